@@ -1,0 +1,120 @@
+/// \file
+/// What both event engines run: activities that use resources and wait for each other. It knows
+/// nothing of GPUs: routing, collectives and streams live above it.
+///
+/// An activity, once all its predecessors are done and its release time has come, spends `latency`
+/// (a pure delay) and then makes progress from 0 to `work` at a rate that the engine decides:
+///
+///     for every resource l:   sum over running a of  load(a,l) * rate(a)  <=  capacity(l) - held(l)
+///
+/// where load = weight x multiplicity, and `held` is what running activities occupy regardless of
+/// their progress (the SMs of a persistent communication kernel).
+///
+/// **Sharing** is weighted max-min. Progress is first normalised so that the largest *weight* of an
+/// activity is 1 (the answer does not depend on the unit in which progress is counted). All rates
+/// then grow together as  rate(a) = connections(a) * t  until a resource is full or a cap is
+/// reached; those activities stay there, the others go on. So a full link divides its bandwidth in
+/// proportion to the connections that activities have on it, each runs at its tightest share, and
+/// what it leaves is shared by the others.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace foreshard::engine {
+
+using ResourceId = Id<struct ResourceTag>;
+using ActivityId = Id<struct ActivityTag>;
+using ShapeId = Id<struct ShapeTag>;
+
+/// How much of a resource one unit of progress takes.
+struct Usage {
+  ResourceId resource;
+  double weight = 1;        ///< Of one real activity. Invariant: > 0, finite.
+  double multiplicity = 1;  ///< Real activities of this class on one real resource (folding).
+};
+/// A part of a resource's capacity that is held as long as the activity makes progress.
+struct Occupation {
+  ResourceId resource;
+  double amount = 0;  ///< In the resource's capacity unit. Invariant: >= 0.
+};
+
+/// What activities of one kind have in common: most differ only in latency and work.
+struct Shape {
+  std::vector<Usage> usages;  ///< Resources are distinct. May be empty: then `rate_cap` must be finite
+                              ///< or `work` zero.
+  std::vector<Occupation> occupations;
+  double connections = 1;     ///< On its most loaded link. Invariant: > 0, finite.
+  double rate_cap = std::numeric_limits<double>::infinity();  ///< Progress per second, before normalising.
+};
+
+struct Activity {
+  ShapeId shape;
+  Seconds latency;
+  double work = 0;            ///< In the shape's unit of progress. Invariant: >= 0, finite.
+  /// It starts no earlier than `release_lag` after `release_from` is done (after time 0, if invalid).
+  ActivityId release_from;    ///< Invariant: an earlier activity.
+  Seconds release_lag;
+};
+
+/// Built once, then run by either engine. Activities are added in an order in which predecessors come first.
+class Workload {
+ public:
+  /// \pre capacity > 0 and finite, in any unit per second (bytes/s of a link; 1 for a device's SMs).
+  ResourceId add_resource(double capacity, std::string name = {});
+  ShapeId add_shape(Shape shape);
+  ActivityId add_activity(const Activity& activity);
+  /// `to` waits for `from`. \pre from < to, both exist.
+  void add_edge(ActivityId from, ActivityId to);
+  void reserve(std::size_t activities, std::size_t edges);
+
+  std::size_t resource_count() const { return capacities_.size(); }
+  std::size_t activity_count() const { return activities_.size(); }
+  std::size_t edge_count() const { return edges_.size(); }
+  double capacity(ResourceId id) const { return capacities_[id.index()]; }
+  const std::string& resource_name(ResourceId id) const { return names_[id.index()]; }
+  const Shape& shape(ShapeId id) const { return shapes_[id.index()]; }
+  const Activity& activity(ActivityId id) const { return activities_[id.index()]; }
+  std::span<const Activity> activities() const { return activities_; }
+  std::span<const Shape> shapes() const { return shapes_; }
+
+  struct Edge {
+    ActivityId from;
+    ActivityId to;
+  };
+  std::span<const Edge> edges() const { return edges_; }
+
+ private:
+  std::vector<double> capacities_;
+  std::vector<std::string> names_;
+  std::vector<Shape> shapes_;
+  std::vector<Activity> activities_;
+  std::vector<Edge> edges_;
+};
+
+/// When each activity began (predecessors done and released) and ended, by ActivityId.
+struct Timeline {
+  std::vector<Seconds> start;
+  std::vector<Seconds> finish;
+  Seconds makespan;            ///< The latest finish.
+  std::int64_t events = 0;     ///< Completions and latency ends that the engine processed.
+};
+
+/// Default engine. Cost: O(log n) per event plus the size of the component of activities that share
+/// resources, directly or through others, with the one that changed.
+/// \return kInfeasible if activities remain that can never run (an occupied resource that leaves
+///     them nothing); the message names one.
+Result<Timeline> run_fluid(const Workload& workload);
+
+/// Reference engine on SimGrid, in a forked process. Unit weights, no occupations and no caps only.
+/// \return kUnsupported, naming the first activity that it cannot express.
+Result<Timeline> run_simgrid(const Workload& workload);
+
+}  // namespace foreshard::engine

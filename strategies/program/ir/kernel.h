@@ -1,0 +1,122 @@
+/// \file
+/// What a device is asked to compute, in the detail that both a time model and a real execution
+/// need: one kernel launch each. A kernel names its mathematical shape, never a duration.
+///
+///     Gemm{.m = 2048, .n = 12288, .k = 12288, .dtype = DType::kBf16}
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/units.h"
+
+namespace foreshard {
+
+enum class DType : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kInt32, kInt64 };
+
+std::string_view name_of(DType dtype);
+/// Bytes that one element takes in memory (tf32 is stored as fp32).
+Bytes size_of(DType dtype);
+
+enum class Direction : std::uint8_t { kForward, kBackward };
+
+/// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
+/// in fp32 (a fused weight-gradient accumulation).
+struct Gemm {
+  std::int64_t batch = 1;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  DType dtype = DType::kBf16;
+  bool accumulate = false;
+  auto operator<=>(const Gemm&) const = default;
+};
+
+/// Fused ("flash") attention: softmax(Q K^T / sqrt(d)) V without the score matrix in memory.
+struct Attention {
+  std::int64_t batch = 1;
+  std::int64_t query_heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t query_length = 0;
+  std::int64_t key_length = 0;
+  std::int64_t head_dim = 0;
+  bool causal = true;
+  Direction direction = Direction::kForward;
+  DType dtype = DType::kBf16;
+  auto operator<=>(const Attention&) const = default;
+};
+
+/// The kinds of memory-bound kernels. pass.cc holds one table line for each: its name and what it
+/// reads and writes per element.
+enum class PassKind : std::uint8_t {
+  kLayerNormForward,
+  kLayerNormBackward,
+  kRmsNormForward,
+  kRmsNormBackward,
+  kGeluForward,
+  kGeluBackward,
+  kSwigluForward,   ///< `columns` counts the outputs (half of the inputs).
+  kSwigluBackward,
+  kSoftmaxForward,  ///< Scale, mask and softmax of attention scores, fused.
+  kSoftmaxBackward,
+  kDropoutForward,
+  kDropoutBackward,
+  kBiasDropoutAddForward,  ///< Bias, dropout and residual addition, fused.
+  kBiasDropoutAddBackward,
+  kResidualAdd,
+  kBiasAdd,
+  kBiasGradient,    ///< Sum over rows.
+  kRopeForward,
+  kRopeBackward,
+  kTranspose,       ///< A copy with another layout.
+  kEmbeddingForward,
+  kEmbeddingBackward,
+  kCrossEntropyForward,   ///< rows x vocabulary logits (fp32 arithmetic).
+  kCrossEntropyBackward,
+  kGradientAccumulate,  ///< fp32 main gradient += gradient.
+  kGradientNorm,        ///< Sum of squares of fp32 gradients.
+  kAdam,                ///< Mixed-precision Adam on fp32 master weights, moments and gradients.
+  kCast,
+  kZero,
+};
+
+/// A memory-bound kernel over `rows` x `columns` elements. For kAdam, kGradient*, kCast and kZero
+/// `rows` is the number of elements and `columns` is 1.
+struct Pass {
+  PassKind kind = PassKind::kCast;
+  std::int64_t rows = 0;
+  std::int64_t columns = 1;
+  DType dtype = DType::kBf16;
+  auto operator<=>(const Pass&) const = default;
+};
+
+/// What a pass moves, per element of rows x columns.
+struct PassTraffic {
+  PassKind kind;
+  std::string_view name;       ///< As in Program JSON and reports, for example "layer_norm_fwd".
+  double read_elements;        ///< Elements of the pass's dtype read.
+  double written_elements;     ///< Elements of the pass's dtype written.
+  double other_bytes_read;     ///< Bytes per element of fixed type (masks, fp32 state).
+  double other_bytes_written;  ///< Likewise.
+  double flops;                ///< Arithmetic per element (fp32).
+};
+
+/// The table line of `kind`.
+const PassTraffic& traffic_of(PassKind kind);
+/// \return nullptr if no pass has that name.
+const PassTraffic* find_pass(std::string_view name);
+
+using Kernel = std::variant<Gemm, Attention, Pass>;
+
+/// Arithmetic of the kernel: 2 b m n k of a Gemm; 4 b h sq sk d of a forward attention (half if
+/// causal), 2.5 times that backward (five products instead of two; Dao, "FlashAttention-2", 2023).
+Flops flops_of(const Kernel& kernel);
+/// Bytes that must cross the memory interface if every operand is read and written once.
+Bytes bytes_of(const Kernel& kernel);
+/// "gemm 2048x12288x12288 bf16".
+std::string describe(const Kernel& kernel);
+
+}  // namespace foreshard
