@@ -49,7 +49,7 @@ struct Attention {
   auto operator<=>(const Attention&) const = default;
 };
 
-/// The kinds of memory-bound kernels. pass.cc holds one table line for each: its name and what it
+/// The kinds of memory-bound kernels. kernel.cc holds one table line for each: its name and what it
 /// reads and writes per element.
 enum class PassKind : std::uint8_t {
   kLayerNormForward,
@@ -79,8 +79,9 @@ enum class PassKind : std::uint8_t {
   kGradientAccumulate,  ///< fp32 main gradient += gradient.
   kGradientNorm,        ///< Sum of squares of fp32 gradients.
   kAdam,                ///< Mixed-precision Adam on fp32 master weights, moments and gradients.
-  kCast,
+  kCast,                ///< Between the pass's dtype and fp32.
   kZero,
+  kTokenPermute,        ///< Rows gathered into (or scattered from) the experts' order.
 };
 
 /// A memory-bound kernel over `rows` x `columns` elements. For kAdam, kGradient*, kCast and kZero
@@ -104,7 +105,8 @@ struct PassTraffic {
   double flops;                ///< Arithmetic per element (fp32).
 };
 
-/// The table line of `kind`.
+/// The table line of `kind`. Not counted: row statistics, indices and per-column parameters, which
+/// are small beside rows x columns.
 const PassTraffic& traffic_of(PassKind kind);
 /// \return nullptr if no pass has that name.
 const PassTraffic* find_pass(std::string_view name);

@@ -1,0 +1,168 @@
+#include "strategies/program/ir/kernel.h"
+
+#include <array>
+#include <string>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+struct DTypeLine {
+  DType dtype;
+  std::string_view name;
+  Bytes size;
+};
+
+constexpr std::array kDTypes{
+    DTypeLine{DType::kFp32, "fp32", 4_B},   DTypeLine{DType::kTf32, "tf32", 4_B},
+    DTypeLine{DType::kFp16, "fp16", 2_B},   DTypeLine{DType::kBf16, "bf16", 2_B},
+    DTypeLine{DType::kFp8, "fp8", 1_B},     DTypeLine{DType::kInt8, "int8", 1_B},
+    DTypeLine{DType::kInt32, "int32", 4_B}, DTypeLine{DType::kInt64, "int64", 8_B},
+};
+
+const DTypeLine& line_of(DType dtype) {
+  const auto index = static_cast<std::size_t>(dtype);
+  FORESHARD_CHECK(index < kDTypes.size() && kDTypes[index].dtype == dtype);
+  return kDTypes[index];
+}
+
+// In the order of PassKind. A dropout mask is one byte an element; statistics kept for the backward
+// pass are one or two numbers a row and not counted. The arithmetic counts one for each +, * or
+// comparison and, by convention, one for each special function (exp, erf, rsqrt).
+constexpr std::array kPasses{
+    //          kind                              name            read wrote  +bytes  flops
+    PassTraffic{PassKind::kLayerNormForward, "layer_norm_fwd", 1, 1, 0, 0, 8},
+    PassTraffic{PassKind::kLayerNormBackward, "layer_norm_bwd", 2, 1, 0, 0, 14},
+    PassTraffic{PassKind::kRmsNormForward, "rms_norm_fwd", 1, 1, 0, 0, 5},
+    PassTraffic{PassKind::kRmsNormBackward, "rms_norm_bwd", 2, 1, 0, 0, 10},
+    PassTraffic{PassKind::kGeluForward, "gelu_fwd", 1, 1, 0, 0, 9},
+    PassTraffic{PassKind::kGeluBackward, "gelu_bwd", 2, 1, 0, 0, 16},
+    PassTraffic{PassKind::kSwigluForward, "swiglu_fwd", 2, 1, 0, 0, 5},
+    PassTraffic{PassKind::kSwigluBackward, "swiglu_bwd", 3, 2, 0, 0, 10},
+    PassTraffic{PassKind::kSoftmaxForward, "softmax_fwd", 1, 1, 0, 0, 6},
+    PassTraffic{PassKind::kSoftmaxBackward, "softmax_bwd", 2, 1, 0, 0, 5},
+    PassTraffic{PassKind::kDropoutForward, "dropout_fwd", 1, 1, 0, 1, 3},
+    PassTraffic{PassKind::kDropoutBackward, "dropout_bwd", 1, 1, 1, 0, 2},
+    // Reads the product and the residual; the bias is one row.
+    PassTraffic{PassKind::kBiasDropoutAddForward, "bias_dropout_add_fwd", 2, 1, 0, 1, 5},
+    // The residual's gradient is the incoming one: no bytes.
+    PassTraffic{PassKind::kBiasDropoutAddBackward, "bias_dropout_add_bwd", 1, 1, 1, 0, 2},
+    PassTraffic{PassKind::kResidualAdd, "residual_add", 2, 1, 0, 0, 1},
+    PassTraffic{PassKind::kBiasAdd, "bias_add", 1, 1, 0, 0, 1},
+    PassTraffic{PassKind::kBiasGradient, "bias_grad", 1, 0, 0, 0, 1},
+    PassTraffic{PassKind::kRopeForward, "rope_fwd", 1, 1, 0, 0, 3},
+    PassTraffic{PassKind::kRopeBackward, "rope_bwd", 1, 1, 0, 0, 3},
+    PassTraffic{PassKind::kTranspose, "transpose", 1, 1, 0, 0, 0},
+    PassTraffic{PassKind::kEmbeddingForward, "embedding_fwd", 1, 1, 0, 0, 0},
+    // Reads the incoming gradient, and reads and writes the table's rows that it adds to.
+    PassTraffic{PassKind::kEmbeddingBackward, "embedding_bwd", 2, 1, 0, 0, 1},
+    // Two reads (maximum, then sum of exponentials); the softmax is kept in fp32 for the backward.
+    PassTraffic{PassKind::kCrossEntropyForward, "cross_entropy_fwd", 2, 0, 0, 4, 6},
+    PassTraffic{PassKind::kCrossEntropyBackward, "cross_entropy_bwd", 0, 1, 4, 0, 2},
+    PassTraffic{PassKind::kGradientAccumulate, "grad_accumulate", 1, 0, 4, 4, 1},
+    PassTraffic{PassKind::kGradientNorm, "grad_norm", 0, 0, 4, 0, 2},
+    // fp32 gradient, parameter and two moments in; parameter, moments and the working copy out.
+    PassTraffic{PassKind::kAdam, "adam", 0, 1, 16, 12, 16},
+    PassTraffic{PassKind::kCast, "cast", 1, 0, 0, 4, 0},
+    PassTraffic{PassKind::kZero, "zero", 0, 1, 0, 0, 0},
+    PassTraffic{PassKind::kTokenPermute, "token_permute", 1, 1, 0, 0, 0},
+};
+
+double count(std::int64_t n) {
+  return static_cast<double>(n);
+}
+
+// 4 sq sk d for each head: two products. A causal mask leaves half of them.
+Flops flops_of_kernel(const Attention& a) {
+  const double products = a.direction == Direction::kForward ? 2.0 : 5.0;
+  const double visible = a.causal ? 0.5 : 1.0;
+  return products * 2.0 * visible * count(a.batch) * count(a.query_heads) * count(a.query_length) *
+         count(a.key_length) * count(a.head_dim) * 1_FLOP;
+}
+Flops flops_of_kernel(const Gemm& g) {
+  return 2.0 * count(g.batch) * count(g.m) * count(g.n) * count(g.k) * 1_FLOP;
+}
+Flops flops_of_kernel(const Pass& p) {
+  return count(p.rows) * count(p.columns) * traffic_of(p.kind).flops * 1_FLOP;
+}
+
+Bytes bytes_of_kernel(const Gemm& g) {
+  // fp8 and int8 products leave the tensor cores as 2-byte numbers.
+  const Bytes in = size_of(g.dtype);
+  const Bytes out = in < 2_B ? 2_B : in;
+  const Bytes result = g.accumulate ? 2 * size_of(DType::kFp32) : out;
+  return count(g.batch) * ((count(g.m) * count(g.k) + count(g.k) * count(g.n)) * in +
+                           count(g.m) * count(g.n) * result);
+}
+Bytes bytes_of_kernel(const Attention& a) {
+  const Bytes element = size_of(a.dtype);
+  const Bytes query =
+      count(a.batch) * count(a.query_heads) * count(a.query_length) * count(a.head_dim) * element;
+  const Bytes key =
+      count(a.batch) * count(a.kv_heads) * count(a.key_length) * count(a.head_dim) * element;
+  // Forward: Q, K, V in, O out. Backward: Q, O, dO, K, V in, dQ, dK, dV out.
+  return a.direction == Direction::kForward ? 2 * query + 2 * key : 4 * query + 4 * key;
+}
+Bytes bytes_of_kernel(const Pass& p) {
+  const PassTraffic& line = traffic_of(p.kind);
+  const Bytes each = (line.read_elements + line.written_elements) * size_of(p.dtype) +
+                     (line.other_bytes_read + line.other_bytes_written) * 1_B;
+  return count(p.rows) * count(p.columns) * each;
+}
+
+std::string times(std::int64_t a, std::int64_t b) {
+  return std::to_string(a) + "x" + std::to_string(b);
+}
+
+std::string describe_kernel(const Gemm& g) {
+  std::string text = "gemm " + times(g.m, g.n) + "x" + std::to_string(g.k);
+  if (g.batch != 1) text += " batch " + std::to_string(g.batch);
+  text += " " + std::string(name_of(g.dtype));
+  if (g.accumulate) text += " accumulate";
+  return text;
+}
+std::string describe_kernel(const Attention& a) {
+  std::string text = a.direction == Direction::kForward ? "attention_fwd " : "attention_bwd ";
+  text += times(a.batch, a.query_heads) + "/" + std::to_string(a.kv_heads) + " seq " +
+          times(a.query_length, a.key_length) + " dim " + std::to_string(a.head_dim);
+  if (a.causal) text += " causal";
+  return text + " " + std::string(name_of(a.dtype));
+}
+std::string describe_kernel(const Pass& p) {
+  return std::string(traffic_of(p.kind).name) + " " + times(p.rows, p.columns) + " " +
+         std::string(name_of(p.dtype));
+}
+
+}  // namespace
+
+std::string_view name_of(DType dtype) {
+  return line_of(dtype).name;
+}
+Bytes size_of(DType dtype) {
+  return line_of(dtype).size;
+}
+
+const PassTraffic& traffic_of(PassKind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  FORESHARD_CHECK(index < kPasses.size() && kPasses[index].kind == kind);
+  return kPasses[index];
+}
+
+const PassTraffic* find_pass(std::string_view name) {
+  for (const PassTraffic& line : kPasses)
+    if (line.name == name) return &line;
+  return nullptr;
+}
+
+Flops flops_of(const Kernel& kernel) {
+  return std::visit([](const auto& k) { return flops_of_kernel(k); }, kernel);
+}
+Bytes bytes_of(const Kernel& kernel) {
+  return std::visit([](const auto& k) { return bytes_of_kernel(k); }, kernel);
+}
+std::string describe(const Kernel& kernel) {
+  return std::visit([](const auto& k) { return describe_kernel(k); }, kernel);
+}
+
+}  // namespace foreshard
