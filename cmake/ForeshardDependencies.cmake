@@ -1,5 +1,12 @@
-# What foreshard stands on, all from Debian's packages (./run installs them).
-find_package(PkgConfig REQUIRED)
+# What foreshard stands on, all from Debian's packages: tools/packages.txt names them and ./run
+# installs them. Optional parts are looked for, and foreshard_print_summary() says what was found.
+
+find_program(CCACHE_PROGRAM ccache)
+mark_as_advanced(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
 find_package(Boost 1.74 REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -8,20 +15,80 @@ find_package(CLI11 REQUIRED)
 find_package(TBB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 
-# Debian's libsimgrid-dev ships neither a CMake config nor a find module.
+# foreshard_imported(<target> <library> <include dir>): a target for a library that Debian ships
+# without a usable CMake config.
+function(foreshard_imported target library include_dir)
+  add_library(${target} UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES
+    IMPORTED_LOCATION ${library}
+    INTERFACE_INCLUDE_DIRECTORIES ${include_dir}
+    INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${include_dir})
+endfunction()
+
 find_path(SIMGRID_INCLUDE_DIR simgrid/s4u.hpp REQUIRED)
 find_library(SIMGRID_LIBRARY simgrid REQUIRED)
-add_library(SimGrid::SimGrid UNKNOWN IMPORTED)
-set_target_properties(SimGrid::SimGrid PROPERTIES
-  IMPORTED_LOCATION ${SIMGRID_LIBRARY}
-  INTERFACE_INCLUDE_DIRECTORIES ${SIMGRID_INCLUDE_DIR}
-  INTERFACE_SYSTEM_INCLUDE_DIRECTORIES ${SIMGRID_INCLUDE_DIR})
+foreshard_imported(SimGrid::SimGrid ${SIMGRID_LIBRARY} ${SIMGRID_INCLUDE_DIR})
 
 if(FORESHARD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
+  find_path(RAPIDCHECK_INCLUDE_DIR rapidcheck.h REQUIRED)
   find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+  foreshard_imported(rapidcheck::rapidcheck ${RAPIDCHECK_LIBRARY} ${RAPIDCHECK_INCLUDE_DIR})
 endif()
 if(FORESHARD_BENCHMARKS)
   find_package(benchmark REQUIRED)
 endif()
+
+# foreshard_wanted(<name> <found> <what>): turns AUTO into the answer and refuses an unmet ON.
+function(foreshard_wanted name found what)
+  if(${name} STREQUAL "ON" AND NOT found)
+    message(FATAL_ERROR "${name} is ON, but ${what} was not found. Install it, or say -D${name}=AUTO.")
+  endif()
+endfunction()
+
+# CUDA and NCCL: looked for in the usual places and under CUDA_HOME, CUDAToolkit_ROOT and NCCL_HOME.
+set(FORESHARD_CUDA_FOUND FALSE)
+if(NOT FORESHARD_CUDA STREQUAL "OFF")
+  find_package(CUDAToolkit QUIET)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME PATH_SUFFIXES include)
+  find_library(NCCL_LIBRARY nccl HINTS ENV NCCL_HOME PATH_SUFFIXES lib lib64)
+  mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+  if(CUDAToolkit_FOUND AND NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    set(FORESHARD_CUDA_FOUND TRUE)
+    foreshard_imported(NCCL::nccl ${NCCL_LIBRARY} ${NCCL_INCLUDE_DIR})
+  endif()
+  foreshard_wanted(FORESHARD_CUDA ${FORESHARD_CUDA_FOUND} "the CUDA Toolkit with NCCL")
+endif()
+
+set(FORESHARD_MPI_FOUND FALSE)
+if(NOT FORESHARD_MPI STREQUAL "OFF")
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    set(FORESHARD_MPI_FOUND TRUE)
+  endif()
+  foreshard_wanted(FORESHARD_MPI ${FORESHARD_MPI_FOUND} "an MPI library")
+endif()
+
+# One line per optional part: what it is for and whether this build can have it.
+function(foreshard_print_summary)
+  set(cuda "not found (foreshard-replay on GPUs needs the CUDA Toolkit and NCCL; nothing else does)")
+  if(FORESHARD_CUDA STREQUAL "OFF")
+    set(cuda "off")
+  elseif(FORESHARD_CUDA_FOUND)
+    set(cuda "CUDA ${CUDAToolkit_VERSION}, ${NCCL_LIBRARY}")
+  endif()
+  set(mpi "not found (only studies spread over several machines need it)")
+  if(FORESHARD_MPI STREQUAL "OFF")
+    set(mpi "off")
+  elseif(FORESHARD_MPI_FOUND)
+    set(mpi "MPI ${MPI_CXX_VERSION}")
+  endif()
+  message(STATUS "foreshard ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, "
+                 "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  message(STATUS "  CUDA + NCCL  ${cuda}")
+  message(STATUS "  MPI          ${mpi}")
+  message(STATUS "  tests ${FORESHARD_TESTS}, benchmarks ${FORESHARD_BENCHMARKS}, "
+                 "fuzzers ${FORESHARD_FUZZERS}")
+endfunction()

@@ -37,3 +37,18 @@ function(foreshard_benchmark name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} benchmark::benchmark)
 endfunction()
+
+# foreshard_fuzzer(<name> SOURCES <file>... DEPS <library>...): a libFuzzer binary in <build>/fuzz.
+# Its first inputs are the files of tests/fuzz/corpus/<name>, where that folder exists.
+function(foreshard_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS})
+  target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${name})
+endfunction()
