@@ -1,7 +1,17 @@
 /// \file
 /// The cluster resource view (R4.3): devices, NICs, switches and the directed links between them,
 /// as a Boost.Graph. It hides how a cluster is wired; every device has its own type, every link its
-/// own bandwidth, latency and state. Built by fabric builders (fabric.h) from YAML (cluster_file.h).
+/// own bandwidth, latency and state. Built link by link (cluster_builder.h) by node and fabric
+/// builders, which read YAML (cluster_config.h).
+///
+/// **Routes** are shortest paths by this metric, over links that are up:
+///
+///     NVLink 1, between switches 1, PCIe 100, between sockets 1,000, a host's port 100,000
+///
+/// so that NVLink is preferred to PCIe, PCIe to crossing sockets, and all of these to leaving the
+/// host; a device leaves by the NIC that is nearest to it, however many switches lie behind. A path
+/// never passes through a device, and never through a host that is neither its source nor its
+/// target: hosts do not forward.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +23,7 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+
 #include "topology/device_type.h"
 
 namespace foreshard {
@@ -27,9 +38,9 @@ enum class LinkKind : std::uint8_t { kNvLink, kPcie, kSocket, kNetwork };
 
 struct Vertex {
   VertexKind kind = VertexKind::kDevice;
-  std::string name;         ///< For example "node3/gpu5", "leaf2", "spine0".
-  std::int32_t node = -1;   ///< Index of the node (host) it is in; -1 outside of any.
-  DeviceId device;          ///< Of a kDevice.
+  std::string name;        ///< For example "node3/gpu5", "leaf2", "spine0".
+  std::int32_t node = -1;  ///< Index of the node (host) it is in; -1 outside of any.
+  DeviceId device;         ///< Of a kDevice.
 };
 
 struct Link {
@@ -39,6 +50,11 @@ struct Link {
   BytesPerSecond bandwidth;  ///< Payload rate that a long transfer reaches. Invariant: > 0.
   Seconds latency;           ///< Of a message's first byte. Invariant: >= 0.
   bool up = true;
+};
+
+/// What the machine around some devices costs, whatever framework drives them.
+struct Host {
+  Seconds launch_time;  ///< Of the host thread, to launch one kernel. Invariant: >= 0.
 };
 
 struct Device {
@@ -59,7 +75,10 @@ struct Route {
 };
 
 enum class Routing : std::uint8_t {
-  kSpread,    ///< Equal-cost shortest paths carry equal parts of every flow.
+  /// Equal-cost shortest paths carry equal parts of every flow: equal per path, not per hop, so
+  /// that every cable of a trunk carries the same also where one of its neighbours is down (what
+  /// adaptive or weighted multi-path routing strives for; plain per-hop ECMP is worse there).
+  kSpread,
   kEcmpHash,  ///< Each flow takes one of them, chosen by a hash of (seed, from, to, flow).
 };
 
@@ -77,11 +96,14 @@ class ClusterView {
   std::span<const DeviceType> device_types() const;
   const DeviceType& type_of(DeviceId device) const;
   std::int32_t node_count() const;
+  const Host& host(std::int32_t node) const;
   Routing routing() const;
+  std::uint64_t seed() const;  ///< Of kEcmpHash.
 
-  /// Shortest path by link metric (fabric.h says which), over links that are up; never through a
-  /// device. `flow` tells flows between the same devices apart (kEcmpHash).
-  /// Cost: a search from `from` the first time, then a look-up. Not thread-safe on one object.
+  /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
+  /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for, and
+  /// of the fabric's switches the first time that a switch is entered; then time proportional to
+  /// the links of the route. Not thread-safe on one object.
   /// \return kInfeasible if there is no path; the message names both devices and what is down.
   Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 

@@ -1,0 +1,177 @@
+#include "topology/cluster_view.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+#include "topology/cluster_builder.h"
+#include "topology/internal/cluster_state.h"
+#include "topology/internal/hash.h"
+
+namespace foreshard {
+namespace {
+
+constexpr std::size_t kMaxNamedFaults = 6;
+
+/// "node0/nic0, leaf1 -> spine0 and 3 more": vertices all of whose links are down, then other
+/// links.
+std::string what_is_down(std::span<const Vertex> vertices, std::span<const Link> links) {
+  std::vector<bool> touched(vertices.size(), false);
+  std::vector<bool> alive(vertices.size(), false);
+  for (const auto& link : links) {
+    for (const auto end : {link.from.index(), link.to.index()}) {
+      touched[end] = true;
+      if (link.up) alive[end] = true;
+    }
+  }
+  const auto dead = [&](std::size_t vertex) { return touched[vertex] && !alive[vertex]; };
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < vertices.size(); ++i)
+    if (dead(i)) names.push_back(vertices[i].name);
+  for (const auto& link : links) {
+    if (link.up || dead(link.from.index()) || dead(link.to.index())) continue;
+    names.push_back(vertices[link.from.index()].name + " -> " + vertices[link.to.index()].name);
+  }
+  if (names.empty()) return "nothing is down: the cluster does not connect them";
+  std::string text = "down: ";
+  for (std::size_t i = 0; i < names.size() && i < kMaxNamedFaults; ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMaxNamedFaults)
+    text += " and " + std::to_string(names.size() - kMaxNamedFaults) + " more";
+  return text;
+}
+
+}  // namespace
+
+ClusterView::ClusterView(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ClusterView::~ClusterView() = default;
+ClusterView::ClusterView(ClusterView&&) noexcept = default;
+ClusterView& ClusterView::operator=(ClusterView&&) noexcept = default;
+
+const std::string& ClusterView::name() const {
+  return state_->name;
+}
+std::span<const Device> ClusterView::devices() const {
+  return state_->devices;
+}
+std::span<const Link> ClusterView::links() const {
+  return state_->links;
+}
+std::span<const Vertex> ClusterView::vertices() const {
+  return state_->vertices;
+}
+std::span<const DeviceType> ClusterView::device_types() const {
+  return state_->types;
+}
+const DeviceType& ClusterView::type_of(DeviceId device) const {
+  return state_->types[state_->devices[device.index()].type.index()];
+}
+std::int32_t ClusterView::node_count() const {
+  return static_cast<std::int32_t>(state_->hosts.size());
+}
+const Host& ClusterView::host(std::int32_t node) const {
+  FORESHARD_CHECK(node >= 0 && node < node_count());
+  return state_->hosts[static_cast<std::size_t>(node)];
+}
+Routing ClusterView::routing() const {
+  return state_->routing;
+}
+std::uint64_t ClusterView::seed() const {
+  return state_->seed;
+}
+
+Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow) const {
+  FORESHARD_CHECK(from.valid() && from.index() < state_->devices.size());
+  FORESHARD_CHECK(to.valid() && to.index() < state_->devices.size());
+  if (from == to) return Route{};
+  std::optional<double> choice;
+  if (state_->routing == Routing::kEcmpHash)
+    choice = internal::unit_hash({state_->seed, static_cast<std::uint64_t>(from.value()),
+                                  static_cast<std::uint64_t>(to.value()), flow});
+  if (auto route = state_->router->route(from, to, choice)) return *std::move(route);
+  const auto name = [this](DeviceId device) {
+    return state_->vertices[state_->devices[device.index()].vertex.index()].name;
+  };
+  return Error{Error::Code::kInfeasible, "no route from " + name(from) + " to " + name(to) + "; " +
+                                             what_is_down(state_->vertices, state_->links)};
+}
+
+ClusterView::Builder::Builder(std::string name) : state_(std::make_unique<State>()) {
+  state_->name = std::move(name);
+}
+ClusterView::Builder::~Builder() = default;
+ClusterView::Builder::Builder(Builder&&) noexcept = default;
+ClusterView::Builder& ClusterView::Builder::operator=(Builder&&) noexcept = default;
+
+DeviceTypeId ClusterView::Builder::add_device_type(DeviceType type) {
+  state_->types.push_back(std::move(type));
+  return DeviceTypeId(static_cast<std::int64_t>(state_->types.size()) - 1);
+}
+
+std::int32_t ClusterView::Builder::add_node(const Host& host) {
+  FORESHARD_CHECK(host.launch_time >= Seconds());
+  state_->hosts.push_back(host);
+  return static_cast<std::int32_t>(state_->hosts.size()) - 1;
+}
+
+VertexId ClusterView::Builder::add_vertex(VertexKind kind, std::string name, std::int32_t node) {
+  FORESHARD_CHECK(node < static_cast<std::int32_t>(state_->hosts.size()));
+  state_->vertices.push_back({kind, std::move(name), node, DeviceId()});
+  return VertexId(static_cast<std::int64_t>(state_->vertices.size()) - 1);
+}
+
+DeviceId ClusterView::Builder::add_device(DeviceTypeId type, std::string name, std::int32_t node) {
+  FORESHARD_CHECK(node >= 0 && type.valid() && type.index() < state_->types.size());
+  const DeviceId id(static_cast<std::int64_t>(state_->devices.size()));
+  const VertexId vertex = add_vertex(VertexKind::kDevice, std::move(name), node);
+  state_->vertices[vertex.index()].device = id;
+  state_->devices.push_back({type, vertex, node});
+  return id;
+}
+
+LinkId ClusterView::Builder::connect(VertexId a, VertexId b, const DuplexLink& link) {
+  const LinkId id = add_link({a, b, link.kind, link.bandwidth, link.latency, true});
+  add_link({b, a, link.kind, link.bandwidth, link.latency, true});
+  return id;
+}
+
+LinkId ClusterView::Builder::add_link(const Link& link) {
+  FORESHARD_CHECK(link.from.valid() && link.from.index() < state_->vertices.size());
+  FORESHARD_CHECK(link.to.valid() && link.to.index() < state_->vertices.size());
+  FORESHARD_CHECK(link.from != link.to);
+  FORESHARD_CHECK(link.bandwidth > BytesPerSecond() && link.latency >= Seconds());
+  state_->links.push_back(link);
+  return LinkId(static_cast<std::int64_t>(state_->links.size()) - 1);
+}
+
+VertexId ClusterView::Builder::vertex_of(DeviceId device) const {
+  return state_->devices[device.index()].vertex;
+}
+std::span<const Vertex> ClusterView::Builder::vertices() const {
+  return state_->vertices;
+}
+std::span<const Link> ClusterView::Builder::links() const {
+  return state_->links;
+}
+void ClusterView::Builder::take_down(LinkId link) {
+  state_->links[link.index()].up = false;
+}
+void ClusterView::Builder::degrade(LinkId link, double factor) {
+  FORESHARD_CHECK(factor > 0 && factor <= 1);
+  auto& bandwidth = state_->links[link.index()].bandwidth;
+  bandwidth = factor * bandwidth;
+}
+void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed) {
+  state_->routing = routing;
+  state_->seed = seed;
+}
+
+ClusterView ClusterView::Builder::build() && {
+  FORESHARD_CHECK(state_ != nullptr);
+  State& state = *state_;
+  state.router.emplace(state.vertices, state.links, state.devices,
+                       static_cast<std::int32_t>(state.hosts.size()));
+  return ClusterView(std::move(state_));
+}
+
+}  // namespace foreshard

@@ -1,0 +1,27 @@
+/// \file
+/// What a ClusterView holds.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topology/cluster_view.h"
+#include "topology/internal/router.h"
+
+namespace foreshard {
+
+struct ClusterView::State {
+  std::string name;
+  std::vector<DeviceType> types;
+  std::vector<Host> hosts;  ///< By node.
+  std::vector<Device> devices;
+  std::vector<Vertex> vertices;
+  std::vector<Link> links;
+  Routing routing = Routing::kSpread;
+  std::uint64_t seed = 0;
+  std::optional<internal::Router> router;  ///< Made by build().
+};
+
+}  // namespace foreshard

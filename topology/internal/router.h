@@ -1,0 +1,75 @@
+/// \file
+/// Routes through a whole cluster, put together from the shortest paths of its domains:
+///
+///     between hosts   source host ... port -> fabric ... -> port ... target host
+///     within a host   the host's own links; only if they do not connect the two, as between hosts
+///
+/// The result is the shortest path of the whole graph under the rules of cluster_view.h; a test
+/// compares it with an exhaustive search.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "topology/cluster_view.h"
+#include "topology/internal/domain.h"
+
+namespace foreshard::internal {
+
+/// Metric of a link by the table in cluster_view.h.
+Metric link_metric(const Link& link, std::span<const Vertex> vertices);
+
+class Router {
+ public:
+  /// The spans must stay valid.
+  Router(std::span<const Vertex> vertices, std::span<const Link> links,
+         std::span<const Device> devices, std::int32_t nodes);
+
+  /// \param choice  where in [0, 1) the one path lies among all; empty: spread over all.
+  /// \return nothing if no path exists. \pre from != to
+  std::optional<Route> route(DeviceId from, DeviceId to, std::optional<double> choice);
+
+ private:
+  /// A link between a host and the fabric (or another host), and the way to it inside the host.
+  struct Port {
+    LinkId link;
+    std::int32_t inside = 0;  ///< Local vertex of the host.
+    VertexId outside;
+    Metric metric = 0;  ///< From or to the device, this link included.
+    double paths = 0;
+    Seconds latency;
+  };
+  struct Reach {  ///< Of one device, in one direction.
+    Search search;
+    std::vector<Port> ports;  ///< Ascending metric.
+  };
+  struct Passage;  ///< One way between two devices: a port out, a port in, the fabric between.
+
+  std::size_t domain_of(VertexId vertex) const;
+  const Domain& domain(std::size_t index);
+  const Reach& reach(DeviceId device, bool inbound);
+  const Search& fabric_search(std::int32_t start);
+  std::optional<Route> within(DeviceId from, DeviceId to, std::optional<double> choice);
+  std::optional<Route> between(DeviceId from, DeviceId to, std::optional<double> choice);
+  Route finish(std::vector<RoutedLink> links, Seconds latency) const;
+
+  std::span<const Vertex> vertices_;
+  std::span<const Link> links_;
+  std::span<const Device> devices_;
+  std::size_t fabric_ = 0;                        ///< Its domain; those before it are hosts.
+  std::vector<std::int32_t> local_;               ///< By vertex: index in its domain.
+  std::vector<std::vector<VertexId>> members_;    ///< By domain.
+  std::vector<std::vector<LinkId>> inner_links_;  ///< By domain, those that are up.
+  std::vector<std::vector<LinkId>> out_ports_;    ///< By host.
+  std::vector<std::vector<LinkId>> in_ports_;
+  std::vector<std::optional<Domain>> domains_;  ///< Made when first needed.
+  std::vector<std::optional<Reach>> outward_;   ///< By device.
+  std::vector<std::optional<Reach>> inward_;
+  std::vector<std::optional<Search>> fabric_searches_;  ///< By local vertex of the fabric.
+  std::size_t fabric_searches_held_ = 0;
+};
+
+}  // namespace foreshard::internal
