@@ -12,7 +12,8 @@
 ///  3. A task starts when its stream is free, its `after` tasks (same call) are done, and, if it is
 ///     without an `after`, the calls in the call's own `after` are done.
 ///  4. Every kernel and communication is launched by the rank's host, one after another, in the
-///     order of issue: it starts no earlier than its launch is done. A `Sync` makes the host wait.
+///     order of issue: it starts no earlier than its launch is done. A `Sync` makes the host wait,
+///     `HostWork` keeps it busy; both run on the host, on no stream.
 ///  5. The n-th communication with the same `tag` of every member of a group is one operation. It
 ///     starts when all its members reached it and ends for all of them together. A transfer
 ///     (send/receive) has two members: the sender's n-th send with that tag and that peer, and the
@@ -28,6 +29,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+
 #include "strategies/program/ir/kernel.h"
 
 namespace foreshard::program {
@@ -87,10 +89,17 @@ struct Communication {
   auto operator<=>(const Communication&) const = default;
 };
 
-enum class MemoryKind : std::uint8_t { kParameters, kGradients, kOptimizer, kActivations, kBuffers };
+enum class MemoryKind : std::uint8_t {
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kBuffers
+};
 
-/// A buffer comes into being when the preceding task in the block's list starts (at the call's
-/// start if there is none).
+/// A buffer comes into being when the preceding task of the block starts (the nearest earlier one
+/// that is not itself an Allocate or Free; if there is none, the first one after it). Has no
+/// `after`, and nothing waits for it.
 struct Allocate {
   std::string buffer;
   MemoryKind kind = MemoryKind::kActivations;
@@ -98,8 +107,8 @@ struct Allocate {
   auto operator<=>(const Allocate&) const = default;
 };
 /// The buffer of that name, allocated earlier by this rank with the same chunk, micro-batch and
-/// iteration of the call, is given back when the task's `after` tasks (default: the preceding task)
-/// are done.
+/// model layer, is given back when the task's `after` tasks (default: the preceding task, as above)
+/// are done. To wait for a Free is to wait for those tasks.
 struct Free {
   std::string buffer;
   auto operator<=>(const Free&) const = default;
@@ -108,7 +117,8 @@ struct Free {
 struct Sync {
   auto operator<=>(const Sync&) const = default;
 };
-/// Work of the host itself (data loading, Python bookkeeping) on its own stream.
+/// Work of the host itself (data loading, Python bookkeeping): delays the launches that follow. It
+/// waits for no device task (put a Sync before it) and has no `after`.
 struct HostWork {
   Seconds time;
   auto operator<=>(const HostWork&) const = default;
@@ -122,9 +132,9 @@ using StreamId = Id<struct StreamTag>;
 struct Task {
   std::string name;
   TaskBody body;
-  StreamId stream;                   ///< Index into Program::streams. Ignored by Allocate and Free.
-  std::vector<std::int32_t> after;   ///< Earlier tasks of the same block, by index.
-  bool optimizer = false;            ///< Kernels only: booked as `optimizer`, not as `compute`.
+  StreamId stream;                  ///< Index into Program::streams; of kernels and communication.
+  std::vector<std::int32_t> after;  ///< Earlier tasks of the same block, by index.
+  bool optimizer = false;           ///< Kernels only: booked as `optimizer`, not as `compute`.
   bool operator==(const Task&) const = default;
 };
 
@@ -145,13 +155,15 @@ struct CallDependency {
 
 struct Call {
   BlockId block;
-  std::int32_t repeat = 1;       ///< Iterations, each of all the block's tasks.
-  std::int32_t chunk = 0;        ///< Virtual pipeline stage.
+  std::int32_t repeat = 1;  ///< Iterations, each of all the block's tasks.
+  std::int32_t chunk = 0;   ///< Virtual pipeline stage.
   std::int32_t micro_batch = 0;
   std::int32_t first_layer = 0;  ///< Model layer of the first iteration...
   std::int32_t layer_step = 1;   ///< ... and the step to the next one (-1 in a backward pass).
   std::vector<CallDependency> after;
   bool operator==(const Call&) const = default;
+
+  std::int32_t layer(std::int32_t iteration) const { return first_layer + iteration * layer_step; }
 };
 
 /// Buffers that exist during the whole step (parameters, optimizer state ...).
@@ -176,9 +188,9 @@ struct Stream {
 
 /// What the step achieves, for throughput figures.
 struct Totals {
-  double samples = 0;    ///< Sequences per step.
-  double tokens = 0;     ///< Tokens per step.
-  Flops model_flops;     ///< Forward and backward once, without recomputation, all ranks.
+  double samples = 0;  ///< Sequences per step.
+  double tokens = 0;   ///< Tokens per step.
+  Flops model_flops;   ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;
 };

@@ -1,0 +1,31 @@
+/// \file
+/// Who takes part in a communication: the mesh arithmetic of `Group`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::program {
+
+/// Coordinate of `rank` on mesh axis `axis`. \pre both in range.
+std::int64_t coordinate_of(const Program& program, std::int32_t rank, std::int32_t axis);
+
+/// The rank with `rank`'s coordinates, except `coordinate` on `axis`. \pre all in range.
+std::int32_t with_coordinate(const Program& program, std::int32_t rank, std::int32_t axis,
+                             std::int64_t coordinate);
+
+/// The ranks of the operation that `rank` takes part in, ascending. Of an AxisPeer: `rank` and its
+/// peer, ascending. Empty if `rank` is in none (its coordinate is not listed, or no list holds it).
+/// \pre indices are in range (verify).
+std::vector<std::int32_t> members_of(const Program& program, const Group& group, std::int32_t rank);
+
+/// How many ranks that is, without listing them. \pre as for members_of.
+std::int64_t size_of(const Program& program, const Group& group, std::int32_t rank);
+
+/// The other end of a transfer; nothing if `group` is no AxisPeer.
+std::optional<std::int32_t> peer_of(const Program& program, const Group& group, std::int32_t rank);
+
+}  // namespace foreshard::program

@@ -1,0 +1,53 @@
+#include "strategies/program/ir/names.h"
+
+#include <array>
+#include <cstddef>
+
+namespace foreshard::program {
+namespace {
+
+// Indexed by enumerator.
+constexpr std::array<std::string_view, 5> kPurposes{"tensor", "context", "expert", "pipeline",
+                                                    "data"};
+constexpr std::array<std::string_view, 7> kCollectives{
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send", "receive"};
+constexpr std::array<std::string_view, 5> kMemoryKinds{"parameters", "gradients", "optimizer",
+                                                       "activations", "buffers"};
+constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::kBf16,
+                             DType::kFp8,  DType::kInt8, DType::kInt32, DType::kInt64};
+
+template <class Enum, std::size_t n>
+std::optional<Enum> find(const std::array<std::string_view, n>& names, std::string_view name) {
+  for (std::size_t i = 0; i < n; ++i)
+    if (names[i] == name) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name_of(Purpose purpose) {
+  return kPurposes[static_cast<std::size_t>(purpose)];
+}
+std::string_view name_of(CollectiveKind kind) {
+  return kCollectives[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(MemoryKind kind) {
+  return kMemoryKinds[static_cast<std::size_t>(kind)];
+}
+
+std::optional<Purpose> find_purpose(std::string_view name) {
+  return find<Purpose>(kPurposes, name);
+}
+std::optional<CollectiveKind> find_collective(std::string_view name) {
+  return find<CollectiveKind>(kCollectives, name);
+}
+std::optional<MemoryKind> find_memory_kind(std::string_view name) {
+  return find<MemoryKind>(kMemoryKinds, name);
+}
+std::optional<DType> find_dtype(std::string_view name) {
+  for (const DType dtype : kDTypes)
+    if (foreshard::name_of(dtype) == name) return dtype;
+  return std::nullopt;
+}
+
+}  // namespace foreshard::program
