@@ -1,20 +1,31 @@
-// The dependency rule, enforced: a file may include its own layer and those below it, never a layer
-// above, and never another module's internal/. Adding a layer means editing this list in review.
+// The rules about what may stand where, enforced on every source file: a file includes its own
+// layer and those below it, third-party libraries stay behind their adapters, only the commands
+// talk to the terminal, and no file grows beyond one idea. Adding a layer means editing kLayers in
+// review.
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
-#include <regex>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace foreshard {
 namespace {
 
 namespace fs = std::filesystem;
+using Names = std::vector<std::string_view>;
+
+constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array kLayers{
+constexpr std::array<std::string_view, 22> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -39,36 +50,198 @@ constexpr std::array kLayers{
     "cli/",
 };
 
-std::optional<std::size_t> layer_of(const std::string& path) {
+// A line of a layer's file that contains `text` must be in a file whose path begins as one of
+// `allowed`. An include is written without its quotes or brackets: "include yaml-cpp/".
+struct Confined {
+  std::string_view text;
+  Names allowed;
+  std::string_view why;
+};
+
+const std::vector<Confined>& confined() {
+  static const std::vector<Confined> rules{
+      {"include yaml-cpp/", {"base/yaml/"}, "YAML is read by base/yaml alone"},
+      {"include simgrid/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
+      {"include xbt/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
+      {"include cuda", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},
+      {"include cublas", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},
+      {"include nccl", {"validate/replay/", "validate/calibrate/"}, "only the replay needs NCCL"},
+      {"include boost/graph/", {"topology/"}, "the cluster's graph is topology's own matter"},
+      {"include CLI/", {"cli/"}, "command lines are read by the commands"},
+      {"std::cout", {"cli/", "validate/replay/"}, "results are values; the commands print them"},
+      {"std::cerr", {"cli/", "validate/replay/", "base/check."}, "messages are values"},
+      {"std::exit(", {"cli/", "validate/replay/"}, "only main ends the program"},
+  };
+  return rules;
+}
+
+// Layers that must stand on fewer than all below them.
+struct Alone {
+  std::string_view layer;
+  Names allowed;
+};
+
+const std::vector<Alone>& alone() {
+  static const std::vector<Alone> rules{
+      // The replayer is built on a cluster from these two folders.
+      {"strategies/program/ir/", {"base/", "strategies/program/ir/"}},
+  };
+  return rules;
+}
+
+bool begins_as_any(std::string_view text, const Names& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return text.starts_with(prefix); });
+}
+
+std::optional<std::size_t> layer_of(std::string_view path) {
   std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < kLayers.size(); ++i) {
-    const std::string prefix = kLayers[i];
-    if (path.starts_with(prefix) && (!best || prefix.size() > std::string(kLayers[*best]).size()))
+  for (std::size_t i = 0; i < kLayers.size(); ++i)
+    if (path.starts_with(kLayers[i]) && (!best || kLayers[i].size() > kLayers[*best].size()))
       best = i;
-  }
   return best;
 }
 
-TEST(Layering, NoIncludePointsUpwards) {
-  const std::regex include(R"re(^\s*#\s*include\s+"([^"]+)")re");
-  for (const fs::path root = FORESHARD_SOURCE_DIR;
-       const auto& entry : fs::recursive_directory_iterator(root)) {
-    const std::string file = fs::relative(entry.path(), root).generic_string();
-    const auto from = layer_of(file);
-    if (!from || !entry.is_regular_file()) continue;
-    std::ifstream text(entry.path());
-    std::smatch match;
-    for (std::string line; std::getline(text, line);) {
-      if (!std::regex_search(line, match, include)) continue;
-      const std::string target = match[1];
-      const auto to = layer_of(target);
-      if (!to) continue;
-      EXPECT_LE(*to, *from) << file << " includes " << target << ", a layer above it";
-      const auto internal = target.find("/internal/");
-      EXPECT_TRUE(internal == std::string::npos || file.starts_with(target.substr(0, internal)))
-          << file << " includes " << target << ", private to another module";
+// What the line includes, without quotes or brackets; empty if it is no include.
+std::string_view included_by(std::string_view line) {
+  constexpr std::string_view kWord = "include";
+  const auto skip_blanks = [&] {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())) != 0)
+      line.remove_prefix(1);
+  };
+  skip_blanks();
+  if (!line.starts_with('#')) return {};
+  line.remove_prefix(1);
+  skip_blanks();
+  if (!line.starts_with(kWord)) return {};
+  line.remove_prefix(kWord.size());
+  skip_blanks();
+  const auto end = line.find_first_of("\">", 1);
+  return end == std::string_view::npos ? std::string_view{} : line.substr(1, end - 1);
+}
+
+void check_include(std::string_view file, std::string_view target,
+                   std::vector<std::string>& faults) {
+  const auto fault = [&](const std::string& why) {
+    faults.push_back(std::string(file) + " includes " + std::string(target) + ", " + why);
+  };
+  const auto internal = target.find("/internal/");
+  if (internal != std::string_view::npos && !file.starts_with(target.substr(0, internal)))
+    fault("private to another module");
+  if (target.starts_with("boost/graph/") && file.ends_with(".h") &&
+      file.find("/internal/") == std::string_view::npos)
+    fault("in a public header");
+
+  const auto from = layer_of(file);
+  const auto to = layer_of(target);
+  if (!from || !to) return;
+  if (*to > *from) fault("a layer above it");
+  for (const Alone& rule : alone())
+    if (file.starts_with(rule.layer) && !begins_as_any(target, rule.allowed))
+      fault("though " + std::string(rule.layer) + " stands alone");
+}
+
+std::vector<std::string> faults_in(std::string_view file, const std::string& text) {
+  std::vector<std::string> faults;
+  const bool product = layer_of(file).has_value();
+  if (!product && !file.starts_with("tests/") && !file.starts_with("bench/"))
+    faults.push_back(std::string(file) + " is in no layer: add its folder to kLayers");
+
+  std::istringstream lines(text);
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const std::string_view target = included_by(line);
+    if (!target.empty()) {
+      check_include(file, target, faults);
+      line = "include " + std::string(target);
+    }
+    if (!product) continue;
+    for (const Confined& rule : confined())
+      if (line.find(rule.text) != std::string::npos && !begins_as_any(file, rule.allowed))
+        faults.push_back(std::string(file) + ":" + std::to_string(count + 1) + " has `" +
+                         std::string(rule.text) + "`: " + std::string(rule.why));
+  }
+  if (count > kMostLines)
+    faults.push_back(std::string(file) + " has " + std::to_string(count) + " lines, more than " +
+                     std::to_string(kMostLines) + ": it holds more than one idea");
+  if (file.ends_with(".h") && text.find("\n#pragma once\n") == std::string::npos &&
+      !text.starts_with("#pragma once\n"))
+    faults.push_back(std::string(file) + " lacks #pragma once");
+  return faults;
+}
+
+TEST(Layering, EveryFileKeepsTheRules) {
+  const fs::path root = FORESHARD_SOURCE_DIR;
+  std::size_t files = 0;
+  for (const char* folder :
+       {"base", "topology", "strategies", "sim", "validate", "cli", "tests", "bench"}) {
+    if (!fs::exists(root / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const auto kind = entry.path().extension();
+      if (!entry.is_regular_file() ||
+          (kind != ".h" && kind != ".cc" && kind != ".cu" && kind != ".cuh"))
+        continue;
+      std::ostringstream text;
+      text << std::ifstream(entry.path()).rdbuf();
+      EXPECT_THAT(faults_in(fs::relative(entry.path(), root).generic_string(), text.str()),
+                  testing::IsEmpty());
+      ++files;
     }
   }
+  EXPECT_GT(files, 10U) << "is FORESHARD_SOURCE_DIR right?";
+}
+
+// The checker itself: one row for each rule, with a file that breaks it.
+struct Breach {
+  std::string_view file;
+  std::string text;
+  std::string_view message;
+};
+
+TEST(LayeringChecker, CatchesEachKindOfBreach) {
+  const std::vector<Breach> breaches{
+      {"base/x.cc", "#include \"topology/x.h\"\n", "a layer above it"},
+      {"topology/x.cc", "  #  include  \"strategies/comm/x.h\"\n", "a layer above it"},
+      {"strategies/comm/x.cc", "#include \"sim/engine/x.h\"\n", "a layer above it"},
+      {"sim/report/x.cc", "#include \"validate/x.h\"\n", "a layer above it"},
+      {"strategies/program/ir/x.cc", "#include \"topology/x.h\"\n", "stands alone"},
+      {"sim/engine/x.cc", "#include \"topology/internal/x.h\"\n", "private to another module"},
+      {"tests/sim/x.cc", "#include \"topology/internal/x.h\"\n", "private to another module"},
+      {"topology/x.cc", "#include <yaml-cpp/yaml.h>\n", "topology/x.cc:1 has `include yaml-cpp/`"},
+      {"sim/engine/fluid.cc", "\n#include <simgrid/s4u.hpp>\n", "SimGrid stays behind"},
+      {"sim/engine/fluid.cc", "#include <xbt/log.h>\n", "SimGrid stays behind"},
+      {"sim/compute/x.cc", "#include <cuda_runtime.h>\n", "only the replay needs CUDA"},
+      {"sim/compute/x.cc", "#include <cublasLt.h>\n", "only the replay needs CUDA"},
+      {"cli/x.cc", "#include <nccl.h>\n", "only the replay needs NCCL"},
+      {"sim/engine/x.cc", "#include <boost/graph/dijkstra_shortest_paths.hpp>\n", "own matter"},
+      {"topology/x.h", "#pragma once\n#include <boost/graph/dag.hpp>\n", "in a public header"},
+      {"sim/report/x.cc", "#include <CLI/CLI.hpp>\n", "read by the commands"},
+      {"sim/report/x.cc", "  std::cout << 1;\n", "the commands print them"},
+      {"topology/x.cc", "  std::cerr << 1;\n", "messages are values"},
+      {"topology/x.cc", "  std::exit(2);\n", "only main ends the program"},
+      {"strategies/x.cc", "\n", "in no layer"},
+      {"topology/x.h", "int x();\n", "lacks #pragma once"},
+      {"tests/x_test.cc", std::string(kMostLines + 1, '\n'), "more than one idea"},
+  };
+  for (const Breach& breach : breaches)
+    EXPECT_THAT(faults_in(breach.file, breach.text),
+                testing::ElementsAre(testing::HasSubstr(std::string(breach.message))))
+        << breach.file << ": " << breach.text;
+}
+
+TEST(LayeringChecker, AllowsWhatTheRulesAllow) {
+  const std::vector<Breach> allowed{
+      {"sim/engine/x.cc", "#include <vector>\n#include \"topology/x.h\"\n", {}},
+      {"sim/engine/simgrid_engine.cc", "#include <simgrid/s4u.hpp>\n", {}},
+      {"base/yaml/reader.cc", "#include <yaml-cpp/yaml.h>\n", {}},
+      {"topology/internal/graph.h", "#pragma once\n#include <boost/graph/dag.hpp>\n", {}},
+      {"topology/x.cc", "#include \"topology/internal/x.h\"\n", {}},
+      {"cli/main.cc", "std::cout << 1; std::exit(2);\n", {}},
+      {"tests/topology/x_test.cc", "std::cout << 1;\n", {}},
+      {"topology/x.cc", std::string(kMostLines, '\n'), {}},
+  };
+  for (const Breach& file : allowed)
+    EXPECT_THAT(faults_in(file.file, file.text), testing::IsEmpty()) << file.file;
 }
 
 }  // namespace

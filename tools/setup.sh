@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154  # `root` is set by the script that sources this
 # Shared by ./run, ./test and .ci/run, which source it: installs what is missing, configures, builds.
 # Everything said here goes to stderr; stdout belongs to the results. Sourced by bash with `set -eu`.
 #
