@@ -1,0 +1,20 @@
+#include <string>
+
+#include "strategies/schedule/schedules.h"
+
+namespace foreshard::schedule {
+
+Result<std::vector<Slot>> gpipe_order(const Shape& shape) {
+  if (shape.chunks != 1)
+    return Error{Error::Code::kInvalidInput, "gpipe: has one chunk per stage, got " +
+                                                 std::to_string(shape.chunks) +
+                                                 "; use interleaved-1f1b for more"};
+  std::vector<Slot> slots;
+  for (std::int32_t m = 0; m < shape.micro_batches; ++m)
+    slots.push_back({Direction::kForward, 0, m});
+  for (std::int32_t m = shape.micro_batches; m-- > 0;)
+    slots.push_back({Direction::kBackward, 0, m});
+  return slots;
+}
+
+}  // namespace foreshard::schedule
