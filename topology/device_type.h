@@ -1,19 +1,52 @@
 /// \file
-/// A kind of device: its capabilities and the efficiency parameters of the operator-time model, as
-/// the catalogue (configs/devices/*.yaml) gives them.
+/// A kind of device: its capabilities and the efficiency parameters of the operator-time model
+/// (sim/compute/operator_time.h), as the catalogue (configs/devices/*.yaml) gives them.
+///
+///     name: H100-SXM
+///     memory: {value: 80 GB, source: "NVIDIA H100 data sheet", evidence: datasheet}
+///     ...
+///     efficiency: Hopper        # configs/devices/efficiency/Hopper.yaml, or written out here
+///
+/// Efficiency parameters were measured on particular devices; on any other one they are an
+/// assumption, and `evidence_of` says so.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 
 #include "base/units.h"
+#include "base/yaml/ref.h"
+#include "base/yaml/sourced.h"
+#include "base/yaml/table.h"
+
+#include "topology/device_efficiency.h"
 
 namespace foreshard {
 
 struct DeviceType {
   std::string name;
-  Bytes memory;
-  BytesPerSecond memory_bandwidth;
+  yaml::Sourced<Bytes> memory;                     ///< Capacity.
+  yaml::Sourced<BytesPerSecond> memory_bandwidth;  ///< By the data sheet.
+  /// Dense tensor-core rates by the data sheet, by dtype name ("tf32", "fp16", "bf16", "fp8").
+  std::map<std::string, yaml::Sourced<FlopsPerSecond>> tensor_peak;
+  yaml::Sourced<FlopsPerSecond> vector_peak;    ///< fp32, outside the tensor cores.
+  yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
+  yaml::Sourced<Bytes> l2_cache;
+  std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device.
+  std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
+  yaml::Ref<DeviceEfficiency> efficiency;
 };
+
+const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
+
+/// How well a fit is known for this device: as it says where it was measured, else kTransferred.
+yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
+
+/// The peak at which products of `dtype` ("bf16") run: its own, else that of the nearest wider type
+/// listed (fp8, int8 -> bf16 -> fp16 -> tf32; bf16, fp16 -> tf32), else the vector units'. A device
+/// with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
+FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype);
 
 }  // namespace foreshard

@@ -1,0 +1,92 @@
+/// \file
+/// How near a device comes to its data sheet, kernel class by kernel class: the parameters of the
+/// operator-time model, fitted to measured kernels. What each means is told here, how they combine
+/// in sim/compute/operator_time.h. All are ratios to the data sheet or times, so that a device that
+/// nobody measured can borrow those of a relative.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "base/yaml/sourced.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+/// Where a group of parameters comes from and how well they fit.
+struct FitRecord {
+  std::string source;
+  yaml::Evidence evidence = yaml::Evidence::kUser;
+  std::int64_t rows = 0;    ///< Measurements that were fitted or checked.
+  double median_error = 0;  ///< Of |predicted / measured - 1|, on rows kept out of the fit.
+  double p90_error = 0;
+};
+
+/// The part of a result matrix that one multiprocessor computes at a time.
+struct GemmTile {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+};
+
+struct GemmEfficiency {
+  FitRecord fit;
+  /// Share of the dense peak that the inner loop of a large tile reaches at full clocks.
+  double rate = 0;
+  std::map<std::string, double> rate_of;  ///< By dtype name, where it differs from `rate`.
+  /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
+  double sustained = 0;
+  /// Share of a memory-bound product's bandwidth that survives.
+  double streaming = 0;
+  /// Rate at which one multiprocessor is fed with operands from the L2 cache.
+  BytesPerSecond operand_rate;
+  Seconds tile_overhead;     ///< Filling the pipeline of a tile and writing it out.
+  Seconds split_overhead;    ///< Of adding the parts when k is split over multiprocessors.
+  double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.
+  Seconds floor;             ///< Of a kernel that does nothing.
+  std::vector<GemmTile> tiles;
+};
+
+/// Of attention, at one head dimension.
+struct AttentionRate {
+  std::int64_t head_dim = 0;
+  double forward = 0;  ///< Share of the dense peak.
+  double backward = 0;
+};
+
+struct AttentionEfficiency {
+  FitRecord fit;
+  std::vector<AttentionRate> rates;  ///< Ascending head_dim; between two: linear, beyond: the last.
+  double sustained = 0;              ///< As of GemmEfficiency.
+  std::int64_t tile = 0;             ///< Queries (backward: keys) of a work unit.
+  Seconds unit_overhead;             ///< Of one work unit.
+  Seconds floor;
+};
+
+struct PassEfficiency {
+  /// Share of the memory bandwidth that plain element-wise kernels reach, and every pass that
+  /// `of` does not name.
+  yaml::Sourced<double> streaming;
+  std::map<std::string, yaml::Sourced<double>> of;  ///< By pass name (kernel.h `find_pass`).
+  yaml::Sourced<Seconds> floor;                     ///< Of a kernel that does nothing.
+};
+
+struct DeviceEfficiency {
+  std::vector<std::string> measured_on;  ///< Device names. Elsewhere the numbers are transferred.
+  GemmEfficiency gemm;
+  AttentionEfficiency attention;
+  PassEfficiency passes;
+};
+
+const yaml::Table<FitRecord>& yaml_table(const FitRecord*);
+const yaml::Table<GemmTile>& yaml_table(const GemmTile*);
+const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*);
+const yaml::Table<AttentionRate>& yaml_table(const AttentionRate*);
+const yaml::Table<AttentionEfficiency>& yaml_table(const AttentionEfficiency*);
+const yaml::Table<PassEfficiency>& yaml_table(const PassEfficiency*);
+const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*);
+
+}  // namespace foreshard

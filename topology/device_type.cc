@@ -1,0 +1,178 @@
+#include "topology/device_type.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace foreshard {
+namespace {
+
+// What stands in for a type without tensor cores of its own, nearest first.
+struct Wider {
+  std::string_view dtype;
+  std::array<std::string_view, 3> stand_ins;
+};
+constexpr std::array kWider{
+    Wider{"fp8", {"bf16", "fp16", "tf32"}},
+    Wider{"int8", {"bf16", "fp16", "tf32"}},
+    Wider{"bf16", {"tf32", "", ""}},
+    Wider{"fp16", {"tf32", "", ""}},
+};
+
+std::string fault_in_rates(const AttentionEfficiency& attention) {
+  const auto out_of_order = std::ranges::adjacent_find(
+      attention.rates, [](const auto& a, const auto& b) { return a.head_dim >= b.head_dim; });
+  return out_of_order == attention.rates.end() ? "" : "must ascend in head_dim";
+}
+
+}  // namespace
+
+const yaml::Table<FitRecord>& yaml_table(const FitRecord*) {
+  static const auto table =
+      yaml::Table<FitRecord>("fit", "Where a group of parameters comes from.")
+          .required("source", &FitRecord::source, "The measurements.", yaml::non_empty())
+          .required("evidence", &FitRecord::evidence, "How the numbers follow from them.")
+          .optional("rows", &FitRecord::rows, "Measurements fitted or checked.", yaml::at_least(0))
+          .optional("median_error", &FitRecord::median_error,
+                    "Relative, on rows kept out of the fit.", yaml::non_negative())
+          .optional("p90_error", &FitRecord::p90_error, "Likewise, nine in ten are below it.",
+                    yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<GemmTile>& yaml_table(const GemmTile*) {
+  static const auto table =
+      yaml::Table<GemmTile>("tile", "A part of a product that one multiprocessor computes.")
+          .required("m", &GemmTile::m, "Rows.", yaml::at_least(1))
+          .required("n", &GemmTile::n, "Columns.", yaml::at_least(1));
+  return table;
+}
+
+const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
+  using G = GemmEfficiency;
+  static const auto table =
+      yaml::Table<G>("gemm", "Efficiency of matrix products.")
+          .required("fit", &G::fit, "Where these numbers come from.")
+          .required("rate", &G::rate, "Share of the dense peak in a large tile's inner loop.",
+                    yaml::positive(), yaml::at_most(1))
+          .optional("rate_of", &G::rate_of, "The same by dtype, where it differs.",
+                    yaml::positive(), yaml::at_most(1))
+          .required("sustained", &G::sustained,
+                    "Share of the rate left under the power limit in continuous use.",
+                    yaml::positive(), yaml::at_most(1))
+          .required("streaming", &G::streaming, "Share of the memory bandwidth reached.",
+                    yaml::positive(), yaml::at_most(1))
+          .required("operand_rate", &G::operand_rate, "From L2 into one multiprocessor.",
+                    yaml::positive())
+          .required("tile_overhead", &G::tile_overhead, "Start and end of a tile.",
+                    yaml::non_negative())
+          .required("split_overhead", &G::split_overhead, "Of adding the parts of a split k.",
+                    yaml::non_negative())
+          .required("split_traffic", &G::split_traffic,
+                    "Share of the parts' bytes that goes through memory.", yaml::non_negative())
+          .required("floor", &G::floor, "Of a kernel that does nothing.", yaml::non_negative())
+          .required("tiles", &G::tiles, "Shapes that the library has.", yaml::non_empty());
+  return table;
+}
+
+const yaml::Table<AttentionRate>& yaml_table(const AttentionRate*) {
+  static const auto table =
+      yaml::Table<AttentionRate>("attention rate", "Share of the dense peak at one head size.")
+          .required("head_dim", &AttentionRate::head_dim, "Elements of a head.", yaml::at_least(1))
+          .required("forward", &AttentionRate::forward, "Forward.", yaml::positive(),
+                    yaml::at_most(1))
+          .required("backward", &AttentionRate::backward, "Backward.", yaml::positive(),
+                    yaml::at_most(1));
+  return table;
+}
+
+const yaml::Table<AttentionEfficiency>& yaml_table(const AttentionEfficiency*) {
+  using A = AttentionEfficiency;
+  static const auto table =
+      yaml::Table<A>("attention", "Efficiency of fused attention.")
+          .required("fit", &A::fit, "Where these numbers come from.")
+          .required("rates", &A::rates, "By head size, ascending.", yaml::non_empty())
+          .required("sustained", &A::sustained,
+                    "Share of the rate left under the power limit in continuous use.",
+                    yaml::positive(), yaml::at_most(1))
+          .required("tile", &A::tile, "Queries (backward: keys) of a work unit.", yaml::at_least(1))
+          .required("unit_overhead", &A::unit_overhead, "Of one work unit.", yaml::non_negative())
+          .required("floor", &A::floor, "Of a kernel that does nothing.", yaml::non_negative())
+          .check("rates", fault_in_rates);
+  return table;
+}
+
+const yaml::Table<PassEfficiency>& yaml_table(const PassEfficiency*) {
+  using P = PassEfficiency;
+  static const auto table =
+      yaml::Table<P>("passes", "Efficiency of memory-bound kernels.")
+          .required("streaming", &P::streaming,
+                    "Share of the memory bandwidth of plain element-wise kernels, and of every "
+                    "pass that `of` does not name.",
+                    yaml::positive(), yaml::at_most(1))
+          .optional("of", &P::of, "The same by name of the pass.", yaml::positive(),
+                    yaml::at_most(1))
+          .required("floor", &P::floor, "Of a kernel that does nothing.", yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
+  using E = DeviceEfficiency;
+  static const auto table =
+      yaml::Table<E>("efficiency", "How near a device comes to its data sheet.")
+          .folder("devices/efficiency")
+          .optional("measured_on", &E::measured_on,
+                    "Devices of the measurements; on others the numbers are transferred.")
+          .required("gemm", &E::gemm, "Matrix products.")
+          .required("attention", &E::attention, "Fused attention.")
+          .required("passes", &E::passes, "Memory-bound kernels.");
+  return table;
+}
+
+const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
+  using D = DeviceType;
+  static const auto table =
+      yaml::Table<D>("device", "A kind of device.")
+          .folder("devices")
+          .required("name", &D::name, "As in the catalogue.", yaml::non_empty())
+          .required("memory", &D::memory, "Capacity.", yaml::positive())
+          .required("memory_bandwidth", &D::memory_bandwidth, "By the data sheet.",
+                    yaml::positive())
+          .optional("tensor_peak", &D::tensor_peak,
+                    "Dense tensor-core rates by dtype: tf32, fp16, bf16, fp8, int8.",
+                    yaml::positive())
+          .required("vector_peak", &D::vector_peak, "fp32 rate outside the tensor cores.",
+                    yaml::positive())
+          .required("multiprocessors", &D::multiprocessors, "Streaming multiprocessors.",
+                    yaml::at_least(1))
+          .required("l2_cache", &D::l2_cache, "Size of the last-level cache.", yaml::positive())
+          .optional("power", &D::power, "Limit of one device.", yaml::positive())
+          .optional("rent", &D::rent, "Price of one device.", yaml::non_negative())
+          .required("efficiency", &D::efficiency,
+                    "How near it comes to the data sheet: a name in devices/efficiency, or the "
+                    "numbers.");
+  return table;
+}
+
+yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit) {
+  const auto& measured_on = device.efficiency->measured_on;
+  const bool measured = std::ranges::find(measured_on, device.name) != measured_on.end();
+  const bool stronger = fit.evidence < yaml::Evidence::kTransferred;
+  return stronger && !measured ? yaml::Evidence::kTransferred : fit.evidence;
+}
+
+FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype) {
+  const auto listed = [&](std::string_view name) {
+    return device.tensor_peak.find(std::string(name));
+  };
+  if (const auto own = listed(dtype); own != device.tensor_peak.end()) return own->second.value;
+  for (const Wider& wider : kWider) {
+    if (wider.dtype != dtype) continue;
+    for (const std::string_view name : wider.stand_ins)
+      if (const auto found = listed(name); found != device.tensor_peak.end())
+        return found->second.value;
+  }
+  return device.vector_peak.value;
+}
+
+}  // namespace foreshard
