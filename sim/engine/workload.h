@@ -5,7 +5,8 @@
 /// An activity, once all its predecessors are done and its release time has come, spends `latency`
 /// (a pure delay) and then makes progress from 0 to `work` at a rate that the engine decides:
 ///
-///     for every resource l:   sum over running a of  load(a,l) * rate(a)  <=  capacity(l) - held(l)
+///     for every resource l:   sum over running a of  load(a,l) * rate(a)  <=  capacity(l) -
+///     held(l)
 ///
 /// where load = weight x multiplicity, and `held` is what running activities occupy regardless of
 /// their progress (the SMs of a persistent communication kernel).
@@ -20,6 +21,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,26 +50,31 @@ struct Occupation {
 
 /// What activities of one kind have in common: most differ only in latency and work.
 struct Shape {
-  std::vector<Usage> usages;  ///< Resources are distinct. May be empty: then `rate_cap` must be finite
-                              ///< or `work` zero.
+  std::vector<Usage> usages;  ///< Resources are distinct. May be empty: then `rate_cap` must be
+                              ///< finite or `work` zero.
   std::vector<Occupation> occupations;
-  double connections = 1;     ///< On its most loaded link. Invariant: > 0, finite.
-  double rate_cap = std::numeric_limits<double>::infinity();  ///< Progress per second, before normalising.
+  double connections = 1;  ///< On its most loaded link. Invariant: > 0, finite.
+  double rate_cap = std::numeric_limits<double>::infinity();  ///< Progress per second, before
+                                                              ///< normalising. Invariant: > 0.
 };
 
 struct Activity {
   ShapeId shape;
   Seconds latency;
-  double work = 0;            ///< In the shape's unit of progress. Invariant: >= 0, finite.
-  /// It starts no earlier than `release_lag` after `release_from` is done (after time 0, if invalid).
-  ActivityId release_from;    ///< Invariant: an earlier activity.
+  double work = 0;  ///< In the shape's unit of progress. Invariant: >= 0, finite.
+  /// It starts no earlier than `release_lag` after `release_from` is done (after time 0, if
+  /// invalid).
+  ActivityId release_from;  ///< Invariant: an earlier activity.
   Seconds release_lag;
 };
 
-/// Built once, then run by either engine. Activities are added in an order in which predecessors come first.
+/// Built once, then run by either engine. Activities are added in an order in which predecessors
+/// come first. Each invariant above is checked as its object is added: to break one is a fault of
+/// the caller, not of the user.
 class Workload {
  public:
-  /// \pre capacity > 0 and finite, in any unit per second (bytes/s of a link; 1 for a device's SMs).
+  /// \pre capacity > 0 and finite, in any unit per second (bytes/s of a link; 1 for a device's
+  /// SMs).
   ResourceId add_resource(double capacity, std::string name = {});
   ShapeId add_shape(Shape shape);
   ActivityId add_activity(const Activity& activity);
@@ -99,22 +106,31 @@ class Workload {
   std::vector<Edge> edges_;
 };
 
+/// The first activity that no engine can run to its end, however long it waits: it has work, but
+/// neither a usage nor a cap bounds its rate (kInvalidInput), or what it occupies leaves nothing of
+/// a resource that it uses (kInfeasible). Nothing, if there is none. Cost: one pass.
+std::optional<Error> fault_in(const Workload& workload);
+
 /// When each activity began (predecessors done and released) and ended, by ActivityId.
 struct Timeline {
   std::vector<Seconds> start;
   std::vector<Seconds> finish;
-  Seconds makespan;            ///< The latest finish.
-  std::int64_t events = 0;     ///< Completions and latency ends that the engine processed.
+  Seconds makespan;         ///< The latest finish.
+  std::int64_t events = 0;  ///< Completions and latency ends that the engine processed.
 };
 
 /// Default engine. Cost: O(log n) per event plus the size of the component of activities that share
 /// resources, directly or through others, with the one that changed.
-/// \return kInfeasible if activities remain that can never run (an occupied resource that leaves
-///     them nothing); the message names one.
+/// Of several activities that would end within the rounding of the clock (4 ulp), all end then.
+/// \return what `fault_in` finds; kInfeasible if activities remain that can never run (an occupied
+///     resource that leaves them nothing); the message names one.
 Result<Timeline> run_fluid(const Workload& workload);
 
 /// Reference engine on SimGrid, in a forked process. Unit weights, no occupations and no caps only.
-/// \return kUnsupported, naming the first activity that it cannot express.
+/// SimGrid counts work in whole units: works on resources that share activities, directly or
+/// through others, are scaled by one power of two, so that each is right within 1e-9. \return what
+/// `fault_in` finds; kUnsupported, naming the first activity that it cannot express;
+///     kIo if the process cannot be forked or dies.
 Result<Timeline> run_simgrid(const Workload& workload);
 
 }  // namespace foreshard::engine

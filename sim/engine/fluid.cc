@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+
+#include "sim/engine/internal/event_queue.h"
+#include "sim/engine/internal/plan.h"
+#include "sim/engine/internal/sharing.h"
+#include "sim/engine/workload.h"
+
+namespace foreshard::engine {
+namespace {
+
+using internal::EventQueue;
+using internal::NormalShape;
+using internal::Shapes;
+using internal::Sharing;
+using internal::Successors;
+
+// Instants that differ by less than the rounding of the clock are one instant: otherwise equal
+// flows, whose ends differ in the last bits, would each cost a solution of all they share with.
+constexpr double kOneInstant = 1 + 4 * std::numeric_limits<double>::epsilon();
+
+std::size_t at(std::int32_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+// One run. Time moves from batch to batch: all that happens at one instant is one batch, after
+// which rates are settled once. Within a batch, what ends is taken out before what begins is put
+// in, in the order of activity ids, then of what becomes ready.
+class Run {
+ public:
+  explicit Run(const Workload& workload)
+      : activities_(workload.activities()),
+        shapes_(workload),
+        successors_(workload),
+        pending_(successors_.take_pending()),
+        sharing_(workload, shapes_),
+        vacated_(shapes_.size()) {
+    timeline_.start.resize(activities_.size());
+    timeline_.finish.resize(activities_.size());
+  }
+
+  void run() {
+    for (std::size_t a = 0; a < activities_.size(); ++a)
+      if (pending_[a] == 0) ready_.push_back(static_cast<std::int32_t>(a));
+    start_ready();
+    end_batch();
+    while (!queue_.empty()) {
+      now_ = queue_.next_time();
+      take_due();
+      for (const Due& due : due_)
+        if (!due.waiting) end(due);
+      for (const Due& due : due_)
+        if (due.waiting) leave_latency(due);
+      start_ready();
+      end_batch();
+    }
+    timeline_.makespan = Seconds::from_base(now_);
+  }
+
+  std::size_t finished() const { return finished_; }
+  Timeline take_timeline() && { return std::move(timeline_); }
+
+  // The first activity that has begun to work and makes no progress, and the resource that it
+  // lacks. \pre the run is over, some activity did not finish
+  std::pair<std::int32_t, std::int32_t> stalled() const {
+    std::pair<std::int32_t, std::int32_t> first{std::numeric_limits<std::int32_t>::max(), 0};
+    for (std::size_t slot = 0; slot < progress_.size(); ++slot) {
+      const Progress& p = progress_[slot];
+      if (p.activity == kNobody) continue;
+      first = std::min(first, {p.activity, sharing_.bound(static_cast<std::int32_t>(slot))});
+    }
+    return first;
+  }
+
+ private:
+  static constexpr std::int32_t kNobody = -1;
+
+  struct Progress {
+    std::int32_t activity = kNobody;
+    bool waiting = false;  // in its latency
+    double remaining = 0;  // at `since`
+    double since = 0;
+  };
+  struct Due {
+    std::int32_t activity;
+    std::int32_t slot;
+    bool waiting;
+  };
+
+  void take_due() {
+    due_slots_.clear();
+    queue_.pop_until(now_ * kOneInstant, due_slots_);
+    due_.clear();
+    for (const std::int32_t slot : due_slots_)
+      due_.push_back({progress_[at(slot)].activity, slot, progress_[at(slot)].waiting});
+    if (!std::ranges::is_sorted(due_, {}, &Due::activity))
+      std::ranges::sort(due_, {}, &Due::activity);
+    timeline_.events += static_cast<std::int64_t>(due_.size());
+  }
+
+  void end(const Due& due) {
+    progress_[at(due.slot)].activity = kNobody;
+    auto& vacated = vacated_[activities_[at(due.activity)].shape.index()];
+    if (vacated.empty()) vacated_shapes_.push_back(activities_[at(due.activity)].shape.value());
+    vacated.push_back(due.slot);
+    finish(due.activity);
+  }
+
+  void leave_latency(const Due& due) {
+    progress_[at(due.slot)].activity = kNobody;
+    sharing_.stop_idle(due.slot);
+    work(due.activity);
+  }
+
+  // By index: what starts may finish at once, and make more ready.
+  void start_ready() {
+    for (std::size_t i = 0; i < ready_.size(); ++i) start(ready_[i]);
+    ready_.clear();
+  }
+
+  void start(std::int32_t a) {
+    const Activity& activity = activities_[at(a)];
+    double begin = now_;
+    const double lag = activity.release_lag.in_base();
+    if (activity.release_from.valid())
+      begin = std::max(begin, timeline_.finish[activity.release_from.index()].in_base() + lag);
+    else
+      begin = std::max(begin, lag);
+    timeline_.start[at(a)] = Seconds::from_base(begin);
+    const double work_begins = begin + activity.latency.in_base();
+    if (work_begins <= now_) return work(a);
+    const std::int32_t slot = sharing_.start_idle();
+    progress(slot) = {.activity = a, .waiting = true};
+    queue_.push(slot, work_begins);
+  }
+
+  void work(std::int32_t a) {
+    const Activity& activity = activities_[at(a)];
+    if (activity.work == 0) return finish(a);
+    const std::int32_t shape = activity.shape.value();
+    const double total = activity.work * shapes_[shape].scale;
+    std::int32_t slot = 0;
+    // In the place of an equal one that has just ended, no rate changes.
+    if (auto& vacated = vacated_[at(shape)]; !vacated.empty()) {
+      slot = vacated.back();
+      vacated.pop_back();
+    } else {
+      slot = sharing_.start(shape);
+    }
+    progress(slot) = {.activity = a, .waiting = false, .remaining = total, .since = now_};
+    if (const double rate = sharing_.rate(slot); rate > 0) queue_.push(slot, now_ + total / rate);
+  }
+
+  void finish(std::int32_t a) {
+    timeline_.finish[at(a)] = Seconds::from_base(now_);
+    ++finished_;
+    for (const std::int32_t next : successors_.of(a))
+      if (--pending_[at(next)] == 0) ready_.push_back(next);
+  }
+
+  void end_batch() {
+    for (const std::int32_t shape : vacated_shapes_) {
+      for (const std::int32_t slot : vacated_[at(shape)]) sharing_.stop(slot);
+      vacated_[at(shape)].clear();
+    }
+    vacated_shapes_.clear();
+    if (sharing_.settled()) return;
+    sharing_.settle();
+    for (const Sharing::Change& change : sharing_.changes()) reschedule(change);
+  }
+
+  void reschedule(const Sharing::Change& change) {
+    Progress& p = progress_[at(change.slot)];
+    p.remaining = std::max(0.0, p.remaining - change.old_rate * (now_ - p.since));
+    p.since = now_;
+    const double rate = sharing_.rate(change.slot);
+    const bool queued = queue_.contains(change.slot);
+    if (rate == 0) {
+      if (queued) queue_.remove(change.slot);
+      return;
+    }
+    const double when = now_ + p.remaining / rate;
+    if (queued)
+      queue_.move(change.slot, when);
+    else
+      queue_.push(change.slot, when);
+  }
+
+  Progress& progress(std::int32_t slot) {
+    if (at(slot) >= progress_.size()) progress_.resize(at(slot) + 1);
+    return progress_[at(slot)];
+  }
+
+  std::span<const Activity> activities_;
+  Shapes shapes_;
+  Successors successors_;
+  std::vector<std::int32_t> pending_;
+  Sharing sharing_;
+  EventQueue queue_;
+  std::vector<Progress> progress_;                  // by slot
+  std::vector<std::vector<std::int32_t>> vacated_;  // by shape: slots whose activity ended now
+  std::vector<std::int32_t> vacated_shapes_;
+  std::vector<std::int32_t> ready_;
+  std::vector<std::int32_t> due_slots_;
+  std::vector<Due> due_;
+  double now_ = 0;
+  std::size_t finished_ = 0;
+  Timeline timeline_;
+};
+
+}  // namespace
+
+Result<Timeline> run_fluid(const Workload& workload) {
+  if (auto fault = fault_in(workload)) return *std::move(fault);
+  Run run(workload);
+  run.run();
+  if (run.finished() == workload.activity_count()) return std::move(run).take_timeline();
+  const auto [activity, resource] = run.stalled();
+  FORESHARD_CHECK(resource >= 0);
+  return Error{Error::Code::kInfeasible,
+               "activity " + std::to_string(activity) + " can never run: what others occupy of '" +
+                   workload.resource_name(ResourceId(resource)) + "' leaves it nothing"};
+}
+
+}  // namespace foreshard::engine

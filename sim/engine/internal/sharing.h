@@ -1,0 +1,120 @@
+/// \file
+/// The rates of what is running: weighted max-min over shared resources, kept up to date under
+/// changes.
+///
+/// Rates are max-min exactly if every activity is *bound*: it runs at its cap, or uses a resource
+/// that is full and on which no activity has a higher level, where level = rate / connections. That
+/// test is local, so a change is repaired locally. Solve only for the activities that the changed
+/// resources bound (and new ones), with all other rates held; then test the neighbours that share a
+/// resource with these; those that are no longer bound, or stand in the way of one that has a lower
+/// level, join the set, and it is solved again. When all are bound, the rates are the max-min rates
+/// of the whole, although most of it was never looked at.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/engine/internal/plan.h"
+
+namespace foreshard::engine::internal {
+
+class Sharing {
+ public:
+  Sharing(const Workload& workload, const Shapes& shapes);
+
+  /// Starts an activity of this shape and returns its slot, which names it until `stop`. If it is
+  /// alone on its resources its rate is right at once, else after the next `settle`.
+  std::int32_t start(std::int32_t shape);
+  /// Frees the slot; the rates of others are right again after the next `settle`.
+  void stop(std::int32_t slot);
+  /// A slot with nothing to share, for an activity in its latency.
+  std::int32_t start_idle();
+  void stop_idle(std::int32_t slot) { free_slots_[0].push_back(slot); }
+
+  /// Progress per second now; 0 while what others occupy leaves it nothing.
+  double rate(std::int32_t slot) const { return slots_[at(slot)].rate; }
+  /// The resource that bounds the rate now, or kCapped.
+  std::int32_t bound(std::int32_t slot) const { return slots_[at(slot)].bound; }
+
+  bool settled() const { return changed_.empty() && fresh_.empty(); }
+  /// Restores max-min.
+  void settle();
+  /// \return the slots whose rate the last `settle` may have changed, with the rate they had
+  /// before.
+  struct Change {
+    std::int32_t slot;
+    double old_rate;
+  };
+  std::span<const Change> changes() const { return changes_; }
+
+ private:
+  static constexpr std::int32_t kUnbound = -2;  // new: no resource bounds it yet
+
+  struct Slot {
+    double rate = 0;
+    double level = 0;  // rate / connections
+    std::int32_t bound = kUnbound;
+    std::int32_t shape = -1;
+    std::int32_t first_place = 0;  // its position among each of its resources' members
+    std::uint32_t chosen = 0;      // == epoch_: being solved for
+    double new_rate = 0;
+    double new_level = 0;
+    std::int32_t new_bound = kUnbound;
+    bool frozen = false;  // its new rate is known
+  };
+  struct Member {
+    std::int32_t slot;
+    std::int32_t load_index;  // which of the shape's loads
+    double load;
+    double pull;  // load x connections: what the level takes of the resource
+  };
+  struct Resource {
+    double capacity = 0;
+    double held = 0;
+    std::int32_t holders = 0;
+    bool changed = false;
+    std::uint32_t visited = 0;  // == epoch_: in region_
+    std::int32_t chosen = 0;    // members that are being solved for
+    std::int32_t unfrozen = 0;  // of these, those without a new rate
+    double left = 0;            // for the unfrozen
+    double pull = 0;            // of the unfrozen
+    double full_level = 0;      // at which it became full, or infinite
+    bool touched = false;       // `left` and `pull` come from subtractions
+    std::vector<Member> members;
+  };
+  // A resource (index >= 0) or the cap of the slot ~index, to be met when levels reach `level`.
+  struct Limit {
+    double level;
+    std::int32_t index;
+  };
+
+  static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+  std::int32_t new_slot(std::int32_t places);
+  void mark_changed(std::int32_t resource);
+  void visit(std::int32_t resource);
+  void choose(std::int32_t slot);
+  void prepare(std::int32_t resource);
+  void fill();
+  void freeze(std::int32_t slot, double level, double rate, std::int32_t bound);
+  void fill_from(std::int32_t resource, double level);
+  void refresh(Resource& resource);
+  bool choose_unbound(std::int32_t resource);
+  void apply();
+
+  const Shapes& shapes_;
+  std::vector<Resource> resources_;
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> places_;
+  std::vector<std::vector<std::int32_t>> free_slots_;  // by number of places
+  std::vector<std::int32_t> changed_;                  // resources
+  std::vector<std::int32_t> fresh_;                    // slots without a rate
+  std::uint32_t epoch_ = 0;
+  std::vector<std::int32_t> region_;  // resources
+  std::vector<std::int32_t> chosen_;  // slots
+  std::vector<Limit> limits_;         // a heap, lowest level first
+  std::vector<Change> changes_;
+};
+
+}  // namespace foreshard::engine::internal
