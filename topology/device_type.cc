@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <string_view>
 
 namespace foreshard {
@@ -18,6 +19,12 @@ constexpr std::array kWider{
     Wider{"bf16", {"tf32", "", ""}},
     Wider{"fp16", {"tf32", "", ""}},
 };
+
+std::string fault_in_splits(const GemmEfficiency& gemm) {
+  const bool ascends =
+      std::ranges::adjacent_find(gemm.splits, std::greater_equal<>()) == gemm.splits.end();
+  return !gemm.splits.empty() && gemm.splits.front() == 1 && ascends ? "" : "must ascend from 1";
+}
 
 std::string fault_in_rates(const AttentionEfficiency& attention) {
   const auto out_of_order = std::ranges::adjacent_find(
@@ -71,7 +78,13 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .required("split_traffic", &G::split_traffic,
                     "Share of the parts' bytes that goes through memory.", yaml::non_negative())
           .required("floor", &G::floor, "Of a kernel that does nothing.", yaml::non_negative())
-          .required("tiles", &G::tiles, "Shapes that the library has.", yaml::non_empty());
+          .required("tiles", &G::tiles, "Shapes that the library has.", yaml::non_empty())
+          .required("k_step", &G::k_step, "Elements of k that the inner loop takes at a time.",
+                    yaml::at_least(1))
+          .required("splits", &G::splits, "Parts into which k may be split, ascending from 1.")
+          .required("smallest_part", &G::smallest_part, "Elements of k that a part must keep.",
+                    yaml::at_least(1))
+          .check("splits", fault_in_splits);
   return table;
 }
 

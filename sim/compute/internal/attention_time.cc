@@ -1,0 +1,73 @@
+#include "sim/compute/internal/attention_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+
+namespace foreshard::compute {
+namespace {
+
+double count(std::int64_t n) {
+  return static_cast<double>(n);
+}
+std::int64_t parts(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
+
+double rate_of(const AttentionRate& rate, Direction direction) {
+  return direction == Direction::kForward ? rate.forward : rate.backward;
+}
+
+// Between two listed head sizes: linear; beyond the ends: the last one.
+double rate_at(const AttentionEfficiency& e, std::int64_t head_dim, Direction direction) {
+  FORESHARD_CHECK(!e.rates.empty());
+  const auto above = std::ranges::lower_bound(e.rates, head_dim, {}, &AttentionRate::head_dim);
+  if (above == e.rates.begin()) return rate_of(*above, direction);
+  const auto below = std::prev(above);
+  if (above == e.rates.end()) return rate_of(*below, direction);
+  const double way = count(head_dim - below->head_dim) / count(above->head_dim - below->head_dim);
+  return std::lerp(rate_of(*below, direction), rate_of(*above, direction), way);
+}
+
+}  // namespace
+
+OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty duty) {
+  const AttentionEfficiency& e = device.efficiency->attention;
+  if (a.batch < 1 || a.query_heads < 1 || a.query_length < 1 || a.key_length < 1 || a.head_dim < 1)
+    return {.floor = e.floor};
+
+  const bool forward = a.direction == Direction::kForward;
+  const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
+  const FlopsPerSecond rate = peak_of(device, std::string(name_of(a.dtype))) *
+                              (rate_at(e, a.head_dim, a.direction) * clocks) /
+                              count(*device.multiprocessors);
+
+  // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A
+  // causal unit sees half of them on average, plus the masked half of its own diagonal tile.
+  const std::int64_t owned = forward ? a.query_length : a.key_length;
+  const std::int64_t walked = forward ? a.key_length : a.query_length;
+  const std::int64_t units = a.batch * a.query_heads * parts(owned, e.tile);
+  const double products = forward ? 2.0 : 5.0;
+  const auto unit_time = [&](double steps) {
+    return products * 2.0 * count(e.tile) * steps * count(a.head_dim) * 1_FLOP / rate +
+           e.unit_overhead;
+  };
+  const Seconds longest = unit_time(count(walked));
+  const Seconds average =
+      a.causal ? unit_time(std::min(count(walked), (count(walked) + count(e.tile)) / 2)) : longest;
+
+  // Equal units go in whole waves. Unequal ones are taken longest first: all multiprocessors are
+  // busy until the end but for about one average unit, and none ends before the longest.
+  const double rounds = count(units) / count(*device.multiprocessors);
+  const std::int64_t waves = parts(units, *device.multiprocessors);
+  const Seconds balanced = a.causal ? (rounds > 1 ? (rounds + 1) * average : longest) : longest;
+  return {.compute = a.causal ? std::max(longest, balanced) : count(waves) * longest,
+          .memory = bytes_of(a) / (*device.memory_bandwidth * *device.efficiency->passes.streaming),
+          .floor = e.floor,
+          .units = units,
+          .waves = waves};
+}
+
+}  // namespace foreshard::compute

@@ -1,0 +1,87 @@
+#include "sim/compute/internal/gemm_time.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/check.h"
+
+namespace foreshard::compute {
+namespace {
+
+double count(std::int64_t n) {
+  return static_cast<double>(n);
+}
+std::int64_t parts(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
+
+// What all candidate tilings of one product share.
+struct Setting {
+  FlopsPerSecond rate;          // of one multiprocessor
+  BytesPerSecond operand_rate;  // likewise
+  BytesPerSecond bandwidth;     // of the memory, as reached
+  std::int64_t multiprocessors;
+};
+
+Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
+  const GemmEfficiency& e = device.efficiency->gemm;
+  const std::string dtype(name_of(gemm.dtype));
+  const auto own = e.rate_of.find(dtype);
+  const double rate = own == e.rate_of.end() ? e.rate : own->second;
+  const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
+  return {.rate = peak_of(device, dtype) * (rate * clocks) / count(*device.multiprocessors),
+          .operand_rate = e.operand_rate,
+          .bandwidth = *device.memory_bandwidth * e.streaming,
+          .multiprocessors = *device.multiprocessors};
+}
+
+OperatorTime with(const Gemm& g, GemmTile tile, std::int64_t split, const GemmEfficiency& e,
+                  const Setting& s) {
+  const std::int64_t units = g.batch * parts(g.m, tile.m) * parts(g.n, tile.n) * split;
+  const std::int64_t waves = parts(units, s.multiprocessors);
+  const double depth = count(parts(parts(g.k, split), e.k_step) * e.k_step);
+
+  // A tile that hangs over the edge computes its full area but loads only what is there.
+  const Flops work = 2.0 * count(tile.m) * count(tile.n) * depth * 1_FLOP;
+  const Bytes operands =
+      count(std::min(tile.m, g.m) + std::min(tile.n, g.n)) * depth * size_of(g.dtype);
+  const Seconds one = e.tile_overhead + std::max(work / s.rate, operands / s.operand_rate);
+
+  OperatorTime time{.compute = count(waves) * one,
+                    .memory = bytes_of(g) / s.bandwidth,
+                    .floor = e.floor,
+                    .units = units,
+                    .waves = waves,
+                    .tile = tile,
+                    .split = split};
+  if (split > 1) {
+    // Each part is written as fp32 and read again.
+    const Bytes sums =
+        2.0 * count(split) * count(g.batch) * count(g.m) * count(g.n) * size_of(DType::kFp32);
+    time.compute += e.split_overhead;
+    time.memory += e.split_traffic * sums / s.bandwidth;
+  }
+  return time;
+}
+
+}  // namespace
+
+OperatorTime gemm_time(const Gemm& gemm, const DeviceType& device, Duty duty) {
+  const GemmEfficiency& efficiency = device.efficiency->gemm;
+  if (gemm.batch < 1 || gemm.m < 1 || gemm.n < 1 || gemm.k < 1) return {.floor = efficiency.floor};
+
+  const Setting setting = setting_of(gemm, device, duty);
+  std::optional<OperatorTime> best;
+  for (const GemmTile& tile : efficiency.tiles) {
+    for (const std::int64_t split : efficiency.splits) {
+      if (split > 1 && gemm.k < split * efficiency.smallest_part) break;
+      const OperatorTime time = with(gemm, tile, split, efficiency, setting);
+      if (!best || time.total() < best->total()) best = time;
+    }
+  }
+  FORESHARD_CHECK(best.has_value());
+  return *best;
+}
+
+}  // namespace foreshard::compute

@@ -1,0 +1,83 @@
+/// \file
+/// How long a kernel takes on an idle device, from its shape and the device's parameters:
+///
+///     time = max(compute, memory) + floor
+///
+/// with every part told, so that a report can say why. For example, a product of 4096^3 in bf16 on
+/// 108 multiprocessors: 512 tiles of 256 x 128 in 5 waves, compute-bound.
+///
+/// Not modelled: what the neighbours on the device do (the engine shares SMs and memory), data left
+/// in the L2 cache by the kernel before, and a power limit that depends on the mix of kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+
+#include "base/units.h"
+
+#include "strategies/program/ir/kernel.h"
+#include "topology/device_type.h"
+
+namespace foreshard {
+
+enum class Bound : std::uint8_t { kCompute, kMemory, kFloor };
+std::string_view name_of(Bound bound);
+
+/// The clocks that a kernel meets.
+enum class Duty : std::uint8_t {
+  kSustained,  ///< Inside a training step: whatever the power limit leaves.
+  kBurst,      ///< Alone, as microbenchmarks run it.
+};
+
+struct OperatorTime {
+  Seconds compute;         ///< Of the arithmetic on the busiest multiprocessor.
+  Seconds memory;          ///< Of the bytes through the memory interface.
+  Seconds floor;           ///< Of a kernel that does nothing.
+  std::int64_t units = 0;  ///< Tiles of a product, work units of attention; 0 of a pass.
+  std::int64_t waves = 0;  ///< Rounds in which the multiprocessors take them.
+  GemmTile tile;           ///< Of a product.
+  std::int64_t split = 1;  ///< Parts of k, of a product.
+
+  Seconds total() const { return (compute < memory ? memory : compute) + floor; }
+  /// What a faster kernel would have to improve: the largest of the three.
+  Bound bound() const;
+};
+
+/// The time of `kernel` alone on one device of type `device`.
+///
+/// Products: the best of the device's tile shapes and splits of k, as a tuned library would choose,
+///
+///     compute = waves * (overhead + max(tile flops / rate, tile operands / operand rate))
+///     waves   = ceil(batch * ceil(m / tile m) * ceil(n / tile n) * split / multiprocessors)
+///     memory  = bytes of A, B, D (and of the parts, if split) / (bandwidth * streaming)
+///
+/// Attention: units of `tile` queries (backward: keys) for each sequence and head; causal units
+/// have half of the keys on average, and the device balances them except for the last. Passes:
+/// memory = bytes / (bandwidth * efficiency of the pass).
+///
+/// \pre every extent of the kernel is >= 1 (0 gives an empty kernel: the floor).
+OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty = Duty::kSustained);
+
+/// "gemm 4096x4096x4096 bf16: 560 us, compute-bound (512 tiles of 256x128 in 5 waves)".
+std::string explain(const Kernel& kernel, const OperatorTime& time);
+
+/// The same with a memory, for callers that ask the same kernels again and again. One object for
+/// each thread; the device must outlive it.
+class CachedOperatorTime {
+ public:
+  explicit CachedOperatorTime(const DeviceType& device) : device_(&device) {}
+
+  const OperatorTime& time_of(const Kernel& kernel);
+  Seconds operator()(const Kernel& kernel) { return time_of(kernel).total(); }
+  std::size_t size() const { return times_.size(); }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Kernel& kernel) const noexcept;
+  };
+  const DeviceType* device_;
+  std::unordered_map<Kernel, OperatorTime, Hash> times_;  // looked up only, never walked
+};
+
+}  // namespace foreshard
