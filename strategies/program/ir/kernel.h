@@ -58,7 +58,7 @@ enum class PassKind : std::uint8_t {
   kRmsNormBackward,
   kGeluForward,
   kGeluBackward,
-  kSwigluForward,   ///< `columns` counts the outputs (half of the inputs).
+  kSwigluForward,  ///< `columns` counts the outputs (half of the inputs).
   kSwigluBackward,
   kSoftmaxForward,  ///< Scale, mask and softmax of attention scores, fused.
   kSoftmaxBackward,
@@ -68,20 +68,20 @@ enum class PassKind : std::uint8_t {
   kBiasDropoutAddBackward,
   kResidualAdd,
   kBiasAdd,
-  kBiasGradient,    ///< Sum over rows.
+  kBiasGradient,  ///< Sum over rows.
   kRopeForward,
   kRopeBackward,
-  kTranspose,       ///< A copy with another layout.
+  kTranspose,  ///< A copy with another layout.
   kEmbeddingForward,
   kEmbeddingBackward,
-  kCrossEntropyForward,   ///< rows x vocabulary logits (fp32 arithmetic).
+  kCrossEntropyForward,  ///< rows x vocabulary logits (fp32 arithmetic).
   kCrossEntropyBackward,
   kGradientAccumulate,  ///< fp32 main gradient += gradient.
   kGradientNorm,        ///< Sum of squares of fp32 gradients.
   kAdam,                ///< Mixed-precision Adam on fp32 master weights, moments and gradients.
   kCast,                ///< Between the pass's dtype and fp32.
   kZero,
-  kTokenPermute,        ///< Rows gathered into (or scattered from) the experts' order.
+  kTokenPermute,  ///< Rows gathered into (or scattered from) the experts' order.
 };
 
 /// A memory-bound kernel over `rows` x `columns` elements. For kAdam, kGradient*, kCast and kZero
