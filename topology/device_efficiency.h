@@ -39,7 +39,7 @@ struct GemmEfficiency {
   std::map<std::string, double> rate_of;  ///< By dtype name, where it differs from `rate`.
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
-  /// Share of a memory-bound product's bandwidth that survives.
+  /// Share of the memory bandwidth that a memory-bound product reaches.
   double streaming = 0;
   /// Rate at which one multiprocessor is fed with operands from the L2 cache.
   BytesPerSecond operand_rate;
@@ -48,6 +48,9 @@ struct GemmEfficiency {
   double split_traffic = 0;  ///< Share of the parts' bytes that goes through memory.
   Seconds floor;             ///< Of a kernel that does nothing.
   std::vector<GemmTile> tiles;
+  std::int64_t k_step = 1;           ///< Elements of k that the inner loop takes at a time.
+  std::vector<std::int64_t> splits;  ///< Parts into which k may be split; ascending from 1.
+  std::int64_t smallest_part = 1;    ///< Elements of k that a part must keep.
 };
 
 /// Of attention, at one head dimension.

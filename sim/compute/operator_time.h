@@ -31,12 +31,12 @@ enum class Duty : std::uint8_t {
 };
 
 struct OperatorTime {
-  Seconds compute;         ///< Of the arithmetic on the busiest multiprocessor.
-  Seconds memory;          ///< Of the bytes through the memory interface.
-  Seconds floor;           ///< Of a kernel that does nothing.
+  Seconds compute{};       ///< Of the arithmetic on the busiest multiprocessor.
+  Seconds memory{};        ///< Of the bytes through the memory interface.
+  Seconds floor{};         ///< Of a kernel that does nothing.
   std::int64_t units = 0;  ///< Tiles of a product, work units of attention; 0 of a pass.
   std::int64_t waves = 0;  ///< Rounds in which the multiprocessors take them.
-  GemmTile tile;           ///< Of a product.
+  GemmTile tile{};         ///< Of a product.
   std::int64_t split = 1;  ///< Parts of k, of a product.
 
   Seconds total() const { return (compute < memory ? memory : compute) + floor; }
