@@ -119,18 +119,23 @@ struct Timeline {
   std::int64_t events = 0;  ///< Completions and latency ends that the engine processed.
 };
 
-/// Default engine. Cost: O(log n) per event plus the size of the component of activities that share
-/// resources, directly or through others, with the one that changed.
-/// Of several activities that would end within the rounding of the clock (4 ulp), all end then.
+/// Default engine. Cost: O(log n) per event, plus the part of the activities sharing resources with
+/// the one that changed, directly or through others, whose rates it may change.
+/// Several activities that would end within the rounding of the clock (4 ulp) end together.
 /// \return what `fault_in` finds; kInfeasible if activities remain that can never run (an occupied
 ///     resource that leaves them nothing); the message names one.
 Result<Timeline> run_fluid(const Workload& workload);
 
+/// How SimGrid keeps its rates.
+enum class SimgridSolver {
+  kLazy,  ///< Re-solves what it thinks has changed.
+  kFull,  ///< Re-solves everything at each event: a second opinion for small workloads.
+};
 /// Reference engine on SimGrid, in a forked process. Unit weights, no occupations and no caps only.
 /// SimGrid counts work in whole units: works on resources that share activities, directly or
-/// through others, are scaled by one power of two, so that each is right within 1e-9. \return what
-/// `fault_in` finds; kUnsupported, naming the first activity that it cannot express;
+/// through others, are scaled by one power of two, so that each is right within 1e-9.
+/// \return what `fault_in` finds; kUnsupported, naming the first activity that it cannot express;
 ///     kIo if the process cannot be forked or dies.
-Result<Timeline> run_simgrid(const Workload& workload);
+Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver = SimgridSolver::kLazy);
 
 }  // namespace foreshard::engine
