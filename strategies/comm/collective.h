@@ -6,14 +6,20 @@
 ///   - a *closed form*: latency + bytes / bandwidth on idle links, which the flat form equals.
 /// To add an algorithm: its .cc, its declaration in algorithms.h, one line in registry.cc.
 /// collective_contract_test.cc then holds it to what all must obey.
+///
+///     const auto forms = flat_forms(CollectiveKind::kAllReduce, group, parameters);
+///     const FlatCollective& form = (*forms)[best_form(*forms, 64_MiB, cluster)];
+///     form.idle_time(64_MiB, cluster);  // or predict(...), which does all three
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
+
 #include "strategies/comm/parameters.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
@@ -36,40 +42,75 @@ struct LinkLoad {
 
 /// The flat form of one operation on one group: everything but its size.
 struct FlatCollective {
-  std::string_view algorithm;     ///< "ring", "tree", ...
-  std::string_view protocol;      ///< "LL", "LL128", "Simple"; "" where there is none.
-  Seconds latency;                ///< Of all steps, without the bytes.
+  std::string_view algorithm;  ///< "ring", "tree", ... Static storage.
+  std::string_view protocol;   ///< "LL", "LL128", "Simple"; "" where there is none. Static storage.
+  Seconds latency;             ///< Of all steps, without the bytes.
   std::vector<LinkLoad> loads;    ///< Ascending LinkId.
   double connections = 1;         ///< Channels x queue pairs on the most loaded link.
   double sm_share = 0;            ///< Part of each member's SMs that it holds while it runs.
   double bandwidth_fraction = 1;  ///< Of each link's bandwidth, that the protocol can use.
+  /// Most bytes of the operation per second, whatever the links: what its channels can copy.
+  BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  /// A pipelined algorithm (chain, tree) sends chunks; the last one ends `fill_chunks` chunk times
+  /// after an unpipelined operation would.
+  double fill_chunks = 0;
+  Bytes chunk;  ///< Largest chunk of a pipeline.
 
-  /// Time on idle links: latency + bytes x max over links of load / (fraction x bandwidth).
+  /// Bytes per second on idle links: min(rate_cap, min over links of fraction x bandwidth / load).
+  BytesPerSecond idle_rate(const ClusterView& cluster) const;
+  /// What passes before the bytes flow at the idle rate: latency + fill_chunks x min(chunk, bytes)
+  /// / idle rate. Equal to `latency` for all algorithms but chains and trees.
+  Seconds delay(Bytes bytes, const ClusterView& cluster) const;
+  /// Time on idle links: delay + bytes / idle rate.
   Seconds idle_time(Bytes bytes, const ClusterView& cluster) const;
 };
 
-/// One message of the stepwise form.
+/// One message of the stepwise form. It carries `chunk_count` chunks from `first_chunk` on of
+/// the buffer that its sender works in (all_to_all: of its send buffer), which StepwiseCollective
+/// cuts into `chunks` equal ones.
 struct Message {
   std::int32_t from = 0;  ///< Index into Participants::devices.
   std::int32_t to = 0;
-  double part = 0;                  ///< Of the operation's bytes.
+  double part = 0;  ///< Of the operation's bytes: chunk_count / chunks.
   Seconds latency;
   std::vector<std::int32_t> after;  ///< Earlier messages, by index.
+  std::int32_t first_chunk = 0;
+  std::int32_t chunk_count = 1;
+  bool reduces = false;  ///< The receiver adds it to what it has; else it overwrites.
 };
 struct StepwiseCollective {
   std::string_view algorithm;
+  std::int32_t chunks = 1;
   std::vector<Message> messages;
 };
 
-/// All (algorithm, protocol) forms that this operation can take on this group.
-/// \return kInvalidInput for an impossible group, kInfeasible where devices have no route.
+/// All (algorithm, protocol) forms that this operation can take on this group, in the registry's
+/// order, and in that of `parameters.forms`. A group of one device has one form, which costs
+/// nothing.
+/// \return kInvalidInput for an impossible group, kInfeasible where devices have no route,
+///     kUnsupported if `parameters` has no form for the operation.
 Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
                                                const Parameters& parameters);
-/// The one of `forms` with the least idle time for `bytes`; ties: the earlier one. \pre !forms.empty()
+/// The one of `forms` with the least idle time for `bytes`; ties: the earlier one. This is the idea
+/// of NCCL's tuner (ncclTopoGetAlgoTime and its caller in NCCL 2.28), with our times.
+/// \pre !forms.empty()
 std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,
                       const ClusterView& cluster);
 /// The stepwise form of one algorithm (of its one channel, plain alpha-beta: no protocol).
+/// \return kInvalidInput for an impossible group or if no such algorithm does `kind`; kInfeasible
+///     where devices have no route; kUnsupported if the group is too large to write out.
 Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,
                                          const Participants& group);
+
+/// What one operation will do on idle links.
+struct Forecast {
+  FlatCollective form;
+  Seconds time;
+};
+/// The best form of all and its idle time. \return As flat_forms; kInvalidInput if bytes < 0.
+Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
+                         const Parameters& parameters);
+
+std::string_view name_of(CollectiveKind kind);
 
 }  // namespace foreshard::comm

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 

@@ -1,0 +1,52 @@
+/// \file
+/// The collective algorithms: one .cc each, one line each in registry.cc.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+#include "strategies/comm/collective.h"
+#include "strategies/comm/internal/traffic.h"
+
+namespace foreshard::comm {
+
+/// What an algorithm puts on the links, whatever the protocol.
+struct Pattern {
+  std::vector<LinkLoad> loads;  ///< Ascending LinkId.
+  internal::Path path;          ///< Hops one after another, from start to end.
+  double fill_chunks = 0;       ///< See FlatCollective.
+  double sent_per_member =
+      0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
+};
+
+struct Algorithm {
+  std::string_view name;  ///< Together with `kind` unique.
+  CollectiveKind kind;
+  /// \pre `group` is valid and has at least 2 members. \return kInfeasible where there is no route.
+  /// kUnsupported if this group's hardware cannot do it: the algorithm is then left out.
+  Result<Pattern> (*pattern)(const Participants& group);
+  /// \pre As above.
+  Result<StepwiseCollective> (*steps)(const Participants& group);
+};
+
+/// All of them, in the order in which ties are decided.
+std::span<const Algorithm> algorithms();
+
+Result<Pattern> ring_all_reduce(const Participants& group);
+Result<StepwiseCollective> ring_all_reduce_steps(const Participants& group);
+Result<Pattern> tree_all_reduce(const Participants& group);
+Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group);
+Result<Pattern> ring_all_gather(const Participants& group);
+Result<StepwiseCollective> ring_all_gather_steps(const Participants& group);
+Result<Pattern> ring_reduce_scatter(const Participants& group);
+Result<StepwiseCollective> ring_reduce_scatter_steps(const Participants& group);
+Result<Pattern> chain_broadcast(const Participants& group);
+Result<StepwiseCollective> chain_broadcast_steps(const Participants& group);
+Result<Pattern> pairwise_all_to_all(const Participants& group);
+Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group);
+Result<Pattern> direct_transfer(const Participants& group);
+Result<StepwiseCollective> direct_transfer_steps(const Participants& group);
+
+}  // namespace foreshard::comm

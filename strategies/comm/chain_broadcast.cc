@@ -1,0 +1,81 @@
+// Pipelined broadcast of B bytes from the first member along a chain (NCCL's "ring" broadcast).
+//
+//     time   = (p-1) latency + B / bandwidth + (p-2) chunk / bandwidth
+//     volume = B per member but the last, (p-1) B in total (R2.5)
+//
+// The last term fills the pipeline: chunks of a bounded size follow one another.
+// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+// MPICH", IJHPCA 19(1), 2005; Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
+// broadcast, reduction and scan", Parallel Computing 35(12), 2009, section 2.
+#include <algorithm>
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
+
+namespace foreshard::comm {
+namespace {
+
+constexpr std::int32_t kChunksOfStepwiseForm = 8;
+
+// The ring, cut open before the first member.
+std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring) {
+  std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), 0), ring.end());
+  return ring;
+}
+
+}  // namespace
+
+Result<Pattern> chain_broadcast(const Participants& group) {
+  const auto all = internal::rings(group);
+  if (!all) return all.error();
+  internal::Traffic traffic(group);
+  for (const auto& ring : *all) {
+    const auto chain = chain_of(ring);
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i)
+      traffic.add(chain[i], chain[i + 1], 1.0 / static_cast<double>(all->size()));
+  }
+  if (const auto fault = traffic.route()) return *fault;
+
+  Pattern pattern;
+  for (const auto& ring : *all) {
+    const auto chain = chain_of(ring);
+    internal::Path path;
+    for (std::size_t i = 0; i + 1 < chain.size(); ++i)
+      path.add(traffic.hop(chain[i], chain[i + 1]));
+    if (&ring == &all->front() || internal::longer(path, pattern.path)) pattern.path = path;
+  }
+  pattern.fill_chunks = static_cast<double>(group.devices.size()) - 2;
+  pattern.sent_per_member = 1;
+  pattern.loads = traffic.take_loads();
+  return pattern;
+}
+
+Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
+  const auto chain = chain_of(internal::first_ring(group));
+  const auto hops = static_cast<std::int32_t>(chain.size()) - 1;
+  if (const auto fault =
+          internal::too_many_messages("chain", static_cast<double>(hops) * kChunksOfStepwiseForm))
+    return *fault;
+  StepwiseCollective result{.algorithm = "chain", .chunks = kChunksOfStepwiseForm, .messages = {}};
+  for (std::int32_t chunk = 0; chunk < kChunksOfStepwiseForm; ++chunk) {
+    for (std::int32_t i = 0; i < hops; ++i) {
+      const std::int32_t from = chain[static_cast<std::size_t>(i)];
+      const std::int32_t to = chain[static_cast<std::size_t>(i + 1)];
+      const auto route = internal::route_between(group, from, to);
+      if (!route) return route.error();
+      Message message{.from = from,
+                      .to = to,
+                      .part = 1.0 / kChunksOfStepwiseForm,
+                      .latency = route->latency,
+                      .after = {},
+                      .first_chunk = chunk};
+      if (chunk > 0) message.after.push_back((chunk - 1) * hops + i);
+      if (i > 0) message.after.push_back(chunk * hops + i - 1);
+      result.messages.push_back(std::move(message));
+    }
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm

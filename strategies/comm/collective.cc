@@ -1,0 +1,213 @@
+#include "strategies/comm/collective.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/check.h"
+
+#include "strategies/comm/algorithms.h"
+
+namespace foreshard::comm {
+namespace {
+
+double efficiency_of(LinkKind kind, const Efficiency& efficiency) {
+  switch (kind) {
+    case LinkKind::kNvLink:
+      return efficiency.nvlink;
+    case LinkKind::kPcie:
+    case LinkKind::kSocket:
+      return efficiency.pcie;
+    case LinkKind::kNetwork:
+      return efficiency.network;
+  }
+  FORESHARD_CHECK(!"every link kind has an efficiency");
+  return 1;
+}
+
+std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
+  const auto fault = [&](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": " + why};
+  };
+  if (group.cluster == nullptr) return fault("no cluster given");
+  if (group.devices.empty()) return fault("needs at least 1 device, got none");
+  const auto count = static_cast<std::int64_t>(group.cluster->devices().size());
+  std::set<DeviceId> seen;
+  for (const DeviceId device : group.devices) {
+    if (!device.valid() || device.value() >= count)
+      return fault("no device " + std::to_string(device.value()) + "; the cluster has " +
+                   std::to_string(count));
+    if (!seen.insert(device).second)
+      return fault("device " + std::to_string(device.value()) + " takes part twice");
+  }
+  const bool transfer = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  if (transfer && group.devices.size() != 2)
+    return fault("needs a sender and a receiver, got " + std::to_string(group.devices.size()) +
+                 " devices");
+  return std::nullopt;
+}
+
+bool suits(const FormParameters& form, const Participants& group) {
+  if (form.devices.empty()) return true;
+  return std::all_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
+    const std::string& name = group.cluster->type_of(device).name;
+    return std::find(form.devices.begin(), form.devices.end(), name) != form.devices.end();
+  });
+}
+
+double fewest_multiprocessors(const Participants& group) {
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (const DeviceId device : group.devices)
+    fewest = std::min(fewest, *group.cluster->type_of(device).multiprocessors);
+  return static_cast<double>(fewest);
+}
+
+// The pattern with one protocol's numbers.
+FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern,
+                         const FormParameters& form, const Participants& group) {
+  FlatCollective flat;
+  flat.algorithm = algorithm.name;
+  flat.protocol = name_of(form.protocol);
+  flat.latency = form.base + pattern.path.wire + pattern.path.nvlink * form.hop.nvlink +
+                 pattern.path.pcie * form.hop.pcie + pattern.path.network * form.hop.network;
+  flat.loads = pattern.loads;
+  flat.fill_chunks = pattern.fill_chunks;
+  flat.chunk = form.chunk;
+
+  // One fraction for all links: that of the link which decides on idle links.
+  double slowest = 0;  // seconds per byte, links alone
+  double slowest_used = 0;
+  for (const LinkLoad& load : pattern.loads) {
+    const Link& link = group.cluster->links()[load.link.index()];
+    const double time = load.bytes_per_byte / link.bandwidth.in_base();
+    slowest = std::max(slowest, time);
+    slowest_used = std::max(slowest_used, time / efficiency_of(link.kind, form.efficiency));
+  }
+  flat.bandwidth_fraction = slowest / slowest_used;
+
+  const auto channels =
+      static_cast<double>(pattern.path.network > 0 ? form.network_channels : form.channels);
+  flat.rate_cap = channels * form.channel_rate / pattern.sent_per_member;
+  flat.sm_share = std::min(1.0, channels / fewest_multiprocessors(group));
+  flat.connections = channels;
+  return flat;
+}
+
+}  // namespace
+
+std::string_view name_of(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return "all_reduce";
+    case CollectiveKind::kAllGather:
+      return "all_gather";
+    case CollectiveKind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveKind::kBroadcast:
+      return "broadcast";
+    case CollectiveKind::kAllToAll:
+      return "all_to_all";
+    case CollectiveKind::kSend:
+      return "send";
+    case CollectiveKind::kReceive:
+      return "receive";
+  }
+  FORESHARD_CHECK(!"every collective kind has a name");
+  return {};
+}
+
+BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
+  BytesPerSecond rate = rate_cap;
+  for (const LinkLoad& load : loads)
+    rate = std::min(rate, cluster.links()[load.link.index()].bandwidth * bandwidth_fraction /
+                              load.bytes_per_byte);
+  return rate;
+}
+
+Seconds FlatCollective::delay(Bytes bytes, const ClusterView& cluster) const {
+  if (fill_chunks <= 0) return latency;
+  return latency + fill_chunks * (std::min(chunk, bytes) / idle_rate(cluster));
+}
+
+Seconds FlatCollective::idle_time(Bytes bytes, const ClusterView& cluster) const {
+  const BytesPerSecond rate = idle_rate(cluster);
+  Seconds time = latency + bytes / rate;
+  if (fill_chunks > 0) time += fill_chunks * (std::min(chunk, bytes) / rate);
+  return time;
+}
+
+Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
+                                               const Parameters& parameters) {
+  if (const auto fault = fault_in(kind, group)) return *fault;
+  if (group.devices.size() == 1) {
+    FlatCollective nothing;
+    nothing.algorithm = "none";
+    return std::vector<FlatCollective>{nothing};
+  }
+
+  std::vector<FlatCollective> forms;
+  for (const Algorithm& algorithm : algorithms()) {
+    if (algorithm.kind != kind) continue;
+    std::optional<Pattern> pattern;
+    for (const FormParameters& form : parameters.forms) {
+      if (form.algorithm != algorithm.name || !suits(form, group)) continue;
+      if (!pattern) {
+        auto result = algorithm.pattern(group);
+        if (!result && result.error().code == Error::Code::kUnsupported) break;
+        if (!result) return result.error();
+        pattern = *std::move(result);
+      }
+      forms.push_back(flat_form(algorithm, *pattern, form, group));
+    }
+  }
+  if (forms.empty())
+    return Error{Error::Code::kUnsupported, std::string(name_of(kind)) + ": communication '" +
+                                                parameters.name +
+                                                "' has no form that these devices can do"};
+  return forms;
+}
+
+std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,
+                      const ClusterView& cluster) {
+  FORESHARD_CHECK(!forms.empty());
+  std::size_t best = 0;
+  Seconds least = forms.front().idle_time(bytes, cluster);
+  for (std::size_t i = 1; i < forms.size(); ++i) {
+    const Seconds time = forms[i].idle_time(bytes, cluster);
+    if (time < least) {
+      least = time;
+      best = i;
+    }
+  }
+  return best;
+}
+
+Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,
+                                         const Participants& group) {
+  if (const auto fault = fault_in(kind, group)) return *fault;
+  std::string known;
+  for (const Algorithm& candidate : algorithms()) {
+    if (candidate.kind != kind) continue;
+    if (candidate.name == algorithm) {
+      if (group.devices.size() == 1)
+        return StepwiseCollective{.algorithm = candidate.name, .chunks = 1, .messages = {}};
+      return candidate.steps(group);
+    }
+    known += (known.empty() ? "" : ", ") + std::string(candidate.name);
+  }
+  return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": unknown algorithm '" +
+                                               std::string(algorithm) + "'; there are " + known};
+}
+
+Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
+                         const Parameters& parameters) {
+  if (!(bytes >= 0_B))
+    return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": negative size"};
+  const auto forms = flat_forms(kind, group, parameters);
+  if (!forms) return forms.error();
+  const FlatCollective& best = (*forms)[best_form(*forms, bytes, *group.cluster)];
+  return Forecast{best, best.idle_time(bytes, *group.cluster)};
+}
+
+}  // namespace foreshard::comm

@@ -1,0 +1,30 @@
+// One message of B bytes from the first member to the second.
+//
+//     time   = latency + B / bandwidth
+//     volume = B
+#include "strategies/comm/algorithms.h"
+
+namespace foreshard::comm {
+
+Result<Pattern> direct_transfer(const Participants& group) {
+  const auto route = internal::route_between(group, 0, 1);
+  if (!route) return route.error();
+  Pattern pattern;
+  pattern.sent_per_member = 1;
+  internal::LoadSum loads;
+  loads.add(*route, 1);
+  pattern.loads = loads.take();
+  pattern.path.add(internal::Hop{route->widest_kind, route->latency});
+  return pattern;
+}
+
+Result<StepwiseCollective> direct_transfer_steps(const Participants& group) {
+  const auto route = internal::route_between(group, 0, 1);
+  if (!route) return route.error();
+  StepwiseCollective result{.algorithm = "direct", .chunks = 1, .messages = {}};
+  result.messages.push_back(
+      {.from = 0, .to = 1, .part = 1, .latency = route->latency, .after = {}});
+  return result;
+}
+
+}  // namespace foreshard::comm

@@ -1,0 +1,108 @@
+#include "strategies/comm/internal/ring_pattern.h"
+
+#include <optional>
+
+#include "base/check.h"
+
+#include "strategies/comm/internal/rings.h"
+#include "strategies/comm/internal/traffic.h"
+
+namespace foreshard::comm::internal {
+namespace {
+
+constexpr double kMostMessages = 64e6;
+
+Path longest_path(const Traffic& traffic, const std::vector<std::int32_t>& ring, int rounds) {
+  const std::size_t count = ring.size();
+  const auto hop = [&](std::size_t i) {
+    return traffic.hop(ring[i % count], ring[(i + 1) % count]);
+  };
+  Path total;
+  for (std::size_t i = 0; i < count; ++i) total.add(hop(i), rounds);
+  Path longest;
+  for (std::size_t i = 0; i < count; ++i) {
+    Path path = total;
+    for (int skipped = 0; skipped < rounds; ++skipped)
+      path.add(hop(i + static_cast<std::size_t>(skipped)), -1);
+    if (i == 0 || longer(path, longest)) longest = path;
+  }
+  return longest;
+}
+
+}  // namespace
+
+Result<Pattern> ring_pattern(const Participants& group, int rounds) {
+  const auto all = rings(group);
+  if (!all) return all.error();
+
+  const auto members = static_cast<double>(group.devices.size());
+  const double share = rounds * (members - 1) / members / static_cast<double>(all->size());
+  Traffic traffic(group);
+  for (const auto& ring : *all)
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      traffic.add(ring[i], ring[(i + 1) % ring.size()], share);
+  if (const auto fault = traffic.route()) return *fault;
+
+  Pattern pattern;
+  for (const auto& ring : *all) {
+    const Path path = longest_path(traffic, ring, rounds);
+    if (&ring == &all->front() || longer(path, pattern.path)) pattern.path = path;
+  }
+  pattern.sent_per_member = rounds * (members - 1) / members;
+  pattern.loads = traffic.take_loads();
+  return pattern;
+}
+
+Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_rounds,
+                                      int gather_rounds) {
+  const auto ring = first_ring(group);
+  const auto count = static_cast<std::int32_t>(ring.size());
+  const std::int32_t steps = (reduce_rounds + gather_rounds) * (count - 1);
+  if (const auto fault = too_many_messages("ring", static_cast<double>(steps) * count))
+    return *fault;
+
+  std::vector<Seconds> latency;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const auto route = route_between(group, ring[static_cast<std::size_t>(i)],
+                                     ring[static_cast<std::size_t>((i + 1) % count)]);
+    if (!route) return route.error();
+    latency.push_back(route->latency);
+  }
+
+  StepwiseCollective result{.algorithm = "ring", .chunks = count, .messages = {}};
+  result.messages.reserve(static_cast<std::size_t>(steps) * ring.size());
+  // Chunk numbers are ranks: reduce-scatter leaves rank r with chunk r, all-gather starts there. In
+  // step s of a round the member at place i passes on the chunk of the member s places before it
+  // (gathering) or s + 1 places before it (reducing).
+  for (std::int32_t step = 0; step < steps; ++step) {
+    const bool reduces = step < reduce_rounds * (count - 1);
+    const std::int32_t back = step % (count - 1) + (reduces ? 1 : 0);
+    for (std::int32_t i = 0; i < count; ++i) {
+      Message message{.from = ring[static_cast<std::size_t>(i)],
+                      .to = ring[static_cast<std::size_t>((i + 1) % count)],
+                      .part = 1.0 / count,
+                      .latency = latency[static_cast<std::size_t>(i)],
+                      .after = {},
+                      .first_chunk = ring[static_cast<std::size_t>((i - back + 2 * count) % count)],
+                      .chunk_count = 1,
+                      .reduces = reduces};
+      if (step > 0) {  // its own last send, and what it passes on
+        message.after.push_back((step - 1) * count + (i + count - 1) % count);
+        message.after.push_back((step - 1) * count + i);
+        if (message.after[0] > message.after[1]) std::swap(message.after[0], message.after[1]);
+      }
+      result.messages.push_back(std::move(message));
+    }
+  }
+  return result;
+}
+
+std::optional<Error> too_many_messages(std::string_view algorithm, double messages) {
+  if (messages <= kMostMessages) return std::nullopt;
+  return Error{Error::Code::kUnsupported,
+               std::string(algorithm) + ": the stepwise form of this group has " +
+                   std::to_string(messages) + " messages; at most " +
+                   std::to_string(kMostMessages) + " are written out. Use the flat form."};
+}
+
+}  // namespace foreshard::comm::internal

@@ -1,0 +1,187 @@
+#include "strategies/comm/internal/rings.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "strategies/comm/internal/traffic.h"
+
+namespace foreshard::comm::internal {
+namespace {
+
+using Ring = std::vector<std::int32_t>;
+
+constexpr std::size_t kMostMembersToSearch = 8;  // 7! orders
+constexpr int kMostRings = 12;
+
+// Where ring 0 enters node i of n: 0, 1, 0, 1 ... so that it leaves each node where it enters the
+// next one. An odd count needs a third place to close.
+std::size_t entrance(std::size_t node, std::size_t nodes, std::size_t members) {
+  if (node == nodes) node = 0;
+  if (nodes % 2 == 1 && node + 1 == nodes && members > 2 && nodes > 1) return 2;
+  return node % 2;
+}
+
+// Members of one node from the one at which the ring enters to the one at which it leaves.
+void visit(const std::vector<std::int32_t>& members, std::size_t enter, std::size_t leave,
+           Ring* ring) {
+  const std::size_t count = members.size();
+  enter %= count;
+  leave %= count;
+  ring->push_back(members[enter]);
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::size_t member = (enter + i) % count;
+    if (member != leave) ring->push_back(members[member]);
+  }
+  if (leave != enter) ring->push_back(members[leave]);
+}
+
+Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t channel) {
+  Ring ring;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t count = nodes[i].size();
+    visit(nodes[i], channel + entrance(i, nodes.size(), count),
+          channel + entrance(i + 1, nodes.size(), count), &ring);
+  }
+  return ring;
+}
+
+// Time per byte that rings put on each link, in seconds.
+class LinkTimes {
+ public:
+  explicit LinkTimes(const Participants& group) : group_(&group) {}
+
+  std::optional<Error> prepare() {
+    const auto count = static_cast<std::int32_t>(group_->devices.size());
+    routes_.resize(group_->devices.size() * group_->devices.size());
+    for (std::int32_t from = 0; from < count; ++from) {
+      for (std::int32_t to = 0; to < count; ++to) {
+        if (from == to) continue;
+        auto route = route_between(*group_, from, to);
+        if (!route) return route.error();
+        for (const RoutedLink& routed : route->links) {
+          const auto [place, is_new] =
+              index_.try_emplace(routed.link, static_cast<int>(index_.size()));
+          const double time =
+              routed.share / group_->cluster->links()[routed.link.index()].bandwidth.in_base();
+          routes_[slot(from, to)].push_back({place->second, time});
+        }
+      }
+    }
+    times_.assign(index_.size(), 0.0);
+    return std::nullopt;
+  }
+
+  void add(const Ring& ring, double weight) {
+    for (std::size_t i = 0; i < ring.size(); ++i)
+      for (const auto& [link, time] : routes_[slot(ring[i], ring[(i + 1) % ring.size()])])
+        times_[static_cast<std::size_t>(link)] += weight * time;
+  }
+
+  double largest() const { return *std::max_element(times_.begin(), times_.end()); }
+  double squares() const {
+    return std::inner_product(times_.begin(), times_.end(), times_.begin(), 0.0);
+  }
+
+ private:
+  std::size_t slot(std::int32_t from, std::int32_t to) const {
+    return static_cast<std::size_t>(from) * group_->devices.size() + static_cast<std::size_t>(to);
+  }
+
+  const Participants* group_;
+  std::map<LinkId, int> index_;
+  std::vector<std::vector<std::pair<int, double>>> routes_;
+  std::vector<double> times_;
+};
+
+bool no_switch_between(const Participants& group) {
+  for (std::int32_t to = 1; to < static_cast<std::int32_t>(group.devices.size()); ++to) {
+    const auto route = route_between(group, 0, to);
+    if (route && route->links.size() == 1 && route->links.front().share == 1) return true;
+  }
+  return false;
+}
+
+// Adds, one after another, the ring that leaves the busiest link (then all links) least busy, and
+// keeps as many as give the best rate.
+Result<std::vector<Ring>> search_rings(const Participants& group) {
+  LinkTimes times(group);
+  if (const auto fault = times.prepare()) return *fault;
+
+  std::vector<Ring> candidates;
+  Ring order(group.devices.size());
+  std::iota(order.begin(), order.end(), 0);
+  do {
+    candidates.push_back(order);
+  } while (std::next_permutation(order.begin() + 1, order.end()));
+
+  std::vector<Ring> chosen;
+  double best_time = 0;
+  std::size_t best_count = 0;
+  const double tolerance = 1 + 1e-9;
+  while (chosen.size() < kMostRings) {
+    const Ring* best = nullptr;
+    double largest = 0;
+    double squares = 0;
+    for (const Ring& candidate : candidates) {
+      times.add(candidate, 1);
+      const double now = times.largest();
+      const double now_squares = times.squares();
+      times.add(candidate, -1);
+      if (best == nullptr || now * tolerance < largest ||
+          (now < largest * tolerance && now_squares * tolerance < squares)) {
+        best = &candidate;
+        largest = now;
+        squares = now_squares;
+      }
+    }
+    chosen.push_back(*best);
+    times.add(*best, 1);
+    const double time_of_one = largest / static_cast<double>(chosen.size());
+    if (best_count == 0 || time_of_one * tolerance < best_time) {
+      best_time = time_of_one;
+      best_count = chosen.size();
+    }
+  }
+  chosen.resize(best_count);
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group) {
+  std::map<std::int32_t, std::size_t> place_of;
+  std::vector<std::vector<std::int32_t>> nodes;
+  for (std::size_t i = 0; i < group.devices.size(); ++i) {
+    const std::int32_t node = group.cluster->devices()[group.devices[i].index()].node;
+    const auto [place, is_new] = place_of.try_emplace(node, nodes.size());
+    if (is_new) nodes.emplace_back();
+    nodes[place->second].push_back(static_cast<std::int32_t>(i));
+  }
+  return nodes;
+}
+
+std::vector<std::int32_t> first_ring(const Participants& group) {
+  return ring_over_nodes(members_by_node(group), 0);
+}
+
+Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
+  const auto nodes = members_by_node(group);
+  if (nodes.size() == 1) {
+    const std::size_t members = group.devices.size();
+    if (members > 2 && members <= kMostMembersToSearch && no_switch_between(group))
+      return search_rings(group);
+    return std::vector<Ring>{nodes.front()};
+  }
+  std::size_t count = 0;
+  for (const auto& members : nodes) count = std::max(count, members.size());
+  std::vector<Ring> all;
+  all.reserve(count);
+  for (std::size_t channel = 0; channel < count; ++channel)
+    all.push_back(ring_over_nodes(nodes, channel));
+  return all;
+}
+
+}  // namespace foreshard::comm::internal

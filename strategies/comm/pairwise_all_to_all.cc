@@ -1,0 +1,66 @@
+// All-to-all among p members that each send B bytes, B/p to every member (one of them itself): in
+// round r every member sends to the one r places after it and receives from the one r before it.
+//
+//     time   = latency + (p-1)/p B / bandwidth     all rounds in flight together
+//     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
+//
+// Its latency is that of one message, and a member starts the others one after another: the path
+// counts the rounds by what they cross. Stepwise, a member's rounds follow one another.
+// Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+// MPICH", IJHPCA 19(1), 2005, section 4.5 (pairwise exchange); NCCL's rounds: nccl-tests and
+// NVIDIA/nccl src/enqueue.cc (a group of p sends and p receives).
+#include <algorithm>
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/ring_pattern.h"
+
+namespace foreshard::comm {
+
+Result<Pattern> pairwise_all_to_all(const Participants& group) {
+  const auto count = static_cast<std::int32_t>(group.devices.size());
+  internal::LoadSum loads;
+  Pattern pattern;
+  Seconds longest_wire;
+  for (std::int32_t from = 0; from < count; ++from) {
+    internal::Path starts;
+    for (std::int32_t to = 0; to < count; ++to) {
+      if (from == to) continue;
+      const auto route = internal::route_between(group, from, to);
+      if (!route) return route.error();
+      loads.add(*route, 1.0 / count);
+      starts.add(internal::Hop{route->widest_kind, 0_s});
+      longest_wire = std::max(longest_wire, route->latency);
+    }
+    if (from == 0 || internal::longer(starts, pattern.path)) pattern.path = starts;
+  }
+  pattern.path.wire = longest_wire;
+  pattern.sent_per_member = (count - 1.0) / count;
+  pattern.loads = loads.take();
+  return pattern;
+}
+
+Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group) {
+  const auto count = static_cast<std::int32_t>(group.devices.size());
+  if (const auto fault =
+          internal::too_many_messages("pairwise", static_cast<double>(count) * (count - 1)))
+    return *fault;
+  StepwiseCollective result{.algorithm = "pairwise", .chunks = count, .messages = {}};
+  for (std::int32_t round = 1; round < count; ++round) {
+    for (std::int32_t from = 0; from < count; ++from) {
+      const std::int32_t to = (from + round) % count;
+      const auto route = internal::route_between(group, from, to);
+      if (!route) return route.error();
+      Message message{.from = from,
+                      .to = to,
+                      .part = 1.0 / count,
+                      .latency = route->latency,
+                      .after = {},
+                      .first_chunk = to};
+      if (round > 1) message.after.push_back((round - 2) * count + from);
+      result.messages.push_back(std::move(message));
+    }
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm

@@ -1,0 +1,107 @@
+#include "strategies/comm/parameters.h"
+
+#include <algorithm>
+#include <set>
+
+#include "strategies/comm/algorithms.h"
+
+namespace foreshard::comm {
+namespace {
+
+std::set<std::string> algorithm_names() {
+  std::set<std::string> names;
+  for (const Algorithm& algorithm : algorithms()) names.emplace(algorithm.name);
+  return names;
+}
+
+std::string unknown_algorithm(const FormParameters& form) {
+  const auto names = algorithm_names();
+  if (names.contains(form.algorithm)) return {};
+  std::string legal;
+  for (const auto& name : names) legal += (legal.empty() ? "" : ", ") + name;
+  return "unknown algorithm '" + form.algorithm + "'; there are " + legal;
+}
+
+}  // namespace
+
+const yaml::Names<Protocol>& yaml_names(const Protocol*) {
+  static const yaml::Names<Protocol> names{
+      {"none", Protocol::kNone, "No protocol: the links alone."},
+      {"LL", Protocol::kLl, "A flag beside every 4 bytes: least latency, half of the wire."},
+      {"LL128", Protocol::kLl128, "A flag in every 128 bytes: little latency, 15/16 of the wire."},
+      {"Simple", Protocol::kSimple, "Fences between data and flags: all of the wire."}};
+  return names;
+}
+
+std::string_view name_of(Protocol protocol) {
+  return protocol == Protocol::kNone ? std::string_view{} : yaml::name_of(protocol);
+}
+
+const yaml::Table<HopLatency>& yaml_table(const HopLatency*) {
+  static const auto table =
+      yaml::Table<HopLatency>("hop latency", "Of one hop, on top of the wire, by what it crosses.")
+          .required("nvlink", &HopLatency::nvlink, "NVLink only.", yaml::non_negative())
+          .required("pcie", &HopLatency::pcie, "PCIe or a link between sockets.",
+                    yaml::non_negative())
+          .required("network", &HopLatency::network, "A network adapter.", yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<Efficiency>& yaml_table(const Efficiency*) {
+  static const auto table =
+      yaml::Table<Efficiency>("efficiency", "Part of a link's payload rate left to the data.")
+          .required("nvlink", &Efficiency::nvlink, "Of NVLink.", yaml::positive(), yaml::at_most(1))
+          .required("pcie", &Efficiency::pcie, "Of PCIe and links between sockets.",
+                    yaml::positive(), yaml::at_most(1))
+          .required("network", &Efficiency::network, "Of the network.", yaml::positive(),
+                    yaml::at_most(1));
+  return table;
+}
+
+const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
+  static const auto table =
+      yaml::Table<FormParameters>("form", "An algorithm with a protocol.")
+          .required("algorithm", &FormParameters::algorithm, "ring, tree, chain ...")
+          .required("protocol", &FormParameters::protocol, "How messages are acknowledged.")
+          .required("base", &FormParameters::base, "Launch and synchronisation of the members.",
+                    yaml::non_negative())
+          .required("hop", &FormParameters::hop, "Of each hop of the critical path.")
+          .required("efficiency", &FormParameters::efficiency, "Of the links it uses.")
+          .optional("channels", &FormParameters::channels,
+                    "SMs that each member gives it inside a node.", yaml::at_least(1))
+          .optional("network_channels", &FormParameters::network_channels,
+                    "Likewise where it crosses the network.", yaml::at_least(1))
+          .optional("channel_rate", &FormParameters::channel_rate,
+                    "What one channel copies at most. Default: no limit.", yaml::positive())
+          .optional("chunk", &FormParameters::chunk, "Largest chunk of a pipelined algorithm.",
+                    yaml::non_negative())
+          .optional("devices", &FormParameters::devices,
+                    "Device types that can do it. Default: all.")
+          .optional("source", &FormParameters::source, "Where the numbers come from.")
+          .optional("evidence", &FormParameters::evidence, "How well they are known.")
+          .check("algorithm", unknown_algorithm);
+  return table;
+}
+
+const yaml::Table<Parameters>& yaml_table(const Parameters*) {
+  static const auto table =
+      yaml::Table<Parameters>("communication", "What the communication library adds to the links.")
+          .required("name", &Parameters::name, "For reports.")
+          .required("forms", &Parameters::forms,
+                    "The algorithms and protocols that it chooses from; ties go to the earlier.",
+                    yaml::non_empty())
+          .folder("communication");
+  return table;
+}
+
+Parameters ideal_parameters() {
+  Parameters parameters{.name = "ideal", .forms = {}};
+  for (const auto& name : algorithm_names()) {
+    FormParameters form;
+    form.algorithm = name;
+    parameters.forms.push_back(form);
+  }
+  return parameters;
+}
+
+}  // namespace foreshard::comm

@@ -1,0 +1,79 @@
+/// \file
+/// What the communication library adds to the links: start-up times, protocol efficiencies and the
+/// SMs that it takes, as data (configs/communication/*.yaml). One set holds for every cluster.
+///
+/// The time of one (algorithm, protocol) form on idle links is
+///
+///     base + sum over the hops of its critical path (wire latency + hop[kind])
+///          + bytes / min(rate cap, min over links of efficiency[kind] x bandwidth / load)
+///
+/// Source: the structure is that of NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); the
+/// numbers say theirs.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+namespace foreshard::comm {
+
+/// How a message says that it has arrived. LL: a flag beside every 4 bytes of data, so half of the
+/// wire, but no fence; LL128: a flag in every 128 bytes; Simple: data, fence, then a flag.
+enum class Protocol : std::uint8_t { kNone, kLl, kLl128, kSimple };
+
+const yaml::Names<Protocol>& yaml_names(const Protocol*);
+/// "LL", "LL128", "Simple"; "" for kNone. Static storage.
+std::string_view name_of(Protocol protocol);
+
+/// Of one hop between two devices, on top of the wire: flag, fence, proxy, by what it crosses.
+struct HopLatency {
+  Seconds nvlink;
+  Seconds pcie;  ///< PCIe or between sockets, without a network adapter.
+  Seconds network;
+};
+const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
+
+/// Part of a link's payload rate that is left to the data.
+struct Efficiency {
+  double nvlink = 1;
+  double pcie = 1;
+  double network = 1;
+};
+const yaml::Table<Efficiency>& yaml_table(const Efficiency*);
+
+/// One (algorithm, protocol) pair.
+struct FormParameters {
+  std::string algorithm;  ///< As in registry.cc, for example "ring".
+  Protocol protocol = Protocol::kNone;
+  Seconds base;  ///< Launch and synchronisation of the members.
+  HopLatency hop;
+  Efficiency efficiency;
+  std::int64_t channels = 1;          ///< CTAs (each takes one SM) of an operation inside a node.
+  std::int64_t network_channels = 1;  ///< Likewise, where it crosses the network.
+  /// What one channel copies at most. Infinite: no limit of its own.
+  BytesPerSecond channel_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  Bytes chunk;  ///< Largest chunk of a pipelined algorithm (chain, tree).
+  /// Of an algorithm that needs particular devices (nvls): catalogue names. Empty: any.
+  std::vector<std::string> devices;
+  std::string source;
+  yaml::Evidence evidence = yaml::Evidence::kUser;
+};
+const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
+
+struct Parameters {
+  std::string name;
+  std::vector<FormParameters> forms;  ///< Ties between forms go to the earlier one.
+};
+/// Catalogue folder: communication.
+const yaml::Table<Parameters>& yaml_table(const Parameters*);
+
+/// Links alone: no start-up time, every protocol as fast as the wire. The textbook's alpha-beta
+/// model, for tests and for comparison.
+Parameters ideal_parameters();
+
+}  // namespace foreshard::comm

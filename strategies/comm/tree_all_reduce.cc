@@ -1,0 +1,199 @@
+// Double binary tree all-reduce of B bytes over N nodes of k members: two trees over the nodes,
+// each with half the bytes, in which a node is a leaf of one and inside the other; a chain inside
+// each node. The bytes are summed up the trees and sent down again, in chunks that follow one
+// another.
+//
+//     time   = 2 (k-1) latency_in + 2 depth latency_out + B / min(bandwidth_in, bandwidth_out) x 2
+//              + (hops - 1) chunk times,   depth <= ceil(log2(N+1))
+//     volume = 2 (p-1)/p B per member on average, 2 (p-1) B in total (R2.5); a node sends at most 2
+//     B
+//
+// The latency grows with log N; a ring's with N.
+// Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
+// and scan", Parallel Computing 35(12), 2009; Jeaugey, "Massively scale your deep learning training
+// with NCCL 2.4", NVIDIA developer blog, 2019. Not modelled: NCCL hangs a node's two children on
+// two members; here each channel uses one.
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/ring_pattern.h"
+#include "strategies/comm/internal/rings.h"
+
+namespace foreshard::comm {
+namespace {
+
+using Nodes = std::vector<std::vector<std::int32_t>>;
+
+constexpr std::int32_t kTrees = 2;
+constexpr std::int32_t kChunksPerTree = 4;  // of the stepwise form
+
+// Parent of `place` in the in-order binary tree over 0..count-1 whose root is 0: an odd place is a
+// leaf, and a place that is a multiple of 2^h has height h. -1 for the root.
+std::int32_t in_order_parent(std::int32_t place, std::int32_t count) {
+  if (place == 0) return -1;
+  const std::int32_t height = place & -place;
+  const std::int32_t up = (place ^ height) | (height << 1);
+  return up < count ? up : place ^ height;
+}
+
+// Of node `node` in tree 0 or 1. The second tree is the mirror of the first (even counts) or the
+// first shifted by one (odd counts): so a leaf of one is inside the other.
+std::int32_t node_parent(std::int32_t tree, std::int32_t node, std::int32_t count) {
+  if (tree == 0) return in_order_parent(node, count);
+  if (count % 2 == 0) {
+    const std::int32_t parent = in_order_parent(count - 1 - node, count);
+    return parent < 0 ? -1 : count - 1 - parent;
+  }
+  const std::int32_t parent = in_order_parent((node + count - 1) % count, count);
+  return parent < 0 ? -1 : (parent + 1) % count;
+}
+
+// Parent of each member; -1 for the root. Channel c hangs node trees on each node's member c.
+std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members, std::int32_t tree,
+                                         std::size_t channel) {
+  std::vector<std::int32_t> parent(members, -1);
+  const auto count = static_cast<std::int32_t>(nodes.size());
+  for (std::int32_t i = 0; i < count; ++i) {
+    const auto& node = nodes[static_cast<std::size_t>(i)];
+    const std::size_t size = node.size();
+    for (std::size_t k = 1; k < size; ++k)
+      parent[static_cast<std::size_t>(node[(channel + k) % size])] = node[(channel + k - 1) % size];
+    const std::int32_t above = node_parent(tree, i, count);
+    if (above < 0) continue;
+    const auto& up = nodes[static_cast<std::size_t>(above)];
+    parent[static_cast<std::size_t>(node[channel % size])] = up[channel % up.size()];
+  }
+  return parent;
+}
+
+// Members such that children come before their parents.
+std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) {
+  std::vector<std::int32_t> depth(parent.size(), -1);
+  std::vector<std::int32_t> way;
+  for (std::size_t start = 0; start < parent.size(); ++start) {
+    auto at = static_cast<std::int32_t>(start);
+    while (at >= 0 && depth[static_cast<std::size_t>(at)] < 0) {
+      way.push_back(at);
+      at = parent[static_cast<std::size_t>(at)];
+      FORESHARD_CHECK(way.size() <= parent.size());
+    }
+    std::int32_t above = at < 0 ? -1 : depth[static_cast<std::size_t>(at)];
+    for (; !way.empty(); way.pop_back()) depth[static_cast<std::size_t>(way.back())] = ++above;
+  }
+  std::vector<std::int32_t> order(parent.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return depth[static_cast<std::size_t>(a)] > depth[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+std::size_t channel_count(const Nodes& nodes) {
+  std::size_t count = 0;
+  for (const auto& node : nodes) count = std::max(count, node.size());
+  return nodes.size() == 1 ? 1 : count;
+}
+
+// The longest way from a member up to the root and down again.
+internal::Path longest_way(const internal::Traffic& traffic,
+                           const std::vector<std::int32_t>& parent) {
+  std::vector<internal::Path> to_root(parent.size());
+  internal::Path longest;
+  const auto order = leaves_first(parent);
+  for (auto member = order.rbegin(); member != order.rend(); ++member) {
+    const auto at = static_cast<std::size_t>(*member);
+    if (parent[at] < 0) continue;
+    to_root[at] = to_root[static_cast<std::size_t>(parent[at])];
+    to_root[at].add(traffic.hop(*member, parent[at]));
+    to_root[at].add(traffic.hop(parent[at], *member));
+    if (internal::longer(to_root[at], longest)) longest = to_root[at];
+  }
+  return longest;
+}
+
+}  // namespace
+
+Result<Pattern> tree_all_reduce(const Participants& group) {
+  const Nodes nodes = internal::members_by_node(group);
+  const std::size_t channels = channel_count(nodes);
+  std::vector<std::vector<std::int32_t>> trees;
+  for (std::size_t channel = 0; channel < channels; ++channel)
+    for (std::int32_t tree = 0; tree < kTrees; ++tree)
+      trees.push_back(member_parents(nodes, group.devices.size(), tree, channel));
+
+  internal::Traffic traffic(group);
+  for (const auto& parent : trees) {
+    for (std::size_t member = 0; member < parent.size(); ++member) {
+      if (parent[member] < 0) continue;
+      const double share = 1.0 / static_cast<double>(trees.size());
+      traffic.add(static_cast<std::int32_t>(member), parent[member], share);
+      traffic.add(parent[member], static_cast<std::int32_t>(member), share);
+    }
+  }
+  if (const auto fault = traffic.route()) return *fault;
+
+  Pattern pattern;
+  for (const auto& parent : trees) {
+    const internal::Path path = longest_way(traffic, parent);
+    if (internal::longer(path, pattern.path)) pattern.path = path;
+  }
+  pattern.fill_chunks = pattern.path.nvlink + pattern.path.pcie + pattern.path.network - 1;
+  pattern.sent_per_member = 2 * (static_cast<double>(group.devices.size()) - 1) /
+                            static_cast<double>(group.devices.size());
+  pattern.loads = traffic.take_loads();
+  return pattern;
+}
+
+Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group) {
+  const Nodes nodes = internal::members_by_node(group);
+  const std::size_t members = group.devices.size();
+  if (const auto fault = internal::too_many_messages(
+          "tree", 2.0 * kTrees * kChunksPerTree * static_cast<double>(members)))
+    return *fault;
+
+  StepwiseCollective result{.algorithm = "tree", .chunks = kTrees * kChunksPerTree, .messages = {}};
+  for (std::int32_t tree = 0; tree < kTrees; ++tree) {
+    const auto parent = member_parents(nodes, members, tree, 0);
+    const auto order = leaves_first(parent);
+    std::vector<std::int32_t> last_up(members, -1);  // of the previous chunk, by child
+    std::vector<std::int32_t> last_down(members, -1);
+    for (std::int32_t chunk = 0; chunk < kChunksPerTree; ++chunk) {
+      std::vector<std::vector<std::int32_t>> arrived(members);
+      const auto send = [&](std::int32_t from, std::int32_t to, bool reduces,
+                            std::int32_t* last) -> std::optional<Error> {
+        const auto route = internal::route_between(group, from, to);
+        if (!route) return route.error();
+        Message message{.from = from,
+                        .to = to,
+                        .part = 1.0 / (kTrees * kChunksPerTree),
+                        .latency = route->latency,
+                        .after = arrived[static_cast<std::size_t>(from)],
+                        .first_chunk = tree * kChunksPerTree + chunk,
+                        .chunk_count = 1,
+                        .reduces = reduces};
+        if (*last >= 0) message.after.push_back(*last);
+        std::sort(message.after.begin(), message.after.end());
+        *last = static_cast<std::int32_t>(result.messages.size());
+        arrived[static_cast<std::size_t>(to)].push_back(*last);
+        result.messages.push_back(std::move(message));
+        return std::nullopt;
+      };
+      for (const std::int32_t member : order) {
+        const auto at = static_cast<std::size_t>(member);
+        if (parent[at] < 0) continue;
+        if (const auto fault = send(member, parent[at], true, &last_up[at])) return *fault;
+      }
+      for (auto member = order.rbegin(); member != order.rend(); ++member) {
+        const auto at = static_cast<std::size_t>(*member);
+        if (parent[at] < 0) continue;
+        if (const auto fault = send(parent[at], *member, false, &last_down[at])) return *fault;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm
