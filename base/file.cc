@@ -1,0 +1,96 @@
+#include "base/file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/quantity.h"
+
+namespace foreshard {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  bool close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+Error fault(const std::filesystem::path& path, const std::string& what) {
+  return Error{Error::Code::kIo, path.string() + ": " + what};
+}
+
+Error system_fault(const std::filesystem::path& path, const char* verb) {
+  return fault(path, std::string("cannot ") + verb + ": " + std::strerror(errno));
+}
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) {
+  // Not blocking: a named pipe without a writer is refused below instead of waited for.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return system_fault(path, "open");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return system_fault(path, "read");
+  if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
+  if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
+
+  const auto limit = static_cast<std::size_t>(largest.in_base());
+  std::string bytes;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(file.get(), block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_fault(path, "read");
+    if (n == 0) return bytes;
+    bytes.append(block, static_cast<std::size_t>(n));
+    if (bytes.size() > limit) return fault(path, "is larger than the limit of " + format(largest));
+  }
+}
+
+std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes) {
+  // Exclusive creation picks a name that no other thread or process writes to.
+  std::string aside;
+  int fd = -1;
+  for (int attempt = 0; fd < 0; ++attempt) {
+    aside = path.string() + ".new-" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
+    fd = ::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) return system_fault(path, "write");
+  }
+  Descriptor file(fd);
+  const auto give_up = [&](const char* verb) {
+    const Error error = system_fault(path, verb);
+    ::unlink(aside.c_str());
+    return error;
+  };
+  if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0) return give_up("write");
+  if (!file.close()) return give_up("write");
+  if (::rename(aside.c_str(), path.c_str()) != 0) return give_up("replace");
+  return std::nullopt;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,26 @@
+/// \file
+/// Whole files in and out.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace foreshard {
+
+/// The bytes of the file at `path`.
+/// \return kIo if it is missing, a directory, unreadable, or larger than `largest`; the message
+///     starts with the path.
+Result<std::string> read_file(const std::filesystem::path& path, Bytes largest);
+
+/// Replaces the file at `path` by `bytes`, so that a reader (or a crash) sees the old file or the
+/// new one, never a part: writes a neighbour, flushes it to the disk, renames it.
+/// \return kIo with the path and the reason; then the old file is untouched.
+std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes);
+
+}  // namespace foreshard

@@ -1,0 +1,56 @@
+/// \file
+/// A progress line on stderr for work that people wait for.
+///
+///     Progress progress("simulating", points.size());
+///     for (...) { ...; progress.tick(); }   // from any thread
+///
+/// It appears only on a terminal, after a second, and is erased at the end. It stays silent where
+/// stderr is no terminal, `TERM` is `dumb` or unset, or `CI` is set; `NO_COLOR` leaves out escape
+/// sequences.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace foreshard {
+
+/// What a terminal on stderr may be sent.
+struct TerminalTraits {
+  bool interactive;  ///< A person watches, and the line can be rewritten.
+  bool escapes;      ///< Escape sequences (colour, erase) are welcome.
+};
+TerminalTraits stderr_traits();
+
+class Progress {
+ public:
+  /// `total` ticks make the whole; 0: unknown.
+  Progress(std::string what, std::int64_t total);
+  Progress(std::string what, std::int64_t total, TerminalTraits traits);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();
+
+  void tick(std::int64_t done = 1);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const std::string what_;
+  const std::int64_t total_;
+  const TerminalTraits traits_;
+  const Clock::time_point start_;
+  std::atomic<std::int64_t> done_{0};
+  std::atomic<Clock::rep> next_;  ///< When the line is due, since the clock's epoch.
+  std::mutex drawing_;
+  std::size_t drawn_ = 0;  ///< Characters of the line on the terminal.
+};
+
+/// The line's text: "simulating 12/96 (12 %), 3 s left". The estimate assumes equal ticks.
+std::string progress_line(const std::string& what, std::int64_t done, std::int64_t total,
+                          std::chrono::duration<double> elapsed);
+
+}  // namespace foreshard

@@ -1,0 +1,290 @@
+#include "base/quantity.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+
+namespace foreshard {
+namespace {
+
+// clang-format off
+constexpr std::array kBytes = std::to_array<Suffix>({
+    {"B", 1, true}, {"kB", 1e3, false}, {"KiB", 0x1p10, true}, {"MB", 1e6, false},
+    {"MiB", 0x1p20, true}, {"GB", 1e9, false}, {"GiB", 0x1p30, true}, {"TB", 1e12, false},
+    {"TiB", 0x1p40, true}, {"PB", 1e15, false}, {"PiB", 0x1p50, true}});
+constexpr std::array kSeconds = std::to_array<Suffix>({
+    {"ns", 1e-9, true}, {"us", 1e-6, true}, {"ms", 1e-3, true}, {"s", 1, true}, {"min", 60, true},
+    {"h", 3600, true}, {"d", 86400, true}});
+constexpr std::array kFlops = std::to_array<Suffix>({
+    {"FLOP", 1, true}, {"kFLOP", 1e3, true}, {"MFLOP", 1e6, true}, {"GFLOP", 1e9, true},
+    {"TFLOP", 1e12, true}, {"PFLOP", 1e15, true}, {"EFLOP", 1e18, true}, {"ZFLOP", 1e21, true},
+    {"YFLOP", 1e24, true}});
+constexpr std::array kBytesPerSecond = std::to_array<Suffix>({
+    {"bit/s", 1.0 / 8, false}, {"b/s", 1.0 / 8, false}, {"B/s", 1, true},
+    {"kbit/s", 1e3 / 8, false}, {"kb/s", 1e3 / 8, false}, {"kB/s", 1e3, true},
+    {"KiB/s", 0x1p10, false}, {"Mbit/s", 1e6 / 8, false}, {"Mb/s", 1e6 / 8, false},
+    {"MB/s", 1e6, true}, {"MiB/s", 0x1p20, false}, {"Gbit/s", 1e9 / 8, false},
+    {"Gb/s", 1e9 / 8, false}, {"GB/s", 1e9, true}, {"GiB/s", 0x1p30, false},
+    {"Tbit/s", 1e12 / 8, false}, {"Tb/s", 1e12 / 8, false}, {"TB/s", 1e12, true},
+    {"TiB/s", 0x1p40, false}, {"PB/s", 1e15, true}});
+constexpr std::array kFlopsPerSecond = std::to_array<Suffix>({
+    {"FLOP/s", 1, true}, {"kFLOP/s", 1e3, true}, {"MFLOP/s", 1e6, true}, {"GFLOP/s", 1e9, true},
+    {"TFLOP/s", 1e12, true}, {"PFLOP/s", 1e15, true}, {"EFLOP/s", 1e18, true}});
+constexpr std::array kHertz = std::to_array<Suffix>({
+    {"Hz", 1, true}, {"kHz", 1e3, true}, {"MHz", 1e6, true}, {"GHz", 1e9, true}});
+constexpr std::array kJoules = std::to_array<Suffix>({
+    {"J", 1, true}, {"kJ", 1e3, true}, {"MJ", 1e6, true}, {"kWh", 3.6e6, false}, {"GJ", 1e9, true},
+    {"MWh", 3.6e9, false}, {"TJ", 1e12, true}});
+constexpr std::array kWatts = std::to_array<Suffix>({
+    {"mW", 1e-3, true}, {"W", 1, true}, {"kW", 1e3, true}, {"MW", 1e6, true}, {"GW", 1e9, true}});
+constexpr std::array kDollars = std::to_array<Suffix>({{"USD", 1, true}});
+constexpr std::array kDollarsPerSecond = std::to_array<Suffix>({
+    {"USD/d", 1.0 / 86400, false}, {"USD/h", 1.0 / 3600, true}, {"USD/s", 1, false}});
+
+constexpr std::array kInfos = std::to_array<DimensionInfo>({  // in the order of Dimension
+    {"a size in bytes", "GiB", kBytes, true},
+    {"a duration", "us", kSeconds, false},
+    {"an amount of work", "TFLOP", kFlops, true},
+    {"a data rate", "Gbit/s", kBytesPerSecond, false},
+    {"a rate of work", "TFLOP/s", kFlopsPerSecond, false},
+    {"a frequency", "GHz", kHertz, false},
+    {"an energy", "kJ", kJoules, false},
+    {"a power", "W", kWatts, false},
+    {"an amount of money", "USD", kDollars, false},
+    {"a price per time", "USD/h", kDollarsPerSecond, false},
+});
+// clang-format on
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t";
+  const auto first = text.find_first_not_of(kSpace);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Texts from files may be long or carry line breaks: what a message quotes does neither.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string result = "'";
+  for (const char c : text.substr(0, kMost))
+    result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
+  return result + (text.size() > kMost ? "...'" : "'");
+}
+
+std::vector<std::string> suffixes_of(const DimensionInfo& info) {
+  std::vector<std::string> words;
+  for (const Suffix& suffix : info.suffixes) words.emplace_back(suffix.text);
+  return words;
+}
+
+std::string lowered(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return result;
+}
+
+// Other ways to write a unit that people bring along, and what they are here.
+struct Foreign {
+  std::string_view text;
+  std::string_view ours;
+};
+constexpr std::array kForeign = std::to_array<Foreign>({
+    {"kbps", "kbit/s"},
+    {"mbps", "Mbit/s"},
+    {"gbps", "Gbit/s"},
+    {"tbps", "Tbit/s"},
+    {"sec", "s"},
+    {"secs", "s"},
+    {"second", "s"},
+    {"seconds", "s"},
+    {"msec", "ms"},
+    {"usec", "us"},
+    {"\u00b5s", "us"},
+    {"\u03bcs", "us"},
+    {"hour", "h"},
+    {"hours", "h"},
+    {"day", "d"},
+    {"days", "d"},
+    {"tflops", "TFLOP/s"},
+    {"gflops", "GFLOP/s"},
+    {"pflops", "PFLOP/s"},
+    {"tflop/sec", "TFLOP/s"},
+    {"tflops/s", "TFLOP/s"},
+    {"gflops/s", "GFLOP/s"},
+    {"pflops/s", "PFLOP/s"},
+    {"$", "USD"},
+    {"$/h", "USD/h"},
+    {"usd/hour", "USD/h"},
+    {"usd/hr", "USD/h"},
+    {"watt", "W"},
+    {"watts", "W"},
+    {"byte", "B"},
+    {"bytes", "B"},
+    {"flops", "FLOP"},
+});
+
+bool has(const DimensionInfo& info, std::string_view suffix) {
+  return std::any_of(info.suffixes.begin(), info.suffixes.end(),
+                     [&](const Suffix& s) { return s.text == suffix; });
+}
+
+QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dimension dimension) {
+  const DimensionInfo& info = dimension_info(dimension);
+  QuantityFault fault{
+      quoted(suffix) + " in " + quoted(text) + " is no unit of " + std::string(info.name),
+      "units: " + suffix_list(dimension)};
+  const auto suggest = [&](std::string_view word) {
+    fault.help = "did you mean '" + std::string(word) + "'? " + fault.help;
+    return fault;
+  };
+
+  const std::string low = lowered(suffix);
+  if (dimension == Dimension::kBytes && (suffix.ends_with("b") || low.ends_with("bit"))) {
+    // Bits: "Gb", "Gbit", "Gib". The same prefix in bytes is what is most likely meant.
+    std::string bytes(suffix.substr(0, suffix.size() - (low.ends_with("bit") ? 3 : 1)));
+    bytes += "B";
+    if (bytes == "KB" || bytes == "K") bytes = "kB";
+    fault.what += ": sizes are in bytes, bits exist only in rates";
+    if (has(info, bytes)) fault.help = "did you mean '" + bytes + "' (bytes)? " + fault.help;
+    return fault;
+  }
+  if (dimension == Dimension::kBytesPerSecond && low == "gt/s") {
+    fault.help =
+        "transfers are no bytes: write the payload rate, e.g. a PCIe 5.0 x16 slot (32 GT/s per "
+        "lane) carries about 63 GB/s";
+    return fault;
+  }
+  if (low == "kb" && dimension == Dimension::kBytes) {
+    fault.help = "did you mean 'kB' (1000 bytes) or 'KiB' (1024 bytes)? " + fault.help;
+    return fault;
+  }
+  for (const Foreign& foreign : kForeign)
+    if (foreign.text == low && has(info, foreign.ours)) return suggest(foreign.ours);
+  // The right word of another dimension explains more than a near miss in this one.
+  for (std::size_t i = 0; i < kInfos.size(); ++i) {
+    if (!has(kInfos[i], suffix)) continue;
+    fault.what =
+        quoted(text) + " is " + std::string(kInfos[i].name) + ", not " + std::string(info.name);
+    const std::string per_second = std::string(suffix) + "/s";
+    if (has(info, per_second)) return suggest(per_second);
+    return fault;
+  }
+  if (const auto near = nearest_name(suffix, suffixes_of(info))) return suggest(*near);
+  return fault;
+}
+
+// Three significant digits: "1.34", "13.4", "134", "1023".
+std::string three_digits(double value) {
+  const double size = std::abs(value);
+  if (size >= 99.95) return fmt::format("{:.0f}", value);
+  if (size >= 9.995) return fmt::format("{:.1f}", value);
+  return fmt::format("{:.2f}", value);
+}
+
+}  // namespace
+
+const DimensionInfo& dimension_info(Dimension dimension) {
+  return kInfos[static_cast<std::size_t>(dimension)];
+}
+
+std::string suffix_list(Dimension dimension) {
+  return join(suffixes_of(dimension_info(dimension)));
+}
+
+std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimension dimension) {
+  const DimensionInfo& info = dimension_info(dimension);
+  const std::string_view all = trimmed(text);
+  const auto help = [&](std::string_view number) {
+    return fmt::format("write for example '{} {}' (units: {})", number, info.example,
+                       suffix_list(dimension));
+  };
+  const auto no_number = [&](std::string_view why) {
+    return QuantityFault{quoted(all) + std::string(why), help("2")};
+  };
+
+  const std::string_view digits = all.starts_with('-') ? all.substr(1) : all;
+  if (digits.empty() || !(is_digit(digits[0]) || digits[0] == '.'))
+    return no_number(" does not begin with a decimal number");
+  if (digits.starts_with("0x") || digits.starts_with("0X"))
+    return no_number(" is hexadecimal; quantities are decimal");
+
+  double number = 0;
+  const auto [rest, status] = std::from_chars(all.data(), all.data() + all.size(), number);
+  if (status == std::errc::result_out_of_range || !std::isfinite(number))
+    return no_number(" is out of the range of numbers");
+  if (status != std::errc()) return no_number(" does not begin with a decimal number");
+
+  const std::string_view written(all.data(), static_cast<std::size_t>(rest - all.data()));
+  const std::string_view suffix = trimmed(all.substr(written.size()));
+  if (suffix.empty()) return QuantityFault{quoted(all) + " has no unit", help(written)};
+  for (const Suffix& candidate : info.suffixes) {
+    if (candidate.text != suffix) continue;
+    const double value = number * candidate.scale;
+    if (!std::isfinite(value)) return no_number(" is out of the range of numbers");
+    return value;
+  }
+  return unknown_suffix(all, suffix, dimension);
+}
+
+std::string format_quantity(double in_base, Dimension dimension) {
+  const DimensionInfo& info = dimension_info(dimension);
+  const Suffix* base = nullptr;
+  std::vector<const Suffix*> shown;
+  for (const Suffix& suffix : info.suffixes) {
+    if (suffix.scale == 1.0) base = &suffix;
+    if (suffix.shown) shown.push_back(&suffix);
+  }
+  if (shown.size() == 1) base = shown.front();
+  const auto with = [](const std::string& number, const Suffix* suffix) {
+    return number + " " + std::string(suffix->text);
+  };
+  if (in_base == 0) return with("0", base);
+  if (!std::isfinite(in_base)) return with(fmt::format("{}", in_base), base);
+
+  // The largest suffix in which the *rounded* number is at least 1: 999.96 us is 1.00 ms.
+  const double size = std::abs(in_base);
+  std::size_t at = 0;
+  for (std::size_t i = 1; i < shown.size(); ++i)
+    if (std::stod(three_digits(size / shown[i - 1]->scale)) * shown[i - 1]->scale >=
+        shown[i]->scale)
+      at = i;
+  const double value = in_base / shown[at]->scale;
+  if (info.counted && shown[at]->scale == 1.0 && value == std::floor(value))
+    return with(fmt::format("{:.0f}", value), shown[at]);
+  if (std::abs(value) < 0.995 || std::abs(value) >= 1e6)
+    return with(fmt::format("{:.3g}", value), shown[at]);
+  return with(three_digits(value), shown[at]);
+}
+
+std::string format_quantity_exact(double in_base, Dimension dimension) {
+  const DimensionInfo& info = dimension_info(dimension);
+  // Every suffix that reads back exactly competes; the shortest number wins, then the larger unit.
+  std::optional<std::string> best;
+  std::size_t shortest = 0;
+  for (const Suffix& suffix : info.suffixes) {
+    const std::string number = fmt::format("{}", in_base / suffix.scale);
+    if (!std::isfinite(in_base / suffix.scale) || number.find('e') != std::string::npos) continue;
+    if (std::stod(number) * suffix.scale != in_base) continue;
+    if (best && (number.size() > shortest || (number.size() == shortest && !suffix.shown)))
+      continue;
+    best = number + " " + std::string(suffix.text);
+    shortest = number.size();
+  }
+  if (best) return *best;
+  // Only the base unit is sure to give the very same double; a price has none, so it takes USD/s.
+  for (const Suffix& suffix : info.suffixes)
+    if (suffix.scale == 1.0) return fmt::format("{} {}", in_base, suffix.text);
+  return fmt::format("{} ?", in_base);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,77 @@
+#include "base/text.h"
+
+#include <algorithm>
+
+namespace foreshard {
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+std::string lowered(std::string_view word) {
+  std::string result(word);
+  std::transform(result.begin(), result.end(), result.begin(), lower);
+  return result;
+}
+
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the dynamic programme: a swap looks two rows back.
+  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substitute = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitute});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+std::optional<std::string> nearest_name(std::string_view word,
+                                        const std::vector<std::string>& candidates) {
+  constexpr std::size_t kLongestName = 100;  // Beyond it the quadratic search serves nobody.
+  if (word.empty() || word.size() > kLongestName) return std::nullopt;
+  const std::string wanted = lowered(word);
+  std::optional<std::string> best;
+  std::size_t smallest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(wanted, lowered(candidate));
+    if (distance < smallest) {
+      smallest = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+std::string join(const std::vector<std::string>& words, std::string_view separator) {
+  std::string result;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) result += separator;
+    result += words[i];
+  }
+  return result;
+}
+
+std::string quoted_choice(const std::vector<std::string>& words, std::size_t most) {
+  const std::size_t shown = std::min(words.size(), most);
+  std::string result;
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) result += i + 1 == words.size() ? " or " : ", ";
+    result += "'" + words[i] + "'";
+  }
+  if (shown < words.size()) result += ", ... (" + std::to_string(words.size() - shown) + " more)";
+  return result;
+}
+
+}  // namespace foreshard

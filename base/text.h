@@ -1,0 +1,29 @@
+/// \file
+/// Small helpers for messages: lists of words and the nearest legal name.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foreshard {
+
+/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b` (the
+/// optimal-string-alignment distance).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The candidate that a person who typed `word` most likely meant, ignoring case: the first of
+/// those with the smallest distance, and none farther away than a third of the word's length (at
+/// least 1).
+std::optional<std::string> nearest_name(std::string_view word,
+                                        const std::vector<std::string>& candidates);
+
+/// "a, b, c"
+std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
+
+/// "'a', 'b' or 'c'"; at most `most` words, then "... (17 more)".
+std::string quoted_choice(const std::vector<std::string>& words, std::size_t most = 12);
+
+}  // namespace foreshard

@@ -1,0 +1,38 @@
+/// \file
+/// What else a `Table` gives: the JSON Schema for editors, the reference page, and an echo of what
+/// was read.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "base/yaml/table.h"
+
+namespace foreshard::yaml {
+
+namespace internal {
+nlohmann::ordered_json json_schema(const Type& type);
+std::string reference(const Type& type);
+std::string echo(const Type& type, const void* object);
+}  // namespace internal
+
+/// JSON Schema (draft 07) of the files that `Loader` accepts as a T, as far as a schema can say it.
+/// The caller includes <nlohmann/json.hpp>, which this header only names.
+template <class T>
+auto json_schema() {
+  return internal::json_schema(type_of<T>());
+}
+
+/// Markdown: one section with a table of keys for T and for each mapping inside it.
+template <class T>
+std::string reference() {
+  return internal::reference(type_of<T>());
+}
+
+/// All of `object` as YAML, defaults included; it reads back as the same object.
+template <class T>
+std::string echo(const T& object) {
+  return internal::echo(type_of<T>(), &object);
+}
+
+}  // namespace foreshard::yaml

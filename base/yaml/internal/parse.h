@@ -1,0 +1,23 @@
+/// \file
+/// Text to `Node`: the only use of yaml-cpp, whose exceptions end here.
+#pragma once
+
+#include <optional>
+
+#include "base/yaml/internal/diagnostics.h"
+#include "base/yaml/internal/node.h"
+#include "base/yaml/internal/sources.h"
+
+namespace foreshard::yaml::internal {
+
+struct Limits {
+  int deepest;
+  std::size_t most_nodes;
+};
+
+/// The document in `sources[source]`, or nothing with a diagnostic. Duplicate and merge keys are
+/// diagnosed too, but leave a document to go on with.
+std::optional<Node> parse(const Sources& sources, int source, const Limits& limits,
+                          Diagnostics& diagnostics);
+
+}  // namespace foreshard::yaml::internal

@@ -1,0 +1,314 @@
+#include "base/yaml/internal/reader.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/text.h"
+#include "base/yaml/internal/parse.h"
+#include "base/yaml/internal/scalars.h"
+#include "base/yaml/internal/wording.h"
+
+namespace foreshard::yaml::internal {
+namespace {
+
+constexpr std::string_view kExtends = "extends";
+
+std::string below(const std::string& path, std::string_view part) {
+  return path.empty() ? std::string(part) : path + "." + std::string(part);
+}
+
+bool is_below(std::string_view path, std::string_view above) {
+  return above.empty() ||
+         (path.size() > above.size() + 1 && path.starts_with(above) && path[above.size()] == '.');
+}
+
+std::string shape_of(const Node& node) {
+  switch (node.shape) {
+    case Node::Shape::kNull:
+      return "nothing";
+    case Node::Shape::kScalar:
+      return "the text '" + (node.text.size() > 40 ? node.text.substr(0, 40) + "..." : node.text) +
+             "'";
+    case Node::Shape::kList:
+      return "a list";
+    case Node::Shape::kMapping:
+      return "a mapping";
+  }
+  return {};
+}
+
+std::vector<std::string> keys_of(const Fields& fields) {
+  std::vector<std::string> keys;
+  for (const Field& field : fields.fields) keys.push_back(field.key);
+  return keys;
+}
+
+// The part of a list that `name` numbers, if there is one.
+Node* item(Node& list, std::string_view name) {
+  std::size_t index = 0;
+  const auto [rest, status] = std::from_chars(name.data(), name.data() + name.size(), index);
+  if (status != std::errc() || rest != name.data() + name.size()) return nullptr;
+  return index < list.items.size() ? &list.items[index] : nullptr;
+}
+
+}  // namespace
+
+std::string with_dots(std::string_view path) {
+  std::string result;
+  for (const char c : path) {
+    if (c == '[')
+      result += '.';
+    else if (c != ']')
+      result += c;
+  }
+  return result;
+}
+
+Reader::Reader(Memory& memory) : memory_(memory) {
+  for (const Override& wish : memory.options.overrides) {
+    const int source = memory.sources.add({.name = "--set " + wish.path + "=" + wish.value,
+                                           .file = {},
+                                           .text = wish.value,
+                                           .is_override = true});
+    targets_.push_back(
+        {.path = with_dots(wish.path),
+         .mark = {.source = source},
+         .value = parse(memory.sources, source, {memory.options.deepest, memory.options.most_nodes},
+                        faults_)});
+  }
+}
+
+std::optional<Error> Reader::error(const std::string& at) {
+  if (io_fault_) return io_fault_;
+  if (faults_.empty())
+    for (const Target& target : targets_)
+      if (!target.used && is_below(target.path, at))
+        faults_.add(target.mark, "there is no '" + target.path + "' to set");
+  if (faults_.empty()) return std::nullopt;
+  return faults_.error(memory_.sources, memory_.options.most_errors, memory_.options.width);
+}
+
+void Reader::read(Node node, const Type& type, const Constraints& constraints, const Where& where,
+                  void* object) {
+  if (++values_ > memory_.options.most_nodes) {
+    if (values_ == memory_.options.most_nodes + 1)
+      faults_.add(node.mark, fmt::format("more than {} values, references expanded",
+                                         memory_.options.most_nodes));
+    return;
+  }
+  memory_.places[where.path] = node.mark;
+  if (type.kind == Kind::kOptional)
+    return read_optional(std::move(node), type, constraints, where, object);
+  if (node.shape == Node::Shape::kNull)
+    return faults_.add(node.mark, "'" + where.key + "' has no value",
+                       "expected " + expectation(type));
+  switch (type.kind) {
+    case Kind::kList:
+      return read_list(std::move(node), type, constraints, where, object);
+    case Kind::kMap:
+      return read_map(std::move(node), type, constraints, where, object);
+    case Kind::kStruct:
+      return read_struct(std::move(node), type, where, object);
+    case Kind::kSourced:
+      return read_sourced(std::move(node), type, constraints, where, object);
+    case Kind::kRef:
+      return read_ref(std::move(node), type, constraints, where, object);
+    default:
+      break;
+  }
+  if (node.shape != Node::Shape::kScalar) return mismatch(node, type, where);
+  auto complaint = read_scalar(node, type, where.key, object);
+  if (!complaint) complaint = broken_constraint(type, constraints, where.key, object);
+  if (complaint) faults_.add(node.mark, complaint->message, complaint->help);
+}
+
+void Reader::read_optional(Node node, const Type& type, const Constraints& constraints,
+                           const Where& where, void* object) {
+  type.clear(object);
+  if (node.shape == Node::Shape::kNull) return;
+  read(std::move(node), type.element(), constraints, where, type.add(object, {}));
+}
+
+void Reader::read_list(Node node, const Type& type, const Constraints& constraints,
+                       const Where& where, void* object) {
+  if (node.shape != Node::Shape::kList)
+    return mismatch(
+        node, type, where,
+        node.shape == Node::Shape::kScalar ? "a list of one is written [" + node.text + "]" : "");
+  apply_overrides(node, where.path);
+  type.clear(object);
+  for (std::size_t i = 0; i < node.items.size(); ++i)
+    read(std::move(node.items[i]), type.element(), constraints,
+         {below(where.path, std::to_string(i)), fmt::format("{}[{}]", where.key, i)},
+         type.add(object, {}));
+  if (const auto complaint = broken_constraint(type, constraints, where.key, object))
+    faults_.add(node.mark, complaint->message, complaint->help);
+}
+
+void Reader::read_map(Node node, const Type& type, const Constraints& constraints,
+                      const Where& where, void* object) {
+  if (node.shape != Node::Shape::kMapping) return mismatch(node, type, where);
+  apply_overrides(node, where.path);
+  type.clear(object);
+  for (Entry& entry : node.entries)
+    read(std::move(entry.value), type.element(), constraints,
+         {below(where.path, entry.key), where.key + "." + entry.key}, type.add(object, entry.key));
+  if (const auto complaint = broken_constraint(type, constraints, where.key, object))
+    faults_.add(node.mark, complaint->message, complaint->help);
+}
+
+void Reader::read_sourced(Node node, const Type& type, const Constraints& constraints,
+                          const Where& where, void* object) {
+  const Kind inner = type.element().kind;
+  const bool may_be_mapping = inner == Kind::kStruct || inner == Kind::kMap || inner == Kind::kRef;
+  const bool has_source =
+      node.shape == Node::Shape::kMapping && (!may_be_mapping || node.find("value") != nullptr);
+  type.text(object)->clear();
+  *type.evidence(object) = Evidence::kUser;
+  if (!has_source)
+    return read(std::move(node), type.element(), constraints, where, type.value(object));
+
+  apply_overrides(node, where.path);
+  static const std::vector<std::string> kKeys{"value", "source", "evidence"};
+  std::vector<std::string> missing = kKeys;
+  for (Entry& entry : node.entries) {
+    const auto known = std::find(missing.begin(), missing.end(), entry.key);
+    const Where inside{below(where.path, entry.key), where.key + "." + entry.key};
+    if (known == missing.end()) {
+      const auto near = nearest_name(entry.key, kKeys);
+      faults_.add(
+          entry.key_mark, "unknown key '" + entry.key + "' in '" + where.key + "'",
+          (near ? "did you mean '" + *near + "'? " : "") + "legal: " + quoted_choice(kKeys));
+      continue;
+    }
+    missing.erase(known);
+    if (entry.key == "value")
+      read(std::move(entry.value), type.element(), constraints, {where.path, where.key},
+           type.value(object));
+    else if (entry.key == "source")
+      read(std::move(entry.value), type_of<std::string>(), {non_empty()}, inside,
+           type.text(object));
+    else
+      read(std::move(entry.value), type_of<Evidence>(), {}, inside, type.evidence(object));
+  }
+  if (!missing.empty())
+    faults_.add(node.mark, "'" + where.key + "' lacks " + quoted_choice(missing),
+                "write {value: ..., source: \"where it is from\", evidence: " +
+                    expectation(type_of<Evidence>()).substr(7) + "}, or the value alone");
+}
+
+void Reader::read_ref(Node node, const Type& type, const Constraints& constraints,
+                      const Where& where, void* object) {
+  type.text(object)->clear();
+  if (node.shape != Node::Shape::kScalar)
+    return read(std::move(node), type.element(), constraints, where, type.value(object));
+  const auto path = find(node.text, type.element().fields().folder, node.mark);
+  if (!path || !enter(*path, node.mark)) return;
+  faults_.enter(node.mark);
+  *type.text(object) = node.text;
+  if (auto root = document(*path, node.mark))
+    read(*std::move(root), type.element(), constraints, {where.path, where.key, true},
+         type.value(object));
+  faults_.leave();
+  leave();
+}
+
+void Reader::read_struct(Node node, const Type& type, const Where& where, void* object) {
+  const Fields& fields = type.fields();
+  if (node.shape != Node::Shape::kMapping)
+    return mismatch(node, type, where, "its keys: " + join(keys_of(fields)));
+  const std::size_t faults_before = faults_.size();
+  if (where.top_of_file || !fields.folder.empty()) {
+    auto whole = extended(std::move(node), fields.folder);
+    if (!whole) return;
+    node = *std::move(whole);
+  }
+  apply_overrides(node, where.path);
+
+  std::vector<const Field*> missing;
+  for (const Field& field : fields.fields)
+    if (field.required && node.find(field.key) == nullptr) missing.push_back(&field);
+  for (Entry& entry : node.entries) {
+    const auto field = std::find_if(fields.fields.begin(), fields.fields.end(),
+                                    [&](const Field& f) { return f.key == entry.key; });
+    if (field == fields.fields.end()) {
+      unknown_key(entry, fields);
+      continue;
+    }
+    read(std::move(entry.value), field->type(), field->constraints,
+         {below(where.path, entry.key), entry.key}, static_cast<char*>(object) + field->offset);
+  }
+  if (!missing.empty()) missing_keys(node, fields, missing);
+
+  if (faults_.size() != faults_before) return;
+  for (const Check& check : fields.checks) {
+    const std::string fault = check.fault(object);
+    if (fault.empty()) continue;
+    const auto place = memory_.places.find(below(where.path, check.key));
+    const bool written = node.find(check.key) != nullptr && place != memory_.places.end();
+    faults_.add(written ? place->second : node.mark, fault);
+  }
+}
+
+void Reader::mismatch(const Node& node, const Type& type, const Where& where, std::string help) {
+  faults_.add(
+      node.mark,
+      fmt::format("'{}' must be {}, found {}", where.key, expectation(type), shape_of(node)),
+      std::move(help));
+}
+
+void Reader::unknown_key(const Entry& entry, const Fields& fields) {
+  const std::vector<std::string> keys = keys_of(fields);
+  std::string help = "legal: " + quoted_choice(keys, 40);
+  if (const auto near = nearest_name(entry.key, keys)) help = "did you mean '" + *near + "'?";
+  if (entry.key == kExtends)
+    help = "`extends` stands at the top of a file or of an object of the catalogue";
+  faults_.add(entry.key_mark, "unknown key '" + entry.key.substr(0, 60) + "' in " + fields.name,
+              std::move(help));
+}
+
+void Reader::missing_keys(const Node& node, const Fields& fields,
+                          const std::vector<const Field*>& missing) {
+  std::vector<std::string> keys;
+  std::string help = missing.size() == 1 ? "add it:" : "add them:";
+  for (const Field* field : missing) {
+    keys.push_back("'" + field->key + "'");
+    help += fmt::format("\n{}: <{}>  # {}", field->key, expectation(field->type()), field->doc);
+  }
+  faults_.add(node.mark,
+              fmt::format("{} lacks the required key{} {}", fields.name,
+                          keys.size() == 1 ? "" : "s", join(keys)),
+              std::move(help));
+}
+
+void Reader::apply_overrides(Node& node, const std::string& path) {
+  for (Target& target : targets_) {
+    if (!target.value || !is_below(target.path, path)) continue;
+    const std::string rest = path.empty() ? target.path : target.path.substr(path.size() + 1);
+    const std::string part = rest.substr(0, rest.find('.'));
+    const bool here = part.size() == rest.size();
+    Node* place = nullptr;
+    if (node.shape == Node::Shape::kList) {
+      place = item(node, part);
+    } else {
+      Entry* entry = node.find(part);
+      if (entry == nullptr) {
+        Node empty{.shape = Node::Shape::kMapping, .mark = target.mark};
+        node.entries.push_back({part, target.mark, std::move(empty)});
+        entry = &node.entries.back();
+      }
+      place = &entry->value;
+    }
+    if (place == nullptr) continue;
+    if (here) {
+      *place = *target.value;
+      target.used = true;
+    } else if (place->shape == Node::Shape::kNull) {
+      *place = Node{.shape = Node::Shape::kMapping, .mark = target.mark};
+    }
+  }
+}
+
+}  // namespace foreshard::yaml::internal

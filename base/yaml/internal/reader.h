@@ -1,0 +1,103 @@
+/// \file
+/// Walks a document along a `Type` and fills the object; loads what it refers to.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/yaml/internal/diagnostics.h"
+#include "base/yaml/internal/node.h"
+#include "base/yaml/internal/sources.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/type.h"
+
+namespace foreshard::yaml::internal {
+
+/// What a `Loader` keeps between reads.
+struct Memory {
+  Options options;
+  Sources sources;
+  std::vector<Input> inputs;
+  std::map<std::string, Mark> places;           ///< By path, dots between the parts.
+  std::map<std::filesystem::path, Node> files;  ///< Parsed, by canonical path.
+};
+
+/// `levels[0].up` as `levels.0.up`.
+std::string with_dots(std::string_view path);
+
+/// One read: from a file, a text or a reference to an object.
+class Reader {
+ public:
+  explicit Reader(Memory& memory);
+
+  void file(const std::filesystem::path& path, const std::string& at, const Type& type,
+            void* object);
+  void text(std::string_view text, std::string_view name, const std::string& at, const Type& type,
+            void* object);
+  void ref(std::string_view ref, const std::string& at, const Type& type, void* object);
+
+  /// After the read: nothing, or all that is wrong.
+  std::optional<Error> error(const std::string& at);
+
+ private:
+  struct Target {
+    std::string path;  ///< With dots.
+    Mark mark;
+    std::optional<Node> value;  ///< Nothing where the value is no YAML.
+    bool used = false;
+  };
+  /// The place of a value and what messages call it.
+  struct Where {
+    std::string path;
+    std::string key;
+    bool top_of_file = false;
+  };
+  using Constraints = std::vector<Constraint>;
+
+  void read(Node node, const Type& type, const Constraints& constraints, const Where& where,
+            void* object);
+  void read_optional(Node node, const Type& type, const Constraints& constraints,
+                     const Where& where, void* object);
+  void read_list(Node node, const Type& type, const Constraints& constraints, const Where& where,
+                 void* object);
+  void read_map(Node node, const Type& type, const Constraints& constraints, const Where& where,
+                void* object);
+  void read_sourced(Node node, const Type& type, const Constraints& constraints, const Where& where,
+                    void* object);
+  void read_ref(Node node, const Type& type, const Constraints& constraints, const Where& where,
+                void* object);
+  void read_struct(Node node, const Type& type, const Where& where, void* object);
+
+  void mismatch(const Node& node, const Type& type, const Where& where, std::string help = {});
+  void unknown_key(const Entry& entry, const Fields& fields);
+  void missing_keys(const Node& node, const Fields& fields,
+                    const std::vector<const Field*>& missing);
+
+  /// Puts the overrides below `path` into a collection, one level deep.
+  void apply_overrides(Node& node, const std::string& path);
+  /// The mapping with the one that it extends below it; nothing where that failed.
+  std::optional<Node> extended(Node node, const std::string& folder);
+
+  /// The file that `ref`, written at `mark`, means.
+  std::optional<std::filesystem::path> find(const std::string& ref, const std::string& folder,
+                                            const Mark& mark);
+  std::vector<std::string> catalogue_names(const std::string& folder) const;
+  /// The document in a file; it is read once, however often it is referred to.
+  std::optional<Node> document(const std::filesystem::path& path, const Mark& mark);
+  /// Puts a file on the stack of those being read, unless it is there already: a cycle.
+  bool enter(const std::filesystem::path& path, const Mark& mark);
+  void leave();
+
+  Memory& memory_;
+  Diagnostics faults_;
+  std::vector<Target> targets_;
+  std::vector<std::filesystem::path> open_;
+  std::size_t values_ = 0;
+  std::optional<Error> io_fault_;
+};
+
+}  // namespace foreshard::yaml::internal
