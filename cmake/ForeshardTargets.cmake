@@ -16,6 +16,22 @@ function(foreshard_library name)
   endif()
 endfunction()
 
+# Halves the compile time of a test. Off with ccache, which would have to hash 110 MB for each; such
+# builds are also the ones that notice a test's missing #include.
+set(pch_default ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+  set(pch_default OFF)
+endif()
+option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${pch_default})
+if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_pch.cc CONTENT "")
+  add_library(foreshard_test_pch OBJECT ${PROJECT_BINARY_DIR}/generated/test_pch.cc)
+  target_link_libraries(foreshard_test_pch PRIVATE foreshard_options GTest::gmock)
+  target_precompile_headers(foreshard_test_pch PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <map> <string> <vector>)
+  set_target_properties(foreshard_test_pch PROPERTIES PCH_WARN_INVALID OFF)
+endif()
+
 # foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW]): one binary, one ctest per
 # TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out.
 function(foreshard_test name)
@@ -24,6 +40,10 @@ function(foreshard_test name)
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FORESHARD_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(TARGET foreshard_test_pch)
+    target_precompile_headers(${name} REUSE_FROM foreshard_test_pch)
+    set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
+  endif()
   set(labels quick)
   if(arg_SLOW)
     set(labels slow)
