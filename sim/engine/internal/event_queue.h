@@ -29,6 +29,7 @@ class EventQueue {
   /// \pre `item` is queued.
   void move(std::int32_t item, double time) {
     const std::int32_t group = items_[at(item)].group;
+    if (groups_[at(group)].time == time) return;
     if (groups_[at(group)].first != groups_[at(group)].last) {
       unlink(item);
       append(item, group_of(time));

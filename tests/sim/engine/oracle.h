@@ -1,0 +1,24 @@
+/// \file
+/// A second implementation of workload.h, as plain as its comments: everything is solved again at
+/// every event, in O(activities x resources). What the engine must agree with.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/engine/workload.h"
+
+namespace foreshard::engine::oracle {
+
+/// Weighted max-min by progressive filling. \return progress per second, in the shapes' own units.
+std::vector<double> max_min_rates(const Workload& workload, const std::vector<ShapeId>& running);
+
+/// Why `rates` are not the max-min rates of `running`, or "": each must be at its cap, or have a
+/// full resource on which its rate / connections (of normalised progress) is the highest.
+std::string not_max_min(const Workload& workload, const std::vector<ShapeId>& running,
+                        const std::vector<double>& rates);
+
+/// Finish times. Those that never finish are infinite.
+std::vector<double> finish_times(const Workload& workload);
+
+}  // namespace foreshard::engine::oracle
