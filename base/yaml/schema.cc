@@ -1,1 +1,206 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
 #include "base/yaml/describe.h"
+#include "base/yaml/internal/wording.h"
+
+namespace foreshard::yaml::internal {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Constraints = std::vector<Constraint>;
+
+class Writer {
+ public:
+  explicit Writer(const Type& root) : root_(root) {}
+
+  Json write() {
+    const Json body = schema(root_, {});
+    Json document{{"$schema", "http://json-schema.org/draft-07/schema#"}};
+    if (root_.kind == Kind::kStruct) {
+      document["title"] = root_.fields().name;
+      document["description"] = root_.fields().doc;
+      document["allOf"] = Json::array({body});
+    } else {
+      document.update(body);
+    }
+    document["definitions"] = Json::object();
+    for (const auto& [name, definition] : definitions_) document["definitions"][name] = definition;
+    return document;
+  }
+
+ private:
+  Json schema(const Type& type, const Constraints& constraints) {
+    switch (type.kind) {
+      case Kind::kBool:
+        return {{"type", "boolean"}};
+      case Kind::kInteger:
+      case Kind::kReal:
+        return number(type, constraints);
+      case Kind::kText:
+        return text(constraints);
+      case Kind::kQuantity:
+        return quantity(type, constraints);
+      case Kind::kEnum: {
+        Json words = Json::array();
+        for (const Name& name : *type.names()) words.push_back(name.text);
+        return {{"enum", words}};
+      }
+      case Kind::kOptional:
+        return any_of(schema(type.element(), constraints), {{"type", "null"}});
+      case Kind::kList: {
+        Json list{{"type", "array"}, {"items", schema(type.element(), constraints)}};
+        if (must_be_filled(constraints)) list["minItems"] = 1;
+        return list;
+      }
+      case Kind::kMap: {
+        Json map{{"type", "object"}, {"additionalProperties", schema(type.element(), constraints)}};
+        if (must_be_filled(constraints)) map["minProperties"] = 1;
+        return map;
+      }
+      case Kind::kStruct:
+        return structure(type);
+      case Kind::kSourced:
+        return sourced(type, constraints);
+      case Kind::kRef:
+        return any_of({{"type", "string"}}, schema(type.element(), constraints));
+    }
+    FORESHARD_CHECK(!"every kind has a schema");
+    return {};
+  }
+
+  static Json any_of(Json first, Json second) {
+    return {{"anyOf", Json::array({std::move(first), std::move(second)})}};
+  }
+
+  static bool must_be_filled(const Constraints& constraints) {
+    return std::any_of(constraints.begin(), constraints.end(),
+                       [](const Constraint& c) { return c.non_empty; });
+  }
+
+  static Json number(const Type& type, const Constraints& constraints) {
+    const bool whole = type.kind == Kind::kInteger;
+    const auto bound = [&](double value) {
+      return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
+    };
+    Json result{{"type", whole ? "integer" : "number"}};
+    for (const Constraint& c : constraints) {
+      if (std::isfinite(c.lowest))
+        result[c.above_lowest ? "exclusiveMinimum" : "minimum"] = bound(c.lowest);
+      if (std::isfinite(c.highest)) result["maximum"] = bound(c.highest);
+    }
+    return result;
+  }
+
+  static Json text(const Constraints& constraints) {
+    Json result{{"type", "string"}};
+    for (const Constraint& c : constraints) {
+      if (!c.allowed.empty()) result["enum"] = c.allowed;
+      if (c.non_empty) result["minLength"] = 1;
+    }
+    return result;
+  }
+
+  static Json quantity(const Type& type, const Constraints& constraints) {
+    const DimensionInfo& info = dimension_info(type.dimension);
+    std::vector<std::string> suffixes;
+    for (const Suffix& suffix : info.suffixes) suffixes.emplace_back(suffix.text);
+    const bool no_sign = std::any_of(constraints.begin(), constraints.end(),
+                                     [](const Constraint& c) { return c.lowest >= 0; });
+    return {{"type", "string"},
+            {"pattern", "^ *" + std::string(no_sign ? "" : "-?") +
+                            "([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)? *(" +
+                            join(suffixes, "|") + ")$"},
+            {"examples", Json::array({"2 " + std::string(info.example)})}};
+  }
+
+  Json sourced(const Type& type, const Constraints& constraints) {
+    Json value = schema(type.element(), constraints);
+    Json with_source{
+        {"type", "object"},
+        {"properties",
+         {{"value", value},
+          {"source", {{"type", "string"}, {"minLength", 1}, {"description", "Where it is from."}}},
+          {"evidence", schema(type_of<Evidence>(), {})}}},
+        {"required", Json::array({"value", "source", "evidence"})},
+        {"additionalProperties", false}};
+    return any_of(std::move(value), std::move(with_source));
+  }
+
+  Json structure(const Type& type) {
+    const Fields& fields = type.fields();
+    const Json ref{{"$ref", "#/definitions/" + fields.name}};
+    const auto [known, is_new] = names_.emplace(fields.name, &fields);
+    FORESHARD_CHECK(known->second == &fields);  // Two tables of one schema share a name.
+    if (!is_new) return ref;
+
+    Json properties = Json::object();
+    Json required = Json::array();
+    const bool extends = !fields.folder.empty() || &type == &root_;
+    if (extends)
+      properties["extends"] = {{"type", "string"},
+                               {"description",
+                                "What this one changes: a name of the catalogue, or "
+                                "the path of a .yaml file."}};
+    for (const Field& field : fields.fields) {
+      properties[field.key] = member(field, fields.defaults);
+      if (field.required) required.push_back(field.key);
+    }
+    Json definition{{"type", "object"},
+                    {"description", fields.doc},
+                    {"properties", properties},
+                    {"additionalProperties", false}};
+    if (!required.empty()) {
+      if (extends)
+        definition["anyOf"] =
+            Json::array({{{"required", required}}, {{"required", Json::array({"extends"})}}});
+      else
+        definition["required"] = required;
+    }
+    definitions_.emplace(fields.name, std::move(definition));
+    return ref;
+  }
+
+  Json member(const Field& field, const void* defaults) {
+    const Type& type = field.type();
+    Json body = schema(type, field.constraints);
+    // Draft 07 ignores everything beside "$ref".
+    if (body.contains("$ref")) body = {{"allOf", Json::array({body})}};
+    std::string description = field.doc;
+    for (const Constraint& c : field.constraints) description += " Must be " + c.doc + ".";
+    if (type.kind == Kind::kEnum)
+      for (const Name& name : *type.names()) description += "\n- " + name.text + ": " + name.doc;
+    body["description"] = description;
+    const void* part = static_cast<const char*>(defaults) + field.offset;
+    if (!field.required) {
+      if (type.kind == Kind::kBool)
+        body["default"] = *static_cast<const bool*>(part);
+      else if (type.kind == Kind::kInteger)
+        body["default"] = type.integer(part);
+      else if (type.kind == Kind::kReal)
+        body["default"] = type.real(part);
+      else if (type.kind == Kind::kText)
+        body["default"] = *static_cast<const std::string*>(part);
+      else if (is_scalar(type.kind))
+        body["default"] = scalar(type, part);
+    }
+    return body;
+  }
+
+  const Type& root_;
+  std::map<std::string, const Fields*> names_;
+  std::map<std::string, Json> definitions_;
+};
+
+}  // namespace
+
+nlohmann::ordered_json json_schema(const Type& type) {
+  return Writer(type).write();
+}
+
+}  // namespace foreshard::yaml::internal
