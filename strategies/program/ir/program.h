@@ -37,7 +37,7 @@ namespace foreshard::program {
 /// One axis of the process mesh, for example {"tensor", 8}. The first axis varies fastest over
 /// ranks: rank = c0 + n0 (c1 + n1 (c2 + ...)).
 struct MeshAxis {
-  std::string name;
+  std::string name{};
   std::int64_t size = 1;
   auto operator<=>(const MeshAxis&) const = default;
 };
@@ -59,8 +59,8 @@ enum class CollectiveKind : std::uint8_t {
 /// in `axes`. With `coordinates` (one axis only): of those, the ranks whose coordinate on the axis
 /// is listed; a rank that is not listed must not call it.
 struct AxisGroup {
-  std::vector<std::int32_t> axes;  ///< Indices into Program::mesh, ascending.
-  std::vector<std::int64_t> coordinates;
+  std::vector<std::int32_t> axes{};  ///< Indices into Program::mesh, ascending.
+  std::vector<std::int64_t> coordinates{};
   auto operator<=>(const AxisGroup&) const = default;
 };
 /// The peer of a transfer: the rank whose coordinate on `axis` is `coordinate`, else equal to r.
@@ -71,21 +71,21 @@ struct AxisPeer {
 };
 /// Groups written out: disjoint lists of ranks; a rank belongs to the list that holds it.
 struct RankGroups {
-  std::vector<std::vector<std::int32_t>> groups;
+  std::vector<std::vector<std::int32_t>> groups{};
   auto operator<=>(const RankGroups&) const = default;
 };
 using Group = std::variant<AxisGroup, AxisPeer, RankGroups>;
 
 struct Communication {
   CollectiveKind kind = CollectiveKind::kAllReduce;
-  Group group;
+  Group group{};
   /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
   /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
   /// buffer of all_to_all.
-  Bytes bytes;
+  Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
-  std::string tag;  ///< See rule 5. Defaults to the task's name.
+  std::string tag{};  ///< See rule 5. Defaults to the task's name.
   auto operator<=>(const Communication&) const = default;
 };
 
@@ -101,16 +101,16 @@ enum class MemoryKind : std::uint8_t {
 /// that is not itself an Allocate or Free; if there is none, the first one after it). Has no
 /// `after`, and nothing waits for it.
 struct Allocate {
-  std::string buffer;
+  std::string buffer{};
   MemoryKind kind = MemoryKind::kActivations;
-  Bytes bytes;
+  Bytes bytes{};
   auto operator<=>(const Allocate&) const = default;
 };
 /// The buffer of that name, allocated earlier by this rank with the same chunk, micro-batch and
 /// model layer, is given back when the task's `after` tasks (default: the preceding task, as above)
 /// are done. To wait for a Free is to wait for those tasks.
 struct Free {
-  std::string buffer;
+  std::string buffer{};
   auto operator<=>(const Free&) const = default;
 };
 /// The host waits until the task's `after` (or, without one, everything issued so far) is done.
@@ -120,7 +120,7 @@ struct Sync {
 /// Work of the host itself (data loading, Python bookkeeping): delays the launches that follow. It
 /// waits for no device task (put a Sync before it) and has no `after`.
 struct HostWork {
-  Seconds time;
+  Seconds time{};
   auto operator<=>(const HostWork&) const = default;
 };
 
@@ -130,17 +130,17 @@ using TaskBody = std::variant<Kernel, Communication, Allocate, Free, Sync, HostW
 using StreamId = Id<struct StreamTag>;
 
 struct Task {
-  std::string name;
-  TaskBody body;
-  StreamId stream;                  ///< Index into Program::streams; of kernels and communication.
-  std::vector<std::int32_t> after;  ///< Earlier tasks of the same block, by index.
+  std::string name{};
+  TaskBody body{};
+  StreamId stream{};                  ///< Index into Program::streams; of kernels and communication.
+  std::vector<std::int32_t> after{};  ///< Earlier tasks of the same block, by index.
   bool optimizer = false;           ///< Kernels only: booked as `optimizer`, not as `compute`.
   bool operator==(const Task&) const = default;
 };
 
 struct Block {
-  std::string name;
-  std::vector<Task> tasks;
+  std::string name{};
+  std::vector<Task> tasks{};
   bool operator==(const Block&) const = default;
 };
 using BlockId = Id<struct BlockTag>;
@@ -154,13 +154,13 @@ struct CallDependency {
 };
 
 struct Call {
-  BlockId block;
+  BlockId block{};
   std::int32_t repeat = 1;  ///< Iterations, each of all the block's tasks.
   std::int32_t chunk = 0;   ///< Virtual pipeline stage.
   std::int32_t micro_batch = 0;
   std::int32_t first_layer = 0;  ///< Model layer of the first iteration...
   std::int32_t layer_step = 1;   ///< ... and the step to the next one (-1 in a backward pass).
-  std::vector<CallDependency> after;
+  std::vector<CallDependency> after{};
   bool operator==(const Call&) const = default;
 
   std::int32_t layer(std::int32_t iteration) const { return first_layer + iteration * layer_step; }
@@ -169,20 +169,20 @@ struct Call {
 /// Buffers that exist during the whole step (parameters, optimizer state ...).
 struct StaticMemory {
   MemoryKind kind = MemoryKind::kParameters;
-  Bytes bytes;
+  Bytes bytes{};
   bool operator==(const StaticMemory&) const = default;
 };
 
 struct Role {
-  std::string name;                 ///< For example "stage 3".
-  std::vector<std::int32_t> ranks;  ///< Ascending. Every rank has exactly one role.
-  std::vector<Call> calls;
-  std::vector<StaticMemory> memory;
+  std::string name{};                 ///< For example "stage 3".
+  std::vector<std::int32_t> ranks{};  ///< Ascending. Every rank has exactly one role.
+  std::vector<Call> calls{};
+  std::vector<StaticMemory> memory{};
   bool operator==(const Role&) const = default;
 };
 
 struct Stream {
-  std::string name;
+  std::string name{};
   bool operator==(const Stream&) const = default;
 };
 
@@ -190,20 +190,20 @@ struct Stream {
 struct Totals {
   double samples = 0;  ///< Sequences per step.
   double tokens = 0;   ///< Tokens per step.
-  Flops model_flops;   ///< Forward and backward once, without recomputation, all ranks.
+  Flops model_flops{};   ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;
 };
 
 struct Program {
-  std::string name;
-  std::vector<MeshAxis> mesh;
-  std::vector<std::int32_t> device_of_rank;  ///< Empty: rank r runs on device r.
-  std::vector<Stream> streams;               ///< Stream 0 is the compute stream.
-  Seconds launch_time;                       ///< Host time to launch one kernel or communication.
-  std::vector<Block> blocks;
-  std::vector<Role> roles;
-  Totals totals;
+  std::string name{};
+  std::vector<MeshAxis> mesh{};
+  std::vector<std::int32_t> device_of_rank{};  ///< Empty: rank r runs on device r.
+  std::vector<Stream> streams{};               ///< Stream 0 is the compute stream.
+  Seconds launch_time{};                       ///< Host time to launch one kernel or communication.
+  std::vector<Block> blocks{};
+  std::vector<Role> roles{};
+  Totals totals{};
   bool operator==(const Program&) const = default;
 
   std::int64_t ranks() const {

@@ -1,0 +1,124 @@
+/// \file
+/// What a simulation says of a training step: the result that reports, searches and comparisons
+/// read. `sim/report` writes it as text and as JSON (schema foreshard.prediction/1).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+#include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::sim {
+
+/// Where the time of one device goes. Each instant of the step counts once, under the first that
+/// applies: computation, optimizer, communication that nothing hides (by purpose), the host, and
+/// else waiting for other stages. The parts sum to the step time.
+struct Breakdown {
+  Seconds compute;
+  Seconds optimizer;
+  Seconds tensor;  ///< Exposed communication, by program::Purpose.
+  Seconds context;
+  Seconds expert;
+  Seconds pipeline;
+  Seconds data;
+  Seconds host;
+  Seconds bubble;
+
+  Seconds total() const {
+    return compute + optimizer + tensor + context + expert + pipeline + data + host + bubble;
+  }
+};
+
+struct MemoryUse {
+  Bytes peak;
+  Seconds peak_time;
+  std::array<Bytes, 5> by_kind{};  ///< At the peak, indexed by program::MemoryKind.
+};
+
+/// Devices that do exactly the same at the same times: one of them was simulated.
+struct DeviceClass {
+  std::string role;                 ///< Of the Program, for example "stage 3".
+  std::int32_t representative = 0;  ///< Lowest rank.
+  std::int64_t count = 0;
+  DeviceId device;  ///< Of the representative.
+  Seconds finish;
+  Breakdown breakdown;
+  MemoryUse memory;
+};
+
+/// One task on one class's time line.
+struct TimelineEntry {
+  std::int32_t device_class = 0;
+  std::int32_t stream = 0;  ///< Index into Program::streams; negative: the host.
+  std::int32_t block = 0;
+  std::int32_t task = 0;
+  std::int32_t layer = 0;
+  std::int32_t chunk = 0;
+  std::int32_t micro_batch = 0;
+  Seconds start;
+  Seconds finish;
+};
+
+/// A link of the critical path: the chain of tasks, each of which waited for the one before, that
+/// ends with the step.
+struct CriticalTask {
+  std::int32_t device_class = 0;
+  std::int32_t block = 0;
+  std::int32_t task = 0;
+  std::int32_t layer = 0;
+  std::int32_t micro_batch = 0;
+  Seconds start;
+  Seconds finish;
+};
+
+/// How a communication pattern was carried out.
+struct CollectiveUse {
+  std::string what;  ///< For example "all_reduce over tensor, 8 ranks".
+  std::string algorithm;
+  std::string protocol;
+  Bytes bytes;                  ///< Of one operation.
+  std::int64_t operations = 0;  ///< Per device of the class that makes most of them.
+  Seconds idle_time;            ///< Of one operation on idle links.
+};
+
+struct Warning {
+  std::string code;  ///< Stable, for example "memory".
+  std::string message;
+};
+
+struct Prediction {
+  std::string program;
+  std::string cluster;
+  std::int64_t devices = 0;
+  Seconds step;
+  Seconds low;  ///< Interval: evidence of the parameters decides its width.
+  Seconds high;
+  double samples = 0;
+  double tokens = 0;
+  double model_tflops_per_device = 0;
+  double mfu = 0;                    ///< Model FLOP/s over the peak of the program's dtype.
+  Breakdown breakdown;               ///< Of the device that finishes last (ties: the lowest rank).
+  std::vector<DeviceClass> classes;  ///< By lowest rank.
+  std::int32_t worst_memory = 0;     ///< Index of the class with the least room.
+  Bytes memory_capacity;             ///< Of that class's device.
+  bool fits = true;                  ///< Every class fits its device.
+  std::vector<CriticalTask> critical_path;
+  std::vector<CollectiveUse> collectives;
+  std::optional<double> usd_per_step;
+  std::optional<double> joules_per_step;
+  std::string engine = "fluid";
+  std::string granularity = "flat";
+  std::int64_t tasks = 0;        ///< Instances simulated (of representatives).
+  std::int64_t total_tasks = 0;  ///< Instances of all devices.
+  std::int64_t events = 0;
+  std::vector<Warning> warnings;
+  std::vector<TimelineEntry> timeline;  ///< Empty unless asked for.
+};
+
+}  // namespace foreshard::sim

@@ -1,0 +1,41 @@
+/// \file
+/// Program + cluster -> Prediction.
+///
+/// The Program is folded first (fold.h): ranks that must behave alike become one class. The
+/// expander lists each class's task instances; the compute model gives kernels their time, the
+/// collective algorithms give communications their loads on links; an event engine runs them; the
+/// result is read off its time line.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+#include "sim/compute/operator_time.h"
+#include "sim/simulate/prediction.h"
+#include "strategies/comm/collective.h"
+#include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::sim {
+
+enum class EngineKind : std::uint8_t { kFluid, kSimgrid };
+enum class Granularity : std::uint8_t {
+  kFlat,      ///< A collective is one activity with a weight on each link.
+  kStepwise,  ///< Every message of a collective is a flow.
+};
+
+struct SimulateOptions {
+  EngineKind engine = EngineKind::kFluid;
+  Granularity granularity = Granularity::kFlat;
+  bool fold = true;       ///< Simulate one device per class; exact either way.
+  bool timeline = false;  ///< Keep every task's times, for traces.
+  bool critical_path = true;
+};
+
+/// \return kInvalidInput for a Program that breaks an invariant or does not fit the cluster's
+///     device count, kInfeasible where the strategy needs a route that does not exist.
+Result<Prediction> simulate(const ClusterView& cluster, const program::Program& program,
+                            const comm::Parameters& communication, const SimulateOptions& options);
+
+}  // namespace foreshard::sim

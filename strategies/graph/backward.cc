@@ -1,0 +1,307 @@
+#include "strategies/graph/backward.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+class Backward {
+ public:
+  Backward(const ShardedGraph& forward, const BackwardOptions& options)
+      : forward_(*forward.graph), options_(options) {
+    graph_.name = forward_.name + ".backward";
+    graph_.tensors = forward_.tensors;
+    for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
+      // A saved tensor lies as its producer left it. Partial ones are resolved before anything can
+      // save them, so no backward operator reads one.
+      if (graph_.tensors[i].role == TensorRole::kActivation)
+        graph_.tensors[i].pinned = forward.attributes[i];
+    }
+  }
+
+  Graph run() {
+    for (const TensorId out : forward_.outputs) {
+      if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
+      graph_.inputs.push_back(seed(out));
+    }
+    for (auto op = forward_.operators.rbegin(); op != forward_.operators.rend(); ++op) derive(*op);
+    for (const TensorId in : forward_.inputs) {
+      if (!gradient_of_.contains(in)) continue;
+      const TensorId gradient = gradient_of_[in];
+      graph_[gradient].pinned = forward_[in].pinned;
+      graph_.outputs.push_back(gradient);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  bool is_loss(TensorId tensor) const {
+    return std::ranges::any_of(forward_.operators, [&](const Operator& op) {
+      return op.kind == OperatorKind::kView && op.outputs.front() == tensor &&
+             forward_[op.inputs.front()].dtype == DType::kFp32;
+    });
+  }
+
+  TensorId seed(TensorId out) {
+    Tensor gradient = forward_[out];
+    gradient.name = "d." + gradient.name;
+    return gradient_of_[out] = graph_.add(std::move(gradient));
+  }
+
+  TensorId new_gradient(TensorId of) {
+    Tensor gradient = forward_[of];
+    gradient.name = "d." + gradient.name;
+    if (gradient.role == TensorRole::kParameter) {
+      gradient.role = TensorRole::kParameterGradient;
+      if (options_.fused_accumulation) gradient.dtype = DType::kFp32;
+    } else {
+      gradient.pinned.reset();
+    }
+    return graph_.add(std::move(gradient));
+  }
+
+  // `gradient` is one summand of the gradient of activation `of`.
+  void contribute(TensorId of, TensorId gradient) {
+    const auto known = gradient_of_.find(of);
+    if (known == gradient_of_.end()) {
+      gradient_of_[of] = gradient;
+      return;
+    }
+    const TensorId sum = new_gradient(of);
+    std::string letters;
+    for (std::size_t d = 0; d < forward_[of].shape.size(); ++d)
+      letters += static_cast<char>('a' + d);
+    Operator add{.name = "sum." + graph_[sum].name};
+    add.equation = letters;
+    add.equation += "," + letters + "->" + letters;
+    add.inputs = {known->second, gradient};
+    add.outputs = {sum};
+    add.pass = PassKind::kResidualAdd;
+    add.extent = 2;
+    graph_.operators.push_back(std::move(add));
+    known->second = sum;
+  }
+
+  // A pass with the gradient of the first output, then `extra` tensors, as inputs.
+  void pass(const Operator& op, PassKind kind, const std::string& equation,
+            std::vector<TensorId> inputs, const std::vector<TensorId>& gradients_of,
+            std::int32_t extent) {
+    Operator back{.name = "d." + op.name,
+                  .equation = equation,
+                  .whole = op.whole,
+                  .inputs = std::move(inputs),
+                  .pass = kind,
+                  .extent = extent,
+                  .core_attention = op.core_attention};
+    for (const TensorId of : gradients_of) back.outputs.push_back(new_gradient(of));
+    graph_.operators.push_back(back);
+    for (std::size_t i = 0; i < gradients_of.size(); ++i) {
+      if (forward_[gradients_of[i]].role == TensorRole::kActivation)
+        contribute(gradients_of[i], back.outputs[i]);
+    }
+  }
+
+  // Sum of a gradient over all dimensions but the parameter's.
+  void bias_gradient(const std::string& name, TensorId gradient, const std::string& letters,
+                     TensorId bias, const std::string& bias_letters) {
+    graph_.operators.push_back({.name = "d." + name,
+                                .equation = std::string(letters) + "->" + bias_letters,
+                                .inputs = {gradient},
+                                .outputs = {new_gradient(bias)},
+                                .pass = PassKind::kBiasGradient});
+  }
+
+  void accumulate(TensorId gradient) {
+    if (options_.fused_accumulation) return;
+    std::string letters;
+    for (std::size_t d = 0; d < graph_[gradient].shape.size(); ++d)
+      letters += static_cast<char>('a' + d);
+    Tensor sum = graph_[gradient];
+    sum.name = "main." + sum.name;
+    sum.dtype = DType::kFp32;
+    const TensorId main = graph_.add(std::move(sum));
+    graph_.operators.push_back({.name = "accumulate." + graph_[gradient].name,
+                                .equation = std::string(letters) + "->" + letters,
+                                .inputs = {gradient},
+                                .outputs = {main},
+                                .pass = PassKind::kGradientAccumulate,
+                                .linear = true});
+  }
+
+  void derive(const Operator& op) {
+    switch (op.kind) {
+      case OperatorKind::kMatmul:
+        return derive_matmul(op);
+      case OperatorKind::kAttention:
+        return derive_attention(op);
+      case OperatorKind::kView:
+        return derive_view(op);
+      case OperatorKind::kPass:
+        return derive_pass(op);
+    }
+  }
+
+  void derive_matmul(const Operator& op) {
+    const auto letters = operand_letters(op.equation);
+    const TensorId dy = gradient_of_.at(op.outputs[0]);
+    const TensorId a = op.inputs[0];
+    const TensorId b = op.inputs[1];
+    const auto product = [&](const std::string& suffix, const std::string& equation,
+                             std::vector<TensorId> inputs, TensorId of) {
+      const TensorId gradient = new_gradient(of);
+      const bool weight = forward_[of].role == TensorRole::kParameter;
+      graph_.operators.push_back({.name = "d." + op.name + suffix,
+                                  .kind = OperatorKind::kMatmul,
+                                  .equation = equation,
+                                  .whole = op.whole,
+                                  .inputs = std::move(inputs),
+                                  .outputs = {gradient},
+                                  .accumulates = weight && options_.fused_accumulation,
+                                  .core_attention = op.core_attention});
+      if (weight) {
+        accumulate(gradient);
+      } else {
+        contribute(of, gradient);
+      }
+    };
+    product(".data", letters[2] + "," + letters[1] + "->" + letters[0], {dy, b}, a);
+    product(".weight", letters[0] + "," + letters[2] + "->" + letters[1], {a, dy}, b);
+    if (op.fused_bias.valid())
+      bias_gradient(op.name + ".bias", dy, letters[2], op.fused_bias, letters[2].substr(2));
+  }
+
+  void derive_attention(const Operator& op) {
+    const TensorId dy = gradient_of_.at(op.outputs[0]);
+    const TensorId gradient = new_gradient(op.inputs[0]);
+    graph_.operators.push_back({.name = "d." + op.name,
+                                .kind = OperatorKind::kAttention,
+                                .equation = "bsa,bsa,bsa,bsa->bsa",
+                                .whole = op.whole,
+                                .inputs = {op.inputs[0], op.outputs[0], op.outputs[1], dy},
+                                .outputs = {gradient},
+                                .heads = op.heads,
+                                .causal = op.causal,
+                                .direction = Direction::kBackward,
+                                .core_attention = op.core_attention});
+    contribute(op.inputs[0], gradient);
+  }
+
+  void derive_view(const Operator& op) {
+    // The loss's combination has no gradient of its own; a split of heads gives the pieces back.
+    if (!gradient_of_.contains(op.outputs[0])) return;
+    const auto letters = operand_letters(op.equation);
+    std::string equation;
+    std::vector<TensorId> inputs;
+    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
+      equation += (i == 0 ? "" : ",") + letters[op.inputs.size() + i];
+      inputs.push_back(gradient_of_.at(op.outputs[i]));
+    }
+    const auto extent = static_cast<std::int32_t>(inputs.size());
+    pass(op, PassKind::kTranspose, equation + "->" + letters[0], std::move(inputs), {op.inputs[0]},
+         extent);
+  }
+
+  void derive_pass(const Operator& op);
+
+  const Graph& forward_;
+  BackwardOptions options_;
+  Graph graph_;
+  std::map<TensorId, TensorId> gradient_of_;  // of activations
+};
+
+void Backward::derive_pass(const Operator& op) {
+  const auto letters = operand_letters(op.equation);
+  const TensorId x = op.inputs[0];
+  const std::string& lx = letters[0];
+  if (op.pass == PassKind::kCrossEntropyForward) {
+    // d logits = (softmax - one hot) / tokens: from the saved softmax.
+    Operator back{.name = "d." + op.name,
+                  .equation = letters[2] + "->" + lx,
+                  .inputs = {op.outputs[1]},
+                  .outputs = {new_gradient(x)},
+                  .pass = PassKind::kCrossEntropyBackward};
+    graph_.operators.push_back(back);
+    return contribute(x, back.outputs[0]);
+  }
+  const TensorId dy = gradient_of_.at(op.outputs[0]);
+  const std::string& ly = letters[op.inputs.size()];
+  switch (op.pass) {
+    case PassKind::kLayerNormForward:
+      return pass(op, PassKind::kLayerNormBackward, "bsh,bsh,h->bsh,h,h", {dy, x, op.inputs[1]},
+                  {x, op.inputs[1], op.inputs[2]}, 1);
+    case PassKind::kRmsNormForward:
+      return pass(op, PassKind::kRmsNormBackward, "bsh,bsh,h->bsh,h", {dy, x, op.inputs[1]},
+                  {x, op.inputs[1]}, 1);
+    case PassKind::kGeluForward: {
+      pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
+      if (op.inputs.size() > 1)
+        bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
+      return;
+    }
+    case PassKind::kSwigluForward:
+      return pass(op, PassKind::kSwigluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
+    case PassKind::kSoftmaxForward:
+      return pass(op, PassKind::kSoftmaxBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[0]},
+                  {x}, 0);
+    case PassKind::kDropoutForward:
+      return pass(op, PassKind::kDropoutBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
+                  {x}, 0);
+    case PassKind::kBiasDropoutAddForward: {
+      pass(op, PassKind::kBiasDropoutAddBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
+           {x}, 0);
+      bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
+      return contribute(op.inputs[2], dy);
+    }
+    case PassKind::kResidualAdd:
+      contribute(x, dy);
+      return contribute(op.inputs[1], dy);
+    case PassKind::kBiasAdd:
+      bias_gradient(op.name, dy, ly, op.inputs[1], letters[1]);
+      return contribute(x, dy);
+    case PassKind::kRopeForward:
+      return pass(op, PassKind::kRopeBackward, ly + "->" + lx, {dy}, {x}, 0);
+    case PassKind::kTranspose:
+      return pass(op, PassKind::kTranspose, ly + "->" + lx, {dy}, {x}, 0);
+    case PassKind::kEmbeddingForward:
+      return pass(op, PassKind::kEmbeddingBackward, ly + "," + lx + "->" + letters[1], {dy, x},
+                  {op.inputs[1]}, 0);
+    default:
+      FORESHARD_CHECK(false && "a forward pass without a gradient");
+  }
+}
+
+}  // namespace
+
+Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options) {
+  return Backward(forward, options).run();
+}
+
+TensorId storage_of(const Graph& graph, TensorId id) {
+  for (const Operator& op : graph.operators) {
+    if (op.kind != OperatorKind::kView) continue;
+    // A view of the loss partials is their reduced copy: storage of its own.
+    if (std::ranges::find(op.outputs, id) != op.outputs.end() &&
+        graph[id].dtype == graph[op.inputs[0]].dtype && graph[id].dtype != DType::kFp32)
+      return storage_of(graph, op.inputs[0]);
+  }
+  return id;
+}
+
+std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward) {
+  std::set<TensorId> saved;
+  const auto forward_count = forward.tensors.size();
+  for (const Operator& op : backward.operators) {
+    for (const TensorId id : op.inputs) {
+      if (id.index() < forward_count && forward[id].role == TensorRole::kActivation)
+        saved.insert(storage_of(forward, id));
+    }
+  }
+  return {saved.begin(), saved.end()};
+}
+
+}  // namespace foreshard

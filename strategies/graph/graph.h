@@ -1,0 +1,100 @@
+/// \file
+/// The distributed computation view (R4.1): operators and tensors of one block of a model, each
+/// tensor with its logical (whole) shape and, where the strategy says so, a distributed attribute.
+///
+/// What an operator does to distribution is *data*: an equation in the manner of einsum. Every
+/// letter is a factor of the iteration space; one engine (sharding.h) reads from it which
+/// attributes are legal, what must be converted, and what comes out partial:
+///
+///     "bsi,io->bso"    matmul: `i` is reduced, so splitting `i` makes the output partial
+///     "bsh,h->bsh"     with `whole = "h"`: a norm along h, which must not be split
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+#include "strategies/graph/attribute.h"
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard {
+
+using TensorId = Id<struct TensorTag>;
+
+enum class TensorRole : std::uint8_t {
+  kActivation,
+  kParameter,
+  kParameterGradient,
+};
+
+struct Tensor {
+  std::string name;
+  DType dtype = DType::kBf16;
+  std::vector<std::int64_t> shape;
+  TensorRole role = TensorRole::kActivation;
+  /// Set by the strategy: the tensor lies so, whatever its producer yields or its consumers want.
+  std::optional<Attribute> pinned{};
+};
+
+enum class OperatorKind : std::uint8_t {
+  kMatmul,     ///< Any einsum of two inputs: one Gemm.
+  kPass,       ///< One memory-bound kernel.
+  kAttention,  ///< Fused attention on the packed [batch, sequence, (q + k + v) heads] projection.
+  kView,       ///< Another look at the same bytes: no kernel.
+};
+
+/// What kAttention needs to know of its packed operand; whole model, not one rank.
+struct HeadLayout {
+  std::int64_t query_heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+};
+
+struct Operator {
+  std::string name;
+  OperatorKind kind = OperatorKind::kPass;
+  std::string equation{};  ///< Letters of each input, "->", letters of each output.
+  std::string whole{};     ///< Letters that no axis may split.
+  std::vector<TensorId> inputs{};
+  std::vector<TensorId> outputs{};
+  PassKind pass = PassKind::kCast;  ///< Of kPass.
+  std::int32_t extent = 0;          ///< Of kPass: the operand (inputs, then outputs) it runs over.
+  HeadLayout heads{};               ///< Of kAttention.
+  bool causal = true;               ///< Of kAttention.
+  Direction direction = Direction::kForward;
+  bool accumulates = false;     ///< Of kMatmul: adds to an fp32 gradient.
+  TensorId fused_bias{};        ///< Of kMatmul: a bias that its epilogue adds for nothing.
+  bool linear = false;          ///< Works on summands: takes partial inputs as they are.
+  bool core_attention = false;  ///< Recomputed by selective recomputation.
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Operator> operators;  ///< In a valid order of execution.
+  std::vector<TensorId> inputs{};   ///< From the block before.
+  std::vector<TensorId> outputs{};  ///< For the block after.
+
+  TensorId add(Tensor tensor);
+  Tensor& operator[](TensorId id) { return tensors[id.index()]; }
+  const Tensor& operator[](TensorId id) const { return tensors[id.index()]; }
+};
+
+/// Letters of every operand of `equation`: inputs, then outputs.
+/// "bsi,io->bso" -> {"bsi", "io", "bso"}
+std::vector<std::string> operand_letters(const std::string& equation);
+
+/// Elements of the whole tensor.
+std::int64_t elements(const Tensor& tensor);
+
+/// The kernel that `op` is on a rank whose operands (inputs, then outputs) have these local shapes;
+/// nothing for a view. `dtype` is that of the operator's main operand.
+std::optional<Kernel> kernel_of(const Operator& op,
+                                const std::vector<std::vector<std::int64_t>>& local_shapes,
+                                const std::vector<std::vector<std::int64_t>>& whole_shapes,
+                                DType dtype);
+
+}  // namespace foreshard

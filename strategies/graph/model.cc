@@ -1,0 +1,104 @@
+#include "strategies/graph/model.h"
+
+#include <fmt/format.h>
+
+namespace foreshard {
+
+const yaml::Names<Norm>& yaml_names(const Norm*) {
+  static const yaml::Names<Norm> names{
+      {"layer-norm", Norm::kLayerNorm, "Mean and variance, scale and shift."},
+      {"rms-norm", Norm::kRmsNorm, "Root mean square, scale only."},
+  };
+  return names;
+}
+
+const yaml::Names<Activation>& yaml_names(const Activation*) {
+  static const yaml::Names<Activation> names{
+      {"gelu", Activation::kGelu, "Two matrices: down(gelu(up(x)))."},
+      {"swiglu", Activation::kSwiglu, "Three matrices: down(silu(gate(x)) * up(x))."},
+  };
+  return names;
+}
+
+const yaml::Names<Positions>& yaml_names(const Positions*) {
+  static const yaml::Names<Positions> names{
+      {"learned", Positions::kLearned, "A trained vector per position, added to the embedding."},
+      {"rotary", Positions::kRotary, "Rotation of queries and keys."},
+      {"none", Positions::kNone, "No positions, or ones without cost (ALiBi)."},
+  };
+  return names;
+}
+
+const yaml::Table<Model>& yaml_table(const Model*) {
+  static const auto table =
+      yaml::Table<Model>("model", "A decoder transformer.")
+          .folder("models")
+          .required("name", &Model::name, "As people call it.")
+          .required("layers", &Model::layers, "Transformer layers.", yaml::at_least(1))
+          .required("hidden", &Model::hidden, "Width of the residual stream.", yaml::at_least(1))
+          .required("heads", &Model::heads, "Attention (query) heads.", yaml::at_least(1))
+          .optional("kv_heads", &Model::kv_heads, "Key and value heads (default: heads).",
+                    yaml::at_least(1))
+          .optional("head_dim", &Model::head_dim, "Width of a head (default: hidden / heads).",
+                    yaml::at_least(1))
+          .optional("ffn", &Model::ffn, "Width of the feed-forward layer (default: 4 x hidden).",
+                    yaml::at_least(1))
+          .required("vocabulary", &Model::vocabulary, "Tokens in the vocabulary.",
+                    yaml::at_least(1))
+          .required("sequence", &Model::sequence, "Tokens per training sample.", yaml::at_least(1))
+          .optional("norm", &Model::norm, "Normalisation.")
+          .optional("activation", &Model::activation, "Of the feed-forward layer.")
+          .optional("positions", &Model::positions, "How positions enter.")
+          .optional("bias", &Model::bias, "Whether the projections of a layer have biases.")
+          .optional("qkv_bias", &Model::qkv_bias,
+                    "Whether the query, key and value projection has one, where `bias` is false.")
+          .optional("tied_embeddings", &Model::tied_embeddings,
+                    "Whether the output projection is the input embedding.")
+          .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")
+          .optional("source", &Model::source, "Where these figures are published.");
+  return table;
+}
+
+std::int64_t parameter_count(const Model& model) {
+  const std::int64_t h = model.hidden;
+  const std::int64_t attention_width = model.heads * model.head_size();
+  const std::int64_t qkv_width = attention_width + 2 * model.kv() * model.head_size();
+  const std::int64_t f = model.ffn_width();
+  const std::int64_t up_width = model.activation == Activation::kSwiglu ? 2 * f : f;
+  const std::int64_t norm = model.norm == Norm::kLayerNorm ? 2 * h : h;
+  std::int64_t layer = h * qkv_width + attention_width * h + h * up_width + f * h + 2 * norm;
+  if (model.bias) layer += qkv_width + h + up_width + h;
+  if (!model.bias && model.qkv_bias) layer += qkv_width;
+  std::int64_t total = model.layers * layer + model.vocabulary * h + norm;
+  if (!model.tied_embeddings) total += model.vocabulary * h;
+  if (model.positions == Positions::kLearned) total += model.sequence * h;
+  return total;
+}
+
+Flops model_flops(const Model& model, double samples) {
+  const auto h = static_cast<double>(model.hidden);
+  const double attention_width = static_cast<double>(model.heads * model.head_size());
+  const double qkv_width =
+      attention_width + 2.0 * static_cast<double>(model.kv() * model.head_size());
+  const auto f = static_cast<double>(model.ffn_width());
+  const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
+  const auto s = static_cast<double>(model.sequence);
+  const double per_token_layer = h * qkv_width + attention_width * h + matrices * h * f;
+  const double layer = 6 * s * per_token_layer + 12 * s * s * attention_width;
+  const double head = 6 * s * h * static_cast<double>(model.vocabulary);
+  return Flops::from_base(samples * (static_cast<double>(model.layers) * layer + head));
+}
+
+Result<Model> checked(Model model) {
+  const auto fault = [&](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};
+  };
+  if (model.head_dim <= 0 && model.hidden % model.heads != 0)
+    return fault(fmt::format("hidden {} is not divisible by heads {}; give head_dim", model.hidden,
+                             model.heads));
+  if (model.heads % model.kv() != 0)
+    return fault(fmt::format("heads {} is not divisible by kv_heads {}", model.heads, model.kv()));
+  return model;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,61 @@
+/// \file
+/// A decoder transformer by its published hyper-parameters: the GPT and Llama families.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm };
+enum class Activation : std::uint8_t { kGelu, kSwiglu };
+enum class Positions : std::uint8_t { kLearned, kRotary, kNone };
+
+struct Model {
+  std::string name;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;  ///< 0: as many as `heads` (multi-head attention).
+  std::int64_t head_dim = 0;  ///< 0: hidden / heads.
+  std::int64_t ffn = 0;       ///< Width of the feed-forward layer; 0: 4 x hidden.
+  std::int64_t vocabulary = 0;
+  std::int64_t sequence = 0;  ///< Tokens per training sample.
+  Norm norm = Norm::kLayerNorm;
+  Activation activation = Activation::kGelu;
+  Positions positions = Positions::kLearned;
+  bool bias = true;             ///< Of the four projections of a layer.
+  bool qkv_bias = false;        ///< Of the query, key and value projection alone (Qwen 2).
+  bool tied_embeddings = true;  ///< The output projection is the input embedding.
+  bool dropout = true;          ///< Of the two residual branches and the attention scores.
+  std::string source;
+
+  std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
+  std::int64_t head_size() const { return head_dim > 0 ? head_dim : hidden / heads; }
+  std::int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * hidden; }
+};
+
+const yaml::Names<Norm>& yaml_names(const Norm*);
+const yaml::Names<Activation>& yaml_names(const Activation*);
+const yaml::Names<Positions>& yaml_names(const Positions*);
+const yaml::Table<Model>& yaml_table(const Model*);
+
+/// Trainable parameters, the embedding counted once if tied, the vocabulary as given (not padded).
+std::int64_t parameter_count(const Model& model);
+
+/// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
+/// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
+/// counted whole (not halved for the causal mask), plus the output projection.
+/// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
+/// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
+Flops model_flops(const Model& model, double samples);
+
+/// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
+///     hidden size, kv_heads that do not divide heads).
+Result<Model> checked(Model model);
+
+}  // namespace foreshard

@@ -1,0 +1,351 @@
+#include "strategies/graph/transformer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
+  const auto it =
+      std::ranges::find_if(mesh, [&](const MeshAxis& axis) { return axis.name == name; });
+  FORESHARD_CHECK(it != mesh.end());
+  return static_cast<Axis>(it - mesh.begin());
+}
+
+// Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
+class BlockBuilder {
+ public:
+  BlockBuilder(std::string name, const Model& model, const TransformerOptions& options)
+      : model_(model),
+        options_(options),
+        tensor_axis_(axis_named(options.mesh, "tensor")),
+        data_axis_(axis_named(options.mesh, "data")) {
+    graph_.name = std::move(name);
+  }
+
+  const std::vector<Axis> kWhole{};
+  std::vector<Axis> tensor() const { return {tensor_axis_}; }
+  std::vector<Axis> data() const { return {data_axis_}; }
+
+  TensorId activation(const std::string& name, std::vector<std::int64_t> shape) {
+    return graph_.add({.name = name, .dtype = options_.dtype, .shape = std::move(shape)});
+  }
+  TensorId typed(const std::string& name, std::vector<std::int64_t> shape, DType dtype) {
+    return graph_.add({.name = name, .dtype = dtype, .shape = std::move(shape)});
+  }
+  /// The residual stream between blocks.
+  TensorId boundary(const std::string& name) {
+    const TensorId id = activation(name, tokens(model_.hidden));
+    graph_[id].pinned = Attribute{
+        .dims = {data(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
+    return id;
+  }
+  TensorId parameter(const std::string& name, std::vector<std::int64_t> shape,
+                     std::vector<std::vector<Axis>> dims) {
+    return graph_.add({.name = name,
+                       .dtype = options_.dtype,
+                       .shape = std::move(shape),
+                       .role = TensorRole::kParameter,
+                       .pinned = Attribute{.dims = std::move(dims), .partial = {}}});
+  }
+  std::vector<std::int64_t> tokens(std::int64_t width) const {
+    return {options_.batch, model_.sequence, width};
+  }
+
+  Operator& op(Operator op) {
+    op.core_attention = core_attention_;
+    graph_.operators.push_back(std::move(op));
+    return graph_.operators.back();
+  }
+
+  TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
+                  std::vector<std::vector<Axis>> dims) {
+    const TensorId weight = parameter(name + ".weight", {in, out}, std::move(dims));
+    const TensorId y = activation(name, tokens(out));
+    op({.name = name,
+        .kind = OperatorKind::kMatmul,
+        .equation = "bsi,io->bso",
+        .inputs = {x, weight},
+        .outputs = {y}});
+    return y;
+  }
+
+  TensorId norm(const std::string& name, TensorId x) {
+    const std::int64_t h = model_.hidden;
+    const TensorId scale = parameter(name + ".weight", {h}, {kWhole});
+    const TensorId y = activation(name, tokens(h));
+    if (model_.norm == Norm::kRmsNorm) {
+      op({.name = name,
+          .equation = "bsh,h->bsh",
+          .whole = "h",
+          .inputs = {x, scale},
+          .outputs = {y},
+          .pass = PassKind::kRmsNormForward});
+    } else {
+      const TensorId shift = parameter(name + ".bias", {h}, {kWhole});
+      op({.name = name,
+          .equation = "bsh,h,h->bsh",
+          .whole = "h",
+          .inputs = {x, scale, shift},
+          .outputs = {y},
+          .pass = PassKind::kLayerNormForward});
+    }
+    return y;
+  }
+
+  /// bias + dropout + residual, or the plain sum; `output` is the block's last tensor if valid.
+  TensorId join(const std::string& name, TensorId branch, TensorId residual, TensorId output) {
+    const TensorId out = output.valid() ? output : boundary(name);
+    if (!model_.dropout && !model_.bias) {
+      op({.name = name,
+          .equation = "bsh,bsh->bsh",
+          .inputs = {branch, residual},
+          .outputs = {out},
+          .pass = PassKind::kResidualAdd,
+          .extent = 2});
+      return out;
+    }
+    const TensorId bias = parameter(name + ".bias", {model_.hidden}, {kWhole});
+    const TensorId mask = typed(name + ".mask", tokens(model_.hidden), DType::kInt8);
+    op({.name = name,
+        .equation = "bsh,h,bsh->bsh,bsh",
+        .inputs = {branch, bias, residual},
+        .outputs = {out, mask},
+        .pass = PassKind::kBiasDropoutAddForward,
+        .extent = 3});
+    return out;
+  }
+
+  /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
+  void fused_bias(const std::string& name, TensorId y, std::int64_t width, std::vector<Axis> axes) {
+    const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
+    Operator& producer = graph_.operators.back();
+    FORESHARD_CHECK(producer.outputs.front() == y);
+    producer.fused_bias = bias;
+  }
+
+  TensorId attention(TensorId qkv);
+  TensorId unfused_attention(TensorId qkv);
+
+  Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+    graph_.inputs = std::move(inputs);
+    graph_.outputs = std::move(outputs);
+    return std::move(graph_);
+  }
+
+  const Model& model() const { return model_; }
+  const TransformerOptions& options() const { return options_; }
+  std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
+  std::int64_t qkv_width() const {
+    return attention_width() + 2 * model_.kv() * model_.head_size();
+  }
+
+ private:
+  const Model& model_;
+  const TransformerOptions& options_;
+  Axis tensor_axis_;
+  Axis data_axis_;
+  Graph graph_;
+  bool core_attention_ = false;
+};
+
+TensorId BlockBuilder::attention(TensorId qkv) {
+  if (!options_.flash_attention) return unfused_attention(qkv);
+  const TensorId context = activation("context", tokens(attention_width()));
+  const TensorId statistics =
+      typed("attention.logsumexp", {options_.batch, model_.sequence, model_.heads}, DType::kFp32);
+  op({.name = "attention",
+      .kind = OperatorKind::kAttention,
+      .equation = "bsa->bsa,bsa",
+      .whole = "s",
+      .inputs = {qkv},
+      .outputs = {context, statistics},
+      .heads = {model_.heads, model_.kv(), model_.head_size()}});
+  graph_.operators.back().core_attention = true;
+  return context;
+}
+
+TensorId BlockBuilder::unfused_attention(TensorId qkv) {
+  const std::int64_t b = options_.batch;
+  const std::int64_t s = model_.sequence;
+  const std::int64_t d = model_.head_size();
+  const TensorId q = activation("query", {b, s, model_.heads, d});
+  const TensorId k = activation("key", {b, s, model_.kv(), d});
+  const TensorId v = activation("value", {b, s, model_.kv(), d});
+  op({.name = "split_heads",
+      .kind = OperatorKind::kView,
+      .equation = "bsa->bsad,btad,btad",
+      .whole = "st",
+      .inputs = {qkv},
+      .outputs = {q, k, v}});
+  core_attention_ = true;
+  const TensorId scores = activation("scores", {b, model_.heads, s, s});
+  op({.name = "scores",
+      .kind = OperatorKind::kMatmul,
+      .equation = "bsad,btad->bast",
+      .whole = "st",
+      .inputs = {q, k},
+      .outputs = {scores}});
+  TensorId weights = activation("softmax", {b, model_.heads, s, s});
+  op({.name = "softmax",
+      .equation = "bast->bast",
+      .whole = "st",
+      .inputs = {scores},
+      .outputs = {weights},
+      .pass = PassKind::kSoftmaxForward});
+  if (model_.dropout) {
+    const TensorId kept = activation("attention_dropout", {b, model_.heads, s, s});
+    const TensorId mask = typed("attention_dropout.mask", {b, model_.heads, s, s}, DType::kInt8);
+    op({.name = "attention_dropout",
+        .equation = "bast->bast,bast",
+        .inputs = {weights},
+        .outputs = {kept, mask},
+        .pass = PassKind::kDropoutForward});
+    weights = kept;
+  }
+  const TensorId heads = activation("context_heads", {b, model_.heads, s, d});
+  op({.name = "context_heads",
+      .kind = OperatorKind::kMatmul,
+      .equation = "bast,btad->basd",
+      .whole = "st",
+      .inputs = {weights, v},
+      .outputs = {heads}});
+  core_attention_ = false;
+  const TensorId context = activation("context", tokens(attention_width()));
+  op({.name = "merge_heads",
+      .equation = "basd->bsa",
+      .inputs = {heads},
+      .outputs = {context},
+      .pass = PassKind::kTranspose,
+      .extent = 1});
+  return context;
+}
+
+Graph layer_graph(const Model& model, const TransformerOptions& options) {
+  BlockBuilder build("layer", model, options);
+  const TensorId x = build.boundary("layer_in");
+  const TensorId y = build.boundary("layer_out");
+
+  const TensorId norm1 = build.norm("attention_norm", x);
+  TensorId qkv =
+      build.matmul("qkv", norm1, model.hidden, build.qkv_width(), {build.kWhole, build.tensor()});
+  if (model.bias || model.qkv_bias) build.fused_bias("qkv", qkv, build.qkv_width(), build.tensor());
+  if (model.positions == Positions::kRotary) {
+    const TensorId rotated = build.activation("rope", build.tokens(build.qkv_width()));
+    build.op({.name = "rope",
+              .equation = "bsa->bsa",
+              .inputs = {qkv},
+              .outputs = {rotated},
+              .pass = PassKind::kRopeForward});
+    qkv = rotated;
+  }
+  const TensorId context = build.attention(qkv);
+  const TensorId projected = build.matmul("attention_out", context, build.attention_width(),
+                                          model.hidden, {build.tensor(), build.kWhole});
+  const TensorId middle = build.join("attention_residual", projected, x, TensorId{});
+
+  const TensorId norm2 = build.norm("mlp_norm", middle);
+  const bool gated = model.activation == Activation::kSwiglu;
+  const std::int64_t f = model.ffn_width();
+  const TensorId up = build.matmul("mlp_up", norm2, model.hidden, gated ? 2 * f : f,
+                                   {build.kWhole, build.tensor()});
+  const TensorId activated = build.activation("mlp_activation", build.tokens(f));
+  if (gated) {
+    if (model.bias) build.fused_bias("mlp_up", up, 2 * f, build.tensor());
+    build.op({.name = "mlp_activation",
+              .equation = "bsf->bsf",
+              .inputs = {up},
+              .outputs = {activated},
+              .pass = PassKind::kSwigluForward,
+              .extent = 1});
+  } else {
+    Operator gelu{.name = "mlp_activation",
+                  .equation = "bsf->bsf",
+                  .inputs = {up},
+                  .outputs = {activated},
+                  .pass = PassKind::kGeluForward};
+    if (model.bias) {
+      gelu.equation = "bsf,f->bsf";
+      gelu.inputs.push_back(build.parameter("mlp_up.bias", {f}, {build.tensor()}));
+    }
+    build.op(std::move(gelu));
+  }
+  const TensorId down =
+      build.matmul("mlp_down", activated, f, model.hidden, {build.tensor(), build.kWhole});
+  build.join("mlp_residual", down, middle, y);
+  return build.take({x}, {y});
+}
+
+std::int64_t padded_vocabulary(const Model& model, const TransformerOptions& options) {
+  const std::int64_t multiple = std::max<std::int64_t>(1, options.vocabulary_multiple);
+  return (model.vocabulary + multiple - 1) / multiple * multiple;
+}
+
+Graph embedding_graph(const Model& model, const TransformerOptions& options) {
+  BlockBuilder build("embedding", model, options);
+  const TensorId ids = build.typed("token_ids", {options.batch, model.sequence}, DType::kInt64);
+  const TensorId table =
+      build.parameter("embedding.weight", {padded_vocabulary(model, options), model.hidden},
+                      {build.tensor(), build.kWhole});
+  const TensorId out = build.boundary("embedded");
+  const bool learned = model.positions == Positions::kLearned;
+  const TensorId looked_up =
+      learned ? build.activation("embedding", build.tokens(model.hidden)) : out;
+  build.op({.name = "embedding",
+            .equation = "bs,vh->bsh",
+            .inputs = {ids, table},
+            .outputs = {looked_up},
+            .pass = PassKind::kEmbeddingForward,
+            .extent = 2});
+  if (learned) {
+    const TensorId positions = build.parameter("position.weight", {model.sequence, model.hidden},
+                                               {build.kWhole, build.kWhole});
+    build.op({.name = "add_positions",
+              .equation = "bsh,sh->bsh",
+              .inputs = {looked_up, positions},
+              .outputs = {out},
+              .pass = PassKind::kBiasAdd,
+              .extent = 2});
+  }
+  Graph graph = build.take({}, {out});
+  graph[ids].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
+  return graph;
+}
+
+Graph head_graph(const Model& model, const TransformerOptions& options) {
+  BlockBuilder build("head", model, options);
+  const TensorId x = build.boundary("head_in");
+  const TensorId normed = build.norm("final_norm", x);
+  const std::int64_t v = padded_vocabulary(model, options);
+  const TensorId logits =
+      build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});
+  // Vocabulary-parallel cross-entropy: each rank finds the maximum, the sum of exponentials and the
+  // target's logit of its part of the vocabulary; those three per token are what is reduced.
+  constexpr std::int64_t kStatistics = 3;
+  const TensorId partial = build.typed("loss.partial", build.tokens(kStatistics), DType::kFp32);
+  const TensorId softmax = build.typed("loss.softmax", build.tokens(v), DType::kFp32);
+  const TensorId statistics = build.typed("loss", build.tokens(kStatistics), DType::kFp32);
+  build.op({.name = "loss",
+            .equation = "bsv->bsc,bsv",
+            .inputs = {logits},
+            .outputs = {partial, softmax},
+            .pass = PassKind::kCrossEntropyForward});
+  build.op({.name = "loss.combine",
+            .kind = OperatorKind::kView,
+            .equation = "bsc->bsc",
+            .inputs = {partial},
+            .outputs = {statistics}});
+  return build.take({x}, {statistics});
+}
+
+}  // namespace
+
+TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options) {
+  return {.embedding = embedding_graph(model, options),
+          .layer = layer_graph(model, options),
+          .head = head_graph(model, options)};
+}
+
+}  // namespace foreshard

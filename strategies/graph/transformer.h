@@ -1,0 +1,34 @@
+/// \file
+/// The operator graphs of a decoder transformer. A model is three blocks: the embedding, one layer
+/// (all are alike) and the head with the loss.
+#pragma once
+
+#include "strategies/graph/graph.h"
+#include "strategies/graph/model.h"
+
+namespace foreshard {
+
+/// How the graph is to be built and where the strategy wants parameters and boundaries to lie.
+struct TransformerOptions {
+  std::vector<MeshAxis> mesh;      ///< Axes named below are looked up here by name.
+  std::int64_t batch = 1;          ///< Sequences per micro-batch over all data-parallel ranks.
+  bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
+  bool flash_attention = true;     ///< Fused attention; else scores, softmax and dropout apart.
+  std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
+  DType dtype = DType::kBf16;
+};
+
+struct TransformerGraphs {
+  Graph embedding;
+  Graph layer;
+  Graph head;
+};
+
+/// Forward graphs, shapes whole. The parameters carry the Megatron attributes (Shoeybi et al. 2019;
+/// sequence parallelism: Korthikanti et al. 2022): query/key/value and up projections split by
+/// column, output and down projections by row, embedding and output projection by vocabulary;
+/// everything else follows by propagation.
+/// \pre `model` is checked; mesh has axes "data" and "tensor".
+TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
+
+}  // namespace foreshard

@@ -1,0 +1,68 @@
+#include "strategies/parallelism/framework.h"
+
+namespace foreshard {
+
+const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*) {
+  static const yaml::Names<GradientReduction> names{
+      {"after-backward", GradientReduction::kAfterBackward,
+       "In one go after the last micro-batch."},
+      {"overlapped", GradientReduction::kOverlapped,
+       "Per layer, beside the backward pass of the last micro-batch."},
+  };
+  return names;
+}
+
+const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*) {
+  static const yaml::Names<PipelineTransfers> names{
+      {"blocking", PipelineTransfers::kBlocking,
+       "A stage goes on when its sends and receives are done."},
+      {"overlapped", PipelineTransfers::kOverlapped, "Sends proceed beside computation."},
+  };
+  return names;
+}
+
+const yaml::Names<DType>& yaml_names(const DType*) {
+  static const yaml::Names<DType> names{
+      {"fp32", DType::kFp32, "IEEE single precision."},
+      {"tf32", DType::kTf32, "fp32 in memory, 10-bit mantissa in the matrix units."},
+      {"fp16", DType::kFp16, "IEEE half precision."},
+      {"bf16", DType::kBf16, "bfloat16."},
+      {"fp8", DType::kFp8, "8-bit floating point, matrix products only."},
+  };
+  return names;
+}
+
+const yaml::Table<Framework>& yaml_table(const Framework*) {
+  static const auto table =
+      yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
+          .folder("frameworks")
+          .required("name", &Framework::name, "As people call it.")
+          .optional("flash_attention", &Framework::flash_attention,
+                    "Fused attention; else scores, softmax and dropout are kernels of their own.")
+          .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
+                    "Weight-gradient products add to the main gradient themselves.")
+          .optional("gradient_dtype", &Framework::gradient_dtype,
+                    "Of accumulated gradients and of their reduction.")
+          .optional("gradient_reduction", &Framework::gradient_reduction,
+                    "When gradients are reduced over data-parallel ranks.")
+          .optional("overlap_parameter_gather", &Framework::overlap_parameter_gather,
+                    "ZeRO 1 and 2: parameters are gathered beside the next forward pass.")
+          .optional("overlap_tensor_gradients", &Framework::overlap_tensor_gradients,
+                    "Tensor-parallel reductions of data gradients run beside weight gradients.")
+          .optional("pipeline_transfers", &Framework::pipeline_transfers,
+                    "Whether a stage waits for its transfers.")
+          .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
+                    "The host waits for every pipeline transfer.")
+          .optional("pipeline_scatter_gather", &Framework::pipeline_scatter_gather,
+                    "Replicated activations cross stages in 1/tensor_parallel pieces.")
+          .optional("shard_prefetch", &Framework::shard_prefetch,
+                    "ZeRO 3: parameters are gathered one layer ahead.")
+          .optional("gradient_clipping", &Framework::gradient_clipping,
+                    "A global gradient norm before the optimizer step.")
+          .optional("vocabulary_multiple", &Framework::vocabulary_multiple,
+                    "The vocabulary is padded to this times tensor_parallel.", yaml::at_least(1))
+          .optional("source", &Framework::source, "Where these facts are documented.");
+  return table;
+}
+
+}  // namespace foreshard

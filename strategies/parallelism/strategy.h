@@ -1,0 +1,64 @@
+/// \file
+/// A parallel strategy by its published knobs: how a training step is divided over devices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/table.h"
+
+#include "strategies/graph/model.h"
+#include "strategies/parallelism/framework.h"
+
+namespace foreshard {
+
+enum class Recompute : std::uint8_t {
+  kNone,
+  kSelective,  ///< Core attention (scores, softmax, dropout) is computed again in the backward
+               ///< pass.
+  kFull,       ///< Whole layers are, from their inputs.
+};
+
+struct Strategy {
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::int64_t data_parallel = 1;
+  bool sequence_parallel = false;
+  std::string schedule = "1f1b";               ///< A name of strategies/schedule.
+  std::int64_t virtual_stages = 1;             ///< Model chunks per pipeline rank.
+  std::vector<std::int64_t> layers_per_stage;  ///< Per stage (chunk-major); empty: equal.
+  std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
+  std::int64_t global_batch = 1;               ///< Sequences per step.
+  std::int64_t zero_stage = 0;                 ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
+  Recompute recompute = Recompute::kNone;
+  DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
+  std::vector<std::string> rank_order = {"tensor", "data", "pipeline"};  ///< Fastest first.
+  yaml::Ref<Framework> framework;
+
+  std::int64_t devices() const { return tensor_parallel * pipeline_parallel * data_parallel; }
+  std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
+  std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
+};
+
+const yaml::Names<Recompute>& yaml_names(const Recompute*);
+const yaml::Table<Strategy>& yaml_table(const Strategy*);
+
+/// What is wrong with the strategy for this model on that many devices.
+struct StrategyFault {
+  std::string key;  ///< The key to look at, for example "tensor_parallel".
+  std::string message;
+  std::string help;  ///< A remedy with numbers in it.
+};
+/// All the faults, in the order of the keys; empty if it can be lowered.
+std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
+                                     std::int64_t devices);
+
+/// Layers of each stage, chunk-major: stage i of chunk c is entry c * pipeline_parallel + i.
+/// \pre faults_in is empty.
+std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, const Model& model);
+
+}  // namespace foreshard

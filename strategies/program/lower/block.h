@@ -1,0 +1,84 @@
+/// \file
+/// From one block's graph to the tasks that a rank runs for it: the forward and the backward block
+/// of the Program, what stays in memory between them, and the parameters they use. Everything here
+/// follows from the sharded graphs; no formula per strategy.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/backward.h"
+#include "strategies/graph/sharding.h"
+#include "strategies/graph/transformer.h"
+#include "strategies/parallelism/strategy.h"
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::lower {
+
+/// The streams of every lowered Program, by index.
+enum StreamIndex : std::int32_t {
+  kComputeStream,
+  kTensorStream,          ///< Reshards inside blocks.
+  kDataStream,            ///< Gradients and parameters over data-parallel ranks.
+  kReceiveForwardStream,  ///< Pipeline transfers, one stream each way.
+  kSendForwardStream,
+  kReceiveBackwardStream,
+  kSendBackwardStream,
+};
+std::vector<program::Stream> streams();
+inline program::StreamId stream(StreamIndex index) {
+  return program::StreamId{index};
+}
+
+/// Parameters of a block that one rank holds, told apart by over which axes, besides "data", their
+/// gradient is partial (norm scales under sequence parallelism: over "tensor").
+struct ParameterGroup {
+  std::vector<Axis> also_partial;
+  std::int64_t elements = 0;
+};
+
+struct LoweredBlock {
+  program::Block forward;
+  program::Block backward;
+  Bytes saved;              ///< Activations between forward and backward, one micro-batch.
+  Bytes transient_forward;  ///< Peak of other activations while it runs.
+  Bytes transient_backward;
+  std::vector<ParameterGroup> parameters;
+  std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
+
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const auto& group : parameters) sum += group.elements;
+    return sum;
+  }
+};
+
+/// A model's three blocks under a strategy.
+struct LoweredModel {
+  std::vector<MeshAxis> mesh;  ///< Axes "tensor", "data", "pipeline" in the strategy's order.
+  LoweredBlock embedding;
+  LoweredBlock layer;
+  LoweredBlock head;
+  std::vector<std::int64_t> boundary_shape;  ///< Residual stream of a micro-batch, all replicas.
+  Attribute boundary;                        ///< How it lies.
+};
+
+/// \pre faults_in(strategy, model, ...) is empty.
+/// \return kInvalidInput where a tensor cannot be split as the strategy wants.
+Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy);
+
+/// The communication tasks of `from` -> `to` of a tensor, appended to `block`, each after the one
+/// before it and the first after `after`.
+/// \return the index of the last task added, or nothing if all steps are local.
+std::optional<std::int32_t> append_reshard(program::Block& block, const std::string& name,
+                                           const std::vector<std::int64_t>& shape, DType dtype,
+                                           const Attribute& from, const Attribute& to,
+                                           const std::vector<MeshAxis>& mesh,
+                                           program::StreamId stream,
+                                           std::vector<std::int32_t> after);
+
+/// What communication along a mesh axis is booked under.
+program::Purpose purpose_of(const MeshAxis& axis);
+
+}  // namespace foreshard::lower

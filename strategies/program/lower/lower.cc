@@ -1,0 +1,49 @@
+#include "strategies/program/lower/lower.h"
+
+#include <fmt/format.h>
+
+#include "strategies/program/ir/group.h"
+#include "strategies/program/lower/stage.h"
+
+namespace foreshard::lower {
+
+Bytes optimizer_bytes(DType precision) {
+  return precision == DType::kFp32 || precision == DType::kTf32 ? 8_B : 12_B;
+}
+
+Result<program::Program> lower(const Model& model, const Strategy& strategy,
+                               const LowerOptions& options) {
+  const auto blocks = lower_blocks(model, strategy);
+  if (!blocks) return blocks.error();
+  return lower(model, strategy, *blocks, options);
+}
+
+Result<program::Program> lower(const Model& model, const Strategy& strategy,
+                               const LoweredModel& blocks, const LowerOptions& options) {
+  program::Program program;
+  program.name =
+      fmt::format("{}, tensor {} x pipeline {} x data {}", model.name, strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel);
+  program.mesh = blocks.mesh;
+  program.streams = streams();
+  program.launch_time = options.launch_time;
+  std::int32_t pipeline = 0;
+  while (program.mesh[static_cast<std::size_t>(pipeline)].name != "pipeline") ++pipeline;
+  for (std::int64_t stage = 0; stage < strategy.pipeline_parallel; ++stage) {
+    auto role = stage_role(program, model, strategy, blocks, stage);
+    if (!role) return role.error();
+    program.roles.push_back(*std::move(role));
+  }
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const auto stage = program::coordinate_of(program, rank, pipeline);
+    program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
+  }
+  const auto samples = static_cast<double>(strategy.global_batch);
+  program.totals = {.samples = samples,
+                    .tokens = samples * static_cast<double>(model.sequence),
+                    .model_flops = model_flops(model, samples),
+                    .peak_dtype = std::string(name_of(strategy.precision))};
+  return program;
+}
+
+}  // namespace foreshard::lower

@@ -1,0 +1,555 @@
+#include "strategies/program/lower/stage.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/reshard/reshard.h"
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::Allocate;
+using program::Block;
+using program::BlockId;
+using program::Call;
+using program::CollectiveKind;
+using program::Communication;
+using program::Free;
+using program::MemoryKind;
+using program::Program;
+using program::Purpose;
+using program::Role;
+using program::Task;
+using schedule::Slot;
+
+constexpr std::int32_t kNoCall = -1;
+
+Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
+  const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
+  FORESHARD_CHECK(it != mesh.end());
+  return static_cast<Axis>(it - mesh.begin());
+}
+
+Task memory_task(std::string name, program::TaskBody body) {
+  return Task{.name = std::move(name), .body = std::move(body)};
+}
+
+// A block of the model as a stage runs it: its parameters are gathered and reduced together.
+struct Unit {
+  std::string kind;  // "embedding", "layer" or "head"
+  const LoweredBlock& lowered;
+  std::int32_t layer = 0;
+
+  std::string key() const { return kind + std::to_string(layer); }
+};
+
+// Writes the calls of one stage.
+class Stage {
+ public:
+  Stage(Program& program, const Model& model, const Strategy& strategy, const LoweredModel& blocks,
+        std::int64_t stage)
+      : program_(program),
+        strategy_(strategy),
+        framework_(*strategy.framework),
+        blocks_(blocks),
+        stage_(stage),
+        split_(layers_of_stages(strategy, model)),
+        pipeline_(axis_named(blocks.mesh, "pipeline")),
+        data_(axis_named(blocks.mesh, "data")),
+        tied_(model.tied_embeddings) {}
+
+  Result<Role> run() {
+    const auto slots =
+        schedule::order(strategy_.schedule,
+                        {.stage = static_cast<std::int32_t>(stage_),
+                         .stages = static_cast<std::int32_t>(strategy_.pipeline_parallel),
+                         .chunks = static_cast<std::int32_t>(strategy_.virtual_stages),
+                         .micro_batches = static_cast<std::int32_t>(strategy_.micro_batches())});
+    if (!slots) return slots.error();
+    role_.name = fmt::format("stage {}", stage_);
+    memory();
+    if (early_gather()) {
+      for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) gather_chunk(chunk);
+    }
+    for (const Slot& slot : *slots) {
+      slot.direction == Direction::kForward ? forward(slot) : backward(slot);
+    }
+    reduce_gradients_at_end();
+    optimizer();
+    return std::move(role_);
+  }
+
+ private:
+  // --- what this stage has -----------------------------------------------------------------
+  std::int64_t piece(std::int64_t chunk) const {
+    return chunk * strategy_.pipeline_parallel + stage_;
+  }
+  bool has_embedding(std::int64_t chunk) const { return piece(chunk) == 0; }
+  bool has_head(std::int64_t chunk) const { return piece(chunk) == strategy_.stages() - 1; }
+  std::int64_t layers(std::int64_t chunk) const {
+    return split_[static_cast<std::size_t>(piece(chunk))];
+  }
+  std::int32_t first_layer(std::int64_t chunk) const {
+    return static_cast<std::int32_t>(
+        std::accumulate(split_.begin(), split_.begin() + piece(chunk), std::int64_t{0}));
+  }
+  std::int64_t replicas() const { return strategy_.data_parallel; }
+  bool shards_parameters() const { return strategy_.zero_stage == 3 && replicas() > 1; }
+  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
+  bool overlaps_reduction() const {
+    return framework_.gradient_reduction == GradientReduction::kOverlapped;
+  }
+  // ZeRO 1 and 2: updated shards are gathered at the start of the next step, beside its forward.
+  bool early_gather() const {
+    return shards_optimizer() && !shards_parameters() && framework_.overlap_parameter_gather;
+  }
+  // ZeRO-2 and -3 hold only a shard of the gradients: each micro-batch's are reduced at once.
+  bool reduces_every_micro_batch() const { return strategy_.zero_stage >= 2 && replicas() > 1; }
+  // The output projection of a one-stage model with tied embeddings is the embedding itself.
+  std::int64_t duplicate_elements(std::int64_t chunk) const {
+    return tied_ && has_embedding(chunk) && has_head(chunk) ? blocks_.head.largest_parameter : 0;
+  }
+
+  Unit embedding() const { return {"embedding", blocks_.embedding}; }
+  Unit head() const { return {"head", blocks_.head}; }
+  Unit layer_unit(std::int32_t layer) const { return {"layer", blocks_.layer, layer}; }
+
+  // Elements of the stage's parameters whose gradients are partial over exactly `also` and data.
+  template <class Visit>
+  void visit_parameters(Visit visit) const {
+    for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) {
+      for (const auto& group : blocks_.layer.parameters) visit(group, layers(chunk));
+      if (has_embedding(chunk)) {
+        for (const auto& group : blocks_.embedding.parameters) visit(group, 1);
+      }
+      if (has_head(chunk)) {
+        for (const auto& group : blocks_.head.parameters) visit(group, 1);
+      }
+    }
+  }
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    visit_parameters(
+        [&](const ParameterGroup& group, std::int64_t times) { sum += group.elements * times; });
+    for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk)
+      sum -= duplicate_elements(chunk);
+    return sum;
+  }
+
+  void memory() {
+    const auto count = static_cast<double>(elements());
+    const auto shared = static_cast<double>(replicas());
+    const auto part = [&](int stage) { return strategy_.zero_stage >= stage ? 1 / shared : 1.0; };
+    role_.memory = {
+        {MemoryKind::kParameters, size_of(strategy_.precision) * (count * part(3))},
+        {MemoryKind::kGradients, size_of(framework_.gradient_dtype) * (count * part(2))},
+        {MemoryKind::kOptimizer, optimizer_bytes(strategy_.precision) * (count * part(1))},
+    };
+  }
+
+  // --- writing -----------------------------------------------------------------------------
+  BlockId block(Block wanted) {
+    const auto it = std::ranges::find(program_.blocks, wanted.name, &Block::name);
+    if (it != program_.blocks.end()) {
+      FORESHARD_CHECK(*it == wanted);
+      return BlockId{it - program_.blocks.begin()};
+    }
+    program_.blocks.push_back(std::move(wanted));
+    return BlockId{static_cast<std::int64_t>(program_.blocks.size()) - 1};
+  }
+
+  std::int32_t call(BlockId id, Call how, std::vector<std::int32_t> after) {
+    how.block = id;
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    for (const std::int32_t earlier : after) {
+      if (earlier != kNoCall) how.after.push_back({.call = earlier});
+    }
+    role_.calls.push_back(std::move(how));
+    return static_cast<std::int32_t>(role_.calls.size()) - 1;
+  }
+
+  Call at(const Slot& slot) const {
+    return Call{.chunk = slot.chunk, .micro_batch = slot.micro_batch};
+  }
+
+  // A block with one communication: everything between blocks.
+  Block communication(const std::string& name, Communication what, StreamIndex where) const {
+    Block block{.name = name};
+    block.tasks.push_back(Task{.name = name, .body = std::move(what), .stream = stream(where)});
+    return block;
+  }
+
+  // --- passes ------------------------------------------------------------------------------
+  // Forward or backward tasks with what they keep in memory around them.
+  Block with_memory(const LoweredBlock& lowered, Direction direction) const {
+    const bool is_forward = direction == Direction::kForward;
+    Block block = is_forward ? lowered.forward : lowered.backward;
+    const Bytes transient = is_forward ? lowered.transient_forward : lowered.transient_backward;
+    const std::string kind = block.name.substr(0, block.name.find('.'));
+    // Indices in `after` shift by what is put in front.
+    std::vector<Task> tasks;
+    if (is_forward && lowered.saved > 0_B)
+      tasks.push_back(memory_task(
+          "keep", Allocate{kind + ".activations", MemoryKind::kActivations, lowered.saved}));
+    if (transient > 0_B)
+      tasks.push_back(
+          memory_task("work", Allocate{block.name + ".work", MemoryKind::kBuffers, transient}));
+    const auto shift = static_cast<std::int32_t>(tasks.size());
+    for (Task& task : block.tasks) {
+      for (std::int32_t& index : task.after) index += shift;
+      tasks.push_back(std::move(task));
+    }
+    if (transient > 0_B) tasks.push_back(memory_task("work done", Free{block.name + ".work"}));
+    if (shards_parameters()) tasks.push_back(memory_task("release", Free{kind + ".parameters"}));
+    if (!is_forward && lowered.saved > 0_B)
+      tasks.push_back(memory_task("forget", Free{kind + ".activations"}));
+    block.tasks = std::move(tasks);
+    return block;
+  }
+
+  // A pass through one block: its parameters are gathered before it (unless `gathered` is the call
+  // that did) and given up after it, where ranks hold shards; its gradients are reduced beside
+  // what follows.
+  void pass(const Unit& unit, const Slot& slot, std::vector<std::int32_t> after,
+            std::int32_t gathered = kNoCall) {
+    if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(unit, slot);
+    if (gathers_now(slot)) gathered = early_gathers_.at({slot.chunk, unit.key()});
+    after.push_back(gathered);
+    Call call_of = at(slot);
+    call_of.first_layer = unit.layer;
+    last_ = call(block(with_memory(unit.lowered, slot.direction)), std::move(call_of),
+                 std::move(after));
+    if (slot.direction == Direction::kBackward) reduce(unit, slot);
+  }
+
+  void forward(const Slot& slot) {
+    std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
+    if (has_embedding(slot.chunk)) {
+      pass(embedding(), slot, std::exchange(after, {}));
+    } else {
+      after.push_back(receive(slot));
+    }
+    after = pass_layers(slot, std::move(after));
+    if (has_head(slot.chunk)) {
+      pass(head(), slot, std::move(after));
+    } else {
+      send(slot, std::move(after));
+    }
+    last_slot_ = last_;
+  }
+
+  void backward(const Slot& slot) {
+    std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
+    if (has_head(slot.chunk)) {
+      pass(head(), slot, std::exchange(after, {}));
+    } else {
+      after.push_back(receive(slot));
+    }
+    after = pass_layers(slot, std::move(after));
+    if (has_embedding(slot.chunk)) {
+      pass(embedding(), slot, std::move(after));
+    } else {
+      send(slot, std::move(after));
+    }
+    last_slot_ = last_;
+  }
+
+  // The layers of one slot, in one call where nothing happens between them, else one call each.
+  // Returns what is still to be waited for: `after`, if there is no layer.
+  std::vector<std::int32_t> pass_layers(const Slot& slot, std::vector<std::int32_t> after) {
+    const auto n = static_cast<std::int32_t>(layers(slot.chunk));
+    if (n == 0) return after;
+    const bool is_forward = slot.direction == Direction::kForward;
+    const std::int32_t first = first_layer(slot.chunk);
+    const std::int32_t start = is_forward ? first : first + n - 1;
+    const std::int32_t step = is_forward ? 1 : -1;
+    if (!shards_parameters() && !gathers_now(slot) && !reduces_now(slot)) {
+      Call all = at(slot);
+      all.repeat = n;
+      all.first_layer = start;
+      all.layer_step = step;
+      last_ =
+          call(block(with_memory(blocks_.layer, slot.direction)), std::move(all), std::move(after));
+      return {};
+    }
+    std::int32_t gathered = kNoCall;
+    for (std::int32_t i = 0; i < n; ++i) {
+      const Unit layer = layer_unit(start + i * step);
+      if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(layer, slot);
+      // At most two layers are whole at a time: the next is gathered when the last one is given up.
+      const bool prefetch = shards_parameters() && framework_.shard_prefetch && i + 1 < n;
+      const std::int32_t next =
+          prefetch ? gather_shard(layer_unit(start + (i + 1) * step), slot) : kNoCall;
+      pass(layer, slot, std::exchange(after, {}), gathered);
+      gathered = next;
+    }
+    return {};
+  }
+
+  // --- transfers between stages ------------------------------------------------------------
+  // The boundary lies in pieces over the tensor-parallel ranks while it is sent, if it is whole on
+  // each of them and the framework does so.
+  Attribute sent_as() const {
+    Attribute sent = blocks_.boundary;
+    const Axis tensor = axis_named(blocks_.mesh, "tensor");
+    const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
+    const std::int64_t ways = blocks_.mesh[static_cast<std::size_t>(tensor)].size;
+    if (framework_.pipeline_scatter_gather && whole && ways > 1 &&
+        blocks_.boundary_shape[1] % ways == 0)
+      sent.dims[1].push_back(tensor);
+    return sent;
+  }
+
+  Communication transfer(CollectiveKind kind, std::int64_t peer, Direction direction) const {
+    double count = 1;
+    for (const auto extent : local_shape(blocks_.boundary_shape, sent_as(), blocks_.mesh))
+      count *= static_cast<double>(extent);
+    return {.kind = kind,
+            .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer},
+            .bytes = size_of(strategy_.precision) * count,
+            .dtype = strategy_.precision,
+            .purpose = Purpose::kPipeline,
+            .tag = direction == Direction::kForward ? "forward" : "backward"};
+  }
+
+  std::int64_t previous() const {
+    return (stage_ + strategy_.pipeline_parallel - 1) % strategy_.pipeline_parallel;
+  }
+  std::int64_t next() const { return (stage_ + 1) % strategy_.pipeline_parallel; }
+
+  std::int32_t receive(const Slot& slot) {
+    const bool is_forward = slot.direction == Direction::kForward;
+    const std::int64_t peer = is_forward ? previous() : next();
+    const std::string name =
+        fmt::format("receive_{}.from{}", is_forward ? "forward" : "backward", peer);
+    Block receive = communication(name, transfer(CollectiveKind::kReceive, peer, slot.direction),
+                                  is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
+    append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision, sent_as(),
+                   blocks_.boundary, blocks_.mesh, stream(kTensorStream), {0});
+    std::vector<std::int32_t> after;
+    if (blocking()) after.push_back(last_slot_);
+    const std::int32_t received = call(block(std::move(receive)), at(slot), std::move(after));
+    host_sync();
+    return received;
+  }
+
+  void send(const Slot& slot, std::vector<std::int32_t> after) {
+    after.push_back(last_);
+    const bool is_forward = slot.direction == Direction::kForward;
+    const std::int64_t peer = is_forward ? next() : previous();
+    const std::string name = fmt::format("send_{}.to{}", is_forward ? "forward" : "backward", peer);
+    const std::int32_t sent =
+        call(block(communication(name, transfer(CollectiveKind::kSend, peer, slot.direction),
+                                 is_forward ? kSendForwardStream : kSendBackwardStream)),
+             at(slot), std::move(after));
+    if (blocking()) unfinished_transfers_.push_back(sent);
+  }
+
+  bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
+
+  void host_sync() {
+    if (!framework_.pipeline_host_sync) return;
+    Block wait{.name = "pipeline.sync"};
+    wait.tasks.push_back(Task{.name = "pipeline.sync", .body = program::Sync{}});
+    call(block(std::move(wait)), {}, {});
+  }
+
+  // --- data parallelism --------------------------------------------------------------------
+  bool reduces_now(const Slot& slot) const {
+    if (replicas() == 1 || slot.direction == Direction::kForward) return false;
+    const bool last_micro_batch = slot.micro_batch == strategy_.micro_batches() - 1;
+    return reduces_every_micro_batch() || (overlaps_reduction() && last_micro_batch);
+  }
+  bool gathers_now(const Slot& slot) const {
+    return slot.direction == Direction::kForward && early_gather() && slot.micro_batch == 0;
+  }
+
+  // Gradients of `count` elements: partial over the data axis; then whole, or in shards.
+  Block reduction(const std::string& name, std::int64_t count) const {
+    Block block{.name = name};
+    const std::vector<std::int64_t> shape{count};
+    Attribute from = replicated(1);
+    from.partial = {data_};
+    Attribute to = replicated(1);
+    if (shards_optimizer()) to.dims[0] = {data_};
+    append_reshard(block, "gradients", shape, framework_.gradient_dtype, from, to, blocks_.mesh,
+                   stream(kDataStream), {});
+    return block;
+  }
+
+  // Parameters of `count` elements: from shards to whole.
+  Block gathering(const std::string& name, std::int64_t count) const {
+    Block block{.name = name};
+    const std::vector<std::int64_t> shape{count};
+    Attribute from = replicated(1);
+    from.dims[0] = {data_};
+    append_reshard(block, "parameters", shape, strategy_.precision, from, replicated(1),
+                   blocks_.mesh, stream(kDataStream), {});
+    return block;
+  }
+
+  void reduce(const Unit& unit, const Slot& slot) {
+    if (!reduces_now(slot)) return;
+    const std::int64_t count = own_elements(unit, slot.chunk);
+    if (count == 0) return;
+    Call one = at(slot);
+    one.first_layer = unit.layer;
+    last_reduction_ = call(block(reduction(unit.kind + ".reduce", count)), std::move(one), {last_});
+  }
+
+  // The tied output projection of a stage that has the embedding too is reduced with that.
+  std::int64_t own_elements(const Unit& unit, std::int64_t chunk) const {
+    return unit.lowered.elements() - (unit.kind == "embedding" ? duplicate_elements(chunk) : 0);
+  }
+
+  std::int32_t gather_shard(const Unit& unit, const Slot& slot) {
+    Block gather = gathering(unit.kind + ".gather", unit.lowered.elements());
+    const Bytes whole = size_of(strategy_.precision) * static_cast<double>(unit.lowered.elements());
+    gather.tasks.insert(
+        gather.tasks.begin(),
+        memory_task("keep", Allocate{unit.kind + ".parameters", MemoryKind::kParameters, whole}));
+    Call one = at(slot);
+    one.first_layer = unit.layer;
+    return call(block(std::move(gather)), std::move(one), {last_});
+  }
+
+  void gather_early(std::int64_t chunk, const Unit& unit) {
+    const auto index = static_cast<std::int32_t>(chunk);
+    early_gathers_[{index, unit.key()}] =
+        call(block(gathering(unit.kind + ".gather", unit.lowered.elements())),
+             Call{.chunk = index, .first_layer = unit.layer}, {});
+  }
+
+  void gather_chunk(std::int64_t chunk) {
+    if (has_embedding(chunk)) gather_early(chunk, embedding());
+    for (std::int32_t i = 0; i < layers(chunk); ++i)
+      gather_early(chunk, layer_unit(first_layer(chunk) + i));
+    if (has_head(chunk)) gather_early(chunk, head());
+  }
+
+  // --- end of the step ---------------------------------------------------------------------
+  void reduce_gradients_at_end() {
+    if (replicas() > 1 && !overlaps_reduction() && !reduces_every_micro_batch()) {
+      last_reduction_ =
+          call(block(reduction(fmt::format("gradients.reduce.{}", elements()), elements())), {},
+               {last_});
+    }
+    // Gradients of tensors that the tensor-parallel ranks hold copies of, but of which each saw its
+    // part of the sequence.
+    std::map<std::vector<Axis>, std::int64_t> partial;
+    visit_parameters([&](const ParameterGroup& group, std::int64_t times) {
+      if (!group.also_partial.empty()) partial[group.also_partial] += group.elements * times;
+    });
+    for (const auto& [axes, count] : partial) {
+      Block block_of{.name = fmt::format("replicated_gradients.reduce.{}", count)};
+      Attribute from = replicated(1);
+      from.partial = axes;
+      append_reshard(block_of, "replicated_gradients", {count}, framework_.gradient_dtype, from,
+                     replicated(1), blocks_.mesh, stream(kTensorStream), {});
+      last_replicated_ = call(block(std::move(block_of)), {}, {last_, last_reduction_});
+    }
+    reduce_tied_embedding();
+  }
+
+  // First and last stage hold a copy each of a tied embedding and add up their gradients.
+  void reduce_tied_embedding() {
+    const bool first = stage_ == 0;
+    const bool last = stage_ == strategy_.pipeline_parallel - 1;
+    if (!tied_ || first == last) return;
+    const std::string name = "tied_embedding.reduce";
+    Communication sum{
+        .kind = CollectiveKind::kAllReduce,
+        .group = program::AxisGroup{.axes = {pipeline_},
+                                    .coordinates = {0, strategy_.pipeline_parallel - 1}},
+        .bytes = size_of(framework_.gradient_dtype) *
+                 static_cast<double>(blocks_.head.largest_parameter),
+        .dtype = framework_.gradient_dtype,
+        .purpose = Purpose::kPipeline,
+        .tag = name};
+    last_tied_ = call(block(communication(name, std::move(sum), kTensorStream)), {},
+                      {last_, last_reduction_});
+  }
+
+  void optimizer() {
+    const std::int64_t count =
+        shards_optimizer() ? (elements() + replicas() - 1) / replicas() : elements();
+    Block step{.name = fmt::format("optimizer.{}", count)};
+    if (framework_.gradient_clipping) {
+      step.tasks.push_back(Task{
+          .name = "gradient_norm",
+          .body =
+              Kernel{Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}},
+          .stream = stream(kComputeStream),
+          .optimizer = true});
+      const std::int32_t reduced = reduce_norm(step);
+      step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {reduced}});
+    }
+    step.tasks.push_back(Task{
+        .name = "adam",
+        .body = Kernel{Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}},
+        .stream = stream(kComputeStream),
+        .optimizer = true});
+    std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
+    after.insert(after.end(), {last_, last_reduction_, last_replicated_, last_tied_});
+    const std::int32_t stepped = call(block(std::move(step)), {}, std::move(after));
+    if (shards_optimizer() && !shards_parameters() && !framework_.overlap_parameter_gather) {
+      call(block(gathering(fmt::format("parameters.gather.{}", elements()), elements())), {},
+           {stepped});
+    }
+  }
+
+  // The squared norm over all ranks that hold different gradients. Returns the task to wait for.
+  std::int32_t reduce_norm(Block& step) const {
+    program::AxisGroup group;
+    for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
+      const MeshAxis& mesh_axis = blocks_.mesh[static_cast<std::size_t>(axis)];
+      if (mesh_axis.size > 1 && (axis != data_ || shards_optimizer())) group.axes.push_back(axis);
+    }
+    if (group.axes.empty()) return 0;
+    step.tasks.push_back(Task{.name = "all_reduce.gradient_norm",
+                              .body = Communication{.kind = CollectiveKind::kAllReduce,
+                                                    .group = group,
+                                                    .bytes = size_of(DType::kFp32),
+                                                    .dtype = DType::kFp32,
+                                                    .purpose = Purpose::kPipeline,
+                                                    .tag = "gradient_norm"},
+                              .stream = stream(kTensorStream),
+                              .after = {0}});
+    return 1;
+  }
+
+  Program& program_;
+  const Strategy& strategy_;
+  const Framework& framework_;
+  const LoweredModel& blocks_;
+  std::int64_t stage_;
+  std::vector<std::int64_t> split_;
+  Axis pipeline_;
+  Axis data_;
+  bool tied_;
+  Role role_;
+  std::int32_t last_ = kNoCall;       // the latest pass
+  std::int32_t last_slot_ = kNoCall;  // the last pass of the slot before
+  std::int32_t last_reduction_ = kNoCall;
+  std::int32_t last_replicated_ = kNoCall;
+  std::int32_t last_tied_ = kNoCall;
+  std::vector<std::int32_t> unfinished_transfers_;  // sends that the next pass waits for
+  // Calls that gather parameters at the start of the step, by chunk and unit.
+  std::map<std::pair<std::int32_t, std::string>, std::int32_t> early_gathers_;
+};
+
+}  // namespace
+
+Result<Role> stage_role(Program& program, const Model& model, const Strategy& strategy,
+                        const LoweredModel& blocks, std::int64_t stage) {
+  return Stage(program, model, strategy, blocks, stage).run();
+}
+
+}  // namespace foreshard::lower
