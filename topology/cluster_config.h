@@ -1,0 +1,76 @@
+/// \file
+/// A cluster as YAML says it, and the way from there to a ClusterView:
+///
+///     name: two-boxes
+///     nodes: 2
+///     node: dgx-a100-80gb              # configs/nodes/, or written out here (node_config.h)
+///     fabric: {kind: single-switch}    # fabric_config.h
+///
+///     yaml::Loader loader({.catalogue = {"configs"}});
+///     auto config = loader.read_file<ClusterConfig>("cluster.yaml");
+///     auto cluster = build_cluster(*config, loader);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+
+#include "topology/cluster_view.h"
+#include "topology/fabric_config.h"
+#include "topology/node_config.h"
+
+namespace foreshard {
+
+/// Some equal nodes of a cluster that has several kinds.
+struct NodeGroup {
+  std::int64_t nodes = 1;
+  yaml::Ref<NodeConfig> node;
+};
+
+/// Links that reach only a part of their bandwidth.
+struct Degradation {
+  std::string links;  ///< A selector, as in ClusterConfig::down.
+  double factor = 1;
+};
+
+struct ClusterConfig {
+  std::string name = "cluster";
+  std::int64_t nodes = 1;
+  std::optional<yaml::Ref<NodeConfig>> node;
+  std::vector<NodeGroup> groups;  ///< Instead of `nodes` and `node`.
+  FabricConfig fabric;
+  Routing routing = Routing::kSpread;
+  std::int64_t seed = 0;
+  /// Selectors: "node3/gpu5" is every link of that vertex, "node3/nic0 - pod0/leaf0" the links
+  /// between two; `*` stands for any text, `?` for any character.
+  std::vector<std::string> down;
+  std::vector<Degradation> degraded;
+  std::optional<HostConfig> host;                       ///< Instead of that of the nodes.
+  std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device, instead of its type's.
+
+  /// `groups`, or the one that `nodes` and `node` make.
+  std::vector<NodeGroup> node_groups() const;
+  std::int64_t node_count() const;
+  std::int64_t device_count() const;
+};
+
+const yaml::Names<Routing>& yaml_names(const Routing*);
+const yaml::Table<NodeGroup>& yaml_table(const NodeGroup*);
+const yaml::Table<Degradation>& yaml_table(const Degradation*);
+const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*);
+
+/// \param loader  that read `config`: errors then show file, line and caret.
+/// \param at      where `config` stands in what the loader read, for example "cluster".
+/// \return kInvalidInput if the parts do not fit together (fabric and number of nodes, a selector
+///     that matches nothing, several nodes without NICs).
+Result<ClusterView> build_cluster(const ClusterConfig& config, const yaml::Loader& loader,
+                                  std::string_view at = {});
+/// The same for a config that no loader read: errors name the key only.
+Result<ClusterView> build_cluster(const ClusterConfig& config);
+
+}  // namespace foreshard

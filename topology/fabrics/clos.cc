@@ -1,0 +1,111 @@
+#include "topology/fabrics/clos.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foreshard::internal {
+namespace {
+
+/// Switches of one level. Those of one group reach the same nodes.
+struct Switch {
+  VertexId vertex;
+  std::int64_t group = 0;
+  std::int64_t place = 0;  ///< In its group.
+  BytesPerSecond down;     ///< Sum of its links to the level below.
+};
+
+/// Rounding must not turn an exact quotient into one cable more.
+constexpr double kTolerance = 1e-9;
+
+std::string level_name(std::int64_t level) {
+  if (level == 2) return "spine";
+  if (level == 3) return "core";
+  return "level" + std::to_string(level) + "-";
+}
+
+std::vector<Switch> add_leaves(ClusterView::Builder& builder, const FabricPlan& plan,
+                               LeafPer leaf_per) {
+  std::map<std::pair<std::int64_t, std::int64_t>, Switch> leaves;
+  for (const auto& port : plan.ports) {
+    const std::int64_t pod = port.node / plan.config.nodes_per_pod;
+    const std::int64_t place = leaf_per == LeafPer::kRail ? port.rail : 0;
+    auto& leaf = leaves[{pod, place}];
+    if (!leaf.vertex.valid()) {
+      const std::string name = "pod" + std::to_string(pod) + "/leaf" + std::to_string(place);
+      leaf = {builder.add_vertex(VertexKind::kSwitch, name), pod, place, BytesPerSecond()};
+    }
+    leaf.down += port.bandwidth;
+    builder.connect(
+        port.nic, leaf.vertex,
+        {LinkKind::kNetwork, port.bandwidth, port.latency + 0.5 * *plan.config.latency});
+  }
+  std::vector<Switch> result;
+  for (auto& [key, leaf] : leaves) result.push_back(leaf);
+  return result;
+}
+
+std::int64_t groups_joined(const FabricPlan& plan, std::int64_t level) {
+  const auto index = static_cast<std::size_t>(level - 2);
+  if (level == plan.config.levels) return std::max<std::int64_t>(1, plan.nodes);  // all
+  return plan.config.pods_per_block[index];
+}
+
+/// The switches of `level` above `below`.
+std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricPlan& plan,
+                              std::int64_t level, BytesPerSecond cable,
+                              const std::vector<Switch>& below) {
+  BytesPerSecond down;
+  for (const auto& lower : below) down = std::max(down, lower.down);
+  const BytesPerSecond up = down / plan.config.oversubscription_of(level - 1);
+  const double cables = std::max(1.0, std::ceil(up / cable - kTolerance));
+  const auto uplinks = plan.merged ? 1 : static_cast<std::int64_t>(cables);
+  const DuplexLink link{LinkKind::kNetwork, up / static_cast<double>(uplinks),
+                        *plan.config.latency};
+
+  // From the spines' level on, every place below has its own plane; all leaves share one.
+  const std::int64_t joined = groups_joined(plan, level);
+  const bool top = level == plan.config.levels;
+  std::map<std::pair<std::int64_t, std::int64_t>, Switch> upper;
+  for (const auto& lower : below) {
+    const std::int64_t group = lower.group / joined;
+    const std::int64_t plane = level == 2 ? 0 : lower.place;
+    for (std::int64_t i = 0; i < uplinks; ++i) {
+      const std::int64_t place = plane * uplinks + i;
+      auto& target = upper[{group, place}];
+      if (!target.vertex.valid()) {
+        std::string name = top ? "" : "block" + std::to_string(group) + "/";
+        name += level_name(level) + std::to_string(place);
+        target = {builder.add_vertex(VertexKind::kSwitch, name), group, place, BytesPerSecond()};
+      }
+      target.down += link.bandwidth;
+      builder.connect(lower.vertex, target.vertex, link);
+    }
+  }
+  std::vector<Switch> result;
+  for (auto& [key, target] : upper) result.push_back(target);
+  return result;
+}
+
+bool all_have_met(const std::vector<Switch>& level) {
+  // Leaves of different rails of one pod have not met; switches above the leaves of one group have.
+  return std::ranges::all_of(level, [&](const Switch& s) { return s.group == level[0].group; });
+}
+
+}  // namespace
+
+void build_clos(ClusterView::Builder& builder, const FabricPlan& plan, LeafPer leaf_per) {
+  auto level = add_leaves(builder, plan, leaf_per);
+  BytesPerSecond cable = plan.config.uplink_bandwidth.value_or(BytesPerSecond());
+  if (!plan.config.uplink_bandwidth)
+    for (const auto& port : plan.ports) cable = std::max(cable, port.bandwidth);
+  for (std::int64_t i = 2; i <= plan.config.levels; ++i) {
+    if (i == 2 ? level.size() == 1 : all_have_met(level)) return;
+    level = add_level(builder, plan, i, cable, level);
+  }
+}
+
+}  // namespace foreshard::internal

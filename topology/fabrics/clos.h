@@ -1,0 +1,29 @@
+/// \file
+/// Folded-Clos networks ("fat trees") of any number of levels.
+///
+///     level 1   leaves, in pods of nodes
+///     level 2   per block of pods: spines; each leaf of the block has one cable to each of them
+///     level l   per block of blocks: every switch of a block below has its own set of switches
+///               above (its plane), one cable to each, where it meets the switches that stand in
+///               the same place of the other blocks
+///
+/// A leaf has  ceil(down / (oversubscription x cable))  uplinks, `down` being the bandwidth of the
+/// fullest leaf's ports; a cable's bandwidth is then set so that the uplinks together have exactly
+/// down / oversubscription. Likewise above, with what the fullest switch has below it.
+/// Source: Leiserson, "Fat-trees: universal networks for hardware-efficient supercomputing", IEEE
+/// Trans. Computers 34(10), 1985; Petrini and Vanneschi, "k-ary n-trees", IPPS 1997.
+#pragma once
+
+#include <cstdint>
+
+#include "topology/fabrics/fabric.h"
+
+namespace foreshard::internal {
+
+enum class LeafPer : std::uint8_t { kPod, kRail };
+
+/// Cables the ports to leaves (one per pod, or one per rail and pod), and adds the levels above.
+/// Nothing is added above a level at which all nodes have met. \pre !fault_in_fat_tree(plan)
+void build_clos(ClusterView::Builder& builder, const FabricPlan& plan, LeafPer leaf_per);
+
+}  // namespace foreshard::internal

@@ -1,0 +1,54 @@
+#include "topology/internal/selector.h"
+
+namespace foreshard::internal {
+
+bool matches(std::string_view pattern, std::string_view text) {
+  // After a mismatch, the last star takes one more character; stars before it need not be
+  // revisited.
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::vector<LinkId> select_links(std::string_view selector, std::span<const Vertex> vertices,
+                                 std::span<const Link> links) {
+  constexpr std::string_view kBetween = " - ";
+  const auto dash = selector.find(kBetween);
+  const auto chosen = [&](std::string_view pattern) {
+    std::vector<bool> result(vertices.size());
+    for (std::size_t i = 0; i < vertices.size(); ++i)
+      result[i] = matches(pattern, vertices[i].name);
+    return result;
+  };
+  const auto first = chosen(selector.substr(0, dash));
+  const auto second = dash == std::string_view::npos
+                          ? std::vector<bool>(vertices.size(), true)
+                          : chosen(selector.substr(dash + kBetween.size()));
+  std::vector<LinkId> result;
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    const auto from = links[i].from.index();
+    const auto to = links[i].to.index();
+    if ((first[from] && second[to]) || (first[to] && second[from]))
+      result.emplace_back(static_cast<std::int64_t>(i));
+  }
+  return result;
+}
+
+}  // namespace foreshard::internal

@@ -1,0 +1,175 @@
+#include "topology/node_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+std::string fault_in_pairs(const NodeConfig& node) {
+  if (!node.nvlink) return "";
+  const auto& nvlink = *node.nvlink;
+  if (nvlink.layout == NvlinkLayout::kSwitch && !nvlink.pairs.empty())
+    return "lists pairs, but its layout is switch: pairs belong to layout: mesh";
+  for (const auto& pair : nvlink.pairs) {
+    const std::string name = std::to_string(pair.a) + "-" + std::to_string(pair.b);
+    if (pair.a >= node.gpus || pair.b >= node.gpus)
+      return "pair " + name + " names a GPU beyond the node's last, " +
+             std::to_string(node.gpus - 1);
+    if (pair.a == pair.b) return "pair " + name + " joins a GPU to itself";
+  }
+  return "";
+}
+
+std::string fault_in_nics(const NodeConfig& node) {
+  if (!node.nics) return "";
+  const auto nics = node.nics->count;
+  if (node.gpus % nics == 0 || nics % node.gpus == 0) return "";
+  return std::to_string(nics) + " NICs cannot serve " + std::to_string(node.gpus) +
+         " GPUs evenly: the count must divide the GPUs or be a multiple of them";
+}
+
+std::string fault_in_switches(const NodeConfig& node) {
+  if (!node.pcie.switches) return "";
+  const auto switches = *node.pcie.switches;
+  if (node.gpus % switches == 0) return "";
+  return std::to_string(node.gpus) + " GPUs cannot be spread evenly under " +
+         std::to_string(switches) + " PCIe switches";
+}
+
+}  // namespace
+
+BytesPerSecond pcie_bandwidth(std::int64_t generation) {
+  FORESHARD_CHECK(generation >= 3 && generation <= 6);
+  const double transfers = 8e9 * std::exp2(static_cast<double>(generation - 3));
+  const double coding = generation < 6 ? 128.0 / 130.0 : 242.0 / 256.0;
+  constexpr double kLanes = 16;
+  constexpr double kBits = 8;
+  return BytesPerSecond::from_base(transfers * kLanes / kBits * coding);
+}
+
+std::int64_t pcie_generation(const NodeConfig& node) {
+  if (node.pcie.generation) return *node.pcie.generation;
+  std::int64_t generation = 4;
+  while (node.nics && generation < 6 &&
+         pcie_bandwidth(generation) * *node.pcie.efficiency <
+             *node.nics->bandwidth * *node.nics->efficiency)
+    ++generation;
+  return generation;
+}
+
+std::int64_t pcie_switches(const NodeConfig& node) {
+  if (node.pcie.switches) return *node.pcie.switches;
+  const std::int64_t shared = node.nics ? std::gcd(node.gpus, node.nics->count) : 1;
+  const bool divides = node.pcie.sockets > 0 && node.gpus % node.pcie.sockets == 0;
+  const std::int64_t sockets = divides ? node.pcie.sockets : 1;
+  return std::max(shared, sockets);
+}
+
+const yaml::Names<NvlinkLayout>& yaml_names(const NvlinkLayout*) {
+  static const yaml::Names<NvlinkLayout> names{
+      {"switch", NvlinkLayout::kSwitch, "Every GPU is joined to one NVSwitch by all its links."},
+      {"mesh", NvlinkLayout::kMesh, "Links go from GPU to GPU."},
+  };
+  return names;
+}
+
+const yaml::Table<NvlinkPair>& yaml_table(const NvlinkPair*) {
+  static const auto table =
+      yaml::Table<NvlinkPair>("pair", "NVLinks between two GPUs of a node.")
+          .required("a", &NvlinkPair::a, "Index of one GPU.", yaml::at_least(0))
+          .required("b", &NvlinkPair::b, "Index of the other.", yaml::at_least(0))
+          .optional("links", &NvlinkPair::links, "How many links.", yaml::at_least(1));
+  return table;
+}
+
+const yaml::Table<NvlinkConfig>& yaml_table(const NvlinkConfig*) {
+  using N = NvlinkConfig;
+  static const auto table =
+      yaml::Table<N>("nvlink", "The GPUs' own links inside a node.")
+          .optional("layout", &N::layout, "How the links are joined.")
+          .required("bandwidth", &N::bandwidth,
+                    "Nominal rate of one direction: of all links of a GPU together (switch), or of "
+                    "one link (mesh). Half of what data sheets call the NVLink bandwidth.",
+                    yaml::positive())
+          .optional("efficiency", &N::efficiency,
+                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    yaml::positive(), yaml::at_most(1.0))
+          .optional("latency", &N::latency, "Of one link; a path through the switch takes two.",
+                    yaml::non_negative())
+          .optional("links_per_pair", &N::links_per_pair,
+                    "Mesh without `pairs`: links between any two GPUs.", yaml::at_least(1))
+          .optional("pairs", &N::pairs, "Mesh: which GPUs are joined.");
+  return table;
+}
+
+const yaml::Table<PcieConfig>& yaml_table(const PcieConfig*) {
+  using P = PcieConfig;
+  static const auto table =
+      yaml::Table<P>("pcie", "The PCIe tree: sockets, switches under them, GPUs and NICs at x16.")
+          .optional("generation", &P::generation,
+                    "3 to 6; by default the first, from 4 on, that carries a NIC.",
+                    yaml::between(3, 6))
+          .optional("efficiency", &P::efficiency,
+                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    yaml::positive(), yaml::at_most(1.0))
+          .optional("latency", &P::latency, "Of one hop.", yaml::non_negative())
+          .optional("switches", &P::switches,
+                    "By default one per NIC, or per GPU if there are fewer of them.",
+                    yaml::at_least(1))
+          .optional(
+              "sockets", &P::sockets,
+              "CPU sockets, joined each to each. 0: nothing joins the switches (a rack of trays).",
+              yaml::at_least(0))
+          .optional("socket_bandwidth", &P::socket_bandwidth, "Payload rate between two sockets.",
+                    yaml::positive())
+          .optional("socket_latency", &P::socket_latency, "Between two sockets.",
+                    yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<NicConfig>& yaml_table(const NicConfig*) {
+  using N = NicConfig;
+  static const auto table =
+      yaml::Table<N>("nics", "The network adapters of a node.")
+          .required("count", &N::count, "How many; each serves an equal part of the GPUs.",
+                    yaml::at_least(1))
+          .required("bandwidth", &N::bandwidth, "Nominal rate of one direction of one of them.",
+                    yaml::positive())
+          .optional("efficiency", &N::efficiency,
+                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    yaml::positive(), yaml::at_most(1.0))
+          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<HostConfig>& yaml_table(const HostConfig*) {
+  static const auto table =
+      yaml::Table<HostConfig>("host", "What the CPU side of a node costs, whatever the framework.")
+          .optional("launch_time", &HostConfig::launch_time,
+                    "Of the host thread, to launch one kernel.", yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
+  using N = NodeConfig;
+  static const auto table =
+      yaml::Table<N>("node", "One host: its devices and what joins them.")
+          .folder("nodes")
+          .optional("summary", &N::summary, "What machine this is, in a sentence.")
+          .required("device", &N::device, "The kind of its GPUs.")
+          .required("gpus", &N::gpus, "How many of them.", yaml::at_least(1))
+          .optional("nvlink", &N::nvlink, "Without it, GPUs talk over PCIe.")
+          .optional("pcie", &N::pcie, "The PCIe tree.")
+          .optional("nics", &N::nics, "Without them the node stands alone.")
+          .optional("host", &N::host, "The CPU side.")
+          .check("nvlink", fault_in_pairs)
+          .check("nics", fault_in_nics)
+          .check("pcie", fault_in_switches);
+  return table;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,20 @@
+#include "topology/nodes/node_builder.h"
+
+namespace foreshard {
+
+BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type) {
+  BuiltNode node;
+  node.node = builder.add_node({.launch_time = *config.host.launch_time});
+  const std::string prefix = "node" + std::to_string(node.node) + "/";
+  for (std::int64_t i = 0; i < config.gpus; ++i)
+    node.gpus.push_back(builder.add_device(type, prefix + "gpu" + std::to_string(i), node.node));
+  if (config.nvlink && config.nvlink->layout == NvlinkLayout::kSwitch) {
+    add_nvlink_switch(builder, *config.nvlink, node, prefix);
+  } else if (config.nvlink) {
+    add_nvlink_mesh(builder, *config.nvlink, node);
+  }
+  node.nics = add_pcie_tree(builder, config, node, prefix);
+  return node;
+}
+
+}  // namespace foreshard

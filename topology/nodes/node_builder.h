@@ -1,0 +1,36 @@
+/// \file
+/// Puts the vertices and links of one host into a cluster, by NodeConfig. Each part of a host that
+/// can be wired in its own way has its own file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/cluster_builder.h"
+#include "topology/node_config.h"
+
+namespace foreshard {
+
+struct BuiltNode {
+  std::int32_t node = 0;
+  std::vector<DeviceId> gpus;
+  std::vector<VertexId> nics;
+};
+
+/// GPUs, PCIe tree with NICs, and NVLink where there is one. Vertices are named "node3/gpu5",
+/// "node3/nvswitch", "node3/pcie0", "node3/socket1", "node3/nic7".
+BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type);
+
+/// nvlink_switch.cc: GPU <-> switch, full duplex; the switch itself is non-blocking.
+void add_nvlink_switch(ClusterView::Builder& builder, const NvlinkConfig& config,
+                       const BuiltNode& node, const std::string& prefix);
+/// nvlink_mesh.cc: GPU <-> GPU, the links of one pair as one.
+void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
+                     const BuiltNode& node);
+/// pcie_tree.cc: sockets, switches under them in equal parts, GPUs and NICs under the switches.
+/// \return the NICs.
+std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
+                                    const BuiltNode& node, const std::string& prefix);
+
+}  // namespace foreshard
