@@ -27,7 +27,7 @@ struct Algorithm {
   /// \pre `group` is valid and has at least 2 members. \return kInfeasible where there is no route.
   /// kUnsupported if this group's hardware cannot do it: the algorithm is then left out.
   Result<Pattern> (*pattern)(const Participants& group);
-  /// \pre As above.
+  /// \pre As above. \return kUnsupported if it is not made of messages between members (nvls).
   Result<StepwiseCollective> (*steps)(const Participants& group);
 };
 
@@ -38,6 +38,8 @@ Result<Pattern> ring_all_reduce(const Participants& group);
 Result<StepwiseCollective> ring_all_reduce_steps(const Participants& group);
 Result<Pattern> tree_all_reduce(const Participants& group);
 Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group);
+Result<Pattern> nvls_all_reduce(const Participants& group);
+Result<StepwiseCollective> nvls_all_reduce_steps(const Participants& group);
 Result<Pattern> ring_all_gather(const Participants& group);
 Result<StepwiseCollective> ring_all_gather_steps(const Participants& group);
 Result<Pattern> ring_reduce_scatter(const Participants& group);

@@ -46,6 +46,7 @@ Result<Pattern> chain_broadcast(const Participants& group) {
     if (&ring == &all->front() || internal::longer(path, pattern.path)) pattern.path = path;
   }
   pattern.fill_chunks = static_cast<double>(group.devices.size()) - 2;
+  pattern.ways = static_cast<double>(all->size());
   pattern.sent_per_member = 1;
   pattern.loads = traffic.take_loads();
   return pattern;

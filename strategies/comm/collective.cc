@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
@@ -12,13 +13,14 @@
 namespace foreshard::comm {
 namespace {
 
-double efficiency_of(LinkKind kind, const Efficiency& efficiency) {
+// `busy`: part of the time that links inside a node are not waiting for a member's own copies.
+double efficiency_of(LinkKind kind, const Efficiency& efficiency, double busy) {
   switch (kind) {
     case LinkKind::kNvLink:
-      return efficiency.nvlink;
+      return efficiency.nvlink * busy;
     case LinkKind::kPcie:
     case LinkKind::kSocket:
-      return efficiency.pcie;
+      return efficiency.pcie * busy;
     case LinkKind::kNetwork:
       return efficiency.network;
   }
@@ -49,18 +51,35 @@ std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
 }
 
 bool suits(const FormParameters& form, const Participants& group) {
-  if (form.devices.empty()) return true;
+  if (form.architectures.empty()) return true;
   return std::all_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
-    const std::string& name = group.cluster->type_of(device).name;
-    return std::find(form.devices.begin(), form.devices.end(), name) != form.devices.end();
+    const std::string& name = group.cluster->type_of(device).efficiency.name;
+    return std::find(form.architectures.begin(), form.architectures.end(), name) !=
+           form.architectures.end();
   });
 }
 
-double fewest_multiprocessors(const Participants& group) {
-  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
-  for (const DeviceId device : group.devices)
-    fewest = std::min(fewest, *group.cluster->type_of(device).multiprocessors);
-  return static_cast<double>(fewest);
+// Of each algorithm and protocol the first that suits.
+std::vector<const FormParameters*> suitable_forms(const Parameters& parameters,
+                                                  const Participants& group) {
+  std::vector<const FormParameters*> suitable;
+  std::set<std::pair<std::string_view, Protocol>> seen;
+  for (const FormParameters& form : parameters.forms)
+    if (!seen.contains({form.algorithm, form.protocol}) && suits(form, group)) {
+      seen.insert({form.algorithm, form.protocol});
+      suitable.push_back(&form);
+    }
+  return suitable;
+}
+
+// A type without a count (a test's own) has none of its processors taken.
+double part_of_multiprocessors(double channels, const Participants& group) {
+  double part = 0;
+  for (const DeviceId device : group.devices) {
+    const std::int64_t all = *group.cluster->type_of(device).multiprocessors;
+    if (all > 0) part = std::max(part, channels / static_cast<double>(all));
+  }
+  return std::min(1.0, part);
 }
 
 // The pattern with one protocol's numbers.
@@ -76,21 +95,23 @@ FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern,
   flat.chunk = form.chunk;
 
   // One fraction for all links: that of the link which decides on idle links.
+  const double hops = pattern.path.nvlink + pattern.path.pcie + pattern.path.network;
+  const double busy = hops / (hops + form.turnaround);
   double slowest = 0;  // seconds per byte, links alone
   double slowest_used = 0;
   for (const LinkLoad& load : pattern.loads) {
     const Link& link = group.cluster->links()[load.link.index()];
     const double time = load.bytes_per_byte / link.bandwidth.in_base();
     slowest = std::max(slowest, time);
-    slowest_used = std::max(slowest_used, time / efficiency_of(link.kind, form.efficiency));
+    slowest_used = std::max(slowest_used, time / efficiency_of(link.kind, form.efficiency, busy));
   }
   flat.bandwidth_fraction = slowest / slowest_used;
 
-  const auto channels =
-      static_cast<double>(pattern.path.network > 0 ? form.network_channels : form.channels);
-  flat.rate_cap = channels * form.channel_rate / pattern.sent_per_member;
-  flat.sm_share = std::min(1.0, channels / fewest_multiprocessors(group));
-  flat.connections = channels;
+  const bool networked = pattern.path.network > 0;
+  const auto channels = static_cast<double>(networked ? form.network_channels : form.channels);
+  if (networked) flat.rate_cap = channels * form.network_channel_rate / pattern.sent_per_member;
+  flat.sm_share = part_of_multiprocessors(channels, group);
+  flat.connections = networked ? std::max(1.0, channels / pattern.ways) : channels;
   return flat;
 }
 
@@ -146,19 +167,20 @@ Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Partic
     return std::vector<FlatCollective>{nothing};
   }
 
+  const auto suitable = suitable_forms(parameters, group);
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;
     std::optional<Pattern> pattern;
-    for (const FormParameters& form : parameters.forms) {
-      if (form.algorithm != algorithm.name || !suits(form, group)) continue;
+    for (const FormParameters* form : suitable) {
+      if (form->algorithm != algorithm.name) continue;
       if (!pattern) {
         auto result = algorithm.pattern(group);
         if (!result && result.error().code == Error::Code::kUnsupported) break;
         if (!result) return result.error();
         pattern = *std::move(result);
       }
-      forms.push_back(flat_form(algorithm, *pattern, form, group));
+      forms.push_back(flat_form(algorithm, *pattern, *form, group));
     }
   }
   if (forms.empty())

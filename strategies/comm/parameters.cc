@@ -71,12 +71,16 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     "SMs that each member gives it inside a node.", yaml::at_least(1))
           .optional("network_channels", &FormParameters::network_channels,
                     "Likewise where it crosses the network.", yaml::at_least(1))
-          .optional("channel_rate", &FormParameters::channel_rate,
-                    "What one channel copies at most. Default: no limit.", yaml::positive())
+          .optional("network_channel_rate", &FormParameters::network_channel_rate,
+                    "What one channel moves at most across the network. Default: no limit.",
+                    yaml::positive())
           .optional("chunk", &FormParameters::chunk, "Largest chunk of a pipelined algorithm.",
                     yaml::non_negative())
-          .optional("devices", &FormParameters::devices,
-                    "Device types that can do it. Default: all.")
+          .optional("turnaround", &FormParameters::turnaround,
+                    "Messages that a member copies within itself while its links rest.",
+                    yaml::non_negative())
+          .optional("architectures", &FormParameters::architectures,
+                    "Efficiency files of the device types that it is for. Default: all.")
           .optional("source", &FormParameters::source, "Where the numbers come from.")
           .optional("evidence", &FormParameters::evidence, "How well they are known.")
           .check("algorithm", unknown_algorithm);

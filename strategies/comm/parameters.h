@@ -7,6 +7,9 @@
 ///     base + sum over the hops of its critical path (wire latency + hop[kind])
 ///          + bytes / min(rate cap, min over links of efficiency[kind] x bandwidth / load)
 ///
+/// where a link's bandwidth is what long transfers reach on it (topology/node_config.h), and inside
+/// a node efficiency[kind] is multiplied by h / (h + turnaround).
+///
 /// Source: the structure is that of NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); the
 /// numbers say theirs.
 #pragma once
@@ -55,11 +58,16 @@ struct FormParameters {
   Efficiency efficiency;
   std::int64_t channels = 1;          ///< CTAs (each takes one SM) of an operation inside a node.
   std::int64_t network_channels = 1;  ///< Likewise, where it crosses the network.
-  /// What one channel copies at most. Infinite: no limit of its own.
-  BytesPerSecond channel_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  /// What one channel moves at most where it crosses the network. Infinite: no limit of its own.
+  BytesPerSecond network_channel_rate =
+      BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   Bytes chunk;  ///< Largest chunk of a pipelined algorithm (chain, tree).
-  /// Of an algorithm that needs particular devices (nvls): catalogue names. Empty: any.
-  std::vector<std::string> devices;
+  /// What a member copies within itself, before its first and after its last hop, in messages: the
+  /// links inside a node rest meanwhile. With h hops in a row they are busy for h / (h +
+  /// turnaround) of the time.
+  double turnaround = 0;
+  /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
+  std::vector<std::string> architectures;
   std::string source;
   yaml::Evidence evidence = yaml::Evidence::kUser;
 };
@@ -67,7 +75,9 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
 
 struct Parameters {
   std::string name;
-  std::vector<FormParameters> forms;  ///< Ties between forms go to the earlier one.
+  /// For each algorithm and protocol, the first one whose `architectures` hold for all members.
+  /// Ties between forms of different protocols go to the earlier one.
+  std::vector<FormParameters> forms;
 };
 /// Catalogue folder: communication.
 const yaml::Table<Parameters>& yaml_table(const Parameters*);

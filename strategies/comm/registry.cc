@@ -9,6 +9,7 @@ std::span<const Algorithm> algorithms() {
   static constexpr std::array kAlgorithms{
       Algorithm{"ring", kAllReduce, ring_all_reduce, ring_all_reduce_steps},
       Algorithm{"tree", kAllReduce, tree_all_reduce, tree_all_reduce_steps},
+      Algorithm{"nvls", kAllReduce, nvls_all_reduce, nvls_all_reduce_steps},
       Algorithm{"ring", kAllGather, ring_all_gather, ring_all_gather_steps},
       Algorithm{"ring", kReduceScatter, ring_reduce_scatter, ring_reduce_scatter_steps},
       Algorithm{"chain", kBroadcast, chain_broadcast, chain_broadcast_steps},

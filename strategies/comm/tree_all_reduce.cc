@@ -141,6 +141,7 @@ Result<Pattern> tree_all_reduce(const Participants& group) {
     if (internal::longer(path, pattern.path)) pattern.path = path;
   }
   pattern.fill_chunks = pattern.path.nvlink + pattern.path.pcie + pattern.path.network - 1;
+  pattern.ways = static_cast<double>(channels);
   pattern.sent_per_member = 2 * (static_cast<double>(group.devices.size()) - 1) /
                             static_cast<double>(group.devices.size());
   pattern.loads = traffic.take_loads();
