@@ -15,8 +15,9 @@ namespace foreshard::comm {
 /// What an algorithm puts on the links, whatever the protocol.
 struct Pattern {
   std::vector<LinkLoad> loads;  ///< Ascending LinkId.
-  internal::Path path;          ///< Hops one after another, from start to end.
-  double fill_chunks = 0;       ///< See FlatCollective.
+  double ways = 1;  ///< Rings (trees) that enter a node at different members, sharing the channels.
+  internal::Path path;     ///< Hops one after another, from start to end.
+  double fill_chunks = 0;  ///< See FlatCollective.
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
 };
