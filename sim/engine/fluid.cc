@@ -6,6 +6,7 @@
 #include "base/check.h"
 
 #include "sim/engine/internal/event_queue.h"
+#include "sim/engine/internal/huge_pages.h"
 #include "sim/engine/internal/plan.h"
 #include "sim/engine/internal/sharing.h"
 #include "sim/engine/workload.h"
@@ -13,11 +14,11 @@
 namespace foreshard::engine {
 namespace {
 
+using internal::Dependencies;
 using internal::EventQueue;
 using internal::NormalShape;
 using internal::Shapes;
 using internal::Sharing;
-using internal::Successors;
 
 // Instants that differ by less than the rounding of the clock are one instant: otherwise equal
 // flows, whose ends differ in the last bits, would each cost a solution of all they share with.
@@ -35,26 +36,27 @@ class Run {
   explicit Run(const Workload& workload)
       : activities_(workload.activities()),
         shapes_(workload),
-        successors_(workload),
-        pending_(successors_.take_pending()),
+        dependencies_(workload),
         sharing_(workload, shapes_),
         vacated_(shapes_.size()) {
-    timeline_.start.resize(activities_.size());
-    timeline_.finish.resize(activities_.size());
+    for (auto* times : {&timeline_.start, &timeline_.finish}) {
+      internal::reserve_on_huge_pages(*times, activities_.size());
+      times->resize(activities_.size());
+    }
   }
 
   void run() {
-    for (std::size_t a = 0; a < activities_.size(); ++a)
-      if (pending_[a] == 0) ready_.push_back(static_cast<std::int32_t>(a));
+    for (std::int32_t a = 0; at(a) < activities_.size(); ++a)
+      if (dependencies_.ready(a)) ready_.push_back(a);
     start_ready();
     end_batch();
     while (!queue_.empty()) {
       now_ = queue_.next_time();
       take_due();
       for (const Due& due : due_)
-        if (!due.waiting) end(due);
+        if (due.shape != kWaiting) end(due);
       for (const Due& due : due_)
-        if (due.waiting) leave_latency(due);
+        if (due.shape == kWaiting) leave_latency(due);
       start_ready();
       end_batch();
     }
@@ -78,42 +80,47 @@ class Run {
 
  private:
   static constexpr std::int32_t kNobody = -1;
+  static constexpr std::int32_t kWaiting = -1;  // in its latency: has no shape yet
 
+  // What goes on in a slot.
   struct Progress {
     std::int32_t activity = kNobody;
-    bool waiting = false;  // in its latency
+    std::int32_t shape = kWaiting;
+    double start = 0;
     double remaining = 0;  // at `since`
     double since = 0;
   };
   struct Due {
     std::int32_t activity;
     std::int32_t slot;
-    bool waiting;
+    std::int32_t shape;
+    double start;
   };
 
   void take_due() {
     due_slots_.clear();
     queue_.pop_until(now_ * kOneInstant, due_slots_);
     due_.clear();
-    for (const std::int32_t slot : due_slots_)
-      due_.push_back({progress_[at(slot)].activity, slot, progress_[at(slot)].waiting});
+    for (const std::int32_t slot : due_slots_) {
+      Progress& p = progress_[at(slot)];
+      due_.push_back({p.activity, slot, p.shape, p.start});
+      p.activity = kNobody;
+    }
     if (!std::ranges::is_sorted(due_, {}, &Due::activity))
       std::ranges::sort(due_, {}, &Due::activity);
     timeline_.events += static_cast<std::int64_t>(due_.size());
   }
 
   void end(const Due& due) {
-    progress_[at(due.slot)].activity = kNobody;
-    auto& vacated = vacated_[activities_[at(due.activity)].shape.index()];
-    if (vacated.empty()) vacated_shapes_.push_back(activities_[at(due.activity)].shape.value());
+    auto& vacated = vacated_[at(due.shape)];
+    if (vacated.empty()) vacated_shapes_.push_back(due.shape);
     vacated.push_back(due.slot);
-    finish(due.activity);
+    finish(due.activity, due.start);
   }
 
   void leave_latency(const Due& due) {
-    progress_[at(due.slot)].activity = kNobody;
     sharing_.stop_idle(due.slot);
-    work(due.activity);
+    work(due.activity, due.start);
   }
 
   // By index: what starts may finish at once, and make more ready.
@@ -130,17 +137,16 @@ class Run {
       begin = std::max(begin, timeline_.finish[activity.release_from.index()].in_base() + lag);
     else
       begin = std::max(begin, lag);
-    timeline_.start[at(a)] = Seconds::from_base(begin);
     const double work_begins = begin + activity.latency.in_base();
-    if (work_begins <= now_) return work(a);
+    if (work_begins <= now_) return work(a, begin);
     const std::int32_t slot = sharing_.start_idle();
-    progress(slot) = {.activity = a, .waiting = true};
+    progress(slot) = {.activity = a, .shape = kWaiting, .start = begin};
     queue_.push(slot, work_begins);
   }
 
-  void work(std::int32_t a) {
+  void work(std::int32_t a, double start) {
     const Activity& activity = activities_[at(a)];
-    if (activity.work == 0) return finish(a);
+    if (activity.work == 0) return finish(a, start);
     const std::int32_t shape = activity.shape.value();
     const double total = activity.work * shapes_[shape].scale;
     std::int32_t slot = 0;
@@ -151,15 +157,29 @@ class Run {
     } else {
       slot = sharing_.start(shape);
     }
-    progress(slot) = {.activity = a, .waiting = false, .remaining = total, .since = now_};
+    progress(slot) = {
+        .activity = a, .shape = shape, .start = start, .remaining = total, .since = now_};
     if (const double rate = sharing_.rate(slot); rate > 0) queue_.push(slot, now_ + total / rate);
+    prefetch_end(a);
   }
 
-  void finish(std::int32_t a) {
+  // By the time the activity ends, what is looked at then has arrived.
+  void prefetch_end(std::int32_t a) const {
+    __builtin_prefetch(&timeline_.start[at(a)], 1);
+    __builtin_prefetch(&timeline_.finish[at(a)], 1);
+    const std::int32_t next = dependencies_.first_successor(a);
+    if (next < 0) return;
+    dependencies_.prefetch_successors(a);
+    dependencies_.prefetch(next);
+    __builtin_prefetch(&activities_[at(next)]);
+  }
+
+  void finish(std::int32_t a, double start) {
+    timeline_.start[at(a)] = Seconds::from_base(start);
     timeline_.finish[at(a)] = Seconds::from_base(now_);
     ++finished_;
-    for (const std::int32_t next : successors_.of(a))
-      if (--pending_[at(next)] == 0) ready_.push_back(next);
+    for (const std::int32_t next : dependencies_.successors(a))
+      if (dependencies_.count_down(next)) ready_.push_back(next);
   }
 
   void end_batch() {
@@ -197,8 +217,7 @@ class Run {
 
   std::span<const Activity> activities_;
   Shapes shapes_;
-  Successors successors_;
-  std::vector<std::int32_t> pending_;
+  Dependencies dependencies_;
   Sharing sharing_;
   EventQueue queue_;
   std::vector<Progress> progress_;                  // by slot

@@ -55,8 +55,7 @@ class Driver {
       : workload_(workload),
         units_(units),
         results_(results),
-        successors_(workload),
-        pending_(successors_.take_pending()),
+        dependencies_(workload),
         running_(workload.activity_count()) {
     zone_ = new PathZone("root");  // owned by SimGrid's engine, as are hosts and links
     s4u::NetZone* zone = zone_->get_iface();
@@ -91,8 +90,8 @@ class Driver {
       start_ready();
     });
     s4u::Engine::on_time_advance_cb([this](double) { ended_.clear(); });
-    for (std::size_t a = 0; a < pending_.size(); ++a)
-      if (pending_[a] == 0) ready_.push_back(static_cast<std::int32_t>(a));
+    for (std::int32_t a = 0; at(a) < running_.size(); ++a)
+      if (dependencies_.ready(a)) ready_.push_back(a);
     start_ready();
     engine.run();
   }
@@ -134,15 +133,14 @@ class Driver {
   void finish(std::int32_t a) {
     results_.finish[at(a)] = s4u::Engine::get_clock();
     ++*results_.finished;
-    for (const std::int32_t next : successors_.of(a))
-      if (--pending_[at(next)] == 0) ready_.push_back(next);
+    for (const std::int32_t next : dependencies_.successors(a))
+      if (dependencies_.count_down(next)) ready_.push_back(next);
   }
 
   const Workload& workload_;
   const WholeUnits& units_;
   Results results_;
-  Successors successors_;
-  std::vector<std::int32_t> pending_;
+  Dependencies dependencies_;
   std::vector<s4u::CommPtr> running_;
   std::vector<s4u::CommPtr> ended_;
   std::vector<std::int32_t> ready_;

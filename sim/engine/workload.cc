@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "sim/engine/internal/huge_pages.h"
+
 namespace foreshard::engine {
 namespace {
 
@@ -90,8 +92,8 @@ void Workload::add_edge(ActivityId from, ActivityId to) {
 }
 
 void Workload::reserve(std::size_t activities, std::size_t edges) {
-  activities_.reserve(activities);
-  edges_.reserve(edges);
+  internal::reserve_on_huge_pages(activities_, activities);
+  internal::reserve_on_huge_pages(edges_, edges);
 }
 
 std::optional<Error> fault_in(const Workload& workload) {

@@ -80,6 +80,7 @@ class Workload {
   ActivityId add_activity(const Activity& activity);
   /// `to` waits for `from`. \pre from < to, both exist.
   void add_edge(ActivityId from, ActivityId to);
+  /// Worth a call before many are added: it also asks the system for large pages.
   void reserve(std::size_t activities, std::size_t edges);
 
   std::size_t resource_count() const { return capacities_.size(); }

@@ -1,6 +1,11 @@
 #include "sim/engine/internal/plan.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+
+#include "sim/engine/internal/huge_pages.h"
 
 namespace foreshard::engine::internal {
 namespace {
@@ -42,33 +47,40 @@ Shapes::Shapes(const Workload& workload) {
   }
 }
 
-Successors::Successors(const Workload& workload)
-    : begin_(workload.activity_count() + 1), pending_(workload.activity_count()) {
+Dependencies::Dependencies(const Workload& workload) {
+  reserve_on_huge_pages(nodes_, workload.activity_count() + 1);
+  nodes_.resize(workload.activity_count() + 1);
   const auto edges = workload.edges();
   const auto activities = workload.activities();
+  FORESHARD_CHECK(edges.size() + activities.size() < std::numeric_limits<std::uint32_t>::max());
   std::size_t count = edges.size();
   for (const auto& [from, to] : edges) {
-    ++begin_[from.index() + 1];
-    ++pending_[to.index()];
+    ++nodes_[from.index() + 1].begin;
+    ++nodes_[to.index()].pending;
   }
   for (std::size_t a = 0; a < activities.size(); ++a) {
     const ActivityId from = activities[a].release_from;
     if (!from.valid()) continue;
-    ++begin_[from.index() + 1];
-    ++pending_[a];
+    ++nodes_[from.index() + 1].begin;
+    ++nodes_[a].pending;
     ++count;
   }
-  for (std::size_t a = 1; a < begin_.size(); ++a) begin_[a] += begin_[a - 1];
+  for (std::size_t a = 1; a < nodes_.size(); ++a) nodes_[a].begin += nodes_[a - 1].begin;
 
   // Filling advances each begin to its end, which is the next one's begin: shift back afterwards.
+  reserve_on_huge_pages(targets_, count);
   targets_.resize(count);
-  for (const auto& [from, to] : edges) targets_[begin_[from.index()]++] = to.value();
-  for (std::size_t a = 0; a < activities.size(); ++a) {
-    const ActivityId from = activities[a].release_from;
-    if (from.valid()) targets_[begin_[from.index()]++] = static_cast<std::int32_t>(a);
-  }
-  for (std::size_t a = begin_.size() - 1; a > 0; --a) begin_[a] = begin_[a - 1];
-  begin_[0] = 0;
+  const auto add = [this](ActivityId from, std::int32_t to) {
+    Node& node = nodes_[from.index()];
+    if (node.first < 0) node.first = to;
+    targets_[node.begin++] = to;
+  };
+  for (const auto& [from, to] : edges) add(from, to.value());
+  for (std::size_t a = 0; a < activities.size(); ++a)
+    if (activities[a].release_from.valid())
+      add(activities[a].release_from, static_cast<std::int32_t>(a));
+  for (std::size_t a = nodes_.size() - 1; a > 0; --a) nodes_[a].begin = nodes_[a - 1].begin;
+  nodes_[0].begin = 0;
 }
 
 }  // namespace foreshard::engine::internal

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "sim/engine/workload.h"
@@ -66,21 +65,42 @@ class Shapes {
   std::vector<Hold> holds_;
 };
 
-/// Who waits for whom. `release_from` counts as a predecessor.
-class Successors {
+/// Who waits for whom, counted down as a run goes on. `release_from` counts as a predecessor.
+class Dependencies {
  public:
-  explicit Successors(const Workload& workload);
-  std::span<const std::int32_t> of(std::int32_t activity) const {
+  explicit Dependencies(const Workload& workload);
+  std::span<const std::int32_t> successors(std::int32_t activity) const {
     const auto a = static_cast<std::size_t>(activity);
-    return {targets_.data() + begin_[a], begin_[a + 1] - begin_[a]};
+    return {targets_.data() + nodes_[a].begin, targets_.data() + nodes_[a + 1].begin};
   }
-  /// How many predecessors each activity has. Taken once, to be counted down.
-  std::vector<std::int32_t> take_pending() { return std::move(pending_); }
+  /// Whether it waits for nobody any more.
+  bool ready(std::int32_t activity) const {
+    return nodes_[static_cast<std::size_t>(activity)].pending == 0;
+  }
+  /// One of its predecessors is done. \return whether that was the last one.
+  bool count_down(std::int32_t activity) {
+    return --nodes_[static_cast<std::size_t>(activity)].pending == 0;
+  }
+  /// The activity's first successor, or -1: most chains have just one, and what it needs can be
+  /// fetched from memory while the activity runs.
+  std::int32_t first_successor(std::int32_t activity) const {
+    return nodes_[static_cast<std::size_t>(activity)].first;
+  }
+  void prefetch(std::int32_t activity) const {
+    __builtin_prefetch(&nodes_[static_cast<std::size_t>(activity)]);
+  }
+  void prefetch_successors(std::int32_t activity) const {
+    __builtin_prefetch(targets_.data() + nodes_[static_cast<std::size_t>(activity)].begin);
+  }
 
  private:
-  std::vector<std::size_t> begin_;
+  struct Node {
+    std::uint32_t begin = 0;   // of its successors in targets_; the next node's is their end
+    std::int32_t pending = 0;  // predecessors that are not done
+    std::int32_t first = -1;
+  };
+  std::vector<Node> nodes_;
   std::vector<std::int32_t> targets_;
-  std::vector<std::int32_t> pending_;
 };
 
 }  // namespace foreshard::engine::internal
