@@ -1,0 +1,114 @@
+// Every device of the catalogue: it reads, says where each number comes from, and is plausible.
+#include <algorithm>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "base/yaml/loader.h"
+
+#include "sim/compute/operator_time.h"
+
+namespace foreshard {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> device_files() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(FORESHARD_SOURCE_DIR "/configs/devices"))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+class Catalogue : public testing::TestWithParam<fs::path> {
+ protected:
+  void SetUp() override {
+    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+    auto device = loader.read_file<DeviceType>(GetParam());
+    ASSERT_TRUE(device) << device.error().message;
+    device_ = *std::move(device);
+  }
+  DeviceType device_;
+};
+
+template <class T>
+void expect_sourced(const yaml::Sourced<T>& number, const std::string& what) {
+  EXPECT_FALSE(number.source.empty()) << what;
+  EXPECT_NE(number.evidence, yaml::Evidence::kUser) << what;
+}
+
+TEST_P(Catalogue, IsNamedLikeItsFile) {
+  EXPECT_EQ(device_.name, GetParam().stem().string());
+}
+
+TEST_P(Catalogue, EveryNumberHasASource) {
+  expect_sourced(device_.memory, "memory");
+  expect_sourced(device_.memory_bandwidth, "memory_bandwidth");
+  expect_sourced(device_.vector_peak, "vector_peak");
+  expect_sourced(device_.multiprocessors, "multiprocessors");
+  expect_sourced(device_.l2_cache, "l2_cache");
+  for (const auto& [dtype, peak] : device_.tensor_peak) expect_sourced(peak, dtype);
+  if (device_.power) expect_sourced(*device_.power, "power");
+  if (device_.rent) expect_sourced(*device_.rent, "rent");
+  const PassEfficiency& passes = device_.efficiency->passes;
+  expect_sourced(passes.streaming, "streaming");
+  expect_sourced(passes.floor, "floor");
+  for (const auto& [name, share] : passes.of) {
+    expect_sourced(share, name);
+    EXPECT_NE(find_pass(name), nullptr) << name << " is no pass";
+  }
+  for (const FitRecord& fit : {device_.efficiency->gemm.fit, device_.efficiency->attention.fit})
+    EXPECT_NE(fit.evidence, yaml::Evidence::kUser);
+}
+
+// Wide bounds from the devices of 2017 to 2025; a slipped unit is a factor of 1000 or 8.
+TEST_P(Catalogue, IsPlausible) {
+  EXPECT_GE(*device_.memory, 16_GB);
+  EXPECT_LE(*device_.memory, 300_GB);
+  EXPECT_GE(*device_.memory_bandwidth, 600_GB_s);
+  EXPECT_LE(*device_.memory_bandwidth, 8_TB_s);
+  EXPECT_GE(*device_.l2_cache, 6_MB);
+  EXPECT_LE(*device_.l2_cache, 130_MB);
+  const double tensor_over_vector = peak_of(device_, "fp16") / *device_.vector_peak;
+  EXPECT_GE(tensor_over_vector, 2);
+  EXPECT_LE(tensor_over_vector, 32);
+  ASSERT_TRUE(device_.power);
+  EXPECT_GE(device_.power->value, 250_W);
+  EXPECT_LE(device_.power->value, 1.4_kW);
+  for (const char* const dtype : {"tf32", "bf16", "fp16"})
+    EXPECT_LE(peak_of(device_, dtype), peak_of(device_, "fp8")) << dtype;
+}
+
+TEST_P(Catalogue, TimesATransformerLayersKernels) {
+  const Gemm gemm{.m = 8192, .n = 8192, .k = 8192, .dtype = DType::kFp16};
+  const double share = flops_of(gemm) / time_of(gemm, device_).total() / peak_of(device_, "fp16");
+  EXPECT_GT(share, 0.5);
+  EXPECT_LT(share, 0.95);
+  const Pass add{.kind = PassKind::kResidualAdd, .rows = 8192, .columns = 8192};
+  const double reached = bytes_of(add) / time_of(add, device_).total() / *device_.memory_bandwidth;
+  EXPECT_GT(reached, 0.6);
+  EXPECT_LT(reached, 0.95);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Catalogue, testing::ValuesIn(device_files()),
+                         [](const auto& tested) {
+                           std::string name = tested.param.stem().string();
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// Those that others refer to by name.
+TEST(CatalogueContents, HasTheDevicesOfPublishedRuns) {
+  for (const char* const name :
+       {"V100-SXM-16GB", "V100-SXM-32GB", "A100-SXM-40GB", "A100-SXM-80GB", "A100-PCIe-40GB",
+        "A100-PCIe-80GB", "H100-SXM", "H100-PCIe", "H200-SXM", "H800-SXM", "A800-SXM-80GB", "B200",
+        "GB200", "B300", "GB300", "GH200-96GB"}) {
+    yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+    EXPECT_TRUE(loader.read_ref<DeviceType>(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace foreshard

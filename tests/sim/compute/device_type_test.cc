@@ -1,0 +1,56 @@
+#include "topology/device_type.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/yaml/loader.h"
+#include "tests/sim/compute/toy_device.h"
+
+namespace foreshard {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(DeviceType, AMissingDtypeRunsAtTheNextWiderOne) {
+  DeviceType device = test::toy_device();
+  EXPECT_EQ(peak_of(device, "bf16"), 100_TFLOP_s);
+  EXPECT_EQ(peak_of(device, "fp8"), 100_TFLOP_s);
+  EXPECT_EQ(peak_of(device, "fp16"), 10_TFLOP_s);  // neither fp16 nor tf32: the vector units
+  EXPECT_EQ(peak_of(device, "fp32"), 10_TFLOP_s);
+  device.tensor_peak["tf32"].value = 50_TFLOP_s;
+  EXPECT_EQ(peak_of(device, "fp16"), 50_TFLOP_s);
+  EXPECT_EQ(peak_of(device, "fp32"), 10_TFLOP_s);
+}
+
+TEST(DeviceType, MeasurementsOfAnotherDeviceAreTransferred) {
+  DeviceType device = test::toy_device();
+  const FitRecord fit{.source = "s", .evidence = yaml::Evidence::kFitted};
+  EXPECT_EQ(evidence_of(device, fit), yaml::Evidence::kTransferred);
+  device.efficiency.value.measured_on = {"other", "toy"};
+  EXPECT_EQ(evidence_of(device, fit), yaml::Evidence::kFitted);
+  const FitRecord weak{.source = "s", .evidence = yaml::Evidence::kDatasheet};
+  device.efficiency.value.measured_on.clear();
+  EXPECT_EQ(evidence_of(device, weak), yaml::Evidence::kDatasheet);
+}
+
+std::string fault(const std::string& text) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  const auto device = loader.read_text<DeviceType>(text, "device.yaml");
+  return device ? "accepted" : device.error().message;
+}
+
+TEST(DeviceType, FaultsAreNamed) {
+  const std::string extends = "extends: H100-SXM\n";
+  EXPECT_EQ(fault(extends), "accepted");
+  EXPECT_THAT(fault(extends + "memory: 80\n"), HasSubstr("device.yaml:2"));
+  EXPECT_THAT(fault(extends + "efficiency: Hoper\n"), HasSubstr("Hopper"));
+  EXPECT_THAT(fault(extends + "multiprocessors: 0\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(fault("name: mine\n"), HasSubstr("efficiency"));
+  EXPECT_THAT(fault(extends + "efficiency: {extends: Hopper, gemm: {splits: [2, 1]}}\n"),
+              HasSubstr("must ascend from 1"));
+  EXPECT_THAT(fault(extends + "efficiency: {extends: Hopper, gemm: {rate: 1.1}}\n"),
+              HasSubstr("at most 1"));
+}
+
+}  // namespace
+}  // namespace foreshard

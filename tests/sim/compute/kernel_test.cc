@@ -1,0 +1,84 @@
+#include "strategies/program/ir/kernel.h"
+
+#include <gtest/gtest.h>
+
+namespace foreshard {
+namespace {
+
+TEST(Kernel, FlopsOfAProduct) {
+  EXPECT_EQ(flops_of(Gemm{.batch = 3, .m = 2, .n = 5, .k = 7}), 2.0 * 3 * 2 * 5 * 7 * 1_FLOP);
+}
+
+// 2 sequences x 4 heads x 4 * 8 * 8 * 16 for two products, half of it under the mask;
+// backward 2.5x.
+TEST(Kernel, FlopsOfAttention) {
+  Attention attention{.batch = 2,
+                      .query_heads = 4,
+                      .kv_heads = 2,
+                      .query_length = 8,
+                      .key_length = 8,
+                      .head_dim = 16};
+  EXPECT_EQ(flops_of(attention), 2 * 4 * 4.0 * 8 * 8 * 16 / 2 * 1_FLOP);
+  attention.direction = Direction::kBackward;
+  EXPECT_EQ(flops_of(attention), 2.5 * 2 * 4 * 4.0 * 8 * 8 * 16 / 2 * 1_FLOP);
+  attention.causal = false;
+  EXPECT_EQ(flops_of(attention), 2.5 * 2 * 4 * 4.0 * 8 * 8 * 16 * 1_FLOP);
+}
+
+// A 2 x 7 and B 7 x 5 in fp8, D 2 x 5 in two bytes; accumulating reads and writes D in fp32.
+TEST(Kernel, BytesOfAProduct) {
+  EXPECT_EQ(bytes_of(Gemm{.m = 2, .n = 5, .k = 7}), (14 + 35 + 10) * 2_B);
+  EXPECT_EQ(bytes_of(Gemm{.m = 2, .n = 5, .k = 7, .dtype = DType::kFp8}), (14 + 35) * 1_B + 20_B);
+  EXPECT_EQ(bytes_of(Gemm{.batch = 2, .m = 2, .n = 5, .k = 7, .accumulate = true}),
+            2 * ((14 + 35) * 2_B + 10 * 8_B));
+}
+
+// Q and O: 4 heads x 8 x 16; K and V: 2 heads x 8 x 16; 2 B each.
+TEST(Kernel, BytesOfAttentionFollowTheHeads) {
+  const Attention attention{
+      .query_heads = 4, .kv_heads = 2, .query_length = 8, .key_length = 8, .head_dim = 16};
+  EXPECT_EQ(bytes_of(attention), (2 * 512 + 2 * 256) * 2_B);
+}
+
+// Adam: 16 B of state in, 12 B out, and the working copy.
+TEST(Kernel, BytesOfAPass) {
+  EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kAdam, .rows = 100}), 100 * 30_B);
+  EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kSwigluForward, .rows = 3, .columns = 4}), 12 * 6_B);
+  EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kDropoutForward, .rows = 3, .columns = 4}), 12 * 5_B);
+}
+
+TEST(Kernel, EveryPassIsFoundByItsName) {
+  for (auto kind = PassKind::kLayerNormForward; kind <= PassKind::kTokenPermute;
+       kind = static_cast<PassKind>(static_cast<int>(kind) + 1)) {
+    const PassTraffic& line = traffic_of(kind);
+    EXPECT_EQ(line.kind, kind);
+    EXPECT_EQ(find_pass(line.name), &line) << line.name;
+    EXPECT_GT(bytes_of(Pass{.kind = kind, .rows = 1}), 0_B) << line.name;
+  }
+  EXPECT_EQ(find_pass("no such pass"), nullptr);
+}
+
+TEST(Kernel, IsDescribed) {
+  EXPECT_EQ(describe(Gemm{.m = 2048, .n = 12288, .k = 12288}), "gemm 2048x12288x12288 bf16");
+  EXPECT_EQ(describe(Gemm{.batch = 8, .m = 1, .n = 2, .k = 3, .accumulate = true}),
+            "gemm 1x2x3 batch 8 bf16 accumulate");
+  EXPECT_EQ(describe(Attention{.batch = 2,
+                               .query_heads = 32,
+                               .kv_heads = 8,
+                               .query_length = 4096,
+                               .key_length = 4096,
+                               .head_dim = 128}),
+            "attention_fwd 2x32/8 seq 4096x4096 dim 128 causal bf16");
+  EXPECT_EQ(describe(Pass{.kind = PassKind::kRmsNormForward, .rows = 4, .columns = 5}),
+            "rms_norm_fwd 4x5 bf16");
+}
+
+TEST(Kernel, DtypesHaveNamesAndSizes) {
+  EXPECT_EQ(name_of(DType::kTf32), "tf32");
+  EXPECT_EQ(size_of(DType::kTf32), 4_B);
+  EXPECT_EQ(size_of(DType::kFp8), 1_B);
+  EXPECT_EQ(size_of(DType::kInt64), 8_B);
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,197 @@
+#include "sim/compute/operator_time.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/sim/compute/toy_device.h"
+
+namespace foreshard {
+namespace {
+
+using test::toy_device;
+
+double us(Seconds time) {
+  return time / 1_us;
+}
+OperatorTime burst(const Kernel& kernel, const DeviceType& device) {
+  return time_of(kernel, device, Duty::kBurst);
+}
+
+// One tile: 2 * 100 * 100 * 1000 = 20 MFLOP at 10 TFLOP/s = 2 us, plus 1 us of its own. Bytes:
+// 2 * (100*1000 + 1000*100 + 100*100) = 420 kB at 1 TB/s = 0.42 us. Floor: 2 us.
+TEST(GemmTime, OfOneTile) {
+  const OperatorTime time = burst(Gemm{.m = 100, .n = 100, .k = 1000}, toy_device());
+  EXPECT_DOUBLE_EQ(us(time.compute), 3.0);
+  EXPECT_DOUBLE_EQ(us(time.memory), 0.42);
+  EXPECT_DOUBLE_EQ(us(time.total()), 5.0);
+  EXPECT_EQ(time.bound(), Bound::kCompute);
+  EXPECT_EQ(time.units, 1);
+  EXPECT_EQ(time.waves, 1);
+}
+
+// At half the clocks the arithmetic takes 4 us instead of 2; overheads stay.
+TEST(GemmTime, SustainedClocksSlowTheArithmeticOnly) {
+  const OperatorTime time = time_of(Gemm{.m = 100, .n = 100, .k = 1000}, toy_device());
+  EXPECT_DOUBLE_EQ(us(time.compute), 5.0);
+  EXPECT_DOUBLE_EQ(us(time.memory), 0.42);
+}
+
+// 10 tiles on 10 multiprocessors take as long as one; the 11th costs a second wave of 3 us.
+TEST(GemmTime, OneTileMoreThanAWaveCostsASecondWave) {
+  const OperatorTime full = burst(Gemm{.m = 1000, .n = 100, .k = 1000}, toy_device());
+  EXPECT_EQ(full.waves, 1);
+  EXPECT_DOUBLE_EQ(us(full.compute), 3.0);
+  const OperatorTime over = burst(Gemm{.m = 1001, .n = 100, .k = 1000}, toy_device());
+  EXPECT_EQ(over.units, 11);
+  EXPECT_EQ(over.waves, 2);
+  EXPECT_DOUBLE_EQ(us(over.compute), 6.0);
+}
+
+// 2 * (100*100 + 100*100 + 100*100) = 60 kB at 1 GB/s = 60 us, far above 1.2 us of arithmetic.
+TEST(GemmTime, WithoutArithmeticIsBytesOverBandwidth) {
+  DeviceType device = toy_device();
+  device.memory_bandwidth.value = 1_GB_s;
+  const OperatorTime time = burst(Gemm{.m = 100, .n = 100, .k = 100}, device);
+  EXPECT_EQ(time.bound(), Bound::kMemory);
+  EXPECT_DOUBLE_EQ(us(time.total()), 62.0);
+}
+
+// A tile of 100 x 100 takes in 200 * 1000 elements of 2 B: 0.4 MB at 100 GB/s = 4 us, above the 2
+// us of its arithmetic. With one row there is less to take in: 101 * 1000 * 2 B = 2.02 us.
+TEST(GemmTime, MayWaitForOperands) {
+  DeviceType device = toy_device();
+  device.efficiency.value.gemm.operand_rate = 100_GB_s;
+  EXPECT_DOUBLE_EQ(us(burst(Gemm{.m = 100, .n = 100, .k = 1000}, device).compute), 5.0);
+  EXPECT_DOUBLE_EQ(us(burst(Gemm{.m = 1, .n = 100, .k = 1000}, device).compute), 3.02);
+}
+
+// k = 10000 on one tile: 20 us. In two parts 10 us each, side by side, and 3 us to add them: 14 us.
+// The parts are 2 * 2 * 100 * 100 * 4 B = 160 kB more, half of it through memory: 0.08 us.
+TEST(GemmTime, SplitsKWhereMultiprocessorsIdle) {
+  DeviceType device = toy_device();
+  GemmEfficiency& gemm = device.efficiency.value.gemm;
+  gemm.splits = {1, 2};
+  gemm.split_overhead = 3_us;
+  gemm.split_traffic = 0.5;
+  const OperatorTime time = burst(Gemm{.m = 100, .n = 100, .k = 10000}, device);
+  EXPECT_EQ(time.split, 2);
+  EXPECT_DOUBLE_EQ(us(time.compute), 14.0);
+  EXPECT_DOUBLE_EQ(us(time.memory), (2.0 * (1e6 + 1e6 + 1e4) / 1e12 + 0.08e-6) * 1e6);
+  // A full wave gains nothing from a split.
+  EXPECT_EQ(burst(Gemm{.m = 1000, .n = 100, .k = 10000}, device).split, 1);
+  // Parts of 50 would be smaller than the smallest that is worth it.
+  EXPECT_EQ(burst(Gemm{.m = 100, .n = 100, .k = 199}, device).split, 1);
+}
+
+// 400 x 100: four tiles of 100 x 100 (3 us) or one of 400 x 100 (9 us). 4000 x 100: 40 tiles in 4
+// waves (12 us) or 10 large ones in 1 wave (9 us).
+TEST(GemmTime, TakesTheBestTile) {
+  DeviceType device = toy_device();
+  device.efficiency.value.gemm.tiles = {{.m = 100, .n = 100}, {.m = 400, .n = 100}};
+  EXPECT_EQ(burst(Gemm{.m = 400, .n = 100, .k = 1000}, device).tile.m, 100);
+  EXPECT_EQ(burst(Gemm{.m = 4000, .n = 100, .k = 1000}, device).tile.m, 400);
+}
+
+// Unfused attention scores: 3 sequences x 10 heads, each 100 x 100 over k = 100: 30 tiles, 3 waves.
+TEST(GemmTime, ABatchSharesTheWaves) {
+  const OperatorTime time = burst(Gemm{.batch = 30, .m = 100, .n = 100, .k = 100}, toy_device());
+  EXPECT_EQ(time.units, 30);
+  EXPECT_EQ(time.waves, 3);
+  EXPECT_DOUBLE_EQ(us(time.compute), 3 * (0.2 + 1.0));
+}
+
+// fp8 without tensor cores of its own runs at the bf16 rate (2 us), fp32 on the vector units at a
+// tenth of it (20 us); fp8 with cores of its own and a rate of 0.5 at 2 * 0.5 times bf16 (2 us).
+TEST(GemmTime, FollowsTheDtype) {
+  DeviceType device = toy_device();
+  const auto compute = [&](DType dtype) {
+    return us(burst(Gemm{.m = 100, .n = 100, .k = 1000, .dtype = dtype}, device).compute);
+  };
+  EXPECT_DOUBLE_EQ(compute(DType::kFp8), 3.0);
+  EXPECT_DOUBLE_EQ(compute(DType::kFp32), 21.0);
+  device.tensor_peak["fp8"].value = 200_TFLOP_s;
+  EXPECT_DOUBLE_EQ(compute(DType::kFp8), 2.0);
+  device.efficiency.value.gemm.rate_of["fp8"] = 0.5;
+  EXPECT_DOUBLE_EQ(compute(DType::kFp8), 3.0);
+}
+
+// 1 x 10 heads, 100 queries, 1000 keys, head size 100, all keys visible: 10 units in one wave; each
+// 4 * 100 * 1000 * 100 = 40 MFLOP at 10 TFLOP/s = 4 us, plus 1 us. Q and O are 10 * 100 * 100, K
+// and V 10 * 1000 * 100 elements of 2 B: 4.4 MB, at half of 1 TB/s 8.8 us. Floor 3 us.
+TEST(AttentionTime, OfOneWave) {
+  const Attention attention{.query_heads = 10,
+                            .kv_heads = 10,
+                            .query_length = 100,
+                            .key_length = 1000,
+                            .head_dim = 100,
+                            .causal = false};
+  const OperatorTime time = burst(attention, toy_device());
+  EXPECT_EQ(time.units, 10);
+  EXPECT_DOUBLE_EQ(us(time.compute), 5.0);
+  EXPECT_DOUBLE_EQ(us(time.memory), 8.8);
+  EXPECT_DOUBLE_EQ(us(time.total()), 11.8);
+}
+
+// Causal, 1000 x 1000, 10 heads: 100 units; one sees (1000 + 100) / 2 = 550 keys on average: 2.2 us
+// + 1 us. 10 rounds, and one unit at the end: 11 * 3.2 us.
+TEST(AttentionTime, OfCausalUnitsIsBalanced) {
+  Attention attention{
+      .query_heads = 10, .kv_heads = 10, .query_length = 1000, .key_length = 1000, .head_dim = 100};
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 11 * 3.2);
+  // Alone on the device, the longest unit decides: 4 us + 1 us.
+  attention.query_heads = attention.kv_heads = 1;
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 5.0);
+}
+
+// Five products instead of two at half the forward's rate: 4 us * 2.5 * 2 = 20 us, plus 1 us. At
+// head size 75 the rate is half-way between 0.25 and 0.5, and there is 3/4 of the work.
+TEST(AttentionTime, Backward) {
+  Attention attention{.query_heads = 10,
+                      .kv_heads = 10,
+                      .query_length = 1000,
+                      .key_length = 100,
+                      .head_dim = 100,
+                      .causal = false,
+                      .direction = Direction::kBackward};
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 21.0);
+  attention.head_dim = 75;
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 1.0 + 20.0 * 0.75 / 0.75);
+}
+
+// 1e6 elements, 2 B read and 2 B written each: 4 MB at half of 1 TB/s = 8 us; GELU at a quarter 16.
+TEST(PassTime, IsBytesOverWhatThePassReaches) {
+  const OperatorTime plain =
+      burst(Pass{.kind = PassKind::kBiasAdd, .rows = 1'000'000}, toy_device());
+  EXPECT_DOUBLE_EQ(us(plain.total()), 10.0);
+  EXPECT_EQ(plain.bound(), Bound::kMemory);
+  const OperatorTime gelu =
+      burst(Pass{.kind = PassKind::kGeluForward, .rows = 1'000'000}, toy_device());
+  EXPECT_DOUBLE_EQ(us(gelu.memory), 16.0);
+}
+
+TEST(OperatorTime, OfNothingIsTheFloor) {
+  EXPECT_DOUBLE_EQ(us(burst(Gemm{.m = 0, .n = 1, .k = 1}, toy_device()).total()), 2.0);
+  EXPECT_DOUBLE_EQ(us(burst(Attention{.query_length = 0}, toy_device()).total()), 3.0);
+  EXPECT_DOUBLE_EQ(us(burst(Pass{.rows = 0}, toy_device()).total()), 2.0);
+  EXPECT_EQ(burst(Pass{.rows = 1}, toy_device()).bound(), Bound::kFloor);
+}
+
+TEST(OperatorTime, IsExplained) {
+  const Kernel kernel = Gemm{.m = 1001, .n = 100, .k = 1000};
+  EXPECT_EQ(explain(kernel, burst(kernel, toy_device())),
+            "gemm 1001x100x1000 bf16: 8.00 us, compute-bound (11 tiles of 100x100 in 2 waves)");
+}
+
+TEST(CachedOperatorTime, RemembersAndAgrees) {
+  const DeviceType device = toy_device();
+  CachedOperatorTime times(device);
+  const Kernel gemm = Gemm{.m = 1001, .n = 100, .k = 1000};
+  const Kernel wider = Gemm{.m = 1001, .n = 101, .k = 1000};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(times(gemm), time_of(gemm, device).total());
+    EXPECT_EQ(times(wider), time_of(wider, device).total());
+  }
+  EXPECT_EQ(times.size(), 2U);
+}
+
+}  // namespace
+}  // namespace foreshard
