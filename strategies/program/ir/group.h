@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "strategies/program/ir/program.h"
@@ -27,5 +28,12 @@ std::int64_t size_of(const Program& program, const Group& group, std::int32_t ra
 
 /// The other end of a transfer; nothing if `group` is no AxisPeer.
 std::optional<std::int32_t> peer_of(const Program& program, const Group& group, std::int32_t rank);
+
+/// The tag that matches operations (rule 5 of program.h): the communication's, else the task's
+/// name. \pre the task is a communication.
+inline const std::string& tag_of(const Task& task) {
+  const std::string& tag = std::get<Communication>(task.body).tag;
+  return tag.empty() ? task.name : tag;
+}
 
 }  // namespace foreshard::program

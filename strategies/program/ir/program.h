@@ -132,9 +132,9 @@ using StreamId = Id<struct StreamTag>;
 struct Task {
   std::string name{};
   TaskBody body{};
-  StreamId stream{};                  ///< Index into Program::streams; of kernels and communication.
+  StreamId stream{};  ///< Index into Program::streams; of kernels and communication.
   std::vector<std::int32_t> after{};  ///< Earlier tasks of the same block, by index.
-  bool optimizer = false;           ///< Kernels only: booked as `optimizer`, not as `compute`.
+  bool optimizer = false;             ///< Kernels only: booked as `optimizer`, not as `compute`.
   bool operator==(const Task&) const = default;
 };
 
@@ -188,9 +188,9 @@ struct Stream {
 
 /// What the step achieves, for throughput figures.
 struct Totals {
-  double samples = 0;  ///< Sequences per step.
-  double tokens = 0;   ///< Tokens per step.
-  Flops model_flops{};   ///< Forward and backward once, without recomputation, all ranks.
+  double samples = 0;   ///< Sequences per step.
+  double tokens = 0;    ///< Tokens per step.
+  Flops model_flops{};  ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;
 };

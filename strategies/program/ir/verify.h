@@ -5,7 +5,7 @@
 ///  1. The mesh has 1 to 16 axes of size >= 1, with distinct names, and at most 2^24 ranks.
 ///  2. `device_of_rank` is empty or names one distinct device >= 0 per rank.
 ///  3. There are 1 to 256 streams, blocks and roles at least one each; names of streams, blocks and
-///     roles are distinct and not empty; all names are UTF-8.
+///     roles are distinct and not empty; all names are printable UTF-8.
 ///  4. `launch_time` and all `HostWork` times are finite and >= 0; totals are finite and >= 0.
 ///  5. Every rank has exactly one role; ranks of a role are ascending, at least one.
 ///  6. A task's `after` names earlier tasks of its block, not Allocates. Allocate and HostWork have
@@ -15,15 +15,15 @@
 ///  8. Sizes of a kernel are >= 1 (a Pass may have 0 rows); bytes of communication, buffers and
 ///     static memory are finite and >= 0.
 ///  9. `optimizer` is set on kernels only.
-/// 10. A block with Allocate or Free has a task that runs; a Free without `after` has one before
-/// it.
+/// 10. A block has a task that runs (is not Allocate or Free); a Free without `after` has one
+///     before it.
 /// 11. A call names a block that exists, repeat >= 1, chunk >= 0, micro_batch >= 0, and its layers
 ///     are within +-2^30; its `after` names earlier calls and tasks of theirs, not Allocates.
 /// 12. AxisGroup: axes that exist, ascending, at least one; coordinates ascending, within the axis,
 ///     of exactly one axis. AxisPeer: an axis that exists and a coordinate within it.
 /// 13. RankGroups: lists of ranks that exist, ascending, disjoint, not empty.
-/// 14. send and receive, and only they, name an AxisPeer. A role expands to at most
-///     kMaxInstancesPerRole instances.
+/// 14. send and receive, and only they, name an AxisPeer. A role runs at most
+///     kMaxInstancesPerRole tasks, all repetitions counted.
 /// 15. Buffers balance: each Free gives back a live buffer, no buffer is allocated while it is
 ///     live, and none is left at the end of the step.
 /// 16. A rank takes part in the groups that its role's communication names, and does not send to
@@ -34,8 +34,7 @@
 ///     operation waits for all its members (program.h, rules 1 to 5).
 ///
 /// Cost of 15 to 18: they run on classes of ranks that behave alike (roles, split where members of
-/// a group differ), so O(ranks x groups) to find the classes and O(instances of the classes) to
-/// run.
+/// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.
 #pragma once
 
 #include <optional>
@@ -47,7 +46,8 @@
 namespace foreshard::program {
 
 /// The first violation, with the number of its invariant and its place, or nothing.
-/// \return kInvalidInput.
+/// \return kInvalidInput; kUnsupported if its ranks differ so much that checking 17 and 18 would
+///     take more than 2^27 task instances.
 std::optional<Error> verify(const Program& program);
 
 }  // namespace foreshard::program

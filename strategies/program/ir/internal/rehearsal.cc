@@ -1,0 +1,346 @@
+#include "strategies/program/ir/internal/rehearsal.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "strategies/program/ir/group.h"
+#include "strategies/program/ir/names.h"
+
+namespace foreshard::program::internal {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+// Which operations count together (rule 5): those of one group and tag, and of a transfer one end.
+enum class End : std::uint8_t { kCollective, kSend, kReceive };
+struct ChannelKey {
+  std::int32_t group;  // Of the role.
+  End end;
+  std::string_view tag;
+  auto operator<=>(const ChannelKey&) const = default;
+};
+
+End end_of(const Communication& communication) {
+  if (communication.kind == CollectiveKind::kSend) return End::kSend;
+  if (communication.kind == CollectiveKind::kReceive) return End::kReceive;
+  return End::kCollective;
+}
+End other_end(End end) {
+  if (end == End::kCollective) return end;
+  return end == End::kSend ? End::kReceive : End::kSend;
+}
+
+// What ranks of a role do, before groups tell classes apart.
+struct RolePlan {
+  Expansion expansion;
+  std::vector<std::vector<std::int32_t>> of_stream;  // Instances per stream; the host is last.
+  std::vector<std::int32_t> position;                // Of an instance on its stream.
+};
+
+struct Channel {
+  ChannelKey key;
+  std::vector<std::int32_t> operations;  // Instances, in the order of issue.
+  std::int32_t meeting = kNone;          // kNone: all members are of this class.
+};
+
+enum class Progress : std::uint8_t { kWaiting, kArrived, kDone };
+
+struct ClassState {
+  const RankClass* rank_class;
+  const RolePlan* plan;
+  std::map<ChannelKey, std::int32_t> channel_of;
+  std::vector<Channel> channels;
+  std::vector<std::int32_t> channel;  // Per instance, or kNone.
+  std::vector<std::int32_t> turn;     // Per instance: its place in its channel.
+  std::vector<Progress> progress;
+  std::vector<std::size_t> head;  // Per stream.
+};
+
+struct Member {
+  std::int32_t rank_class;
+  std::int32_t channel;
+  auto operator<=>(const Member&) const = default;
+};
+struct Meeting {
+  std::vector<Member> members;
+  std::vector<std::int32_t> arrived;  // Per operation.
+};
+
+class Rehearsal {
+ public:
+  Rehearsal(const Program& program, const RankClasses& classes, const Expander& expander)
+      : program_(program), classes_(classes) {
+    for (std::size_t role = 0; role < program.roles.size(); ++role)
+      plans_.push_back(plan(expander.expand(role)));
+    for (const RankClass& rank_class : classes.classes) states_.push_back(state(rank_class));
+  }
+
+  Fault match() {
+    for (std::size_t c = 0; c < states_.size(); ++c)
+      for (std::size_t channel = 0; channel < states_[c].channels.size(); ++channel)
+        if (auto fault = match(c, channel)) return fault;
+    return std::nullopt;
+  }
+
+  Fault run() {
+    std::vector<std::size_t> work;
+    for (std::size_t c = states_.size(); c-- > 0;) work.push_back(c);
+    while (!work.empty()) {
+      const std::size_t c = work.back();
+      work.pop_back();
+      while (advance(c, work)) {
+      }
+    }
+    for (std::size_t c = 0; c < states_.size(); ++c)
+      for (std::size_t s = 0; s < states_[c].head.size(); ++s)
+        if (states_[c].head[s] < states_[c].plan->of_stream[s].size()) return deadlock(c, s);
+    return std::nullopt;
+  }
+
+ private:
+  std::size_t streams() const { return program_.streams.size(); }
+
+  RolePlan plan(Expansion expansion) const {
+    RolePlan out{std::move(expansion), {}, {}};
+    out.of_stream.resize(streams() + 1);
+    for (std::size_t i = 0; i < out.expansion.instances.size(); ++i) {
+      const std::int32_t stream = out.expansion.instances[i].stream;
+      auto& queue = out.of_stream[stream < 0 ? streams() : at(stream)];
+      out.position.push_back(static_cast<std::int32_t>(queue.size()));
+      queue.push_back(static_cast<std::int32_t>(i));
+    }
+    return out;
+  }
+
+  const Role& role_of(const ClassState& state) const {
+    return program_.roles[at(state.rank_class->role)];
+  }
+  const Task& task(const ClassState& state, std::int32_t instance) const {
+    return task_of(program_, role_of(state), state.plan->expansion.instances[at(instance)]);
+  }
+
+  ClassState state(const RankClass& rank_class) const {
+    ClassState out{&rank_class, &plans_[at(rank_class.role)], {}, {}, {}, {}, {}, {}};
+    const std::size_t count = out.plan->expansion.instances.size();
+    out.channel.assign(count, kNone);
+    out.turn.assign(count, kNone);
+    out.progress.assign(count, Progress::kWaiting);
+    out.head.assign(streams() + 1, 0);
+    const auto& groups = classes_.groups_of_role[at(rank_class.role)];
+    std::map<const Task*, std::int32_t> known;  // A task's channel: looked up, never walked.
+    for (std::size_t i = 0; i < count; ++i) {
+      const Task& body = task(out, static_cast<std::int32_t>(i));
+      const auto* communication = std::get_if<Communication>(&body.body);
+      if (!communication) continue;
+      const auto [entry, is_new] = known.emplace(&body, kNone);
+      if (is_new) {
+        const auto group = std::find_if(groups.begin(), groups.end(),
+                                        [&](const Group* g) { return *g == communication->group; });
+        const ChannelKey key{rank_class.same_as[at(group - groups.begin())], end_of(*communication),
+                             tag_of(body)};
+        entry->second = out.channel_of.emplace(key, static_cast<std::int32_t>(out.channels.size()))
+                            .first->second;
+        if (at(entry->second) == out.channels.size()) out.channels.push_back({key, {}, kNone});
+      }
+      auto& operations = out.channels[at(entry->second)].operations;
+      out.channel[i] = entry->second;
+      out.turn[i] = static_cast<std::int32_t>(operations.size());
+      operations.push_back(static_cast<std::int32_t>(i));
+    }
+    return out;
+  }
+
+  std::string who(const ClassState& state) const {
+    return "rank " + std::to_string(state.rank_class->representative) + " (role " +
+           in_quotes(role_of(state).name) + ")";
+  }
+
+  std::string what(const ClassState& state, std::int32_t instance) const {
+    const Instance& of = state.plan->expansion.instances[at(instance)];
+    const Call& call = role_of(state).calls[at(of.call)];
+    return "call " + std::to_string(of.call) + " " +
+           in_quotes(program_.blocks[call.block.index()].name) + " task " +
+           in_quotes(task(state, instance).name) +
+           (call.repeat > 1 ? " of iteration " + std::to_string(of.iteration) : "");
+  }
+
+  // The channels that meet `channel` of class `c`, itself included.
+  Fault match(std::size_t c, std::size_t channel) {
+    ClassState& own = states_[c];
+    const ChannelKey key = own.channels[channel].key;
+    std::vector<Member> members;
+    if (key.end != End::kCollective)
+      members.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(channel)});
+    for (const Attendee& attendee : own.rank_class->attendees[at(key.group)]) {
+      const ClassState& other = states_[at(attendee.rank_class)];
+      const auto found =
+          other.channel_of.find(ChannelKey{attendee.group, other_end(key.end), key.tag});
+      const std::vector<std::int32_t> none;
+      const auto& theirs =
+          found == other.channel_of.end() ? none : other.channels[at(found->second)].operations;
+      if (auto fault = compare(own, own.channels[channel], other, theirs)) return fault;
+      members.push_back({attendee.rank_class, found->second});
+    }
+    if (members.size() < 2) return std::nullopt;
+    std::sort(members.begin(), members.end());
+    const auto [entry, is_new] =
+        meeting_of_.emplace(members, static_cast<std::int32_t>(meetings_.size()));
+    if (is_new)
+      meetings_.push_back(
+          {members, std::vector<std::int32_t>(own.channels[channel].operations.size(), 0)});
+    own.channels[channel].meeting = entry->second;
+    return std::nullopt;
+  }
+
+  Fault compare(const ClassState& own, const Channel& channel, const ClassState& other,
+                const std::vector<std::int32_t>& theirs) const {
+    const auto& ours = channel.operations;
+    if (&ours == &theirs) return std::nullopt;
+    const bool transfer = channel.key.end != End::kCollective;
+    for (std::size_t n = 0; n < std::min(ours.size(), theirs.size()); ++n) {
+      const auto& a = std::get<Communication>(task(own, ours[n]).body);
+      const auto& b = std::get<Communication>(task(other, theirs[n]).body);
+      if ((transfer || a.kind == b.kind) && a.bytes == b.bytes && a.dtype == b.dtype) continue;
+      return violation(17, who(own) + " " + what(own, ours[n]),
+                       text(a) + " is operation " + std::to_string(n) + " with tag " +
+                           in_quotes(std::string(channel.key.tag)) + ", but that of " + who(other) +
+                           ", " + what(other, theirs[n]) + ", is " + text(b));
+    }
+    if (ours.size() == theirs.size()) return std::nullopt;
+    return violation(
+        17, who(own),
+        "makes " + std::to_string(ours.size()) + " " + end_name(channel.key.end) + " with tag " +
+            in_quotes(std::string(channel.key.tag)) + ", but " + who(other) + " makes " +
+            std::to_string(theirs.size()) +
+            (transfer ? " " + end_name(other_end(channel.key.end)) + " for them" : ""));
+  }
+
+  static std::string end_name(End end) {
+    if (end == End::kCollective) return "operation(s)";
+    return end == End::kSend ? "send(s)" : "receive(s)";
+  }
+  static std::string text(const Communication& c) {
+    return std::string(name_of(c.kind)) + " of " + std::to_string(c.bytes / Bytes::from_base(1)) +
+           " B " + std::string(foreshard::name_of(c.dtype));
+  }
+
+  // The instance of the same stream or another that `instance` still waits for, or kNone.
+  static std::int32_t blocker(const ClassState& state, std::int32_t instance) {
+    const Expansion& expansion = state.plan->expansion;
+    const std::int32_t sync = expansion.instances[at(instance)].host_sync;
+    if (sync != kNone && state.progress[at(sync)] != Progress::kDone) return sync;
+    for (const std::int32_t before : expansion.predecessors(at(instance)))
+      if (state.progress[at(before)] != Progress::kDone) return before;
+    return kNone;
+  }
+
+  // Runs what can run of class `c`; classes that may go on because of it are put on `work`.
+  bool advance(std::size_t c, std::vector<std::size_t>& work) {
+    ClassState& state = states_[c];
+    bool moved = false;
+    for (std::size_t s = 0; s < state.head.size(); ++s) {
+      const auto& queue = state.plan->of_stream[s];
+      for (; state.head[s] < queue.size(); ++state.head[s], moved = true) {
+        const std::int32_t instance = queue[state.head[s]];
+        Progress& progress = state.progress[at(instance)];
+        if (progress == Progress::kWaiting && blocker(state, instance) == kNone)
+          start(c, instance, work);
+        if (progress != Progress::kDone) break;
+      }
+    }
+    return moved;
+  }
+
+  void start(std::size_t c, std::int32_t instance, std::vector<std::size_t>& work) {
+    ClassState& state = states_[c];
+    const std::int32_t channel = state.channel[at(instance)];
+    const std::int32_t meeting = channel == kNone ? kNone : state.channels[at(channel)].meeting;
+    if (meeting == kNone) {
+      state.progress[at(instance)] = Progress::kDone;
+      return;
+    }
+    state.progress[at(instance)] = Progress::kArrived;
+    Meeting& of = meetings_[at(meeting)];
+    const std::size_t turn = at(state.turn[at(instance)]);
+    if (at(++of.arrived[turn]) < of.members.size()) return;
+    for (const Member& member : of.members) {
+      ClassState& other = states_[at(member.rank_class)];
+      other.progress[at(other.channels[at(member.channel)].operations[turn])] = Progress::kDone;
+      if (at(member.rank_class) != c) work.push_back(at(member.rank_class));
+    }
+  }
+
+  struct Waiting {
+    std::size_t rank_class;
+    std::int32_t instance;
+    auto operator<=>(const Waiting&) const = default;
+  };
+
+  Waiting head_before(std::size_t c, std::int32_t instance) const {
+    const ClassState& state = states_[c];
+    const std::int32_t stream = state.plan->expansion.instances[at(instance)].stream;
+    const std::size_t s = stream < 0 ? streams() : at(stream);
+    return {c, state.plan->of_stream[s][state.head[s]]};
+  }
+
+  // What the head of a stream waits for: another head.
+  Waiting next(const Waiting& from) const {
+    const ClassState& state = states_[from.rank_class];
+    if (const std::int32_t before = blocker(state, from.instance); before != kNone)
+      return head_before(from.rank_class, before);
+    const Meeting& meeting =
+        meetings_[at(state.channels[at(state.channel[at(from.instance)])].meeting)];
+    const std::size_t turn = at(state.turn[at(from.instance)]);
+    for (const Member& member : meeting.members) {
+      const ClassState& other = states_[at(member.rank_class)];
+      const std::int32_t theirs = other.channels[at(member.channel)].operations[turn];
+      if (other.progress[at(theirs)] == Progress::kWaiting)
+        return head_before(at(member.rank_class), theirs);
+    }
+    FORESHARD_CHECK(!"an operation that all members reached is done");
+    return from;
+  }
+
+  // Every head waits for a head, so following them comes to a cycle.
+  Error deadlock(std::size_t c, std::size_t stream) const {
+    std::vector<Waiting> path{{c, states_[c].plan->of_stream[stream][states_[c].head[stream]]}};
+    auto first = path.end();
+    for (;;) {
+      const Waiting to = next(path.back());
+      first = std::find(path.begin(), path.end(), to);
+      if (first != path.end()) break;
+      path.push_back(to);
+    }
+    std::string chain;
+    constexpr std::ptrdiff_t kShown = 8;
+    for (auto link = first; link != path.end() && link - first < kShown; ++link)
+      chain += (link == first ? "" : ", which waits for ") + who(states_[link->rank_class]) + " " +
+               what(states_[link->rank_class], link->instance);
+    if (path.end() - first > kShown)
+      chain += ", ... (" + std::to_string(path.end() - first) + " in all)";
+    return violation(18, "", "deadlock: " + chain + ", which waits for the first");
+  }
+
+  const Program& program_;
+  const RankClasses& classes_;
+  std::vector<RolePlan> plans_;
+  std::vector<ClassState> states_;
+  std::map<std::vector<Member>, std::int32_t> meeting_of_;
+  std::vector<Meeting> meetings_;
+};
+
+}  // namespace
+
+Fault rehearse(const Program& program, const RankClasses& classes, const Expander& expander) {
+  Rehearsal rehearsal(program, classes, expander);
+  if (auto fault = rehearsal.match()) return fault;
+  return rehearsal.run();
+}
+
+}  // namespace foreshard::program::internal

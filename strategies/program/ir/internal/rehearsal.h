@@ -1,0 +1,16 @@
+/// \file
+/// The step without times: operations of the classes are matched and run in any order that the
+/// rules of program.h allow. Whether it ends does not depend on the order, because nothing is ever
+/// withdrawn: a task that may start may start for good.
+#pragma once
+
+#include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/internal/rank_classes.h"
+#include "strategies/program/ir/internal/violation.h"
+
+namespace foreshard::program::internal {
+
+/// Invariants 17 (operations match) and 18 (no deadlock). \pre invariants 1 to 16.
+Fault rehearse(const Program& program, const RankClasses& classes, const Expander& expander);
+
+}  // namespace foreshard::program::internal

@@ -1,0 +1,403 @@
+#include "strategies/program/ir/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/internal/rank_classes.h"
+#include "strategies/program/ir/internal/rehearsal.h"
+#include "strategies/program/ir/internal/violation.h"
+
+namespace foreshard::program {
+namespace {
+
+using internal::Fault;
+using internal::in_quotes;
+using internal::place_of;
+using internal::violation;
+
+constexpr std::int64_t kMaxRanks = std::int64_t{1} << 24;
+constexpr std::size_t kMaxAxes = 16;
+constexpr std::size_t kMaxStreams = 256;
+constexpr std::int64_t kMaxLayer = std::int64_t{1} << 30;
+// Instances of all classes of ranks together that 17 and 18 are checked on.
+constexpr std::int64_t kMaxRehearsed = std::int64_t{1} << 27;
+
+std::string text(std::int64_t n) {
+  return std::to_string(n);
+}
+
+bool is_size(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+template <class T>
+bool within(std::int64_t index, const std::vector<T>& table) {
+  return index >= 0 && index < static_cast<std::int64_t>(table.size());
+}
+
+// Well-formed UTF-8 without control characters: these names go into JSON and onto terminals.
+bool is_printable(const std::string& name) {
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(name[i]);
+    if (lead < 0x20 || lead == 0x7f) return false;
+    const std::size_t more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || i + more >= name.size()) return false;
+    for (std::size_t k = 1; k <= more; ++k) {
+      const auto next = static_cast<unsigned char>(name[i + k]);
+      if ((next & 0xc0) != 0x80) return false;
+      // Overlong forms, surrogates and code points past U+10FFFF.
+      if (k == 1 && ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) ||
+                     (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f)))
+        return false;
+    }
+    i += more;
+  }
+  return true;
+}
+
+Fault mesh_fault(const Program& program) {
+  if (program.mesh.empty() || program.mesh.size() > kMaxAxes)
+    return violation(1, "mesh", "has " + text(std::ssize(program.mesh)) + " axes");
+  std::int64_t ranks = 1;
+  std::set<std::string> names;
+  for (const MeshAxis& axis : program.mesh) {
+    if (axis.size < 1)
+      return violation(1, "mesh axis " + in_quotes(axis.name), "has size " + text(axis.size));
+    if (!is_printable(axis.name)) return violation(3, "mesh", "a name is not printable UTF-8");
+    if (!names.insert(axis.name).second)
+      return violation(1, "mesh", "two axes are called " + in_quotes(axis.name));
+    if (axis.size > kMaxRanks || (ranks *= axis.size) > kMaxRanks)
+      return violation(1, "mesh", "has more than " + text(kMaxRanks) + " ranks");
+  }
+  return std::nullopt;
+}
+
+Fault device_fault(const Program& program) {
+  const auto& devices = program.device_of_rank;
+  if (devices.empty()) return std::nullopt;
+  if (std::ssize(devices) != program.ranks())
+    return violation(
+        2, "device_of_rank",
+        "names " + text(std::ssize(devices)) + " devices for " + text(program.ranks()) + " ranks");
+  auto sorted = devices;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.front() < 0)
+    return violation(2, "device_of_rank", "names device " + text(sorted.front()));
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    return violation(2, "device_of_rank", "names device " + text(*twice) + " twice");
+  return std::nullopt;
+}
+
+template <class T>
+Fault names_fault(const std::string& what, const std::vector<T>& named) {
+  if (named.empty()) return violation(3, what, "there are none");
+  std::set<std::string> names;
+  for (const T& item : named) {
+    if (item.name.empty()) return violation(3, what, "a name is empty");
+    if (!is_printable(item.name)) return violation(3, what, "a name is not printable UTF-8");
+    if (!names.insert(item.name).second)
+      return violation(3, what, "two are called " + in_quotes(item.name));
+  }
+  return std::nullopt;
+}
+
+Fault table_fault(const Program& program) {
+  if (!is_printable(program.name) || !is_printable(program.totals.peak_dtype))
+    return violation(3, "name", "is not printable UTF-8");
+  if (program.streams.size() > kMaxStreams)
+    return violation(3, "streams", "there are more than " + text(kMaxStreams));
+  if (auto fault = names_fault("streams", program.streams)) return fault;
+  if (auto fault = names_fault("blocks", program.blocks)) return fault;
+  if (auto fault = names_fault("roles", program.roles)) return fault;
+  if (!is_size(program.launch_time.in_base()))
+    return violation(4, "launch_time", "is not a finite time of 0 or more");
+  const Totals& totals = program.totals;
+  if (!is_size(totals.samples) || !is_size(totals.tokens) || !is_size(totals.model_flops.in_base()))
+    return violation(4, "totals", "are not finite numbers of 0 or more");
+  return std::nullopt;
+}
+
+Fault rank_fault(const Program& program) {
+  std::vector<const Role*> role_of(static_cast<std::size_t>(program.ranks()), nullptr);
+  for (const Role& role : program.roles) {
+    const std::string place = "role " + in_quotes(role.name);
+    if (role.ranks.empty()) return violation(5, place, "has no ranks");
+    std::int32_t last = -1;
+    for (const std::int32_t rank : role.ranks) {
+      if (!within(rank, role_of))
+        return violation(5, place, "rank " + text(rank) + " is outside the mesh");
+      if (rank <= last) return violation(5, place, "ranks are not ascending at " + text(rank));
+      const Role*& holder = role_of[static_cast<std::size_t>(rank)];
+      if (holder)
+        return violation(
+            5, place, "rank " + text(rank) + " has role " + in_quotes(holder->name) + " already");
+      holder = &role;
+      last = rank;
+    }
+    for (const StaticMemory& memory : role.memory)
+      if (!is_size(memory.bytes.in_base()))
+        return violation(8, place, "static memory is not a finite size of 0 or more");
+  }
+  const auto without = std::find(role_of.begin(), role_of.end(), nullptr);
+  if (without != role_of.end())
+    return violation(5, "roles", "rank " + text(without - role_of.begin()) + " has none");
+  return std::nullopt;
+}
+
+// Why a group is wrong, or nothing.
+std::string group_why(const Program& program, const AxisGroup& group) {
+  if (group.axes.empty()) return "names no mesh axis";
+  for (std::size_t i = 0; i < group.axes.size(); ++i) {
+    if (!within(group.axes[i], program.mesh))
+      return "names mesh axis " + text(group.axes[i]) + " of " + text(std::ssize(program.mesh));
+    if (i > 0 && group.axes[i] <= group.axes[i - 1]) return "names axes that are not ascending";
+  }
+  if (group.coordinates.empty()) return {};
+  if (group.axes.size() != 1) return "lists coordinates of more than one axis";
+  const MeshAxis& axis = program.mesh[static_cast<std::size_t>(group.axes[0])];
+  std::int64_t last = -1;
+  for (const std::int64_t c : group.coordinates) {
+    if (c < 0 || c >= axis.size)
+      return "lists coordinate " + text(c) + " of axis " + in_quotes(axis.name) + " of size " +
+             text(axis.size);
+    if (c <= last) return "lists coordinates that are not ascending";
+    last = c;
+  }
+  return {};
+}
+std::string group_why(const Program& program, const AxisPeer& peer) {
+  if (!within(peer.axis, program.mesh))
+    return "names mesh axis " + text(peer.axis) + " of " + text(std::ssize(program.mesh));
+  const MeshAxis& axis = program.mesh[static_cast<std::size_t>(peer.axis)];
+  if (peer.coordinate >= 0 && peer.coordinate < axis.size) return {};
+  return "names coordinate " + text(peer.coordinate) + " of axis " + in_quotes(axis.name) +
+         " of size " + text(axis.size);
+}
+std::string group_why(const Program& program, const RankGroups& groups) {
+  std::vector<bool> listed(static_cast<std::size_t>(program.ranks()), false);
+  for (const auto& list : groups.groups) {
+    if (list.empty()) return "has an empty list of ranks";
+    std::int32_t last = -1;
+    for (const std::int32_t rank : list) {
+      if (rank < 0 || rank >= program.ranks()) return "lists rank " + text(rank);
+      if (rank <= last) return "lists ranks that are not ascending";
+      if (listed[static_cast<std::size_t>(rank)])
+        return "lists rank " + text(rank) + " in two groups";
+      listed[static_cast<std::size_t>(rank)] = true;
+      last = rank;
+    }
+  }
+  return {};
+}
+
+bool has_sizes(const Gemm& gemm) {
+  return gemm.batch >= 1 && gemm.m >= 1 && gemm.n >= 1 && gemm.k >= 1;
+}
+bool has_sizes(const Attention& a) {
+  return a.batch >= 1 && a.query_heads >= 1 && a.kv_heads >= 1 && a.query_length >= 1 &&
+         a.key_length >= 1 && a.head_dim >= 1;
+}
+bool has_sizes(const Pass& pass) {
+  return pass.rows >= 0 && pass.columns >= 1;
+}
+
+// Checks the body of one task: invariants 4, 7, 8, 12, 13 and 14.
+class BodyCheck {
+ public:
+  BodyCheck(const Program& program, const Task& task, std::string place)
+      : program_(program), task_(task), place_(std::move(place)) {}
+
+  Fault operator()(const Kernel& kernel) const {
+    if (!std::visit([](const auto& k) { return has_sizes(k); }, kernel))
+      return violation(8, place_, "a size of the kernel is below 1");
+    return stream_fault(true);
+  }
+  Fault operator()(const Communication& communication) const {
+    const auto why = [this](const auto& group) { return group_why(program_, group); };
+    if (const std::string fault = std::visit(why, communication.group); !fault.empty())
+      return violation(std::holds_alternative<RankGroups>(communication.group) ? 13 : 12, place_,
+                       "the group " + fault);
+    const bool transfer = communication.kind == CollectiveKind::kSend ||
+                          communication.kind == CollectiveKind::kReceive;
+    if (transfer != std::holds_alternative<AxisPeer>(communication.group))
+      return violation(14, place_,
+                       transfer ? "a transfer must name its peer (axis and coordinate)"
+                                : "only send and receive may name a peer");
+    if (!is_size(communication.bytes.in_base())) return size_fault();
+    if (!is_printable(communication.tag))
+      return violation(3, place_, "the tag is not printable UTF-8");
+    return stream_fault(true);
+  }
+  Fault operator()(const Allocate& allocate) const {
+    if (!is_size(allocate.bytes.in_base())) return size_fault();
+    return buffer_fault(allocate.buffer);
+  }
+  Fault operator()(const Free& free) const { return buffer_fault(free.buffer); }
+  Fault operator()(const Sync&) const { return stream_fault(false); }
+  Fault operator()(const HostWork& work) const {
+    if (!is_size(work.time.in_base()))
+      return violation(4, place_, "the time is not a finite time of 0 or more");
+    return stream_fault(false);
+  }
+
+ private:
+  Error size_fault() const { return violation(8, place_, "bytes are not finite and 0 or more"); }
+  Fault buffer_fault(const std::string& buffer) const {
+    if (buffer.empty() || !is_printable(buffer))
+      return violation(3, place_, "the buffer's name is empty or not printable UTF-8");
+    return stream_fault(false);
+  }
+  Fault stream_fault(bool required) const {
+    const std::int32_t stream = task_.stream.value();
+    if (within(stream, program_.streams) || (!required && stream == -1)) return std::nullopt;
+    return violation(7, place_,
+                     "names stream " + text(stream) + " of " + text(std::ssize(program_.streams)));
+  }
+
+  const Program& program_;
+  const Task& task_;
+  std::string place_;
+};
+
+bool is_allocate(const Task& task) {
+  return std::holds_alternative<Allocate>(task.body);
+}
+bool is_memory(const Task& task) {
+  return is_allocate(task) || std::holds_alternative<Free>(task.body);
+}
+
+Fault after_fault(const Block& block, std::size_t t) {
+  const Task& task = block.tasks[t];
+  if (!task.after.empty() && (is_allocate(task) || std::holds_alternative<HostWork>(task.body)))
+    return violation(6, place_of(block, t), "has an `after`, which it may not have");
+  for (const std::int32_t after : task.after) {
+    if (after < 0 || static_cast<std::size_t>(after) >= t)
+      return violation(6, place_of(block, t), "waits for task " + text(after) + ", no earlier one");
+    if (is_allocate(block.tasks[static_cast<std::size_t>(after)]))
+      return violation(6, place_of(block, t), "waits for task " + text(after) + ", an allocation");
+  }
+  return std::nullopt;
+}
+
+Fault block_fault(const Program& program) {
+  for (const Block& block : program.blocks) {
+    bool runs = false;
+    for (std::size_t t = 0; t < block.tasks.size(); ++t) {
+      const Task& task = block.tasks[t];
+      if (!is_printable(task.name))
+        return violation(3, "block " + in_quotes(block.name), "a name is not printable UTF-8");
+      const std::string place = place_of(block, t);
+      if (auto fault = after_fault(block, t)) return fault;
+      if (auto fault = std::visit(BodyCheck(program, task, place), task.body)) return fault;
+      if (task.optimizer && !std::holds_alternative<Kernel>(task.body))
+        return violation(9, place, "`optimizer` is for kernels");
+      if (std::holds_alternative<Free>(task.body) && task.after.empty() && !runs)
+        return violation(10, place, "has neither an `after` nor a task before it that runs");
+      runs = runs || !is_memory(task);
+    }
+    if (!runs) return violation(10, "block " + in_quotes(block.name), "has no task that runs");
+  }
+  return std::nullopt;
+}
+
+Fault call_fault(const Program& program, const Role& role, std::size_t c) {
+  const Call& call = role.calls[c];
+  const std::string place = place_of(role, c);
+  if (!within(call.block.value(), program.blocks))
+    return violation(
+        11, place,
+        "names block " + text(call.block.value()) + " of " + text(std::ssize(program.blocks)));
+  if (call.repeat < 1 || call.chunk < 0 || call.micro_batch < 0)
+    return violation(11, place, "repeat is below 1, or chunk or micro-batch below 0");
+  const std::int64_t last_layer =
+      call.first_layer + (std::int64_t{call.repeat} - 1) * call.layer_step;
+  if (std::abs(std::int64_t{call.first_layer}) > kMaxLayer || std::abs(last_layer) > kMaxLayer)
+    return violation(11, place, "a layer is beyond " + text(kMaxLayer));
+  for (const CallDependency& dependency : call.after) {
+    if (dependency.call < 0 || static_cast<std::size_t>(dependency.call) >= c)
+      return violation(11, place, "waits for call " + text(dependency.call) + ", no earlier one");
+    if (dependency.task == -1) continue;
+    const BlockId block = role.calls[static_cast<std::size_t>(dependency.call)].block;
+    const auto& tasks = program.blocks[block.index()].tasks;
+    if (!within(dependency.task, tasks))
+      return violation(11, place,
+                       "waits for task " + text(dependency.task) + " of call " +
+                           text(dependency.call) + ", which has none such");
+    if (is_allocate(tasks[static_cast<std::size_t>(dependency.task)]))
+      return violation(11, place,
+                       "waits for task " + text(dependency.task) + " of call " +
+                           text(dependency.call) + ", an allocation");
+  }
+  return std::nullopt;
+}
+
+Fault calls_fault(const Program& program) {
+  for (const Role& role : program.roles) {
+    for (std::size_t c = 0; c < role.calls.size(); ++c)
+      if (auto fault = call_fault(program, role, c)) return fault;
+    std::int64_t runs = 0;
+    for (const Call& call : role.calls)
+      runs += call.repeat * std::ssize(program.blocks[call.block.index()].tasks);
+    if (runs > kMaxInstancesPerRole)
+      return violation(14, "role " + in_quotes(role.name),
+                       "runs " + text(runs) + " tasks; the limit is " + text(kMaxInstancesPerRole));
+  }
+  return std::nullopt;
+}
+
+std::string text_of(const Program& program, const Role& role, const MemoryEvent& event) {
+  const Call& call = role.calls[static_cast<std::size_t>(event.call)];
+  const Block& block = program.blocks[call.block.index()];
+  const auto task = static_cast<std::size_t>(event.task);
+  const auto* made = std::get_if<Allocate>(&block.tasks[task].body);
+  return place_of(role, static_cast<std::size_t>(event.call)) + " " + place_of(block, task) +
+         ": buffer " +
+         in_quotes(made ? made->buffer : std::get<Free>(block.tasks[task].body).buffer) +
+         " of chunk " + text(call.chunk) + ", micro-batch " + text(call.micro_batch) + ", layer " +
+         text(call.layer(event.iteration));
+}
+
+Fault memory_fault(const Program& program, const Expander& expander) {
+  for (std::size_t r = 0; r < program.roles.size(); ++r) {
+    const Role& role = program.roles[r];
+    const MemoryEvents events = expander.memory_events(r, expander.expand(r));
+    if (!events.doubled.empty())
+      return violation(15, text_of(program, role, events.doubled[0]), "allocated while live");
+    if (!events.unmatched.empty())
+      return violation(15, text_of(program, role, events.unmatched[0]), "freed, but not live");
+    if (!events.unfreed.empty())
+      return violation(15, text_of(program, role, events.unfreed[0]),
+                       "never freed (what outlives the step belongs in the role's `memory`)");
+  }
+  return std::nullopt;
+}
+
+Fault execution_fault(const Program& program) {
+  const Expander expander(program);
+  if (auto fault = memory_fault(program, expander)) return fault;
+  const auto classes = internal::rank_classes(program);
+  if (!classes) return classes.error();
+  std::int64_t instances = 0;
+  for (const auto& rank_class : classes->classes)
+    instances += count_instances(program, program.roles[static_cast<std::size_t>(rank_class.role)]);
+  if (instances > kMaxRehearsed)
+    return Error{Error::Code::kUnsupported,
+                 "program: its ranks differ too much to be checked for deadlocks: " +
+                     text(std::ssize(classes->classes)) + " kinds of ranks run " + text(instances) +
+                     " tasks; the limit is " + text(kMaxRehearsed)};
+  return internal::rehearse(program, *classes, expander);
+}
+
+}  // namespace
+
+std::optional<Error> verify(const Program& program) {
+  for (const auto check : {mesh_fault, device_fault, table_fault, rank_fault, block_fault,
+                           calls_fault, execution_fault})
+    if (auto fault = check(program)) return fault;
+  return std::nullopt;
+}
+
+}  // namespace foreshard::program

@@ -1,0 +1,121 @@
+#include "strategies/program/ir/json.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+
+#include "tests/strategies/program_ir/samples.h"
+
+namespace foreshard::program {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(ProgramJson, ComesBackTheSame) {
+  EXPECT_TRUE(rc::check("reading what was written gives the same program and bytes",
+                        [](std::uint32_t seed) {
+                          std::mt19937 random(seed);
+                          const Program program = random_program(random);
+                          const std::string text = to_json(program);
+                          const auto back = program_from_json(text);
+                          if (!back) RC_FAIL(back.error().message + "\n" + text);
+                          RC_ASSERT(*back == program);
+                          RC_ASSERT(to_json(*back) == text);
+                        }));
+}
+
+constexpr std::string_view kSmall = R"({"schema":"foreshard.program/1",
+"name":"small",
+"mesh":[["tensor",2]],
+"streams":["compute"],
+"launch_time_s":4e-06,
+"totals":{"samples":1,"tokens":2048,"model_flops":1000000000000,"peak_dtype":"bf16"},
+"groups":[
+  {"axes":[0]}],
+"blocks":[
+  {"name":"layer","tasks":[
+   {"name":"qkv","gemm":{"batch":1,"m":8,"n":16,"k":32,"dtype":"bf16","accumulate":false},"stream":0},
+   {"name":"reduce","communication":{"kind":"all_reduce","group":0,"bytes":256,"dtype":"bf16","purpose":"tensor","tag":""},"stream":0,"after":[0]}]}],
+"roles":[
+  {"name":"all","ranks":"0,1","memory":[["parameters",1024]],"calls":[
+   [0,0,0,4,0,1],
+   [0,1,0,4,3,-1,[[0],[0,1]]]]}]}
+)";
+
+// The format by example: what docs/program-format.md shows.
+TEST(ProgramJson, LooksLikeThis) {
+  const auto program = program_from_json(kSmall);
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_EQ(to_json(*program), kSmall);
+  EXPECT_EQ(program->roles[0].calls[1].after[1], (CallDependency{0, 1}));
+  EXPECT_EQ(program->roles[0].calls[1].layer(3), 0);
+}
+
+// kSmall with `from` replaced by `to`.
+std::string fault(std::string_view from, std::string_view to) {
+  std::string text(kSmall);
+  const auto place = text.find(from);
+  if (place == std::string::npos) return "no such text";
+  const auto program = program_from_json(text.replace(place, from.size(), to));
+  return program ? "accepted" : program.error().message;
+}
+
+TEST(ProgramJson, NamesThePlaceOfAFault) {
+  EXPECT_THAT(fault(R"("name":"small",)", ""), HasSubstr("key 'name' is missing"));
+  EXPECT_THAT(fault(R"("name":"qkv")", R"("nam":"qkv")"),
+              HasSubstr("blocks[0].tasks[0]: unknown key 'nam'; legal: name, gemm"));
+  EXPECT_THAT(fault(R"("m":8)", R"("m":"8")"),
+              HasSubstr("blocks[0].tasks[0].gemm.m: expected an integer, found string"));
+  EXPECT_THAT(fault(R"("m":8)", R"("m":8.5)"), HasSubstr("expected an integer"));
+  EXPECT_THAT(fault(R"("m":8)", R"("m":-8)"), HasSubstr("-8 is not in [0, "));
+  EXPECT_THAT(fault(R"("m":8)", R"("m":18446744073709551615)"), HasSubstr("is not in [0, "));
+  EXPECT_THAT(fault(R"("group":0)", R"("group":1)"), HasSubstr("1 is not one of the 1 groups"));
+  EXPECT_THAT(fault("all_reduce", "all_redcue"),
+              HasSubstr("communication.kind: 'all_redcue' is no kind of communication"));
+  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":-1)"), HasSubstr("not a finite number of 0"));
+  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":null)"), HasSubstr("expected a number"));
+  EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,4,0]"),
+              HasSubstr("roles[0].calls[0]: expected an array of 6 to 7 members, found 5"));
+  EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,99999999999,0,1]"),
+              HasSubstr("roles[0].calls[0][3]: 99999999999 is not in"));
+  EXPECT_THAT(fault(R"("ranks":"0,1")", R"("ranks":"0-x")"),
+              HasSubstr("roles[0].ranks: '0-x' is no range"));
+  EXPECT_THAT(fault(R"("after":[0])", R"("after":[0],"sync":true)"),
+              HasSubstr("expected exactly one of gemm"));
+  EXPECT_THAT(fault(R"({"axes":[0]})", R"({"axis":0})"),
+              HasSubstr("groups[0]: key 'coordinate' is missing"));
+  EXPECT_THAT(fault(R"({"axes":[0]})", "7"), HasSubstr("groups[0]: expected an object"));
+}
+
+TEST(ProgramJson, RefusesGarbage) {
+  EXPECT_THAT(fault(kSmall, ""), HasSubstr("no JSON"));
+  EXPECT_THAT(fault(kSmall, "[1, 2"), HasSubstr("no JSON"));
+  EXPECT_THAT(fault(kSmall, "[]"), HasSubstr("expected an object, found array"));
+  EXPECT_THAT(fault(kSmall, "\xff\xfe\x00"), HasSubstr("no JSON"));
+  EXPECT_THAT(fault(kSmall, std::string(100000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(fault(R"("name":"small")", R"("name":"small","name":"big")"),
+              HasSubstr("'name' appears twice"));
+  EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":1e999)"), HasSubstr("no JSON"));
+  EXPECT_THAT(fault("program/1", "program/2"),
+              HasSubstr("this version reads 'foreshard.program/1'"));
+  std::string text(kSmall);
+  for (std::size_t size = 0; size < text.size() - 2; size += 7)
+    EXPECT_FALSE(program_from_json(std::string_view(text).substr(0, size))) << size;
+}
+
+TEST(ProgramJson, DoesNotLetAShortTextAskForMuchMemory) {
+  std::string lists;
+  for (int i = 0; i < 100; ++i) lists += std::string(i ? "," : "") + "\"0-16777215\"";
+  EXPECT_THAT(fault(R"({"axes":[0]})", R"({"ranks":[)" + lists + "]}"),
+              HasSubstr("groups[0].ranks[2]: '0-16777215' makes the list longer"));
+}
+
+// 16 stages x 4 ranks here; the number of ranks does not matter to the size.
+TEST(ProgramJson, IsSmallForABigStep) {
+  const std::string text = to_json(pipeline_program(16, 128, 6));
+  std::printf("16 stages, 128 micro-batches: %zu bytes\n", text.size());
+  EXPECT_LT(text.size(), 1000000u);
+}
+
+}  // namespace
+}  // namespace foreshard::program
