@@ -17,6 +17,9 @@ constexpr std::array kSchedules{
              interleaved_one_f_one_b_order},
 };
 
+// Keeps counts of passes well within 32 bits.
+constexpr std::int64_t kMaxPasses = std::int64_t{1} << 24;
+
 std::string names() {
   std::string list;
   for (const Schedule& schedule : kSchedules)
@@ -53,6 +56,10 @@ Result<std::vector<Slot>> order(std::string_view name, const Shape& shape) {
     return invalid("needs at least 1 chunk, got " + std::to_string(shape.chunks));
   if (shape.micro_batches < 1)
     return invalid("needs at least 1 micro-batch, got " + std::to_string(shape.micro_batches));
+  if (std::int64_t{shape.micro_batches} * shape.chunks > kMaxPasses ||
+      std::int64_t{shape.stages} * shape.chunks > kMaxPasses)
+    return invalid("too many passes: the limit is " + std::to_string(kMaxPasses) +
+                   " micro-batches x chunks, and stages x chunks");
   return schedule->order(shape);
 }
 
