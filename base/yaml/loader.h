@@ -36,8 +36,8 @@ struct Override {
 };
 
 struct Options {
-  std::vector<std::filesystem::path> catalogue;  ///< Searched in this order.
-  std::vector<Override> overrides;               ///< A later one wins.
+  std::vector<std::filesystem::path> catalogue{};  ///< Searched in this order.
+  std::vector<Override> overrides{};               ///< A later one wins.
   Bytes largest_file = 4_MiB;
   int deepest = 64;                  ///< Collections in collections, aliases expanded.
   std::size_t most_nodes = 200'000;  ///< Of a file, aliases expanded.
@@ -64,25 +64,26 @@ class Loader {
   /// \return kIo if `path` itself cannot be read; kInvalidInput with all faults otherwise.
   template <class T>
   Result<T> read_file(const std::filesystem::path& path, std::string_view at = {}) {
-    T object{};
-    if (auto error = read_file(path, at, type_of<T>(), &object)) return *std::move(error);
-    return object;
+    const auto object = std::make_unique<T>();
+    if (auto error = read_file(path, at, type_of<T>(), object.get())) return *std::move(error);
+    return std::move(*object);
   }
 
   /// The same from a text; `name` stands for the file in messages.
   template <class T>
   Result<T> read_text(std::string_view text, std::string_view name, std::string_view at = {}) {
-    T object{};
-    if (auto error = read_text(text, name, at, type_of<T>(), &object)) return *std::move(error);
-    return object;
+    const auto object = std::make_unique<T>();
+    if (auto error = read_text(text, name, at, type_of<T>(), object.get()))
+      return *std::move(error);
+    return std::move(*object);
   }
 
   /// What a `Ref<T>` with this text would give: a catalogue name, or a path ending in `.yaml`.
   template <class T>
   Result<T> read_ref(std::string_view ref, std::string_view at = {}) {
-    T object{};
-    if (auto error = read_ref(ref, at, type_of<T>(), &object)) return *std::move(error);
-    return object;
+    const auto object = std::make_unique<T>();
+    if (auto error = read_ref(ref, at, type_of<T>(), object.get())) return *std::move(error);
+    return std::move(*object);
   }
 
   /// Every file that was read, once, in the order of reading.

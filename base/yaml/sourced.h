@@ -20,7 +20,7 @@ const Names<Evidence>& yaml_names(const Evidence*);
 template <class T>
 struct Sourced {
   T value{};
-  std::string source;  ///< Empty for `kUser`.
+  std::string source{};  ///< Empty for `kUser`.
   Evidence evidence = Evidence::kUser;
 
   const T& operator*() const { return value; }

@@ -1,0 +1,67 @@
+#include "base/csv.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck.h>
+#include <string>
+#include <vector>
+
+namespace foreshard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string fault(const std::string& text) {
+  const auto table = read_csv(text, "t.csv");
+  return table ? "accepted" : table.error().message;
+}
+
+TEST(Csv, ReadsHeaderAndRows) {
+  const auto table = read_csv("id,value\r\na,1\r\n\r\nb,2\r\n", "t.csv");
+  ASSERT_TRUE(table) << table.error().message;
+  EXPECT_THAT(table->header, ElementsAre("id", "value"));
+  ASSERT_EQ(table->rows.size(), 2u);
+  EXPECT_THAT(table->rows[1].fields, ElementsAre("b", "2"));
+  EXPECT_EQ(table->rows[1].line, 4u);
+  EXPECT_EQ(table->column("value"), 1u);
+  EXPECT_EQ(table->column("absent"), std::nullopt);
+}
+
+TEST(Csv, QuotesHoldCommasBreaksAndQuotes) {
+  const auto table = read_csv("\xEF\xBB\xBFid,notes\n1,\"a, \"\"b\"\"\nc\"\n2,\n", "t.csv");
+  ASSERT_TRUE(table) << table.error().message;
+  ASSERT_EQ(table->rows.size(), 2u);
+  EXPECT_THAT(table->rows[0].fields, ElementsAre("1", "a, \"b\"\nc"));
+  EXPECT_THAT(table->rows[1].fields, ElementsAre("2", ""));
+  EXPECT_EQ(table->rows[1].line, 4u);
+}
+
+TEST(Csv, NamesTheLineOfAFault) {
+  EXPECT_THAT(fault(""), HasSubstr("t.csv:1: the table is empty"));
+  EXPECT_THAT(fault("a,b\n1,2\n3\n"), HasSubstr("t.csv:3: has 1 fields, but the header has 2"));
+  EXPECT_THAT(fault("a,b\n1,2,3\n"), HasSubstr("t.csv:2: has 3 fields"));
+  EXPECT_THAT(fault("a,a\n"), HasSubstr("t.csv:1: column 'a' appears twice"));
+  EXPECT_THAT(fault("a,,b\n"), HasSubstr("a column has no name"));
+  EXPECT_THAT(fault("a\n\"x\"y\n"), HasSubstr("t.csv:2: text after a closing quote in field 1"));
+  EXPECT_THAT(fault("a\nx\n\"open\n\n"), HasSubstr("t.csv:3: a quoted field is not closed"));
+}
+
+// Property: fields with any content survive writing by the RFC's rules and reading back.
+TEST(Csv, ReadsBackWhatTheRulesWrite) {
+  EXPECT_TRUE(rc::check([](const std::vector<std::string>& fields) {
+    std::string text = "a,b\n";
+    for (const std::string& field : fields) {
+      text += "\"";
+      for (const char c : field) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+      text += "\",x\n";
+    }
+    const auto table = read_csv(text, "t.csv");
+    RC_ASSERT(table.has_value());
+    RC_ASSERT(table->rows.size() == fields.size());
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      RC_ASSERT(table->rows[i].fields[0] == fields[i]);
+  }));
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,54 @@
+#include "base/file.h"
+
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <string>
+#include <sys/stat.h>
+
+#include "tests/base/temporary_folder.h"
+
+namespace foreshard {
+namespace {
+
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+TEST(File, WritesAndReadsBack) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "a.bin";
+  const std::string bytes("zero \0 and \xFF", 12);
+  ASSERT_EQ(write_file(path, "old"), std::nullopt);
+  ASSERT_EQ(write_file(path, bytes), std::nullopt);
+  const auto back = read_file(path, 1_MB);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(*back, bytes);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()), 1)
+      << "nothing is left aside";
+}
+
+TEST(File, NamesWhatCannotBeRead) {
+  const TemporaryFolder folder;
+  const fs::path big = folder.write("big", std::string(5000, 'x'));
+  const fs::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto fault = [](const fs::path& path) {
+    const auto bytes = read_file(path, 4096_B);
+    return bytes ? "accepted" : bytes.error().message;
+  };
+  EXPECT_THAT(fault(folder.path() / "absent"), HasSubstr("absent: cannot open: No such file"));
+  EXPECT_THAT(fault(folder.path()), HasSubstr("is a directory, not a file"));
+  EXPECT_THAT(fault(pipe), HasSubstr("is a pipe"));
+  EXPECT_THAT(fault(big), HasSubstr("is larger than the limit of 4.00 KiB"));
+}
+
+TEST(File, NamesWhereItCannotWrite) {
+  const TemporaryFolder folder;
+  const auto error = write_file(folder.path() / "absent" / "a", "x");
+  ASSERT_TRUE(error.has_value());
+  EXPECT_EQ(error->code, Error::Code::kIo);
+  EXPECT_THAT(error->message, HasSubstr("absent/a: cannot write: No such file"));
+  EXPECT_THAT(write_file(folder.path(), "x")->message, HasSubstr("cannot replace"));
+}
+
+}  // namespace
+}  // namespace foreshard

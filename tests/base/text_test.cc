@@ -1,0 +1,43 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <string>
+
+namespace foreshard {
+namespace {
+
+// kitten -> sitten -> sittin -> sitting; a swap of neighbours counts once.
+TEST(Text, CountsEdits) {
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("ndoes", "nodes"), 1u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("abc", "abc"), 0u);
+}
+
+TEST(Text, DistanceIsSymmetricAndBounded) {
+  EXPECT_TRUE(rc::check([](const std::string& a, const std::string& b) {
+    const std::size_t distance = edit_distance(a, b);
+    RC_ASSERT(distance == edit_distance(b, a));
+    RC_ASSERT(distance <= std::max(a.size(), b.size()));
+    RC_ASSERT((distance == 0) == (a == b));
+  }));
+}
+
+TEST(Text, SuggestsWhatWasMeantAndNothingFarFetched) {
+  EXPECT_EQ(nearest_name("ndoes", {"name", "nodes", "nics"}), "nodes");
+  EXPECT_EQ(nearest_name("h100-sxm", {"A100-SXM", "H100-SXM"}), "H100-SXM");
+  EXPECT_EQ(nearest_name("banana", {"nodes", "nics"}), std::nullopt);
+  EXPECT_EQ(nearest_name("", {"a"}), std::nullopt);
+  EXPECT_EQ(nearest_name(std::string(100'000, 'x'), {"x"}), std::nullopt);
+}
+
+TEST(Text, ListsWords) {
+  EXPECT_EQ(join({"a", "b"}), "a, b");
+  EXPECT_EQ(quoted_choice({"a"}), "'a'");
+  EXPECT_EQ(quoted_choice({"a", "b", "c"}), "'a', 'b' or 'c'");
+  EXPECT_EQ(quoted_choice({"a", "b", "c"}, 2), "'a', 'b', ... (1 more)");
+}
+
+}  // namespace
+}  // namespace foreshard

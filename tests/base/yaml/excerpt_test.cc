@@ -1,0 +1,50 @@
+// Lines are clipped: a message never carries a source line of 20,000 characters.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <sstream>
+#include <string>
+
+#include "base/yaml/loader.h"
+#include "tests/base/yaml/example.h"
+
+namespace foreshard {
+namespace {
+
+using example::Cluster;
+using testing::HasSubstr;
+
+std::string fault(const std::string& text) {
+  const auto cluster = yaml::Loader().read_text<Cluster>(text, "c.yaml");
+  return cluster ? "accepted" : cluster.error().message;
+}
+
+TEST(YamlExcerpt, ClipsLongLinesAroundTheCaret) {
+  const std::string filler(20'000, 'a');
+  for (const std::string& text :
+       {"name: x\ntags: [" + filler + ", b]\nnodes: y", "name: x\nbad" + filler + ": 1",
+        "{name: x, tags: [" + filler + "], nodes: oops, tier: gold, " + filler + ": 1}"}) {
+    std::istringstream lines(fault(text));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130u) << line;
+  }
+}
+
+TEST(YamlExcerpt, TheCaretStandsBelowTheFault) {
+  const std::string filler(500, 'a');
+  std::istringstream lines(
+      fault("{name: x, tags: [" + filler + "], nodes: oops, tier: " + filler + "}"));
+  std::string place, source, caret;
+  std::getline(lines, place);
+  std::getline(lines, source);
+  std::getline(lines, caret);
+  EXPECT_EQ(source.find("oops"), caret.find("^^^^")) << source << "\n" << caret;
+  EXPECT_THAT(source, HasSubstr("..."));
+}
+
+TEST(YamlExcerpt, CapsTheNumberOfErrors) {
+  std::string text = "name: x\n";
+  for (int i = 0; i < 1000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_THAT(fault(text), HasSubstr("... and 980 more errors"));
+}
+
+}  // namespace
+}  // namespace foreshard
