@@ -18,9 +18,9 @@ struct FabricConfig {
   std::string kind = "single-switch";  ///< A name of fabrics/fabric.h.
   std::int64_t levels = 2;
   std::int64_t nodes_per_pod = 32;
-  std::vector<std::int64_t> pods_per_block;
-  std::vector<double> oversubscription;
-  std::optional<BytesPerSecond> uplink_bandwidth;
+  std::vector<std::int64_t> pods_per_block{};
+  std::vector<double> oversubscription{};
+  std::optional<BytesPerSecond> uplink_bandwidth{};
   yaml::Sourced<Seconds> latency{0.13_us, "NVIDIA Quantum QM8700 data sheet: 130 ns",
                                  yaml::Evidence::kDatasheet};
 

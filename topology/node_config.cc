@@ -162,6 +162,9 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
           .optional("summary", &N::summary, "What machine this is, in a sentence.")
           .required("device", &N::device, "The kind of its GPUs.")
           .required("gpus", &N::gpus, "How many of them.", yaml::at_least(1))
+          .optional("gpus_per_tray", &N::gpus_per_tray,
+                    "Of a rack whose trays share one NVLink domain: a node here is the rack.",
+                    yaml::at_least(1))
           .optional("nvlink", &N::nvlink, "Without it, GPUs talk over PCIe.")
           .optional("pcie", &N::pcie, "The PCIe tree.")
           .optional("nics", &N::nics, "Without them the node stands alone.")

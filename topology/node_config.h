@@ -35,7 +35,7 @@ struct NvlinkPair {
 
 struct NvlinkConfig {
   NvlinkLayout layout = NvlinkLayout::kSwitch;
-  yaml::Sourced<BytesPerSecond> bandwidth;
+  yaml::Sourced<BytesPerSecond> bandwidth{};
   yaml::Sourced<double> efficiency{
       0.783, "ring all-reduce of 8 A100 at 16 GiB: 234.9 of 300 GB/s (stas00/ml-engineering)",
       yaml::Evidence::kTransferred};
@@ -65,7 +65,7 @@ struct PcieConfig {
 
 struct NicConfig {
   std::int64_t count = 0;
-  yaml::Sourced<BytesPerSecond> bandwidth;
+  yaml::Sourced<BytesPerSecond> bandwidth{};
   yaml::Sourced<double> efficiency{
       0.978, "all-reduce over 10 hosts with one 400 Gbit/s NIC each, 16 GiB: 48.9 of 50 GB/s",
       yaml::Evidence::kTransferred};
@@ -83,6 +83,8 @@ struct NodeConfig {
   std::string summary;
   yaml::Ref<DeviceType> device;
   std::int64_t gpus = 1;
+  /// Of a rack whose trays (hosts) share one NVLink domain: GPUs of one tray.
+  std::optional<std::int64_t> gpus_per_tray;
   std::optional<NvlinkConfig> nvlink;
   PcieConfig pcie;
   std::optional<NicConfig> nics;

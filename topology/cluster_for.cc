@@ -1,0 +1,88 @@
+#include "topology/cluster_for.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace foreshard {
+namespace {
+
+/// The slowest port that new machines with several adapters are built with.
+constexpr BytesPerSecond kSlowestSharedPort = 100_Gbit_s;
+
+Error fault(const std::string& why) {
+  return {Error::Code::kInvalidInput, why};
+}
+
+void resize(NodeConfig& node, std::int64_t gpus) {
+  if (gpus == node.gpus) return;
+  if (node.nics) {
+    const std::int64_t scaled = std::max<std::int64_t>(1, node.nics->count * gpus / node.gpus);
+    node.nics->count = scaled % gpus == 0 ? scaled : std::gcd(scaled, gpus);
+  }
+  if (node.nvlink)
+    std::erase_if(node.nvlink->pairs,
+                  [&](const NvlinkPair& pair) { return pair.a >= gpus || pair.b >= gpus; });
+  node.pcie.switches.reset();
+  node.gpus = gpus;
+}
+
+void set_network(NodeConfig& node, BytesPerSecond per_gpu) {
+  if (!node.nics) node.nics = NicConfig{.count = node.gpus};
+  auto& nics = *node.nics;
+  const BytesPerSecond total = static_cast<double>(node.gpus) * per_gpu;
+  const BytesPerSecond own = static_cast<double>(nics.count) * *nics.bandwidth;
+  if (total == own) return;
+  if (total < own) {
+    std::int64_t count = std::max<std::int64_t>(1, nics.count / 2);
+    while (count > 1 &&
+           (node.gpus % count != 0 || total / static_cast<double>(count) < kSlowestSharedPort))
+      --count;
+    nics.count = count;
+    node.pcie.switches.reset();
+  }
+  nics.bandwidth = {total / static_cast<double>(nics.count), "", yaml::Evidence::kUser};
+  node.pcie.generation.reset();
+}
+
+/// GPUs per NVLink domain: the most trays of a rack that divide the GPUs evenly.
+std::int64_t domain_size(const NodeConfig& rack, std::int64_t gpus) {
+  const std::int64_t tray = *rack.gpus_per_tray;
+  for (std::int64_t size = std::min(rack.gpus, gpus) / tray * tray; size > tray; size -= tray)
+    if (gpus % size == 0) return size;
+  return std::min(tray, gpus);
+}
+
+}  // namespace
+
+Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& loader) {
+  if (request.gpus < 1 || request.gpus_per_node < 1)
+    return fault("a cluster needs at least 1 GPU and 1 GPU per node, got " +
+                 std::to_string(request.gpus) + " and " + std::to_string(request.gpus_per_node));
+  if (request.internode_per_gpu && !(*request.internode_per_gpu > BytesPerSecond()))
+    return fault("the network rate per GPU must be positive");
+  const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
+  auto machine = loader.read_ref<NodeConfig>(entry, "node");
+  if (!machine) return machine.error();
+  NodeConfig node = *std::move(machine);
+  if (node.device->name != request.device)
+    return fault("node '" + entry + "' has " + node.device->name + ", not " + request.device);
+
+  const std::int64_t per_node = node.gpus_per_tray && *node.gpus_per_tray == request.gpus_per_node
+                                    ? domain_size(node, request.gpus)
+                                    : std::min(request.gpus_per_node, request.gpus);
+  if (request.gpus % per_node != 0)
+    return fault(std::to_string(request.gpus) + " GPUs do not fill nodes of " +
+                 std::to_string(per_node));
+  resize(node, per_node);
+  if (request.internode_per_gpu) set_network(node, *request.internode_per_gpu);
+
+  ClusterConfig config;
+  config.nodes = request.gpus / per_node;
+  config.name = std::to_string(request.gpus) + " x " + request.device;
+  if (config.nodes > 1 && node.nics && node.nics->count > 1) config.fabric.kind = "rail-fat-tree";
+  config.node = yaml::Ref<NodeConfig>{std::move(node), entry};
+  return config;
+}
+
+}  // namespace foreshard
