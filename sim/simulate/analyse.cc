@@ -1,0 +1,251 @@
+#include "sim/simulate/analyse.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/check.h"
+
+#include "sim/memory/timeline.h"
+
+namespace foreshard::sim {
+namespace {
+
+using program::Communication;
+using program::Program;
+using program::Purpose;
+
+// In the order of priority.
+enum Category : std::size_t {
+  kCompute,
+  kOptimizer,
+  kTensor,
+  kContext,
+  kExpert,
+  kPipeline,
+  kData,
+  kHost,
+  kCategories,
+};
+
+struct Interval {
+  double start;
+  double finish;
+  Category category;
+};
+
+Category category_of(const program::Task& task) {
+  if (const auto* communication = std::get_if<Communication>(&task.body)) {
+    switch (communication->purpose) {
+      case Purpose::kTensor:
+        return kTensor;
+      case Purpose::kContext:
+        return kContext;
+      case Purpose::kExpert:
+        return kExpert;
+      case Purpose::kPipeline:
+        return kPipeline;
+      case Purpose::kData:
+        return kData;
+    }
+  }
+  if (std::holds_alternative<Kernel>(task.body)) return task.optimizer ? kOptimizer : kCompute;
+  return kHost;
+}
+
+const program::Role& role_of(const Program& program, const BuiltWorkload& built, std::size_t c) {
+  return program.roles[static_cast<std::size_t>(built.role_of_class[c])];
+}
+
+Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
+                 std::size_t i) {
+  return times.start[built.begin[c][i].index()];
+}
+Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
+               std::size_t i) {
+  return times.finish[built.end[c][i].index()];
+}
+
+// When all that the instance waits for, except its launch, was done.
+Seconds ready_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
+                 std::size_t i) {
+  Seconds ready;
+  for (const std::int32_t before : built.expansions[c].predecessors(i))
+    ready = std::max(ready, end_of(built, times, c, static_cast<std::size_t>(before)));
+  return ready;
+}
+
+// The intervals of each stream follow one another; those of the host's share of waiting likewise,
+// because a launch is waited for on one stream at a time or by several at once.
+std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
+                                                       const BuiltWorkload& built,
+                                                       const engine::Timeline& times,
+                                                       std::size_t c) {
+  std::vector<std::vector<Interval>> streams(program.streams.size() + 2);
+  std::vector<Interval>& waiting = streams[program.streams.size()];
+  std::vector<Interval>& host = streams.back();
+  const auto& expansion = built.expansions[c];
+  const program::Role& role = role_of(program, built, c);
+  for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+    const program::Instance& instance = expansion.instances[i];
+    const program::Task& task = program::task_of(program, role, instance);
+    const Seconds start = start_of(built, times, c, i);
+    const Seconds finish = end_of(built, times, c, i);
+    if (instance.stream < 0) {
+      if (finish > start) host.push_back({start.in_base(), finish.in_base(), kHost});
+      continue;
+    }
+    streams[static_cast<std::size_t>(instance.stream)].push_back(
+        {start.in_base(), finish.in_base(), category_of(task)});
+    if (!std::holds_alternative<Kernel>(task.body)) continue;
+    // A kernel that starts as soon as it is launched, but after all that it waits for, waited for
+    // the host.
+    const Seconds ready = ready_of(built, times, c, i);
+    if (start > ready) waiting.push_back({ready.in_base(), start.in_base(), kHost});
+  }
+  return streams;
+}
+
+}  // namespace
+
+Seconds finish_of(const BuiltWorkload& built, const engine::Timeline& times,
+                  std::size_t device_class) {
+  Seconds finish;
+  for (const engine::ActivityId id : built.end[device_class])
+    finish = std::max(finish, times.finish[id.index()]);
+  return finish;
+}
+
+Breakdown breakdown_of(const Program& program, const BuiltWorkload& built,
+                       const engine::Timeline& times, std::size_t device_class, Seconds end) {
+  const auto streams = intervals_by_stream(program, built, times, device_class);
+  std::vector<std::size_t> next(streams.size(), 0);
+  std::array<double, kCategories> sum{};
+  double bubble = 0;
+  double now = 0;
+  const double last = end.in_base();
+  while (now < last) {
+    // The category that counts from `now` on, and until when nothing changes.
+    Category best = kCategories;
+    double until = last;
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      while (next[s] < streams[s].size() && streams[s][next[s]].finish <= now) ++next[s];
+      if (next[s] == streams[s].size()) continue;
+      const Interval& interval = streams[s][next[s]];
+      if (interval.start <= now) {
+        best = std::min(best, interval.category);
+        until = std::min(until, interval.finish);
+      } else {
+        until = std::min(until, interval.start);
+      }
+    }
+    (best == kCategories ? bubble : sum[best]) += until - now;
+    now = until;
+  }
+  const auto seconds = [](double value) { return Seconds::from_base(value); };
+  return {.compute = seconds(sum[kCompute]),
+          .optimizer = seconds(sum[kOptimizer]),
+          .tensor = seconds(sum[kTensor]),
+          .context = seconds(sum[kContext]),
+          .expert = seconds(sum[kExpert]),
+          .pipeline = seconds(sum[kPipeline]),
+          .data = seconds(sum[kData]),
+          .host = seconds(sum[kHost]),
+          .bubble = seconds(bubble)};
+}
+
+MemoryUse memory_of(const Program& program, const program::Expander& expander,
+                    const BuiltWorkload& built, const engine::Timeline& times,
+                    std::size_t device_class) {
+  const auto role_index = static_cast<std::size_t>(built.role_of_class[device_class]);
+  const auto found = expander.memory_events(role_index, built.expansions[device_class]);
+  std::vector<memory::Event> events;
+  events.reserve(found.events.size());
+  for (const program::MemoryEvent& event : found.events) {
+    Seconds time;
+    for (const std::int32_t anchor : found.anchors_of(event)) {
+      const auto i = static_cast<std::size_t>(anchor);
+      time = std::max(time, event.allocate ? start_of(built, times, device_class, i)
+                                           : end_of(built, times, device_class, i));
+    }
+    events.push_back({time, event.kind, event.allocate ? event.bytes : -event.bytes});
+  }
+  const auto live = memory::live_bytes(program.roles[role_index].memory, std::move(events));
+  return {.peak = live.peak, .peak_time = live.peak_time, .by_kind = live.at_peak};
+}
+
+std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWorkload& built,
+                                           const engine::Timeline& times) {
+  // The instance that finishes last (ties: the lowest class, the earliest issued).
+  ClassInstance at;
+  Seconds latest = Seconds::from_base(-1);
+  for (std::size_t c = 0; c < built.end.size(); ++c) {
+    for (std::size_t i = 0; i < built.end[c].size(); ++i) {
+      if (end_of(built, times, c, i) > latest) {
+        latest = end_of(built, times, c, i);
+        at = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)};
+      }
+    }
+  }
+  std::vector<CriticalTask> path;
+  for (bool more = latest >= 0_s; more;) {
+    const auto c = static_cast<std::size_t>(at.device_class);
+    const auto i = static_cast<std::size_t>(at.instance);
+    const program::Instance& instance = built.expansions[c].instances[i];
+    const program::Call& call =
+        role_of(program, built, c).calls[static_cast<std::size_t>(instance.call)];
+    path.push_back({.device_class = at.device_class,
+                    .block = call.block.value(),
+                    .task = instance.task,
+                    .layer = call.first_layer + instance.iteration * call.layer_step,
+                    .micro_batch = call.micro_batch,
+                    .start = start_of(built, times, c, i),
+                    .finish = end_of(built, times, c, i)});
+    // Among all that this activity waited for, by any of its members: what finished last.
+    more = false;
+    Seconds best = Seconds::from_base(-1);
+    const auto activity = built.begin[c][i].index();
+    for (std::uint32_t k = built.carried_begin[activity]; k < built.carried_begin[activity + 1];
+         ++k) {
+      const auto mc = static_cast<std::size_t>(built.carried[k].device_class);
+      const auto mi = static_cast<std::size_t>(built.carried[k].instance);
+      const auto consider = [&](std::int32_t before) {
+        const Seconds finish = end_of(built, times, mc, static_cast<std::size_t>(before));
+        if (finish > best) {
+          best = finish;
+          at = {static_cast<std::int32_t>(mc), before};
+          more = true;
+        }
+      };
+      for (const std::int32_t before : built.expansions[mc].predecessors(mi)) consider(before);
+      const std::int32_t sync = built.expansions[mc].instances[mi].host_sync;
+      if (sync >= 0) consider(sync);
+    }
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+std::vector<TimelineEntry> timeline_of(const Program& program, const BuiltWorkload& built,
+                                       const engine::Timeline& times) {
+  std::vector<TimelineEntry> entries;
+  for (std::size_t c = 0; c < built.expansions.size(); ++c) {
+    const program::Role& role = role_of(program, built, c);
+    for (std::size_t i = 0; i < built.expansions[c].instances.size(); ++i) {
+      const program::Instance& instance = built.expansions[c].instances[i];
+      const program::Call& call = role.calls[static_cast<std::size_t>(instance.call)];
+      entries.push_back({.device_class = static_cast<std::int32_t>(c),
+                         .stream = instance.stream,
+                         .block = call.block.value(),
+                         .task = instance.task,
+                         .layer = call.first_layer + instance.iteration * call.layer_step,
+                         .chunk = call.chunk,
+                         .micro_batch = call.micro_batch,
+                         .start = start_of(built, times, c, i),
+                         .finish = end_of(built, times, c, i)});
+    }
+  }
+  return entries;
+}
+
+}  // namespace foreshard::sim

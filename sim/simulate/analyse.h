@@ -1,0 +1,34 @@
+/// \file
+/// Reads a result off an engine's time line: where time goes, what memory is live, what the step
+/// waited for.
+#pragma once
+
+#include <vector>
+
+#include "sim/simulate/build.h"
+
+namespace foreshard::sim {
+
+/// Time of one class from 0 to `end`, each instant counted once (see Breakdown).
+Breakdown breakdown_of(const program::Program& program, const BuiltWorkload& built,
+                       const engine::Timeline& times, std::size_t device_class, Seconds end);
+
+MemoryUse memory_of(const program::Program& program, const program::Expander& expander,
+                    const BuiltWorkload& built, const engine::Timeline& times,
+                    std::size_t device_class);
+
+/// The chain of tasks that ends with the step, the first one first. Each starts when the one before
+/// it ends; a gap is the host's launch of the later one.
+std::vector<CriticalTask> critical_path_of(const program::Program& program,
+                                           const BuiltWorkload& built,
+                                           const engine::Timeline& times);
+
+/// Every task of every class, class by class, in the order of issue.
+std::vector<TimelineEntry> timeline_of(const program::Program& program, const BuiltWorkload& built,
+                                       const engine::Timeline& times);
+
+/// The latest finish of a class's instances.
+Seconds finish_of(const BuiltWorkload& built, const engine::Timeline& times,
+                  std::size_t device_class);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,500 @@
+#include "sim/simulate/build.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/check.h"
+
+#include "strategies/program/ir/group.h"
+
+namespace foreshard::sim {
+namespace {
+
+using engine::Activity;
+using engine::ActivityId;
+using engine::ResourceId;
+using engine::Shape;
+using engine::ShapeId;
+using program::Communication;
+using program::Program;
+using program::Task;
+
+DeviceId device_of(const Program& program, std::int32_t rank) {
+  return DeviceId{program.device_of_rank.empty()
+                      ? rank
+                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
+}
+
+// A node of the task graph before it becomes an activity: an instance of one class, or one
+// communication that instances of several classes join in.
+struct Node {
+  std::int32_t device_class = 0;
+  std::int32_t instance = 0;       // of that class; of a communication: of its first member
+  std::int32_t communicator = -1;  // a communicator class, if it is a communication
+  std::int32_t waits_for = 0;      // predecessors not yet added
+};
+
+class Builder {
+ public:
+  Builder(const ClusterView& cluster, const Program& program, const Communicators& communicators,
+          const CommunicatorForms& forms, const Folding& folding, Granularity granularity)
+      : cluster_(cluster),
+        program_(program),
+        communicators_(communicators),
+        forms_(forms),
+        folding_(folding),
+        granularity_(granularity) {}
+
+  Result<BuiltWorkload> run() {
+    expand();
+    make_nodes();
+    add_resources();
+    make_kernel_times();
+    if (auto fault = add_in_order()) return *std::move(fault);
+    return std::move(built_);
+  }
+
+ private:
+  std::size_t classes() const { return folding_.rank_representative.size(); }
+  const program::Role& role(std::size_t c) const {
+    return program_.roles[static_cast<std::size_t>(built_.role_of_class[c])];
+  }
+  const Task& task(std::size_t c, const program::Instance& instance) const {
+    return program::task_of(program_, role(c), instance);
+  }
+
+  void expand() {
+    const program::Expander expander(program_);
+    std::vector<std::int32_t> role_of_rank(static_cast<std::size_t>(program_.ranks()));
+    for (std::size_t r = 0; r < program_.roles.size(); ++r) {
+      for (const std::int32_t rank : program_.roles[r].ranks)
+        role_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(r);
+    }
+    for (const std::int32_t rank : folding_.rank_representative) {
+      const std::int32_t r = role_of_rank[static_cast<std::size_t>(rank)];
+      built_.role_of_class.push_back(r);
+      built_.expansions.push_back(expander.expand(static_cast<std::size_t>(r)));
+    }
+  }
+
+  // The n-th communication with one tag of a communicator class is one node, for all classes that
+  // its representative's members belong to (program.h, rule 5).
+  void make_nodes() {
+    std::map<std::string, std::int32_t> tag_number;
+    std::vector<std::vector<std::int32_t>> tag_of(program_.blocks.size());
+    for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
+      for (const Task& t : program_.blocks[b].tasks) {
+        tag_of[b].push_back(
+            std::holds_alternative<Communication>(t.body)
+                ? tag_number
+                      .try_emplace(program::tag_of(t), static_cast<std::int32_t>(tag_number.size()))
+                      .first->second
+                : -1);
+      }
+    }
+    // (communicator class, tag) -> nodes in order of occurrence.
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> operations;
+    node_of_.resize(classes());
+    for (std::size_t c = 0; c < classes(); ++c) {
+      const auto rank = static_cast<std::size_t>(folding_.rank_representative[c]);
+      const auto& instances = built_.expansions[c].instances;
+      node_of_[c].resize(instances.size());
+      // Occurrences per (endpoint, tag) of this class; a class may meet several communicators of
+      // one class (sender here, receiver there), each with its own count.
+      std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> seen;
+      for (std::size_t i = 0; i < instances.size(); ++i) {
+        const program::Instance& instance = instances[i];
+        const auto b = role(c).calls[static_cast<std::size_t>(instance.call)].block.index();
+        const auto t = static_cast<std::size_t>(instance.task);
+        const std::int32_t endpoint = communicators_.endpoint_of_task[b][t];
+        if (endpoint == Communicators::kNone) {
+          node_of_[c][i] = static_cast<std::int32_t>(nodes_.size());
+          nodes_.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)});
+          continue;
+        }
+        const std::int32_t communicator =
+            communicators_.of_rank[static_cast<std::size_t>(endpoint)][rank];
+        const std::int32_t group =
+            folding_.class_of_communicator[static_cast<std::size_t>(communicator)];
+        auto& list = operations[{group, tag_of[b][t]}];
+        // Kinds that share a communicator's group count together, but have classes of their own.
+        const std::size_t n = seen[{communicator, tag_of[b][t], side(communicator, rank)}]++;
+        if (n == list.size()) {
+          list.push_back(static_cast<std::int32_t>(nodes_.size()));
+          nodes_.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(i), group});
+        }
+        FORESHARD_CHECK(n < list.size());
+        node_of_[c][i] = list[n];
+      }
+    }
+  }
+
+  std::int32_t side(std::int32_t communicator, std::size_t rank) const {
+    const Communicator& of = communicators_.all[static_cast<std::size_t>(communicator)];
+    return of.kind == program::CollectiveKind::kSend &&
+                   of.ranks.front() == static_cast<std::int32_t>(rank)
+               ? 1
+               : 0;
+  }
+
+  void add_resources() {
+    for (std::size_t c = 0; c < classes(); ++c) {
+      sm_.push_back(built_.workload.add_resource(
+          1.0, "rank " + std::to_string(folding_.rank_representative[c])));
+      compute_shape_.push_back(built_.workload.add_shape(
+          Shape{.usages = {{.resource = sm_.back()}}, .occupations = {}}));
+    }
+    host_shape_ = built_.workload.add_shape(Shape{});
+    for (const LinkId link : folding_.link_representative) {
+      const Link& what = cluster_.links()[link.index()];
+      links_.push_back(built_.workload.add_resource(
+          what.bandwidth.in_base(), cluster_.vertices()[what.from.index()].name + " -> " +
+                                        cluster_.vertices()[what.to.index()].name));
+    }
+    if (granularity_ == Granularity::kFlat) add_communication_shapes();
+  }
+
+  // What every class of communicators puts on one link of every class of links: walk over the
+  // representative links' users, adding up those of one class.
+  void add_communication_shapes() {
+    // Link -> its class, if it is that class's representative.
+    std::vector<std::int32_t> class_if_first(cluster_.links().size(), -1);
+    for (std::size_t l = 0; l < folding_.link_representative.size(); ++l)
+      class_if_first[folding_.link_representative[l].index()] = static_cast<std::int32_t>(l);
+
+    struct Sum {
+      double weight = 0;  // the largest of one communicator
+      double total = 0;   // of all communicators of the class
+    };
+    // (communicator class, bytes) -> link class -> sum.
+    std::map<std::pair<std::int32_t, double>, std::map<std::int32_t, Sum>> load;
+    for (std::size_t c = 0; c < communicators_.all.size(); ++c) {
+      for (const auto& [bytes, form] : forms_.of[c]) {
+        auto& of = load[{folding_.class_of_communicator[c], bytes}];
+        for (const comm::LinkLoad& link : form.loads) {
+          const std::int32_t link_class = class_if_first[link.link.index()];
+          if (link_class < 0) continue;
+          Sum& sum = of[link_class];
+          const double weight = link.bytes_per_byte / form.bandwidth_fraction;
+          sum.weight = std::max(sum.weight, weight);
+          sum.total += weight;
+        }
+      }
+    }
+    for (const auto& [key, links] : load) {
+      const auto representative = static_cast<std::size_t>(
+          folding_.communicator_representative[static_cast<std::size_t>(key.first)]);
+      const comm::FlatCollective& form = forms_.of[representative].at(key.second);
+      Shape shape{.usages = {}, .occupations = {}};
+      shape.connections = form.connections;
+      shape.rate_cap = form.rate_cap.in_base();
+      for (const auto& [link_class, sum] : links) {
+        shape.usages.push_back({.resource = links_[static_cast<std::size_t>(link_class)],
+                                .weight = sum.weight,
+                                .multiplicity = sum.total / sum.weight});
+      }
+      if (form.sm_share > 0) {
+        std::map<std::int32_t, int> members;
+        for (const std::int32_t rank : communicators_.all[representative].ranks)
+          members[folding_.class_of_rank[static_cast<std::size_t>(rank)]] = 1;
+        for (const auto& [device_class, one] : members) {
+          shape.occupations.push_back(
+              {.resource = sm_[static_cast<std::size_t>(device_class)], .amount = form.sm_share});
+        }
+      }
+      const bool unlimited = shape.usages.empty() && !std::isfinite(shape.rate_cap);
+      communication_shape_[key] = {built_.workload.add_shape(std::move(shape)), !unlimited};
+    }
+  }
+
+  void make_kernel_times() {
+    // Per device type: times of every task of every block.
+    kernel_time_.resize(cluster_.device_types().size());
+    for (std::size_t c = 0; c < classes(); ++c) {
+      const DeviceId device = device_of(program_, folding_.rank_representative[c]);
+      const auto type = cluster_.devices()[device.index()].type.index();
+      type_of_class_.push_back(type);
+      auto& times = kernel_time_[type];
+      if (!times.empty()) continue;
+      CachedOperatorTime cache(cluster_.device_types()[type]);
+      for (const program::Block& block : program_.blocks) {
+        auto& of_block = times.emplace_back();
+        for (const Task& t : block.tasks) {
+          const auto* kernel = std::get_if<Kernel>(&t.body);
+          of_block.push_back(kernel == nullptr ? 0_s : cache(*kernel));
+        }
+      }
+    }
+  }
+
+  // Kahn's order: an activity is added when all that it waits for have been.
+  std::optional<Error> add_in_order() {
+    std::vector<std::uint32_t> begin(nodes_.size() + 1, 0);
+    std::vector<std::int32_t> successors;
+    const auto each_edge = [&](auto&& visit) {
+      for (std::size_t c = 0; c < classes(); ++c) {
+        const auto& expansion = built_.expansions[c];
+        for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+          for (const std::int32_t before : expansion.predecessors(i))
+            visit(node_of_[c][static_cast<std::size_t>(before)], node_of_[c][i]);
+          const std::int32_t sync = expansion.instances[i].host_sync;
+          if (sync >= 0) visit(node_of_[c][static_cast<std::size_t>(sync)], node_of_[c][i]);
+        }
+      }
+    };
+    each_edge(
+        [&](std::int32_t from, std::int32_t) { ++begin[static_cast<std::size_t>(from) + 1]; });
+    for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+    successors.resize(begin.back());
+    auto cursor = begin;
+    each_edge([&](std::int32_t from, std::int32_t to) {
+      successors[cursor[static_cast<std::size_t>(from)]++] = to;
+      ++nodes_[static_cast<std::size_t>(to)].waits_for;
+    });
+    carry_instances();
+    built_.workload.reserve(nodes_.size(), successors.size());
+
+    std::vector<std::int32_t> ready;
+    for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      if (nodes_[n].waits_for == 0) ready.push_back(static_cast<std::int32_t>(n));
+    }
+    first_.resize(nodes_.size());
+    last_.resize(nodes_.size());
+    built_.begin.resize(classes());
+    built_.end.resize(classes());
+    for (std::size_t c = 0; c < classes(); ++c) {
+      built_.begin[c].resize(built_.expansions[c].instances.size());
+      built_.end[c].resize(built_.expansions[c].instances.size());
+    }
+    for (std::size_t head = 0; head < ready.size(); ++head) {
+      const auto n = static_cast<std::size_t>(ready[head]);
+      if (auto fault = add(n)) return fault;
+      for (std::uint32_t s = begin[n]; s < begin[n + 1]; ++s) {
+        if (--nodes_[static_cast<std::size_t>(successors[s])].waits_for == 0)
+          ready.push_back(successors[s]);
+      }
+    }
+    FORESHARD_CHECK(ready.size() == nodes_.size());  // verify() found no deadlock
+    return std::nullopt;
+  }
+
+  void carry_instances() {
+    carried_begin_.assign(nodes_.size() + 1, 0);
+    for (std::size_t c = 0; c < classes(); ++c) {
+      for (const std::int32_t n : node_of_[c]) ++carried_begin_[static_cast<std::size_t>(n) + 1];
+    }
+    for (std::size_t n = 1; n < carried_begin_.size(); ++n)
+      carried_begin_[n] += carried_begin_[n - 1];
+    carried_.resize(carried_begin_.back());
+    auto cursor = carried_begin_;
+    for (std::size_t c = 0; c < classes(); ++c) {
+      for (std::size_t i = 0; i < node_of_[c].size(); ++i) {
+        carried_[cursor[static_cast<std::size_t>(node_of_[c][i])]++] = {
+            static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)};
+      }
+    }
+  }
+
+  std::optional<Error> add(std::size_t n) {
+    const Node& node = nodes_[n];
+    const auto c = static_cast<std::size_t>(node.device_class);
+    const program::Instance& instance =
+        built_.expansions[c].instances[static_cast<std::size_t>(node.instance)];
+    const Task& what = task(c, instance);
+    const auto b = role(c).calls[static_cast<std::size_t>(instance.call)].block.index();
+
+    Activity activity;
+    release(n, activity);
+    if (const auto* communication = std::get_if<Communication>(&what.body)) {
+      if (granularity_ == Granularity::kStepwise) return add_messages(n, activity, *communication);
+      const auto key = std::pair(node.communicator, communication->bytes.in_base());
+      const auto& [shape, limited] = communication_shape_.at(key);
+      const auto representative = static_cast<std::size_t>(
+          folding_.communicator_representative[static_cast<std::size_t>(node.communicator)]);
+      activity.shape = shape;
+      activity.latency =
+          forms_.of[representative].at(key.second).delay(communication->bytes, cluster_);
+      activity.work = limited ? communication->bytes.in_base() : 0;
+    } else if (std::holds_alternative<Kernel>(what.body)) {
+      activity.shape = compute_shape_[c];
+      activity.work =
+          kernel_time_[type_of_class_[c]][b][static_cast<std::size_t>(instance.task)].in_base();
+    } else {
+      activity.shape = host_shape_;
+      if (const auto* work = std::get_if<program::HostWork>(&what.body))
+        activity.latency = work->time;
+    }
+    const ActivityId id = built_.workload.add_activity(activity);
+    finish_node(n, id, id);
+    return std::nullopt;
+  }
+
+  // The latest release of all members: one is the activity's own, others need an activity each.
+  void release(std::size_t n, Activity& activity) {
+    extra_predecessors_.clear();
+    bool first = true;
+    for (std::uint32_t i = carried_begin_[n]; i < carried_begin_[n + 1]; ++i) {
+      const auto c = static_cast<std::size_t>(carried_[i].device_class);
+      const program::Instance& instance =
+          built_.expansions[c].instances[static_cast<std::size_t>(carried_[i].instance)];
+      const ActivityId from = instance.host_sync < 0
+                                  ? ActivityId{}
+                                  : last_[static_cast<std::size_t>(
+                                        node_of_[c][static_cast<std::size_t>(instance.host_sync)])];
+      if (first) {
+        activity.release_from = from;
+        activity.release_lag = instance.host_offset;
+        first = false;
+      } else if (from == activity.release_from) {
+        activity.release_lag = std::max(activity.release_lag, instance.host_offset);
+      } else {
+        extra_predecessors_.push_back(
+            built_.workload.add_activity({.shape = host_shape_,
+                                          .latency = {},
+                                          .work = 0,
+                                          .release_from = from,
+                                          .release_lag = instance.host_offset}));
+        if (from.valid()) built_.workload.add_edge(from, extra_predecessors_.back());
+        pad_carried();
+      }
+    }
+  }
+
+  // An activity that carries no instance.
+  void pad_carried() {
+    built_.carried_begin.push_back(static_cast<std::uint32_t>(built_.carried.size()));
+  }
+
+  void finish_node(std::size_t n, ActivityId begins, ActivityId ends) {
+    first_[n] = begins;
+    last_[n] = ends;
+    for (const ActivityId before : extra_predecessors_) built_.workload.add_edge(before, begins);
+    built_.carried_begin.push_back(static_cast<std::uint32_t>(built_.carried.size()));
+    for (std::uint32_t i = carried_begin_[n]; i < carried_begin_[n + 1]; ++i) {
+      const ClassInstance& one = carried_[i];
+      built_.carried.push_back(one);
+      const auto c = static_cast<std::size_t>(one.device_class);
+      const auto index = static_cast<std::size_t>(one.instance);
+      built_.begin[c][index] = begins;
+      built_.end[c][index] = ends;
+      for (const std::int32_t before : built_.expansions[c].predecessors(index)) {
+        built_.workload.add_edge(
+            last_[static_cast<std::size_t>(node_of_[c][static_cast<std::size_t>(before)])], begins);
+      }
+      const std::int32_t sync = built_.expansions[c].instances[index].host_sync;
+      if (sync >= 0) {
+        built_.workload.add_edge(
+            last_[static_cast<std::size_t>(node_of_[c][static_cast<std::size_t>(sync)])], begins);
+      }
+    }
+  }
+
+  std::optional<Error> add_messages(std::size_t n, Activity start, const Communication& what);
+
+  const ClusterView& cluster_;
+  const Program& program_;
+  const Communicators& communicators_;
+  const CommunicatorForms& forms_;
+  const Folding& folding_;
+  Granularity granularity_;
+  BuiltWorkload built_;
+
+  std::vector<Node> nodes_;
+  std::vector<std::vector<std::int32_t>> node_of_;  // per class, per instance
+  std::vector<std::uint32_t> carried_begin_;        // per node
+  std::vector<ClassInstance> carried_;
+  std::vector<ActivityId> first_;  // per node
+  std::vector<ActivityId> last_;
+  std::vector<ActivityId> extra_predecessors_;
+  std::vector<ResourceId> sm_;  // per class
+  std::vector<ShapeId> compute_shape_;
+  ShapeId host_shape_;
+  std::vector<ResourceId> links_;  // per link class
+  // (communicator class, bytes) -> shape, and whether anything limits its rate.
+  std::map<std::pair<std::int32_t, double>, std::pair<ShapeId, bool>> communication_shape_;
+  std::map<std::vector<std::pair<std::int32_t, double>>, ShapeId> message_shape_;
+  std::vector<std::size_t> type_of_class_;
+  std::vector<std::vector<std::vector<Seconds>>> kernel_time_;  // device type, block, task
+};
+
+// A stepwise collective is a start that waits for all members, a flow per message, and an end.
+std::optional<Error> Builder::add_messages(std::size_t n, Activity start,
+                                           const Communication& what) {
+  const auto communicator = static_cast<std::size_t>(
+      folding_.communicator_representative[static_cast<std::size_t>(nodes_[n].communicator)]);
+  const Communicator& group = communicators_.all[communicator];
+  comm::Participants participants{.cluster = &cluster_, .devices = {}, .flow = communicator};
+  for (const std::int32_t rank : group.ranks)
+    participants.devices.push_back(device_of(program_, rank));
+  const auto& form = forms_.of[communicator].at(what.bytes.in_base());
+  const auto stepwise = comm::stepwise_form(form.algorithm, group.kind, participants);
+  if (!stepwise) return stepwise.error();
+
+  auto& workload = built_.workload;
+  start.shape = host_shape_;
+  const ActivityId begins = workload.add_activity(start);
+  first_[n] = begins;
+  std::vector<ActivityId> ids;
+  std::vector<bool> last(stepwise->messages.size(), true);
+  // What follows the start gets its places in `carried` after it.
+  std::size_t padding = 0;
+  for (const comm::Message& message : stepwise->messages) {
+    const auto from = participants.devices[static_cast<std::size_t>(message.from)];
+    const auto to = participants.devices[static_cast<std::size_t>(message.to)];
+    const auto route = cluster_.route(from, to, participants.flow);
+    if (!route) return route.error();
+    std::vector<std::pair<std::int32_t, double>> path;
+    for (const RoutedLink& link : route->links)
+      path.emplace_back(folding_.class_of_link[link.link.index()], link.share);
+    auto known = message_shape_.find(path);
+    if (known == message_shape_.end()) {
+      Shape shape{.usages = {}, .occupations = {}};
+      for (const auto& [link, share] : path) {
+        shape.usages.push_back(
+            {.resource = links_[static_cast<std::size_t>(link)], .weight = share});
+      }
+      known = message_shape_.emplace(path, workload.add_shape(std::move(shape))).first;
+    }
+    ids.push_back(workload.add_activity({.shape = known->second,
+                                         .latency = message.latency,
+                                         .work = what.bytes.in_base() * message.part,
+                                         .release_from = {},
+                                         .release_lag = {}}));
+    ++padding;
+    if (message.after.empty()) workload.add_edge(begins, ids.back());
+    for (const std::int32_t before : message.after) {
+      workload.add_edge(ids[static_cast<std::size_t>(before)], ids.back());
+      last[static_cast<std::size_t>(before)] = false;
+    }
+  }
+  const ActivityId ends = workload.add_activity(
+      {.shape = host_shape_, .latency = {}, .work = 0, .release_from = {}, .release_lag = {}});
+  for (std::size_t m = 0; m < ids.size(); ++m) {
+    if (last[m]) workload.add_edge(ids[m], ends);
+  }
+  workload.add_edge(begins, ends);
+  finish_node(n, begins, ends);
+  for (std::size_t i = 0; i < padding + 1; ++i) pad_carried();
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<BuiltWorkload> build_workload(const ClusterView& cluster, const Program& program,
+                                     const Communicators& communicators,
+                                     const CommunicatorForms& forms, const Folding& folding,
+                                     Granularity granularity) {
+  auto built = Builder(cluster, program, communicators, forms, folding, granularity).run();
+  if (built) {
+    BuiltWorkload result = *std::move(built);
+    result.carried_begin.push_back(static_cast<std::uint32_t>(result.carried.size()));
+    return result;
+  }
+  return built;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,64 @@
+/// \file
+/// Folding: which ranks, communicators and links behave alike, so that one of each can stand for
+/// all (design: one Program, classes instead of GPUs).
+///
+/// **What is refined.** Colours on ranks, communicators and links, refined until they are stable:
+///  - a rank starts with its role and its device's type, and is refined by the colours of its
+///    communicators, endpoint by endpoint;
+///  - a communicator starts with its pattern, its latencies and rate caps, and is refined by the
+///    colours of its members and by (load, colour) of the links it uses;
+///  - a link starts with bandwidth, and is refined by (load, colour) of the communicators on it.
+///
+/// **Why it is exact.** The stable partition is equitable: members of a class see the same number
+/// of each class in the same places. Suppose that up to some instant members of a class have
+/// progressed alike. Then every communicator of a class has all its members ready at the same
+/// time, and max-min rates, which are unique, are alike within classes (permuting equal ones gives
+/// a solution again); so the next event of a class happens to all its members at once. By
+/// induction over events the whole step is alike within classes, and one representative with the
+/// multiplicities of its class on each link gives everybody's times.
+///
+/// Signatures are 64-bit hashes; two different ones that collide would be taken for equal (chance
+/// about n^2 / 2^64 for n objects).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+#include "sim/simulate/communicators.h"
+#include "strategies/comm/collective.h"
+
+namespace foreshard::sim {
+
+/// The flat form that operations of one size take on one communicator.
+struct ChosenForm {
+  comm::FlatCollective form;
+  Bytes bytes;
+};
+
+/// The forms of every communicator, by operation size, for the sizes that the Program uses.
+struct CommunicatorForms {
+  std::vector<std::map<double, comm::FlatCollective>> of;  ///< By bytes (in_base).
+};
+Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program::Program& program,
+                                       const Communicators& communicators,
+                                       const comm::Parameters& parameters);
+
+struct Folding {
+  std::vector<std::int32_t> class_of_rank;
+  std::vector<std::int32_t> class_of_communicator;
+  std::vector<std::int32_t> class_of_link;        ///< -1: no communicator uses it.
+  std::vector<std::int32_t> rank_representative;  ///< Per class, its lowest rank.
+  std::vector<std::int32_t> communicator_representative;
+  std::vector<LinkId> link_representative;
+  std::vector<std::int64_t> rank_count;  ///< Per class.
+};
+
+/// The coarsest stable partition, or (if `fold` is false) everything for itself.
+Folding fold(const ClusterView& cluster, const program::Program& program,
+             const Communicators& communicators, const CommunicatorForms& forms, bool fold);
+
+}  // namespace foreshard::sim

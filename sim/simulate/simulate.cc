@@ -1,0 +1,195 @@
+#include "sim/simulate/simulate.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "base/check.h"
+
+#include "sim/simulate/analyse.h"
+#include "strategies/program/ir/group.h"
+#include "strategies/program/ir/verify.h"
+
+namespace foreshard::sim {
+namespace {
+
+using program::Program;
+
+std::string describe(const Program& program, const program::Communication& what,
+                     std::size_t ranks) {
+  if (what.kind == program::CollectiveKind::kSend ||
+      what.kind == program::CollectiveKind::kReceive) {
+    return fmt::format(
+        "transfer between {} stages",
+        program.mesh[static_cast<std::size_t>(std::get<program::AxisPeer>(what.group).axis)].name);
+  }
+  std::string axes;
+  if (const auto* group = std::get_if<program::AxisGroup>(&what.group)) {
+    for (const std::int32_t axis : group->axes)
+      axes += (axes.empty() ? "" : " x ") + program.mesh[static_cast<std::size_t>(axis)].name;
+  } else {
+    axes = "listed groups";
+  }
+  return fmt::format("{} over {}, {} ranks", comm::name_of(what.kind), axes, ranks);
+}
+
+std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Program& program,
+                                          const Communicators& communicators,
+                                          const CommunicatorForms& forms, const Folding& folding,
+                                          const BuiltWorkload& built) {
+  // (what, bytes) -> use; operations of the class that makes most of them.
+  std::map<std::pair<std::string, double>, CollectiveUse> uses;
+  for (std::size_t c = 0; c < built.expansions.size(); ++c) {
+    const program::Role& role = program.roles[static_cast<std::size_t>(built.role_of_class[c])];
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> count;  // (block, task)
+    for (const program::Call& call : role.calls) {
+      const auto& tasks = program.blocks[call.block.index()].tasks;
+      for (std::size_t t = 0; t < tasks.size(); ++t) {
+        if (std::holds_alternative<program::Communication>(tasks[t].body))
+          count[{call.block.value(), static_cast<std::int32_t>(t)}] += call.repeat;
+      }
+    }
+    std::map<std::pair<std::string, double>, std::int64_t> operations;
+    for (const auto& [where, times] : count) {
+      const auto b = static_cast<std::size_t>(where.first);
+      const auto t = static_cast<std::size_t>(where.second);
+      const auto& what = std::get<program::Communication>(program.blocks[b].tasks[t].body);
+      if (what.kind == program::CollectiveKind::kReceive) continue;  // the send is counted
+      const auto endpoint = static_cast<std::size_t>(communicators.endpoint_of_task[b][t]);
+      const auto communicator = static_cast<std::size_t>(
+          communicators
+              .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
+      const comm::FlatCollective& form = forms.of[communicator].at(what.bytes.in_base());
+      const auto key =
+          std::pair(describe(program, what, communicators.all[communicator].ranks.size()),
+                    what.bytes.in_base());
+      operations[key] += times;
+      CollectiveUse& use = uses[key];
+      const Seconds idle = form.idle_time(what.bytes, cluster);
+      if (use.what.empty() || idle > use.idle_time) {
+        use = {.what = key.first,
+               .algorithm = std::string(form.algorithm),
+               .protocol = std::string(form.protocol),
+               .bytes = what.bytes,
+               .operations = use.operations,
+               .idle_time = idle};
+      }
+    }
+    for (const auto& [key, times] : operations)
+      uses[key].operations = std::max(uses[key].operations, times);
+  }
+  std::vector<CollectiveUse> list;
+  for (auto& [key, use] : uses) list.push_back(std::move(use));
+  std::ranges::stable_sort(list, std::greater{}, [](const CollectiveUse& use) {
+    return use.idle_time * static_cast<double>(use.operations);
+  });
+  return list;
+}
+
+std::optional<Error> misfit(const ClusterView& cluster, const Program& program) {
+  const auto devices = static_cast<std::int64_t>(cluster.devices().size());
+  if (program.device_of_rank.empty() && program.ranks() > devices) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("the program has {} ranks, cluster '{}' only {} devices",
+                             program.ranks(), cluster.name(), devices)};
+  }
+  for (const std::int32_t device : program.device_of_rank) {
+    if (device >= devices) {
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("the program puts a rank on device {}, cluster '{}' has only {}",
+                               device, cluster.name(), devices)};
+    }
+  }
+  return std::nullopt;
+}
+
+DeviceId device_of(const Program& program, std::int32_t rank) {
+  return DeviceId{program.device_of_rank.empty()
+                      ? rank
+                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
+}
+
+void add_throughput(const ClusterView& cluster, const Program& program, Prediction& prediction) {
+  prediction.samples = program.totals.samples;
+  prediction.tokens = program.totals.tokens;
+  FlopsPerSecond peak;
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const DeviceType& type = cluster.type_of(device_of(program, rank));
+    peak += peak_of(type, program.totals.peak_dtype);
+  }
+  if (!(prediction.step > 0_s)) return;
+  const FlopsPerSecond achieved = program.totals.model_flops / prediction.step;
+  prediction.model_tflops_per_device = achieved / 1_TFLOP_s / static_cast<double>(program.ranks());
+  if (peak > FlopsPerSecond{}) prediction.mfu = achieved / peak;
+}
+
+}  // namespace
+
+Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
+                            const comm::Parameters& communication, const SimulateOptions& options) {
+  if (auto fault = program::verify(program)) return *std::move(fault);
+  if (auto fault = misfit(cluster, program)) return *std::move(fault);
+
+  const Communicators communicators = communicators_of(program);
+  const auto forms = choose_forms(cluster, program, communicators, communication);
+  if (!forms) return forms.error();
+  // Messages of a stepwise collective are not classes of their own: every rank is simulated.
+  const bool folds = options.fold && options.granularity == Granularity::kFlat;
+  const Folding folding = fold(cluster, program, communicators, *forms, folds);
+  const auto built =
+      build_workload(cluster, program, communicators, *forms, folding, options.granularity);
+  if (!built) return built.error();
+  const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built->workload)
+                                                          : engine::run_simgrid(built->workload);
+  if (!times) return times.error();
+
+  Prediction prediction;
+  prediction.program = program.name;
+  prediction.cluster = cluster.name();
+  prediction.devices = program.ranks();
+  prediction.engine = options.engine == EngineKind::kFluid ? "fluid" : "simgrid";
+  prediction.granularity = options.granularity == Granularity::kFlat ? "flat" : "stepwise";
+  prediction.step = times->makespan;
+  prediction.events = times->events;
+  const program::Expander expander(program);
+  double least_room = std::numeric_limits<double>::infinity();
+  Seconds latest = Seconds::from_base(-1);
+  for (std::size_t c = 0; c < folding.rank_representative.size(); ++c) {
+    const std::int32_t rank = folding.rank_representative[c];
+    const auto& role = program.roles[static_cast<std::size_t>(built->role_of_class[c])];
+    DeviceClass of{.role = role.name,
+                   .representative = rank,
+                   .count = folding.rank_count[c],
+                   .device = device_of(program, rank),
+                   .finish = finish_of(*built, *times, c),
+                   .breakdown = breakdown_of(program, *built, *times, c, prediction.step),
+                   .memory = memory_of(program, expander, *built, *times, c)};
+    const auto instances = static_cast<std::int64_t>(built->expansions[c].instances.size());
+    prediction.tasks += instances;
+    prediction.total_tasks += instances * of.count;
+    const Bytes capacity = cluster.type_of(of.device).memory.value;
+    const double room = (capacity - of.memory.peak).in_base();
+    if (room < least_room) {
+      least_room = room;
+      prediction.worst_memory = static_cast<std::int32_t>(c);
+      prediction.memory_capacity = capacity;
+    }
+    if (of.finish > latest) {
+      latest = of.finish;
+      prediction.breakdown = of.breakdown;
+    }
+    prediction.classes.push_back(std::move(of));
+  }
+  prediction.fits = least_room >= 0;
+  add_throughput(cluster, program, prediction);
+  if (options.critical_path) prediction.critical_path = critical_path_of(program, *built, *times);
+  prediction.collectives = collectives_of(cluster, program, communicators, *forms, folding, *built);
+  if (options.timeline) prediction.timeline = timeline_of(program, *built, *times);
+  prediction.low = prediction.step;
+  prediction.high = prediction.step;
+  return prediction;
+}
+
+}  // namespace foreshard::sim
