@@ -17,7 +17,6 @@ using Json = nlohmann::json;
 
 // A Program is never nested deeper; a hostile text is not parsed further than this.
 constexpr int kMaxDepth = 12;
-constexpr std::size_t kMaxText = std::size_t{256} << 20;
 // Members of all rank lists together: a short text must not ask for unbounded memory.
 constexpr std::size_t kMaxListed = std::size_t{1} << 25;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
@@ -369,7 +368,8 @@ Json parse(std::string_view text) {
 
 Result<Program> program_from_json(std::string_view text) {
   try {
-    if (text.size() > kMaxText) fail("", "larger than " + std::to_string(kMaxText >> 20) + " MiB");
+    if (text.size() > kLargestProgramText)
+      fail("", "larger than " + std::to_string(kLargestProgramText >> 20) + " MiB");
     const Json json = parse(text);
     const Node root(json);
     if (!root.has("schema")) root.fields({"schema"}, {});
