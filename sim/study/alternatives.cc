@@ -1,0 +1,153 @@
+#include "sim/study/alternatives.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::study {
+namespace {
+
+struct Candidate {
+  std::string change;
+  Strategy strategy;
+};
+
+// Neighbours that differ from `now`; whether the model can be split that way is not asked here.
+std::vector<Candidate> neighbours(const Strategy& now) {
+  std::vector<Candidate> candidates;
+  const auto add = [&](std::string change, const auto& turn) {
+    Strategy strategy = now;
+    turn(strategy);
+    candidates.push_back({std::move(change), std::move(strategy)});
+  };
+  if (!now.sequence_parallel && now.tensor_parallel > 1)
+    add("sequence_parallel=true", [](Strategy& s) { s.sequence_parallel = true; });
+  for (const Recompute more : {Recompute::kSelective, Recompute::kFull}) {
+    if (more > now.recompute)
+      add(fmt::format("recompute={}", yaml::name_of(more)),
+          [&](Strategy& s) { s.recompute = more; });
+  }
+  if (now.micro_batch % 2 == 0)
+    add(fmt::format("micro_batch={}", now.micro_batch / 2),
+        [](Strategy& s) { s.micro_batch /= 2; });
+  if (now.data_parallel > 1) {
+    for (std::int64_t stage = now.zero_stage + 1; stage <= 3; ++stage)
+      add(fmt::format("zero_stage={}", stage), [&](Strategy& s) { s.zero_stage = stage; });
+    if (now.zero_stage < 3 && now.recompute != Recompute::kFull)
+      add("zero_stage=3, recompute=full", [](Strategy& s) {
+        s.zero_stage = 3;
+        s.recompute = Recompute::kFull;
+      });
+  }
+  if (now.data_parallel % 2 == 0) {
+    const std::int64_t data = now.data_parallel / 2;
+    add(fmt::format("tensor_parallel={}, data_parallel={}", 2 * now.tensor_parallel, data),
+        [&](Strategy& s) {
+          s.tensor_parallel *= 2;
+          s.data_parallel = data;
+        });
+    add(fmt::format("pipeline_parallel={}, data_parallel={}", 2 * now.pipeline_parallel, data),
+        [&](Strategy& s) {
+          s.pipeline_parallel *= 2;
+          s.data_parallel = data;
+          s.layers_per_stage.clear();
+        });
+  }
+  return candidates;
+}
+
+// The role's rank with the smallest device decides how much room it has.
+Bytes room_of(const program::Program& program, const program::Role& role,
+              const ClusterView& cluster) {
+  Bytes least = cluster.type_of(DeviceId{0}).memory.value;
+  for (const std::int32_t rank : role.ranks) {
+    const auto index = static_cast<std::size_t>(rank);
+    const std::int32_t device =
+        program.device_of_rank.empty() ? rank : program.device_of_rank[index];
+    least = std::min(least, cluster.type_of(DeviceId{device}).memory.value);
+  }
+  return least;
+}
+
+Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidate candidate,
+                  const program::Program& program) {
+  Alternative result;
+  result.change = std::move(candidate.change);
+  result.fits = true;
+  for (const program::Role& role : program.roles) {
+    const Bytes peak = peak_in_issue_order(program, role);
+    const Bytes room = room_of(program, role, cluster);
+    result.fits = result.fits && peak <= room;
+    if (result.capacity == 0_B || room - peak < result.capacity - result.peak) {
+      result.peak = peak;
+      result.capacity = room;
+    }
+  }
+  if (!result.fits) return result;
+  const auto prediction =
+      sim::simulate(cluster, program, study.communication, {.critical_path = false});
+  if (!prediction) {
+    result.fits = false;
+    return result;
+  }
+  const auto worst = static_cast<std::size_t>(prediction->worst_memory);
+  result.peak = prediction->classes[worst].memory.peak;
+  result.capacity = prediction->memory_capacity;
+  result.fits = prediction->fits;
+  result.step = prediction->step;
+  return result;
+}
+
+}  // namespace
+
+Bytes peak_in_issue_order(const program::Program& program, const program::Role& role) {
+  Bytes live;
+  for (const auto& part : role.memory) live += part.bytes;
+  Bytes peak = live;
+  std::map<std::tuple<std::string_view, std::int32_t, std::int32_t, std::int32_t>, Bytes> buffers;
+  for (const program::Call& call : role.calls) {
+    const program::Block& block = program.blocks[call.block.index()];
+    for (std::int32_t i = 0; i < call.repeat; ++i) {
+      for (const program::Task& task : block.tasks) {
+        const auto key = [&](std::string_view buffer) {
+          return std::tuple(buffer, call.chunk, call.micro_batch, call.layer(i));
+        };
+        if (const auto* allocate = std::get_if<program::Allocate>(&task.body)) {
+          buffers[key(allocate->buffer)] = allocate->bytes;
+          live += allocate->bytes;
+          peak = std::max(peak, live);
+        } else if (const auto* free = std::get_if<program::Free>(&task.body)) {
+          const auto buffer = buffers.find(key(free->buffer));
+          if (buffer == buffers.end()) continue;
+          live -= buffer->second;
+          buffers.erase(buffer);
+        }
+      }
+    }
+  }
+  return peak;
+}
+
+std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
+  std::vector<Alternative> alternatives;
+  const auto devices = static_cast<std::int64_t>(cluster.devices().size());
+  for (Candidate& candidate : neighbours(study.strategy)) {
+    if (!faults_in(candidate.strategy, study.model, devices).empty()) continue;
+    const auto program =
+        lower::lower(study.model, candidate.strategy, {.launch_time = cluster.host(0).launch_time});
+    if (!program) continue;
+    alternatives.push_back(tried(study, cluster, std::move(candidate), *program));
+  }
+  std::ranges::stable_sort(alternatives, [](const Alternative& a, const Alternative& b) {
+    if (a.fits != b.fits) return a.fits;
+    return a.fits ? a.step < b.step : a.peak < b.peak;
+  });
+  return alternatives;
+}
+
+}  // namespace foreshard::study

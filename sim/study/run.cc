@@ -1,0 +1,35 @@
+#include "sim/study/run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::study {
+
+Result<ClusterView> cluster_of(const LoadedStudy& study) {
+  return build_cluster(study.cluster, study.loader, "cluster");
+}
+
+Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster) {
+  Seconds launch_time;
+  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
+    launch_time = std::max(launch_time, cluster.host(node).launch_time);
+  auto program = lower::lower(study.model, study.strategy, {.launch_time = launch_time});
+  if (!program) return program;
+  if (auto violation = program::verify(*program)) return *std::move(violation);
+  return program;
+}
+
+Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
+  auto cluster = cluster_of(study);
+  if (!cluster) return cluster.error();
+  auto program = program_of(study, *cluster);
+  if (!program) return program.error();
+  auto prediction = sim::simulate(*cluster, *program, study.communication, options);
+  if (!prediction) return prediction.error();
+  return StudyRun{*std::move(cluster), *std::move(program), *std::move(prediction)};
+}
+
+}  // namespace foreshard::study

@@ -1,0 +1,29 @@
+/// \file
+/// From a loaded study to its prediction: cluster, Program, simulation.
+#pragma once
+
+#include "base/result.h"
+
+#include "sim/simulate/simulate.h"
+#include "sim/study/study.h"
+
+namespace foreshard::study {
+
+/// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
+Result<ClusterView> cluster_of(const LoadedStudy& study);
+
+/// The verified Program of the study's strategy on a cluster. Every rank launches at the pace of
+/// the slowest host of `cluster`.
+/// \return kInvalidInput where lowering or verification fails.
+Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster);
+
+struct StudyRun {
+  ClusterView cluster;
+  program::Program program;
+  sim::Prediction prediction;
+};
+
+/// \return what cluster_of, program_of and simulate return.
+Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options);
+
+}  // namespace foreshard::study

@@ -1,0 +1,210 @@
+#include "sim/study/study.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+
+#if __has_include("strategies/graph/hf_config.h")
+#include "strategies/graph/hf_config.h"
+#endif
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A scalar that YAML reads back as exactly `text`.
+std::string yaml_text(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+bool is_json(std::string_view path) {
+  return path.ends_with(".json");
+}
+
+struct Part {
+  std::string key;
+  std::string value;  ///< YAML.
+};
+
+// The parts that are given on the command line, beside the study or instead of it.
+std::vector<Part> parts_of(const StudyFiles& files) {
+  std::vector<Part> parts;
+  if (files.cluster) parts.push_back({"cluster", yaml_text(*files.cluster)});
+  if (files.model && is_json(*files.model)) {
+    parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
+  } else if (files.model) {
+    parts.push_back({"model", yaml_text(*files.model)});
+  }
+  if (files.strategy) parts.push_back({"strategy", yaml_text(*files.strategy)});
+  return parts;
+}
+
+Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
+  if (files.study) return loader.read_file<Study>(*files.study);
+  std::string text;
+  for (const Part& part : parts_of(files)) text += part.key + ": " + part.value + "\n";
+  return loader.read_text<Study>(text, "command line");
+}
+
+// The folder of the file in which the value at `path` stands; of the working directory for a value
+// of the command line.
+fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
+  std::string place = loader.place(path);
+  for (int i = 0; i < 2; ++i) {
+    const auto colon = place.rfind(':');
+    if (colon == std::string::npos) return {};
+    place.resize(colon);
+  }
+  std::error_code status;
+  return fs::is_regular_file(place, status) ? fs::path(place).parent_path() : fs::path();
+}
+
+constexpr Bytes kLargestConfig = 4_MiB;
+
+Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
+                     std::vector<yaml::Input>& inputs) {
+  const fs::path path = folder_of(loader, "huggingface.config") / source.config;
+  auto bytes = foreshard::read_file(path, kLargestConfig);
+  if (!bytes) return loader.error_at("huggingface.config", bytes.error().message);
+  const std::string name =
+      source.name.value_or(fs::absolute(path).parent_path().filename().string());
+#if __has_include("strategies/graph/hf_config.h")
+  auto model = read_hf_config(*bytes, name, source.sequence);
+#else
+  Result<Model> model = Error{Error::Code::kUnsupported, "no importer: " + name};
+#endif
+  if (!model) return loader.error_at("huggingface.config", model.error().message);
+  inputs.push_back({path.string(), *std::move(bytes)});
+  return model;
+}
+
+Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::Loader& loader,
+                       std::vector<yaml::Input>& inputs) {
+  const bool flag_decides = files.model.has_value();
+  if (study.model && study.huggingface && !flag_decides)
+    return loader.error_at("huggingface", "'model' and 'huggingface' are given together",
+                           "leave out one of them");
+  const bool imported = study.huggingface && (!flag_decides || is_json(*files.model));
+  if (!imported && !study.model)
+    return loader.error_at("", "the study has no model",
+                           "give 'model', or 'huggingface' with the path of a config.json, or "
+                           "--model");
+  auto model = imported ? import(*study.huggingface, loader, inputs) : Result<Model>(**study.model);
+  if (!model) return model;
+  auto sound = checked(*std::move(model));
+  if (!sound) return loader.error_at(imported ? "huggingface" : "model", sound.error().message);
+  return sound;
+}
+
+Result<comm::Parameters> communication_of(const Study& study, yaml::Loader& loader) {
+  if (study.communication) return **study.communication;
+  return loader.read_ref<comm::Parameters>(kDefaultCommunication, "communication");
+}
+
+std::optional<Error> unknown_schedule(const std::string& name, const yaml::Loader& loader,
+                                      std::string_view at) {
+  if (schedule::find_schedule(name) != nullptr) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& schedule : schedule::schedules()) names.emplace_back(schedule.name);
+  const auto near = nearest_name(name, names);
+  return loader.error_at(
+      fmt::format("{}.schedule", at), fmt::format("no schedule '{}'", name),
+      near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
+}
+
+// A catalogue file by its place in the catalogue, wherever that lies: results must not depend on
+// it.
+std::string shown_path(const std::string& path, const std::vector<fs::path>& catalogue) {
+  for (const fs::path& folder : catalogue) {
+    const fs::path inside = fs::path(path).lexically_relative(folder);
+    if (!inside.empty() && *inside.begin() != "..") return (fs::path("configs") / inside).string();
+  }
+  return path;
+}
+
+}  // namespace
+
+const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*) {
+  static const auto table =
+      yaml::Table<HuggingFaceModel>("huggingface", "A model of a Hugging Face repository.")
+          .required("config", &HuggingFaceModel::config,
+                    "Path of its config.json, relative to this file.", yaml::non_empty())
+          .optional("name", &HuggingFaceModel::name,
+                    "As people call it (default: the folder of the file).")
+          .optional("sequence", &HuggingFaceModel::sequence, "Tokens per training sample.",
+                    yaml::at_least(1));
+  return table;
+}
+
+const yaml::Table<Study>& yaml_table(const Study*) {
+  static const auto table =
+      yaml::Table<Study>("study", "A model, a strategy and a cluster to predict a step of.")
+          .folder("studies")
+          .optional("description", &Study::description, "What is asked, for people.")
+          .required("cluster", &Study::cluster, "The devices and what joins them.")
+          .optional("model", &Study::model, "What is trained.")
+          .optional("huggingface", &Study::huggingface, "What is trained; instead of `model`.")
+          .required("strategy", &Study::strategy, "How it is divided over the devices.")
+          .optional("communication", &Study::communication,
+                    "What the communication library adds to the links (default: nccl).");
+  return table;
+}
+
+std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
+                            const yaml::Loader& loader, std::string_view at) {
+  std::vector<std::string> messages;
+  if (auto unknown = unknown_schedule(strategy.schedule, loader, at))
+    messages.push_back(std::move(unknown->message));
+  for (const StrategyFault& fault : faults_in(strategy, model, devices))
+    messages.push_back(
+        loader.error_at(fmt::format("{}.{}", at, fault.key), fault.message, fault.help).message);
+  if (messages.empty()) return std::nullopt;
+  return Error{Error::Code::kInvalidInput, join(messages, "\n")};
+}
+
+Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
+  if (files.study) {
+    std::vector<yaml::Override> overrides;
+    for (Part& part : parts_of(files))
+      overrides.push_back({std::move(part.key), std::move(part.value)});
+    options.overrides.insert(options.overrides.begin(), overrides.begin(), overrides.end());
+  }
+  const std::vector<fs::path> catalogue = options.catalogue;
+  yaml::Loader loader(std::move(options));
+  auto study = read_study(files, loader);
+  if (!study) return study.error();
+
+  std::vector<yaml::Input> imported;
+  auto model = model_of(*study, files, loader, imported);
+  if (!model) return model.error();
+  auto communication = communication_of(*study, loader);
+  if (!communication) return communication.error();
+  if (auto error =
+          misfit(*study->strategy, *model, study->cluster->device_count(), loader, "strategy"))
+    return *std::move(error);
+
+  std::vector<yaml::Input> inputs = loader.inputs();
+  inputs.insert(inputs.end(), imported.begin(), imported.end());
+  for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
+  const std::string name = files.study ? files.study->stem().string()
+                                       : fmt::format("{} on {}", model->name, study->cluster->name);
+  return LoadedStudy{.name = name,
+                     .description = study->description,
+                     .cluster = *study->cluster,
+                     .model = *std::move(model),
+                     .strategy = *study->strategy,
+                     .communication = *std::move(communication),
+                     .inputs = std::move(inputs),
+                     .loader = std::move(loader)};
+}
+
+}  // namespace foreshard::study

@@ -1,0 +1,79 @@
+/// \file
+/// A study: one question, "this model, divided like this, on that cluster", as YAML says it.
+///
+///     cluster: dgx-a100-1024            # a catalogue name, a path, or written out
+///     model: gpt3-175b
+///     strategy: {tensor_parallel: 8, pipeline_parallel: 16, data_parallel: 8, global_batch: 1536}
+///
+/// `load_study` reads it with everything it refers to and makes the checks that no single file can.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/table.h"
+
+#include "strategies/comm/parameters.h"
+#include "strategies/graph/model.h"
+#include "strategies/parallelism/strategy.h"
+#include "topology/cluster_config.h"
+
+namespace foreshard::study {
+
+/// A model as the `config.json` of a Hugging Face repository describes it.
+struct HuggingFaceModel {
+  std::string config;  ///< Path of the file, relative to the file that says so.
+  std::optional<std::string> name;
+  std::int64_t sequence = 2048;  ///< Tokens per sample: config.json does not say.
+};
+
+struct Study {
+  std::string description;
+  yaml::Ref<ClusterConfig> cluster;
+  std::optional<yaml::Ref<Model>> model;
+  std::optional<HuggingFaceModel> huggingface;  ///< Instead of `model`.
+  yaml::Ref<Strategy> strategy;
+  std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
+};
+
+const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*);
+const yaml::Table<Study>& yaml_table(const Study*);
+
+/// The catalogue entry that a study without `communication` uses.
+inline constexpr std::string_view kDefaultCommunication = "nccl";
+
+/// Where a study comes from. What is given beside `study` takes the place of that part of it.
+struct StudyFiles {
+  std::optional<std::filesystem::path> study = {};
+  std::optional<std::string> cluster = {};  ///< A path ending in .yaml, or a catalogue name.
+  std::optional<std::string> model = {};    ///< Likewise, or the path of a `config.json`.
+  std::optional<std::string> strategy = {};
+};
+
+/// A study whose parts fit together: `faults_in` finds nothing.
+struct LoadedStudy {
+  std::string name;  ///< The study's file without its suffix, or "model on cluster".
+  std::string description;
+  ClusterConfig cluster;
+  Model model;
+  Strategy strategy;
+  comm::Parameters communication;
+  /// Every file that took part, in the order of reading; catalogue files as "configs/...".
+  std::vector<yaml::Input> inputs;
+  yaml::Loader loader;  ///< For errors that show a place in those files.
+};
+
+/// \return kInvalidInput with every fault, each with its place, what is legal, and a remedy; kIo if
+///     the study itself cannot be read.
+Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);
+
+/// The faults of `strategy` for `model` on `devices`, shown at `at` of what `loader` read.
+std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
+                            const yaml::Loader& loader, std::string_view at);
+
+}  // namespace foreshard::study
