@@ -37,7 +37,9 @@ std::int32_t Sharing::new_slot(std::int32_t places) {
     free.pop_back();
     return slot;
   }
-  slots_.emplace_back().first_place = static_cast<std::int32_t>(places_.size());
+  Slot& slot = slots_.emplace_back();
+  slot.first_place = static_cast<std::int32_t>(places_.size());
+  slot.places = places;
   places_.resize(places_.size() + at(places));
   return static_cast<std::int32_t>(slots_.size() - 1);
 }
@@ -52,22 +54,33 @@ std::int32_t Sharing::start(std::int32_t shape) {
   const std::int32_t slot = new_slot(s.loads);
   Slot& state = slots_[at(slot)];
   state.shape = shape;
+  state.connections = s.connections;
+  state.cap = s.cap;
+  state.rate = 0;
+  state.bound = kUnbound;
   bool alone = true;
   for (std::int32_t i = 0; i < s.loads; ++i) {
     const Load& load = loads[at(i)];
     Resource& resource = resources_[at(load.resource)];
     alone &= resource.members.empty() && resource.holders == 0;
-    places_[at(state.first_place + i)] = static_cast<std::int32_t>(resource.members.size());
-    resource.members.push_back({slot, i, load.load, load.load * s.connections});
+    places_[at(state.first_place + i)] = {load.resource,
+                                          static_cast<std::int32_t>(resource.members.size())};
+    resource.members.push_back({.slot = slot, .place = i, .pull = load.load * s.connections});
   }
   if (alone) {
     state.rate = s.alone_rate;
-    state.level = s.alone_rate / s.connections;
     state.bound = s.alone_bound;
+    for (const Place& place : places(state)) {
+      Resource& resource = resources_[at(place.resource)];
+      Member& own = resource.members.front();
+      own.level = s.alone_rate / s.connections;
+      own.bound = place.resource == state.bound;
+      if (own.bound) {
+        resource.bound = 1;
+        resource.bound_level = own.level;
+      }
+    }
   } else {
-    state.rate = 0;
-    state.level = 0;
-    state.bound = kUnbound;
     fresh_.push_back(slot);
     for (const Load& load : loads) mark_changed(load.resource);
   }
@@ -82,24 +95,23 @@ std::int32_t Sharing::start(std::int32_t shape) {
 
 void Sharing::stop(std::int32_t slot) {
   const Slot& state = slots_[at(slot)];
-  const NormalShape& s = shapes_[state.shape];
-  const auto loads = shapes_.loads(s);
-  for (std::int32_t i = 0; i < s.loads; ++i) {
-    auto& members = resources_[at(loads[at(i)].resource)].members;
-    const std::int32_t place = places_[at(state.first_place + i)];
+  for (const Place& place : places(state)) {
+    Resource& resource = resources_[at(place.resource)];
+    auto& members = resource.members;
+    if (members[at(place.index)].bound) --resource.bound;
     const Member& last = members.back();
-    places_[at(slots_[at(last.slot)].first_place + last.load_index)] = place;
-    members[at(place)] = last;
+    places_[at(slots_[at(last.slot)].first_place + last.place)].index = place.index;
+    members[at(place.index)] = last;
     members.pop_back();
-    mark_changed(loads[at(i)].resource);
+    mark_changed(place.resource);
   }
-  for (const Hold& hold : shapes_.holds(s)) {
+  for (const Hold& hold : shapes_.holds(shapes_[state.shape])) {
     Resource& resource = resources_[at(hold.resource)];
     // An empty sum is exactly zero, so that rounding does not outlive those that caused it.
     resource.held = --resource.holders == 0 ? 0 : resource.held - hold.amount;
     mark_changed(hold.resource);
   }
-  free_slots_[at(s.loads)].push_back(slot);
+  free_slots_[at(state.places)].push_back(slot);
 }
 
 void Sharing::mark_changed(std::int32_t resource) {
@@ -109,11 +121,19 @@ void Sharing::mark_changed(std::int32_t resource) {
   changed_.push_back(resource);
 }
 
+// Surveys a resource, once per epoch and before any of its members is chosen.
 void Sharing::visit(std::int32_t resource) {
   Resource& r = resources_[at(resource)];
   if (r.visited == epoch_) return;
   r.visited = epoch_;
   r.chosen = 0;
+  r.chosen_pull = 0;
+  r.others_use = 0;
+  r.highest = 0;
+  for (const Member& m : r.members) {
+    r.others_use += m.pull * m.level;
+    r.highest = std::max(r.highest, m.level);
+  }
   region_.push_back(resource);
 }
 
@@ -121,12 +141,16 @@ void Sharing::choose(std::int32_t slot) {
   Slot& s = slots_[at(slot)];
   if (s.chosen == epoch_) return;
   s.chosen = epoch_;
-  s.new_rate = s.rate;
-  s.new_level = s.level;
   chosen_.push_back(slot);
-  for (const Load& load : shapes_.loads(shapes_[s.shape])) {
-    visit(load.resource);
-    ++resources_[at(load.resource)].chosen;
+  for (const Place& place : places(s)) {
+    visit(place.resource);
+    Resource& r = resources_[at(place.resource)];
+    Member& m = r.members[at(place.index)];
+    m.chosen = epoch_;
+    ++r.chosen;
+    r.chosen_pull += m.pull;
+    r.others_use -= m.pull * m.level;
+    if (m.bound) --r.bound;
   }
 }
 
@@ -138,15 +162,14 @@ void Sharing::settle() {
   for (const std::int32_t r : changed_) {
     resources_[at(r)].changed = false;
     visit(r);
-    for (const Member& member : resources_[at(r)].members)
-      if (slots_[at(member.slot)].bound == r) choose(member.slot);
+    for (const Member& m : resources_[at(r)].members)
+      if (m.bound) choose(m.slot);
   }
   for (const std::int32_t slot : fresh_) choose(slot);
   changed_.clear();
   fresh_.clear();
 
   for (bool grew = true; grew;) {
-    for (const std::int32_t r : region_) prepare(r);
     fill();
     grew = false;
     const std::size_t solved = region_.size();
@@ -155,39 +178,26 @@ void Sharing::settle() {
   apply();
 }
 
-// What the members that are not being solved for leave of a resource.
-void Sharing::prepare(std::int32_t resource) {
-  Resource& r = resources_[at(resource)];
-  r.left = capacity_left(r.capacity, r.held);
-  r.pull = 0;
-  r.unfrozen = r.chosen;
-  r.full_level = kInfinity;
-  r.touched = false;
-  for (const Member& member : r.members) {
-    const Slot& s = slots_[at(member.slot)];
-    if (s.chosen == epoch_)
-      r.pull += member.pull;
-    else
-      r.left -= member.load * s.rate;
-  }
-  r.left = std::max(r.left, 0.0);
-}
-
 // Progressive filling of the chosen: all levels rise together, and at each limit those that it
 // concerns stay behind. A resource's limit only moves up as others freeze, so the one on the heap
-// may be out of date, but never too high.
+// may be out of date, but (up to rounding) never too high.
 void Sharing::fill() {
   const auto later = [](const Limit& a, const Limit& b) { return a.level > b.level; };
+  const auto level_of = [](const Resource& r) { return std::max(0.0, r.left) / r.pull; };
+  ++filling_;
   limits_.clear();
   for (const std::int32_t i : region_) {
-    const Resource& r = resources_[at(i)];
-    if (r.unfrozen > 0) limits_.push_back({r.left / r.pull, i});
+    Resource& r = resources_[at(i)];
+    r.left = capacity_left(r.capacity, r.held) - r.others_use;
+    r.pull = r.chosen_pull;
+    r.unfrozen = r.chosen;
+    r.full_level = kInfinity;
+    r.highest_chosen = 0;
+    if (r.unfrozen > 0) limits_.push_back({level_of(r), i});
   }
   for (const std::int32_t slot : chosen_) {
-    Slot& s = slots_[at(slot)];
-    s.frozen = false;
-    const NormalShape& shape = shapes_[s.shape];
-    if (std::isfinite(shape.cap)) limits_.push_back({shape.cap / shape.connections, ~slot});
+    const Slot& s = slots_[at(slot)];
+    if (std::isfinite(s.cap)) limits_.push_back({s.cap / s.connections, ~slot});
   }
   std::ranges::make_heap(limits_, later);
 
@@ -197,22 +207,22 @@ void Sharing::fill() {
     const Limit limit = limits_.back();
     limits_.pop_back();
     if (limit.index < 0) {
-      const std::int32_t slot = ~limit.index;
-      if (slots_[at(slot)].frozen) continue;
+      const Slot& s = slots_[at(~limit.index)];
+      if (s.frozen == filling_) continue;
       level = std::max(level, limit.level);
-      freeze(slot, level, shapes_[slots_[at(slot)].shape].cap, kCapped);
+      freeze(~limit.index, level, s.cap, kCapped);
       continue;
     }
     Resource& r = resources_[at(limit.index)];
     if (r.unfrozen == 0) continue;
     const double next = limits_.empty() ? kInfinity : limits_.front().level;
-    if (r.touched && r.left / r.pull <= next) refresh(r);
-    if (const double now = r.left / r.pull; now > next) {
+    if (level_of(r) <= next) refresh(r);
+    if (const double now = level_of(r); now > next) {
       limits_.push_back({now, limit.index});
       std::ranges::push_heap(limits_, later);
       continue;
     }
-    level = std::max(level, r.left / r.pull);
+    level = std::max(level, level_of(r));
     fill_from(limit.index, level);
   }
 }
@@ -221,67 +231,56 @@ void Sharing::fill() {
 void Sharing::refresh(Resource& r) {
   r.left = capacity_left(r.capacity, r.held);
   r.pull = 0;
-  r.touched = false;
-  for (const Member& member : r.members) {
-    const Slot& s = slots_[at(member.slot)];
-    if (s.chosen != epoch_)
-      r.left -= member.load * s.rate;
-    else if (s.frozen)
-      r.left -= member.load * s.new_rate;
+  for (const Member& m : r.members) {
+    if (m.chosen != epoch_)
+      r.left -= m.pull * m.level;
+    else if (m.frozen == filling_)
+      r.left -= m.pull * m.new_level;
     else
-      r.pull += member.pull;
+      r.pull += m.pull;
   }
-  r.left = std::max(r.left, 0.0);
 }
 
 void Sharing::fill_from(std::int32_t resource, double level) {
-  resources_[at(resource)].full_level = level;
-  for (const Member& member : resources_[at(resource)].members) {
-    const Slot& s = slots_[at(member.slot)];
-    if (s.chosen == epoch_ && !s.frozen)
-      freeze(member.slot, level, level * shapes_[s.shape].connections, resource);
-  }
+  Resource& r = resources_[at(resource)];
+  r.full_level = level;
+  for (const Member& m : r.members)
+    if (m.chosen == epoch_ && m.frozen != filling_)
+      freeze(m.slot, level, level * slots_[at(m.slot)].connections, resource);
 }
 
 void Sharing::freeze(std::int32_t slot, double level, double rate, std::int32_t bound) {
   Slot& s = slots_[at(slot)];
-  s.frozen = true;
-  s.new_level = level;
+  s.frozen = filling_;
   s.new_rate = rate;
   s.new_bound = bound;
-  const NormalShape& shape = shapes_[s.shape];
-  for (const Load& load : shapes_.loads(shape)) {
-    Resource& r = resources_[at(load.resource)];
-    r.left = std::max(0.0, r.left - load.load * rate);
-    r.pull -= load.load * shape.connections;
+  for (const Place& place : places(s)) {
+    Resource& r = resources_[at(place.resource)];
+    Member& m = r.members[at(place.index)];
+    m.frozen = filling_;
+    m.new_level = level;
+    r.left -= m.pull * level;
+    r.pull -= m.pull;
     --r.unfrozen;
-    r.touched = true;
+    r.highest_chosen = std::max(r.highest_chosen, level);
   }
 }
 
-// Tests the members of a resource that were not solved for; those whose rate is not max-min any
-// more are chosen. \return whether there are any.
+// Chooses those members of a resource, of the ones that were not solved for, whose rate is not
+// max-min any more. \return whether there are any.
 bool Sharing::choose_unbound(std::int32_t resource) {
   const Resource& r = resources_[at(resource)];
   if (at(r.chosen) == r.members.size()) return false;
-  double used = 0;
-  double highest = 0;
-  for (const Member& member : r.members) {
-    const Slot& s = slots_[at(member.slot)];
-    const bool solved = s.chosen == epoch_;
-    used += member.load * (solved ? s.new_rate : s.rate);
-    highest = std::max(highest, solved ? s.new_level : s.level);
-  }
-  const double capacity = capacity_left(r.capacity, r.held);
-  const bool full = used >= capacity * (1 - kSame);
-  const bool overfull = used > capacity + kSame * r.capacity;
+  const bool full = r.left <= kSame * r.capacity;
+  const bool overfull = r.left < -kSame * r.capacity;
+  const double bound_from = full ? r.highest_chosen * (1 - kSame) : kInfinity;
+  const double free_up_to = overfull ? 0 : r.full_level * (1 + kSame);
+  const bool any_unbound = r.bound > 0 && r.bound_level < bound_from;
+  if (!any_unbound && r.highest <= free_up_to) return false;
   const std::size_t before = chosen_.size();
-  for (const Member& member : r.members) {
-    const Slot& s = slots_[at(member.slot)];
-    if (s.chosen == epoch_) continue;
-    const bool unbound = s.bound == resource && (!full || s.level < highest * (1 - kSame));
-    const bool in_the_way = overfull || s.level > r.full_level * (1 + kSame);
-    if (unbound || (in_the_way && s.rate > 0)) choose(member.slot);
+  for (const Member& m : r.members) {
+    if (m.chosen == epoch_) continue;
+    if ((m.bound && m.level < bound_from) || m.level > free_up_to) choose(m.slot);
   }
   return chosen_.size() > before;
 }
@@ -289,8 +288,16 @@ bool Sharing::choose_unbound(std::int32_t resource) {
 void Sharing::apply() {
   for (const std::int32_t slot : chosen_) {
     Slot& s = slots_[at(slot)];
-    s.level = s.new_level;
     s.bound = s.new_bound;
+    for (const Place& place : places(s)) {
+      Resource& r = resources_[at(place.resource)];
+      Member& m = r.members[at(place.index)];
+      m.level = m.new_level;
+      m.bound = place.resource == s.bound;
+      if (!m.bound) continue;
+      ++r.bound;
+      r.bound_level = m.level;
+    }
     if (same_rate(s.new_rate, s.rate)) continue;
     changes_.push_back({slot, s.rate});
     s.rate = s.new_rate;

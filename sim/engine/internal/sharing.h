@@ -53,34 +53,50 @@ class Sharing {
 
   struct Slot {
     double rate = 0;
-    double level = 0;  // rate / connections
+    double connections = 1;
+    double cap = 0;
     std::int32_t bound = kUnbound;
     std::int32_t shape = -1;
-    std::int32_t first_place = 0;  // its position among each of its resources' members
-    std::uint32_t chosen = 0;      // == epoch_: being solved for
+    std::int32_t first_place = 0;  // of its places in places_, one per load
+    std::int32_t places = 0;
+    std::uint32_t chosen = 0;  // == epoch_: being solved for
+    std::uint32_t frozen = 0;  // == filling_: its new rate is known
     double new_rate = 0;
-    double new_level = 0;
     std::int32_t new_bound = kUnbound;
-    bool frozen = false;  // its new rate is known
   };
+  struct Place {
+    std::int32_t resource;
+    std::int32_t index;  // among the resource's members
+  };
+  // What a slot has to do with one of its resources. It repeats what the slot knows, so that a
+  // resource is surveyed without a look at its slots.
   struct Member {
     std::int32_t slot;
-    std::int32_t load_index;  // which of the shape's loads
-    double load;
-    double pull;  // load x connections: what the level takes of the resource
+    std::int32_t place;        // which of the slot's
+    double pull;               // load x connections: its use of the resource is pull x level
+    double level = 0;          // rate / connections
+    double new_level = 0;      // of the current filling, if frozen
+    std::uint32_t chosen = 0;  // as the slot's
+    std::uint32_t frozen = 0;  // as the slot's
+    bool bound = false;        // by this resource
   };
   struct Resource {
     double capacity = 0;
     double held = 0;
     std::int32_t holders = 0;
     bool changed = false;
-    std::uint32_t visited = 0;  // == epoch_: in region_
+    std::int32_t bound = 0;     // members that it bounds and that are not being solved for
+    double bound_level = 0;     // the level of these
+    std::uint32_t visited = 0;  // == epoch_: in region_, and what follows is of this epoch
     std::int32_t chosen = 0;    // members that are being solved for
-    std::int32_t unfrozen = 0;  // of these, those without a new rate
-    double left = 0;            // for the unfrozen
-    double pull = 0;            // of the unfrozen
-    double full_level = 0;      // at which it became full, or infinite
-    bool touched = false;       // `left` and `pull` come from subtractions
+    double chosen_pull = 0;     // of these
+    double others_use = 0;      // use of the other members
+    double highest = 0;         // no member had a higher level before
+    std::int32_t unfrozen = 0;  // of the chosen, those without a new rate
+    double left = 0;            // for these
+    double pull = 0;            // of these
+    double full_level = 0;      // at which the filling was stopped by it, or infinite
+    double highest_chosen = 0;  // new level
     std::vector<Member> members;
   };
   // A resource (index >= 0) or the cap of the slot ~index, to be met when levels reach `level`.
@@ -92,28 +108,32 @@ class Sharing {
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
   std::int32_t new_slot(std::int32_t places);
+  Member& member(const Place& place) {
+    return resources_[at(place.resource)].members[at(place.index)];
+  }
+  std::span<Place> places(const Slot& s) { return {places_.data() + s.first_place, at(s.places)}; }
   void mark_changed(std::int32_t resource);
   void visit(std::int32_t resource);
   void choose(std::int32_t slot);
-  void prepare(std::int32_t resource);
   void fill();
-  void freeze(std::int32_t slot, double level, double rate, std::int32_t bound);
-  void fill_from(std::int32_t resource, double level);
   void refresh(Resource& resource);
+  void fill_from(std::int32_t resource, double level);
+  void freeze(std::int32_t slot, double level, double rate, std::int32_t bound);
   bool choose_unbound(std::int32_t resource);
   void apply();
 
   const Shapes& shapes_;
   std::vector<Resource> resources_;
   std::vector<Slot> slots_;
-  std::vector<std::int32_t> places_;
+  std::vector<Place> places_;
   std::vector<std::vector<std::int32_t>> free_slots_;  // by number of places
   std::vector<std::int32_t> changed_;                  // resources
   std::vector<std::int32_t> fresh_;                    // slots without a rate
-  std::uint32_t epoch_ = 0;
-  std::vector<std::int32_t> region_;  // resources
-  std::vector<std::int32_t> chosen_;  // slots
-  std::vector<Limit> limits_;         // a heap, lowest level first
+  std::uint32_t epoch_ = 0;                            // of `settle`
+  std::uint32_t filling_ = 0;                          // of `fill`
+  std::vector<std::int32_t> region_;                   // resources
+  std::vector<std::int32_t> chosen_;                   // slots
+  std::vector<Limit> limits_;                          // a heap, lowest level first
   std::vector<Change> changes_;
 };
 
