@@ -5,6 +5,8 @@
 
 #include "tests/strategies/program_ir/samples.h"
 
+#include "strategies/program/ir/verify.h"
+
 namespace foreshard::program {
 namespace {
 
@@ -101,6 +103,27 @@ TEST(ProgramJson, RefusesGarbage) {
   std::string text(kSmall);
   for (std::size_t size = 0; size < text.size() - 2; size += 7)
     EXPECT_FALSE(program_from_json(std::string_view(text).substr(0, size))) << size;
+}
+
+// One or two characters of a valid text changed: refused, or a Program that verify judges without
+// harm and that comes back the same.
+TEST(ProgramJson, SurvivesMutations) {
+  std::mt19937 random(1);
+  const std::string valid = to_json(pipeline_program(2, 2, 1));
+  constexpr std::string_view kCharacters = "0123456789-,:[]{}\".e ax";
+  int accepted = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string text = valid;
+    for (int changes = 1 + i % 2; changes-- > 0;)
+      text[random() % text.size()] = kCharacters[random() % kCharacters.size()];
+    const auto program = program_from_json(text);
+    if (!program || verify(*program)) continue;
+    ++accepted;
+    const auto back = program_from_json(to_json(*program));
+    ASSERT_TRUE(back) << text;
+    EXPECT_EQ(*back, *program);
+  }
+  EXPECT_GT(accepted, 10);
 }
 
 TEST(ProgramJson, DoesNotLetAShortTextAskForMuchMemory) {
