@@ -169,13 +169,25 @@ void Sharing::settle() {
   changed_.clear();
   fresh_.clear();
 
-  for (bool grew = true; grew;) {
+  std::size_t followed = 0;
+  do {
+    for (; followed < chosen_.size(); ++followed) choose_bound_by_its_resources(chosen_[followed]);
     fill();
-    grew = false;
     const std::size_t solved = region_.size();
-    for (std::size_t i = 0; i < solved; ++i) grew |= choose_unbound(region_[i]);
-  }
+    for (std::size_t i = 0; i < solved; ++i) choose_unbound(region_[i]);
+  } while (followed < chosen_.size());
   apply();
+}
+
+// What the chosen one takes of a full resource, more or less than before, those that are bound
+// there lose or gain: to choose them without waiting for the test spares most fillings.
+void Sharing::choose_bound_by_its_resources(std::int32_t slot) {
+  for (const Place& place : places(slots_[at(slot)])) {
+    const Resource& r = resources_[at(place.resource)];
+    if (r.bound == 0) continue;
+    for (const Member& m : r.members)
+      if (m.bound && m.chosen != epoch_) choose(m.slot);
+  }
 }
 
 // Progressive filling of the chosen: all levels rise together, and at each limit those that it
@@ -188,7 +200,8 @@ void Sharing::fill() {
   limits_.clear();
   for (const std::int32_t i : region_) {
     Resource& r = resources_[at(i)];
-    r.left = capacity_left(r.capacity, r.held) - r.others_use;
+    const bool others = at(r.chosen) < r.members.size();
+    r.left = capacity_left(r.capacity, r.held) - (others ? r.others_use : 0);
     r.pull = r.chosen_pull;
     r.unfrozen = r.chosen;
     r.full_level = kInfinity;
@@ -216,7 +229,7 @@ void Sharing::fill() {
     Resource& r = resources_[at(limit.index)];
     if (r.unfrozen == 0) continue;
     const double next = limits_.empty() ? kInfinity : limits_.front().level;
-    if (level_of(r) <= next) refresh(r);
+    if (r.unfrozen < static_cast<std::int32_t>(r.members.size()) && level_of(r) <= next) refresh(r);
     if (const double now = level_of(r); now > next) {
       limits_.push_back({now, limit.index});
       std::ranges::push_heap(limits_, later);
@@ -267,22 +280,20 @@ void Sharing::freeze(std::int32_t slot, double level, double rate, std::int32_t 
 }
 
 // Chooses those members of a resource, of the ones that were not solved for, whose rate is not
-// max-min any more. \return whether there are any.
-bool Sharing::choose_unbound(std::int32_t resource) {
+// max-min any more.
+void Sharing::choose_unbound(std::int32_t resource) {
   const Resource& r = resources_[at(resource)];
-  if (at(r.chosen) == r.members.size()) return false;
+  if (at(r.chosen) == r.members.size()) return;
   const bool full = r.left <= kSame * r.capacity;
   const bool overfull = r.left < -kSame * r.capacity;
   const double bound_from = full ? r.highest_chosen * (1 - kSame) : kInfinity;
   const double free_up_to = overfull ? 0 : r.full_level * (1 + kSame);
   const bool any_unbound = r.bound > 0 && r.bound_level < bound_from;
-  if (!any_unbound && r.highest <= free_up_to) return false;
-  const std::size_t before = chosen_.size();
+  if (!any_unbound && r.highest <= free_up_to) return;
   for (const Member& m : r.members) {
     if (m.chosen == epoch_) continue;
     if ((m.bound && m.level < bound_from) || m.level > free_up_to) choose(m.slot);
   }
-  return chosen_.size() > before;
 }
 
 void Sharing::apply() {

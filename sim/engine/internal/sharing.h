@@ -4,11 +4,12 @@
 ///
 /// Rates are max-min exactly if every activity is *bound*: it runs at its cap, or uses a resource
 /// that is full and on which no activity has a higher level, where level = rate / connections. That
-/// test is local, so a change is repaired locally. Solve only for the activities that the changed
-/// resources bound (and new ones), with all other rates held; then test the neighbours that share a
-/// resource with these; those that are no longer bound, or stand in the way of one that has a lower
-/// level, join the set, and it is solved again. When all are bound, the rates are the max-min rates
-/// of the whole, although most of it was never looked at.
+/// test is local, so a change is repaired locally. Solve only for new activities and those that the
+/// changed resources bound, those bound by other resources of these, and so on, with all other
+/// rates held. Then test the neighbours that share a resource with one of the set: those that are
+/// no longer bound, or stand in the way of one that has a lower level, join the set, and it is
+/// solved again. When all are bound, the rates are the max-min rates of the whole, although most of
+/// it was never looked at.
 #pragma once
 
 #include <cstdint>
@@ -119,7 +120,8 @@ class Sharing {
   void refresh(Resource& resource);
   void fill_from(std::int32_t resource, double level);
   void freeze(std::int32_t slot, double level, double rate, std::int32_t bound);
-  bool choose_unbound(std::int32_t resource);
+  void choose_bound_by_its_resources(std::int32_t slot);
+  void choose_unbound(std::int32_t resource);
   void apply();
 
   const Shapes& shapes_;
