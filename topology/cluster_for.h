@@ -16,8 +16,8 @@ struct ClusterRequest {
   std::int64_t gpus = 1;
   std::int64_t gpus_per_node = 8;
   std::optional<BytesPerSecond> internode_per_gpu{};  ///< Nominal. Default: the machine's own NICs.
-  std::string
-      node;  ///< A catalogue entry, where the machine is known; else the device's usual one.
+  /// A catalogue entry, where the machine is known; else the usual one of the device.
+  std::string node{};
 };
 
 /// Homogeneous, with a non-blocking network: a rail-optimised fat tree of two levels, or one switch

@@ -24,7 +24,8 @@ std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeCon
   for (std::size_t i = 0; i < switch_count; ++i) {
     switches.push_back(builder.add_vertex(VertexKind::kPcieSwitch,
                                           prefix + "pcie" + std::to_string(i), node.node));
-    builder.connect(switches[i], sockets[i * socket_count / switch_count], lane);
+    if (socket_count > 0)
+      builder.connect(switches[i], sockets[i * socket_count / switch_count], lane);
   }
   for (std::size_t i = 0; i < node.gpus.size(); ++i)
     builder.connect(builder.vertex_of(node.gpus[i]), switches[i * switch_count / node.gpus.size()],

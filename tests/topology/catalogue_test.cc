@@ -1,0 +1,112 @@
+// Every machine and cluster of the catalogue can be read, built and routed.
+#include <chrono>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <set>
+
+#include "small_clusters.h"
+
+namespace foreshard {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kConfigs = FORESHARD_SOURCE_DIR "/configs";
+
+std::set<fs::path> files(const char* folder) {
+  std::set<fs::path> result;
+  for (const auto& entry : fs::directory_iterator(kConfigs / folder))
+    if (entry.path().extension() == ".yaml") result.insert(entry.path());
+  EXPECT_FALSE(result.empty());
+  return result;
+}
+
+TEST(Catalogue, EveryNodeBuilds) {
+  for (const char* folder : {"nodes", "nodes/by-device"})
+    for (const auto& path : files(folder)) {
+      yaml::Loader loader({.catalogue = {kConfigs}});
+      const auto node = loader.read_file<NodeConfig>(path);
+      ASSERT_TRUE(node) << node.error().message;
+      const auto cluster = must_build(small_cluster(node->nics ? 2 : 1, {}, *node));
+      for (std::int64_t i = 1; i < std::ssize(cluster.devices()); ++i)
+        EXPECT_TRUE(cluster.route(DeviceId(0), DeviceId(i))) << path;
+      if (std::string(folder) == "nodes/by-device") {
+        EXPECT_EQ(node->device->name, path.stem().string());
+      } else {
+        EXPECT_FALSE(node->summary.empty()) << path;
+      }
+    }
+}
+
+TEST(Catalogue, EveryClusterBuilds) {
+  for (const auto& path : files("clusters")) {
+    yaml::Loader loader({.catalogue = {kConfigs}});
+    const auto config = loader.read_file<ClusterConfig>(path);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->name, path.stem().string());
+    const auto cluster = build_cluster(*config, loader);
+    ASSERT_TRUE(cluster) << cluster.error().message;
+    const DeviceId last(std::ssize(cluster->devices()) - 1);
+    const auto route = cluster->route(DeviceId(0), last);
+    ASSERT_TRUE(route) << route.error().message;
+    EXPECT_EQ(fault_in(*cluster, DeviceId(0), last, *route), "");
+    EXPECT_LT(route->links.size(), 16U) << "equal switches should be merged";
+  }
+}
+
+// An adapter must not be throttled by the PCIe links to it. (It is in a DGX-1: 100 Gbit/s
+// over 3.0.)
+TEST(Catalogue, PcieCarriesTheAdapters) {
+  for (const auto& path : files("nodes")) {
+    yaml::Loader loader({.catalogue = {kConfigs}});
+    const auto node = loader.read_file<NodeConfig>(path);
+    ASSERT_TRUE(node) << node.error().message;
+    if (!node->nics || path.stem().string().find("pcie") != std::string::npos) continue;
+    if (pcie_generation(*node) < 4) continue;
+    const auto pcie = pcie_bandwidth(pcie_generation(*node)) * *node->pcie.efficiency;
+    EXPECT_GE(pcie, *node->nics->bandwidth * *node->nics->efficiency) << path;
+  }
+}
+
+// Six links per GPU; GPU 0 and GPU 5 have none in common and meet over PCIe.
+TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  const auto node = loader.read_ref<NodeConfig>("dgx-1v");
+  ASSERT_TRUE(node) << node.error().message;
+  const auto cluster = must_build(small_cluster(1, {}, *node));
+  const double link = *node->nvlink->bandwidth * *node->nvlink->efficiency / 1_GB_s;
+  for (const auto& gpu : cluster.devices()) {
+    double rate = 0;
+    for (const auto& l : cluster.links())
+      if (l.from == gpu.vertex && l.kind == LinkKind::kNvLink) rate += l.bandwidth / 1_GB_s;
+    EXPECT_NEAR(rate, 6 * link, 1e-9);
+  }
+  EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(4))->widest_kind, LinkKind::kNvLink);
+  EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(5))->widest_kind, LinkKind::kSocket);
+}
+
+// Budget of a forecast at this size: building and one ring of routes over all devices.
+TEST(Catalogue, SixteenThousandDevicesAreQuick) {
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  const auto config = loader.read_ref<ClusterConfig>("h100-16384");
+  ASSERT_TRUE(config) << config.error().message;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto cluster = must_build(*config);
+  const auto built = std::chrono::steady_clock::now();
+  const auto count = std::ssize(cluster.devices());
+  ASSERT_EQ(count, 16384);
+  std::size_t links = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    links += cluster.route(DeviceId(i), DeviceId((i + 8) % count))->links.size();
+  const auto end = std::chrono::steady_clock::now();
+  const auto ms = [](auto d) {
+    return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+  };
+  RecordProperty("build_ms", ms(built - begin));
+  RecordProperty("ring_ms", ms(end - built));
+  std::printf("build %d ms, ring of routes %d ms, %zu links\n", ms(built - begin), ms(end - built),
+              links);
+  EXPECT_LT(ms(end - begin), 10'000);
+}
+
+}  // namespace
+}  // namespace foreshard

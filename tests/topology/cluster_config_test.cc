@@ -1,0 +1,191 @@
+#include "topology/cluster_config.h"
+
+#include <gmock/gmock.h>
+
+#include "small_clusters.h"
+
+#include "topology/cluster_for.h"
+#include "topology/internal/selector.h"
+
+namespace foreshard {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+yaml::Loader catalogue() {
+  return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+}
+
+std::string fault(const std::string& text) {
+  auto loader = catalogue();
+  const auto config = loader.read_text<ClusterConfig>(text, "cluster.yaml");
+  if (!config) return config.error().message;
+  const auto cluster = build_cluster(*config, loader);
+  return cluster ? "accepted" : cluster.error().message;
+}
+
+constexpr const char* kEightLines = R"(
+name: mine
+nodes: 4
+node:
+  device: A100-SXM-80GB
+  gpus: 8
+  nvlink: {bandwidth: 300 GB/s}
+  nics: {count: 8, bandwidth: 200 Gbit/s}
+fabric: {kind: single-switch}
+)";
+
+TEST(ClusterConfig, EightLinesAreACluster) {
+  auto loader = catalogue();
+  const auto config = loader.read_text<ClusterConfig>(kEightLines, "cluster.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->device_count(), 32);
+  const auto cluster = build_cluster(*config, loader);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->devices().size(), 32U);
+  EXPECT_EQ(cluster->device_types().size(), 1U);
+  EXPECT_GT(cluster->host(3).launch_time, 0_s);
+}
+
+TEST(ClusterConfig, SeveralKindsOfNodes) {
+  auto loader = catalogue();
+  const auto config = loader.read_text<ClusterConfig>(
+      "groups: [{nodes: 2, node: dgx-a100-80gb}, {nodes: 1, node: dgx-h100}]\n", "cluster.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  const auto cluster = build_cluster(*config, loader);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(cluster->device_types().size(), 2U);
+  EXPECT_EQ(cluster->type_of(DeviceId(15)).name, "A100-SXM-80GB");
+  EXPECT_EQ(cluster->type_of(DeviceId(16)).name, "H100-SXM");
+}
+
+TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
+  EXPECT_THAT(fault("nodes: 2\n"), HasSubstr("node"));
+  EXPECT_THAT(fault("nodes: 0\nnode: dgx-h100\n"),
+              AllOf(HasSubstr("1:8"), HasSubstr("at least 1")));
+  EXPECT_THAT(fault("node: dgx-h10\n"), HasSubstr("dgx-h100"));
+  EXPECT_THAT(fault("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
+              HasSubstr("rail-fat-tree"));
+  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
+              HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
+  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
+              HasSubstr("positive"));
+  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
+              HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches"));
+  EXPECT_THAT(fault("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"), HasSubstr("needs NICs"));
+  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 2, nvlink: {layout: mesh, bandwidth: 25 GB/s, "
+                    "pairs: [{a: 0, b: 2}]}}\n"),
+              HasSubstr("beyond the node's last, 1"));
+}
+
+TEST(ClusterConfig, ChecksTheFabricAgainstTheNodes) {
+  const std::string start = "nodes: 64\nnode: dgx-h100\nfabric:\n  kind: rail-fat-tree\n";
+  EXPECT_THAT(fault(start + "  levels: 1\n"),
+              AllOf(HasSubstr("cluster.yaml:5:11"), HasSubstr("cannot join 64 nodes")));
+  EXPECT_THAT(fault(start + "  levels: 3\n"), HasSubstr("3 levels need 1 entries here, found 0"));
+  EXPECT_THAT(fault(start + "  oversubscription: [1, 2]\n"), HasSubstr("found 2 ratios"));
+  EXPECT_EQ(fault(start + "  levels: 3\n  pods_per_block: [2]\n"), "accepted");
+}
+
+TEST(ClusterConfig, SelectorsThatMatchNothingAreErrors) {
+  EXPECT_THAT(fault("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
+              AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no link")));
+}
+
+TEST(ClusterConfig, DegradesBothDirections) {
+  auto config = small_cluster(2, {});
+  config.degraded = {{"node1/nic1 - switch", 0.25}};
+  const auto cluster = must_build(config);
+  int slow = 0;
+  for (const auto& link : cluster.links())
+    if (link.bandwidth == 2.5_GB_s) ++slow;
+  EXPECT_EQ(slow, 2);
+}
+
+TEST(Selector, StarsAndQuestionMarks) {
+  using internal::matches;
+  EXPECT_TRUE(matches("node?/gpu*", "node3/gpu12"));
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("*a*b", "xaxbxb"));
+  EXPECT_FALSE(matches("node?/gpu", "node3/gpu1"));
+  EXPECT_FALSE(matches("node?/gpu", "node13/gpu"));
+  EXPECT_FALSE(matches("", "a"));
+}
+
+// x16: 8 GT/s x 16 / 8 x 128/130 = 15.754 GB/s, doubled by each generation; 6.0 by flits: 121.
+TEST(Pcie, RateOfAGeneration) {
+  EXPECT_NEAR(pcie_bandwidth(3) / 1_GB_s, 15.754, 1e-3);
+  EXPECT_NEAR(pcie_bandwidth(5) / 1_GB_s, 63.015, 1e-3);
+  EXPECT_NEAR(pcie_bandwidth(6) / 1_GB_s, 121.0, 1e-9);
+}
+
+TEST(Pcie, DefaultGenerationCarriesTheNic) {
+  auto node = small_node();
+  node.pcie.generation.reset();
+  EXPECT_EQ(pcie_generation(node), 4);
+  node.nics->bandwidth.value = 400_Gbit_s;
+  EXPECT_EQ(pcie_generation(node), 5);
+  node.nics->bandwidth.value = 800_Gbit_s;
+  EXPECT_EQ(pcie_generation(node), 6);
+}
+
+ClusterConfig must_find(const ClusterRequest& request) {
+  auto loader = catalogue();
+  auto config = cluster_for(request, loader);
+  EXPECT_TRUE(config) << config.error().message;
+  EXPECT_TRUE(build_cluster(*config));
+  return *std::move(config);
+}
+
+TEST(ClusterFor, UsesTheUsualMachine) {
+  const auto config = must_find({.device = "H100-SXM", .gpus = 64});
+  EXPECT_EQ(config.nodes, 8);
+  EXPECT_EQ((*config.node)->nics->count, 8);
+  EXPECT_EQ(*(*config.node)->nics->bandwidth, 400_Gbit_s);
+  EXPECT_EQ(config.fabric.kind, "rail-fat-tree");
+}
+
+// 100 Gbit/s per GPU are 800 per node: 4 adapters of 200. 50 are 400: 4 of 100. 12.5 are 100: one.
+TEST(ClusterFor, SharesAdaptersOnSlowNetworks) {
+  const auto nics = [](double per_gpu) {
+    const auto config =
+        must_find({.device = "A100-SXM-80GB", .gpus = 16, .internode_per_gpu = per_gpu * 1_Gbit_s});
+    return std::pair((*config.node)->nics->count, *(*config.node)->nics->bandwidth / 1_Gbit_s);
+  };
+  EXPECT_EQ(nics(200), std::pair(std::int64_t{8}, 200.0));
+  EXPECT_EQ(nics(100), std::pair(std::int64_t{4}, 200.0));
+  EXPECT_EQ(nics(50), std::pair(std::int64_t{4}, 100.0));
+  EXPECT_EQ(nics(12.5), std::pair(std::int64_t{1}, 100.0));
+  EXPECT_EQ(nics(400), std::pair(std::int64_t{8}, 400.0));
+}
+
+TEST(ClusterFor, FewerGpusThanTheMachineHas) {
+  const auto config = must_find({.device = "H100-SXM", .gpus = 10, .gpus_per_node = 1});
+  EXPECT_EQ(config.nodes, 10);
+  EXPECT_EQ((*config.node)->nics->count, 1);
+  EXPECT_EQ((*must_find({.device = "H100-SXM", .gpus = 4}).node)->gpus, 4);
+}
+
+// 128 GPUs of GB200 in trays of 4: the largest domain within a rack that divides them is 64.
+TEST(ClusterFor, RacksAreNvlinkDomains) {
+  const auto config = must_find({.device = "GB200", .gpus = 128, .gpus_per_node = 4});
+  EXPECT_EQ(config.nodes, 2);
+  EXPECT_EQ((*config.node)->gpus, 64);
+  EXPECT_EQ(must_find({.device = "GB200", .gpus = 36, .gpus_per_node = 4}).nodes, 1);
+}
+
+TEST(ClusterFor, RefusesWhatItCannotBuild) {
+  auto loader = catalogue();
+  const auto message = [&](const ClusterRequest& request) {
+    const auto config = cluster_for(request, loader);
+    return config ? "accepted" : config.error().message;
+  };
+  EXPECT_THAT(message({.device = "H100-SXM", .gpus = 12}), HasSubstr("do not fill nodes of 8"));
+  EXPECT_THAT(message({.device = "H100-SXM", .gpus = 0}), HasSubstr("at least 1 GPU"));
+  EXPECT_THAT(message({.device = "H100-SX"}), HasSubstr("H100-SX"));
+  EXPECT_THAT(message({.device = "H100-SXM", .node = "dgx-a100-80gb"}), HasSubstr("not H100-SXM"));
+}
+
+}  // namespace
+}  // namespace foreshard
