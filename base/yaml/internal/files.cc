@@ -116,8 +116,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const std::string& 
 
 std::optional<Node> Reader::document(const fs::path& path, const Mark& mark) {
   const fs::path identity = identity_of(path);
-  if (const auto known = memory_.files.find(identity); known != memory_.files.end())
-    return known->second;
+  if (const auto known = documents_.find(identity); known != documents_.end()) return known->second;
   auto bytes = read_file(path, memory_.options.largest_file);
   if (!bytes) {
     faults_.add(mark, bytes.error().message);
@@ -126,14 +125,23 @@ std::optional<Node> Reader::document(const fs::path& path, const Mark& mark) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::string text =
       bytes->starts_with(kByteOrderMark) ? bytes->substr(kByteOrderMark.size()) : *bytes;
-  memory_.inputs.push_back({path.string(), *std::move(bytes)});
+  remember({path.string(), *std::move(bytes)});
   const int source =
       memory_.sources.add({.name = path.string(), .file = path, .text = std::move(text)});
   const std::size_t faults_before = faults_.size();
   auto root = parse(memory_.sources, source, {memory_.options.deepest, memory_.options.most_nodes},
                     faults_);
-  if (root && faults_.size() == faults_before) memory_.files.emplace(identity, *root);
+  if (root && faults_.size() == faults_before) documents_.emplace(identity, *root);
   return root;
+}
+
+void Reader::remember(Input input) {
+  const auto same = std::find_if(memory_.inputs.begin(), memory_.inputs.end(),
+                                 [&](const Input& known) { return known.path == input.path; });
+  if (same == memory_.inputs.end())
+    memory_.inputs.push_back(std::move(input));
+  else
+    same->bytes = std::move(input.bytes);
 }
 
 bool Reader::enter(const fs::path& path, const Mark& mark) {

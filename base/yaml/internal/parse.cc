@@ -120,7 +120,9 @@ class Builder final : public YAML::EventHandler {
     refuse_tag(mark, tag);
     count(mark);
     check_depth(static_cast<int>(open_.size()) + 1, mark);
-    if (expects_key()) stop(mark, "a key must be a word, not a list or a mapping", {});
+    if (expects_key())
+      stop(mark, "a key must be a word, not a list or a mapping",
+           "is a bracket before it not closed?");
     open_.push_back({.node = {.shape = shape, .mark = mark},
                      .anchor = anchor,
                      .entry = std::nullopt,

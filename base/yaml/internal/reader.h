@@ -22,8 +22,7 @@ struct Memory {
   Options options;
   Sources sources;
   std::vector<Input> inputs;
-  std::map<std::string, Mark> places;           ///< By path, dots between the parts.
-  std::map<std::filesystem::path, Node> files;  ///< Parsed, by canonical path.
+  std::map<std::string, Mark> places;  ///< By path, dots between the parts.
 };
 
 /// `levels[0].up` as `levels.0.up`.
@@ -86,8 +85,10 @@ class Reader {
   std::optional<std::filesystem::path> find(const std::string& ref, const std::string& folder,
                                             const Mark& mark);
   std::vector<std::string> catalogue_names(const std::string& folder) const;
-  /// The document in a file; it is read once, however often it is referred to.
+  /// The document in a file; one read opens it once, however often it is referred to.
   std::optional<Node> document(const std::filesystem::path& path, const Mark& mark);
+  /// Notes that a file took part, with the bytes of its latest reading.
+  void remember(Input input);
   /// Puts a file on the stack of those being read, unless it is there already: a cycle.
   bool enter(const std::filesystem::path& path, const Mark& mark);
   void leave();
@@ -95,7 +96,8 @@ class Reader {
   Memory& memory_;
   Diagnostics faults_;
   std::vector<Target> targets_;
-  std::vector<std::filesystem::path> open_;
+  std::map<std::filesystem::path, Node> documents_;  // By canonical path.
+  std::vector<std::filesystem::path> open_;          // Being read, outermost first.
   std::size_t values_ = 0;
   std::optional<Error> io_fault_;
 };

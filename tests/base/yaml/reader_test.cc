@@ -70,9 +70,10 @@ TEST(YamlReader, ShowsPlaceLineAndCaret) {
             "   2 | ndoes: 64\n"
             "     | ^^^^^\n"
             "     help: did you mean 'nodes'?");
-  EXPECT_EQ(fault("name: x\nnics: [{bandwidth: 400}]\n").substr(0, 60),
-            "c.yaml:2:20: error: 'bandwidth': '400' has no unit\n"
-            "   2 | nic");
+  EXPECT_THAT(fault("name: x\nnics: [{bandwidth: 400}]\n"),
+              StartsWith("c.yaml:2:20: error: 'bandwidth': '400' has no unit\n"
+                         "   2 | nics: [{bandwidth: 400}]\n"
+                         "     |                    ^^^\n"));
 }
 
 TEST(YamlReader, TellsAllFaultsInOneRun) {
@@ -127,7 +128,7 @@ TEST(YamlReader, WholeNumbersAreStrict) {
   EXPECT_THAT(nodes("100001"), HasSubstr("must be between 1 and 100000, found 100001"));
   EXPECT_THAT(nodes(".inf"), HasSubstr("must be a whole number"));
   EXPECT_THAT(fault("name: x\nradix: 2147483648"), HasSubstr("between -2147483648 and 2147483647"));
-  EXPECT_EQ(nodes("-0"), nodes("0"));
+  EXPECT_THAT(nodes("-0"), HasSubstr("found 0"));
 }
 
 TEST(YamlReader, RatiosAreFinite) {
