@@ -14,8 +14,8 @@
 /// **Sharing** is weighted max-min. Progress is first normalised so that the largest *weight* of an
 /// activity is 1 (the answer does not depend on the unit in which progress is counted). All rates
 /// then grow together as  rate(a) = connections(a) * t  until a resource is full or a cap is
-/// reached; those activities stay there, the others go on. So a full link divides its bandwidth in
-/// proportion to the connections that activities have on it, each runs at its tightest share, and
+/// reached; those activities stay there, the others go on. So activities that use a full link with
+/// equal loads divide it in proportion to their connections, each runs at its tightest share, and
 /// what it leaves is shared by the others.
 #pragma once
 
