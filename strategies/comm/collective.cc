@@ -13,14 +13,15 @@
 namespace foreshard::comm {
 namespace {
 
-// `busy`: part of the time that links inside a node are not waiting for a member's own copies.
+// `busy`: part of the time that NVLinks are not waiting for a member's own copies. Other links are
+// so slow beside the memory that the copies hide behind them.
 double efficiency_of(LinkKind kind, const Efficiency& efficiency, double busy) {
   switch (kind) {
     case LinkKind::kNvLink:
       return efficiency.nvlink * busy;
     case LinkKind::kPcie:
     case LinkKind::kSocket:
-      return efficiency.pcie * busy;
+      return efficiency.pcie;
     case LinkKind::kNetwork:
       return efficiency.network;
   }

@@ -77,7 +77,7 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .optional("chunk", &FormParameters::chunk, "Largest chunk of a pipelined algorithm.",
                     yaml::non_negative())
           .optional("turnaround", &FormParameters::turnaround,
-                    "Messages that a member copies within itself while its links rest.",
+                    "Messages that a member copies within itself while its NVLinks rest.",
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
                     "Efficiency files of the device types that it is for. Default: all.")

@@ -7,8 +7,8 @@
 ///     base + sum over the hops of its critical path (wire latency + hop[kind])
 ///          + bytes / min(rate cap, min over links of efficiency[kind] x bandwidth / load)
 ///
-/// where a link's bandwidth is what long transfers reach on it (topology/node_config.h), and inside
-/// a node efficiency[kind] is multiplied by h / (h + turnaround).
+/// where a link's bandwidth is what long transfers reach on it (topology/node_config.h), and that
+/// of NVLink is multiplied by h / (h + turnaround), h = hops of the critical path.
 ///
 /// Source: the structure is that of NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); the
 /// numbers say theirs.
@@ -62,9 +62,9 @@ struct FormParameters {
   BytesPerSecond network_channel_rate =
       BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   Bytes chunk;  ///< Largest chunk of a pipelined algorithm (chain, tree).
-  /// What a member copies within itself, before its first and after its last hop, in messages: the
-  /// links inside a node rest meanwhile. With h hops in a row they are busy for h / (h +
-  /// turnaround) of the time.
+  /// What a member copies within itself, before its first and after its last hop, in messages: its
+  /// NVLinks rest meanwhile. With h hops in a row they are busy for h / (h + turnaround) of the
+  /// time.
   double turnaround = 0;
   /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
   std::vector<std::string> architectures;

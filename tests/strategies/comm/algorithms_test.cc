@@ -1,0 +1,235 @@
+// Every algorithm on clusters small enough to work it out by hand.
+#include <gtest/gtest.h>
+
+#include "tests/strategies/comm/clusters.h"
+
+#include "strategies/comm/collective.h"
+
+namespace foreshard::comm {
+namespace {
+
+FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Participants& group) {
+  const auto forms = flat_forms(kind, group, ideal_parameters());
+  EXPECT_TRUE(forms) << (forms ? "" : forms.error().message);
+  if (forms)
+    for (const FlatCollective& form : *forms)
+      if (form.algorithm == algorithm) return form;
+  ADD_FAILURE() << "no form " << algorithm;
+  return {};
+}
+
+// By hand: a hop is device - switch - device, 2 us. 8 ranks, 800 MB: 14 steps of 100 MB at
+// 100 GB/s are 14 ms, plus 14 x 2 us.
+TEST(RingAllReduce, MatchesTheHandComputedExample) {
+  const auto cluster = star(8);
+  const auto flat = form_of("ring", CollectiveKind::kAllReduce, everyone(cluster));
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 14.028, 1e-9);
+  EXPECT_EQ(flat.loads.size(), 16u);
+  for (const LinkLoad& load : flat.loads) EXPECT_DOUBLE_EQ(load.bytes_per_byte, 2 * 7.0 / 8);
+}
+
+// Half of that: 7 steps of 100 MB and 2 us.
+TEST(RingAllGatherAndReduceScatter, TakeHalfOfAnAllReduce) {
+  const auto cluster = star(8);
+  const auto gather = form_of("ring", CollectiveKind::kAllGather, everyone(cluster));
+  const auto scatter = form_of("ring", CollectiveKind::kReduceScatter, everyone(cluster));
+  EXPECT_NEAR(gather.idle_time(800_MB, cluster) / 1_ms, 7.014, 1e-9);
+  EXPECT_NEAR(scatter.idle_time(800_MB, cluster) / 1_ms, 7.014, 1e-9);
+}
+
+// Three hops of 2 us, then 800 MB at 100 GB/s; with chunks of 100 MB two more chunk times of 1 ms.
+TEST(ChainBroadcast, FillsItsPipeline) {
+  const auto cluster = star(4);
+  auto flat = form_of("chain", CollectiveKind::kBroadcast, everyone(cluster));
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 8.006, 1e-9);
+  flat.chunk = 100_MB;
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 10.006, 1e-9);
+  EXPECT_NEAR(flat.delay(50_MB, cluster) / 1_ms, 1.006, 1e-9);  // a chunk is the whole message
+}
+
+// 7/8 of 800 MB leave each rank; all rounds are in flight together.
+TEST(PairwiseAllToAll, SendsAllButItsOwnPart) {
+  const auto cluster = star(8);
+  const auto flat = form_of("pairwise", CollectiveKind::kAllToAll, everyone(cluster));
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 7.002, 1e-9);
+}
+
+TEST(DirectTransfer, IsLatencyPlusBytesOverBandwidth) {
+  const auto cluster = star(3);
+  Participants pair{.cluster = &cluster, .devices = {DeviceId{2}, DeviceId{0}}};
+  const auto flat = form_of("direct", CollectiveKind::kSend, pair);
+  EXPECT_NEAR(flat.idle_time(100_MB, cluster) / 1_ms, 1.002, 1e-9);
+  EXPECT_EQ(load_between(cluster, flat, "gpu2", "hub"), 1);
+  EXPECT_EQ(load_between(cluster, flat, "hub", "gpu0"), 1);
+  EXPECT_EQ(flat.loads.size(), 2u);
+}
+
+// (p+1)/p = 9/8 of 800 MB out of and into each rank, one hop of 2 us.
+TEST(NvlsAllReduce, LoadsEveryLinkAndItsHeadOnceMore) {
+  const auto cluster = star(8);
+  const auto flat = form_of("nvls", CollectiveKind::kAllReduce, everyone(cluster));
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 9.002, 1e-9);
+  EXPECT_EQ(flat.loads.size(), 16u);
+}
+
+TEST(NvlsAllReduce, IsLeftOutWithoutACommonSwitch) {
+  for (const auto& cluster : {mesh_of_four(), rails(2, 2)}) {
+    const auto forms =
+        flat_forms(CollectiveKind::kAllReduce, everyone(cluster), ideal_parameters());
+    ASSERT_TRUE(forms);
+    for (const auto& form : *forms) EXPECT_NE(form.algorithm, "nvls");
+  }
+}
+
+// 2 nodes x 8: each of 8 rings enters and leaves a node at another member, so each NIC carries 1/8
+// of 2 x 15/16 out and in. 7 of a member's 8 hops stay on NVLink. Leaving on the rail of the next
+// node's entrance keeps the spine idle.
+TEST(RingOverNodes, GivesEveryNicItsShareOnItsOwnRail) {
+  const auto cluster = rails(2, 8);
+  const auto flat = form_of("ring", CollectiveKind::kAllReduce, everyone(cluster));
+  const double bytes = 2 * 15.0 / 16;
+  EXPECT_NEAR(load_between(cluster, flat, "nic0.3", "leaf3"), bytes / 8, 1e-12);
+  EXPECT_NEAR(load_between(cluster, flat, "leaf3", "nic0.3"), bytes / 8, 1e-12);
+  EXPECT_NEAR(load_between(cluster, flat, "nic1.0", "leaf0"), bytes / 8, 1e-12);
+  EXPECT_NEAR(load_between(cluster, flat, "gpu1.5", "hub1"), bytes * 7 / 8, 1e-12);
+  EXPECT_EQ(load_between(cluster, flat, "leaf3", "spine"), 0);
+  // 16 NICs and 16 NVLinks, each with PCIe where it is a NIC's, both ways.
+  EXPECT_EQ(flat.loads.size(), 2u * (16 + 16 + 16));
+  // 30 hops: the ring has 2 over the network (3 us by PCIe, cable, cable, PCIe) and 14 on NVLink
+  // (2 us); twice round less two hops on NVLink.
+  EXPECT_NEAR(flat.latency / 1_us, 4 * 3 + 26 * 2, 1e-9);
+}
+
+TEST(RingOverNodes, KeepsItsRailsWithAnyNumberOfNodes) {
+  for (const std::int32_t nodes : {2, 3, 4, 5, 6, 7}) {
+    const auto cluster = rails(nodes, 4);
+    const auto flat = form_of("ring", CollectiveKind::kAllGather, everyone(cluster));
+    const double p = 4.0 * nodes;
+    for (const char* leaf : {"leaf0", "leaf1", "leaf2", "leaf3"})
+      EXPECT_EQ(load_between(cluster, flat, leaf, "spine"), 0) << nodes << " nodes";
+    EXPECT_NEAR(load_between(cluster, flat, "nic1.2", "leaf2"), (p - 1) / p / 4, 1e-12) << nodes;
+  }
+}
+
+// Four nodes in two racks: the ring 0-1-2-3 crosses the spine once each way. 4 ranks: each hop
+// carries 2 x 3/4.
+TEST(RingOverNodes, LoadsTheSpineTwice) {
+  const auto cluster = two_leaves();
+  const auto flat = form_of("ring", CollectiveKind::kAllReduce, everyone(cluster));
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "leaf0", "spine"), 1.5);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "leaf1", "spine"), 1.5);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "spine", "leaf1"), 1.5);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic2", "leaf1"), 1.5);
+}
+
+// All to all in the same racks: 2 x 2 pairs cross from rack to rack, with 1/4 each.
+TEST(PairwiseAllToAll, LoadsTheSpineByPairs) {
+  const auto cluster = two_leaves();
+  const auto flat = form_of("pairwise", CollectiveKind::kAllToAll, everyone(cluster));
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "leaf0", "spine"), 1.0);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic0", "leaf0"), 0.75);
+}
+
+// K4 has 12 directed links; rings use them evenly: 4 hops x 1.5 over 12 links. So 800 MB take
+// 400 MB / 100 GB/s, plus 6 hops of 1 us.
+TEST(RingInAMesh, UsesAllLinksEvenly) {
+  const auto cluster = mesh_of_four();
+  const auto flat = form_of("ring", CollectiveKind::kAllReduce, everyone(cluster));
+  ASSERT_EQ(flat.loads.size(), 12u);
+  for (const LinkLoad& load : flat.loads) EXPECT_NEAR(load.bytes_per_byte, 0.5, 1e-12);
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 4.006, 1e-9);
+}
+
+// Two nodes: each is the root of one tree with half the bytes; it sends that half down and the
+// other up. So each sends the whole buffer once; a ring of two does, too.
+TEST(TreeAllReduce, OfTwoNodesSendsTheBufferOnce) {
+  const auto cluster = rails(2, 1);
+  const auto flat = form_of("tree", CollectiveKind::kAllReduce, everyone(cluster));
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic0.0", "leaf0"), 1.0);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic1.0", "leaf0"), 1.0);
+  EXPECT_NEAR(flat.latency / 1_us, 2 * 3, 1e-9);  // up and down, 3 us each
+}
+
+// Tree 0 over nodes 0..3: 0 - 2 - {1, 3}; tree 1 mirrors it: 3 - 1 - {2, 0}. Node 2 sends half a
+// buffer up and two halves down in tree 0, half up in tree 1: 2 buffers. Node 0: half a buffer down
+// and half up.
+TEST(TreeAllReduce, IsInsideOneTreeAndALeafOfTheOther) {
+  const auto cluster = rails(4, 1);
+  const auto flat = form_of("tree", CollectiveKind::kAllReduce, everyone(cluster));
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic0.0", "leaf0"), 1.0);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic1.0", "leaf0"), 2.0);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic2.0", "leaf0"), 2.0);
+  EXPECT_DOUBLE_EQ(load_between(cluster, flat, "nic3.0", "leaf0"), 1.0);
+  EXPECT_NEAR(flat.latency / 1_us, 2 * 2 * 3, 1e-9);  // depth 2
+}
+
+// Depth grows with log2 of the nodes, a ring's latency with their number.
+TEST(TreeAllReduce, HasLogarithmicLatency) {
+  for (const std::int32_t nodes : {2, 3, 5, 8, 16, 33, 64}) {
+    const auto cluster = rails(nodes, 1);
+    const auto flat = form_of("tree", CollectiveKind::kAllReduce, everyone(cluster));
+    std::int32_t log = 0;
+    while ((1 << log) < nodes) ++log;
+    EXPECT_LE(flat.latency / 1_us, 2 * 3 * log + 1e-9) << nodes;
+    for (const LinkLoad& load : flat.loads) EXPECT_LE(load.bytes_per_byte, 2.0 + 1e-12) << nodes;
+  }
+}
+
+// Turnaround 1 with 7 hops: NVLink is busy 7/8 of the time. Efficiency 0.8. 8 ranks, 800 MB:
+// 700 MB / (100 GB/s x 0.8 x 7/8) = 10 ms, plus 5 us and 7 x (2 us wire + 1 us).
+TEST(Forms, ApplyTheProtocolsNumbers) {
+  const auto cluster = star(8);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "ring";
+  form.protocol = Protocol::kLl128;
+  form.base = 5_us;
+  form.hop.nvlink = 1_us;
+  form.efficiency.nvlink = 0.8;
+  form.turnaround = 1;
+  form.channels = 25;
+  parameters.forms.push_back(form);
+  const auto flat = (*flat_forms(CollectiveKind::kAllGather, everyone(cluster), parameters))[0];
+  EXPECT_EQ(flat.protocol, "LL128");
+  EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 10.026, 1e-9);
+  EXPECT_DOUBLE_EQ(flat.bandwidth_fraction, 0.7);
+  EXPECT_DOUBLE_EQ(flat.sm_share, 0.25);
+}
+
+// Two channels of 5 GB/s carry 10 GB/s although the NIC could 25: 100 MB take 10 ms.
+TEST(Forms, AreCappedByTheirChannels) {
+  const auto cluster = rails(2, 1);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "direct";
+  form.network_channels = 2;
+  form.network_channel_rate = 5_GB_s;
+  parameters.forms.push_back(form);
+  const auto forecast = predict(CollectiveKind::kSend, 100_MB, everyone(cluster), parameters);
+  ASSERT_TRUE(forecast);
+  EXPECT_NEAR(forecast->time / 1_ms, 10.003, 1e-9);
+}
+
+// 1 us + 2 x bytes / 100 GB/s against 3 us + bytes / 100 GB/s: equal at 200 kB.
+TEST(BestForm, IsTheFasterOneForTheSize) {
+  const auto cluster = star(2);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "direct";
+  form.protocol = Protocol::kLl;
+  form.base = 1_us;
+  form.efficiency.nvlink = 0.5;
+  parameters.forms.push_back(form);
+  form.protocol = Protocol::kSimple;
+  form.base = 3_us;
+  form.efficiency.nvlink = 1;
+  parameters.forms.push_back(form);
+  const auto choose = [&](Bytes bytes) {
+    return predict(CollectiveKind::kSend, bytes, everyone(cluster), parameters)->form.protocol;
+  };
+  EXPECT_EQ(choose(199_kB), "LL");
+  EXPECT_EQ(choose(201_kB), "Simple");
+}
+
+}  // namespace
+}  // namespace foreshard::comm

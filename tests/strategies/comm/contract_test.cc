@@ -1,0 +1,358 @@
+// What every registered algorithm must obey. A new one is held to it without a line here.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+#include <numeric>
+#include <rapidcheck.h>
+#include <set>
+#include <string>
+
+#include "tests/strategies/comm/clusters.h"
+
+#include "strategies/comm/algorithms.h"
+
+namespace foreshard::comm {
+namespace {
+
+using Members = std::uint64_t;  // a set of members, one bit each
+
+bool is_transfer(const Algorithm& algorithm) {
+  return algorithm.kind == CollectiveKind::kSend || algorithm.kind == CollectiveKind::kReceive;
+}
+// Sums in the switch: fewer bytes leave a member than any exchange of messages needs.
+bool is_in_switch(const Algorithm& algorithm) {
+  return algorithm.name == "nvls";
+}
+
+// Least that members send per byte of the operation, all together.
+// Source: Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory,
+// practice, and experience", 2007, table 1. Requirement: R2.5.
+double least_sent(CollectiveKind kind, double p) {
+  switch (kind) {
+    case CollectiveKind::kAllReduce:
+      return 2 * (p - 1);
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kBroadcast:
+    case CollectiveKind::kAllToAll:
+      return p - 1;
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
+      return 1;
+  }
+  return 0;
+}
+
+std::map<LinkId, double> loads_of(const std::vector<LinkLoad>& loads) {
+  std::map<LinkId, double> map;
+  for (const LinkLoad& load : loads) map[load.link] = load.bytes_per_byte;
+  return map;
+}
+
+double sent_by_devices(const ClusterView& cluster, const std::vector<LinkLoad>& loads) {
+  double sum = 0;
+  for (const LinkLoad& load : loads)
+    if (cluster.vertices()[cluster.links()[load.link.index()].from.index()].kind ==
+        VertexKind::kDevice)
+      sum += load.bytes_per_byte;
+  return sum;
+}
+
+FlatCollective ideal_form(const Algorithm& algorithm, const Participants& group) {
+  const auto forms = flat_forms(algorithm.kind, group, ideal_parameters());
+  EXPECT_TRUE(forms) << (forms ? "" : forms.error().message);
+  if (forms)
+    for (const FlatCollective& form : *forms)
+      if (form.algorithm == algorithm.name) return form;
+  return {};
+}
+
+// Runs the messages in the order in which they would start and end with these durations. Data is
+// read when a message starts and written when it ends, so a missing dependency shows as lost data.
+class Replay {
+ public:
+  Replay(const Algorithm& algorithm, std::int32_t members, const StepwiseCollective& steps)
+      : kind_(algorithm.kind), members_(members), steps_(&steps) {
+    buffers_.assign(static_cast<std::size_t>(members),
+                    std::vector<Members>(static_cast<std::size_t>(steps.chunks), 0));
+    for (std::int32_t member = 0; member < members; ++member)
+      for (std::int32_t chunk = 0; chunk < steps.chunks; ++chunk)
+        if (starts_with(member, chunk)) at(member, chunk) = Members{1} << member;
+  }
+
+  double run(const std::vector<double>& durations) {
+    struct Event {
+      double time;
+      int phase;  // ends before starts
+      std::size_t message;
+      auto operator<=>(const Event&) const = default;
+    };
+    std::vector<Event> events;
+    std::vector<double> end(steps_->messages.size());
+    for (std::size_t i = 0; i < end.size(); ++i) {
+      double start = 0;
+      for (const std::int32_t earlier : steps_->messages[i].after) {
+        EXPECT_LT(static_cast<std::size_t>(earlier), i);
+        start = std::max(start, end[static_cast<std::size_t>(earlier)]);
+      }
+      end[i] = start + durations[i];
+      events.push_back({start, 1, i});
+      events.push_back({end[i], 0, i});
+    }
+    std::sort(events.begin(), events.end());
+    std::map<std::size_t, std::vector<Members>> flying;
+    for (const Event& event : events) {
+      const Message& message = steps_->messages[event.message];
+      for (std::int32_t i = 0; i < message.chunk_count; ++i) {
+        if (event.phase == 1)
+          flying[event.message].push_back(at(message.from, message.first_chunk + i));
+        else
+          arrive(message, i, flying[event.message][static_cast<std::size_t>(i)]);
+      }
+    }
+    return end.empty() ? 0 : *std::max_element(end.begin(), end.end());
+  }
+
+  void expect_promise() const {
+    const Members all = (Members{1} << members_) - 1;
+    for (std::int32_t member = 0; member < members_; ++member) {
+      for (std::int32_t chunk = 0; chunk < steps_->chunks; ++chunk) {
+        const Members held =
+            buffers_[static_cast<std::size_t>(member)][static_cast<std::size_t>(chunk)];
+        const std::string where =
+            "member " + std::to_string(member) + " chunk " + std::to_string(chunk);
+        if (kind_ == CollectiveKind::kAllReduce) {
+          EXPECT_EQ(held, all) << where;
+        }
+        if (kind_ == CollectiveKind::kAllGather) {
+          EXPECT_EQ(held, Members{1} << chunk) << where;
+        }
+        if (kind_ == CollectiveKind::kReduceScatter && member == chunk) {
+          EXPECT_EQ(held, all) << where;
+        }
+        if (kind_ == CollectiveKind::kBroadcast) {
+          EXPECT_EQ(held, Members{1}) << where;
+        }
+      }
+    }
+    if (kind_ == CollectiveKind::kAllToAll) {
+      for (std::int32_t from = 0; from < members_; ++from)
+        for (std::int32_t to = 0; to < members_; ++to)
+          EXPECT_EQ(received_.contains({from, to}), from != to) << from << " to " << to;
+    }
+    if (kind_ == CollectiveKind::kSend) {
+      EXPECT_EQ(received_, (std::multiset<std::pair<std::int32_t, std::int32_t>>{{0, 1}}));
+    }
+  }
+
+ private:
+  bool starts_with(std::int32_t member, std::int32_t chunk) const {
+    if (kind_ == CollectiveKind::kAllGather) return member == chunk;
+    if (kind_ == CollectiveKind::kBroadcast) return member == 0;
+    return true;
+  }
+  Members& at(std::int32_t member, std::int32_t chunk) {
+    return buffers_[static_cast<std::size_t>(member)][static_cast<std::size_t>(chunk)];
+  }
+  void arrive(const Message& message, std::int32_t i, Members data) {
+    const std::int32_t chunk = message.first_chunk + i;
+    if (kind_ == CollectiveKind::kAllToAll) {
+      EXPECT_EQ(chunk, message.to) << "sends the part that is for another member";
+      EXPECT_FALSE(received_.contains({message.from, message.to}));
+      received_.insert({message.from, message.to});
+      return;
+    }
+    received_.insert({message.from, message.to});
+    EXPECT_NE(data, 0u) << "sends what it does not have";
+    if (!message.reduces) {
+      at(message.to, chunk) = data;
+      return;
+    }
+    EXPECT_EQ(at(message.to, chunk) & data, 0u) << "adds a contribution twice";
+    at(message.to, chunk) |= data;
+  }
+
+  CollectiveKind kind_;
+  std::int32_t members_;
+  const StepwiseCollective* steps_;
+  std::vector<std::vector<Members>> buffers_;
+  std::multiset<std::pair<std::int32_t, std::int32_t>> received_;
+};
+
+class Contract : public testing::TestWithParam<Algorithm> {
+ protected:
+  std::vector<std::int32_t> sizes() const {
+    if (is_transfer(GetParam())) return {2};
+    return {2, 3, 4, 5, 7, 8, 9, 16};
+  }
+};
+
+TEST_P(Contract, OneMemberCostsNothing) {
+  if (is_transfer(GetParam())) return;
+  const auto cluster = star(3);
+  const auto forms = flat_forms(GetParam().kind, first(cluster, 1), ideal_parameters());
+  ASSERT_TRUE(forms);
+  ASSERT_EQ(forms->size(), 1u);
+  EXPECT_EQ(forms->front().idle_time(1_GiB, cluster), 0_s);
+  const auto steps = stepwise_form(GetParam().name, GetParam().kind, first(cluster, 1));
+  ASSERT_TRUE(steps);
+  EXPECT_TRUE(steps->messages.empty());
+}
+
+TEST_P(Contract, SendsTheLeastThatItCan) {
+  for (const std::int32_t p : sizes()) {
+    const auto cluster = star(p);
+    const auto flat = ideal_form(GetParam(), everyone(cluster));
+    const double sent = sent_by_devices(cluster, flat.loads);
+    if (is_in_switch(GetParam())) {
+      EXPECT_NEAR(sent, p + 1.0, 1e-9) << p;
+    } else {
+      EXPECT_NEAR(sent, least_sent(GetParam().kind, p), 1e-9) << p;
+    }
+  }
+}
+
+// The messages cross the same links with the same bytes as the flat form.
+TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
+  if (is_in_switch(GetParam())) return;
+  for (const std::int32_t p : sizes()) {
+    const auto cluster = star(p);
+    const auto group = everyone(cluster);
+    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
+    ASSERT_TRUE(steps) << steps.error().message;
+    internal::LoadSum sum;
+    for (const Message& message : steps->messages) {
+      EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps->chunks);
+      sum.add(*internal::route_between(group, message.from, message.to), message.part);
+    }
+    const auto from_steps = loads_of(sum.take());
+    const auto from_flat = loads_of(ideal_form(GetParam(), group).loads);
+    ASSERT_EQ(from_steps.size(), from_flat.size());
+    for (const auto& [link, load] : from_flat) EXPECT_NEAR(from_steps.at(link), load, 1e-12) << p;
+  }
+}
+
+// On an idle star every message has its links to itself: a step takes latency + part / bandwidth.
+// (Not those of the two trees, which run side by side.)
+TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
+  if (is_in_switch(GetParam()) || GetParam().name == "tree") return;
+  for (const std::int32_t p : sizes()) {
+    const auto cluster = star(p);
+    const auto group = everyone(cluster);
+    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
+    ASSERT_TRUE(steps);
+    const Bytes bytes = 64_MB;
+    std::vector<double> durations;
+    for (const Message& message : steps->messages)
+      durations.push_back((message.latency + message.part * bytes / 100_GB_s) / 1_s);
+    const double time = Replay(GetParam(), p, *steps).run(durations);
+    const double flat = ideal_form(GetParam(), group).idle_time(bytes, cluster) / 1_s;
+    if (GetParam().name == "ring" || GetParam().name == "direct") {
+      EXPECT_NEAR(time, flat, 1e-9 * flat) << p;
+    } else {  // the flat form overlaps the rounds and the chunks perfectly
+      EXPECT_GE(time, flat * (1 - 1e-12)) << p;
+    }
+  }
+}
+
+TEST_P(Contract, DeliversWhatTheCollectivePromises) {
+  if (is_in_switch(GetParam())) return;
+  const auto cluster = rails(4, 4);
+  rc::check([&] {
+    const auto p = is_transfer(GetParam()) ? 2 : *rc::gen::inRange(2, 17);
+    std::vector<std::int32_t> ranks(16);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    for (std::size_t i = 15; i > 0; --i)
+      std::swap(ranks[i], ranks[*rc::gen::inRange<std::size_t>(0, i + 1)]);
+    Participants group{.cluster = &cluster, .devices = {}};
+    for (std::int32_t i = 0; i < p; ++i)
+      group.devices.emplace_back(ranks[static_cast<std::size_t>(i)]);
+    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
+    RC_ASSERT(steps.has_value());
+    std::vector<double> durations;
+    std::uint64_t state = *rc::gen::arbitrary<std::uint64_t>();
+    for (std::size_t i = 0; i < steps->messages.size(); ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      durations.push_back(1 + static_cast<double>(state >> 40));
+    }
+    Replay replay(GetParam(), p, *steps);
+    replay.run(durations);
+    replay.expect_promise();
+    RC_ASSERT(!testing::Test::HasFailure());
+  });
+}
+
+// Any group of a cluster: more bytes are never faster, loads are positive and sorted, and what
+// devices send, devices receive.
+TEST_P(Contract, IsSoundOnAnyGroup) {
+  rc::check([&] {
+    const auto nodes = *rc::gen::inRange(1, 6);
+    const auto per_node = *rc::gen::inRange(2, 6);
+    const auto cluster = rails(nodes, per_node);
+    const auto all = nodes * per_node;
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(all));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    Participants group{.cluster = &cluster, .devices = {}};
+    for (const std::int32_t rank : ranks)
+      if (rank < 2 || *rc::gen::inRange(0, 3) > 0) group.devices.emplace_back(rank);
+    if (is_transfer(GetParam()))
+      group.devices.resize(std::min<std::size_t>(2, group.devices.size()));
+    const auto forms = flat_forms(GetParam().kind, group, ideal_parameters());
+    RC_ASSERT(forms.has_value());
+    for (const FlatCollective& form : *forms) {
+      if (form.algorithm != GetParam().name) continue;
+      Seconds last;
+      for (const Bytes bytes : {0_B, 1_B, 1_kB, 1_MB, 1_GB}) {
+        const Seconds time = form.idle_time(bytes, cluster);
+        RC_ASSERT(time >= last);
+        last = time;
+      }
+      RC_ASSERT(form.idle_time(0_B, cluster) == form.latency);
+      double sent = 0;
+      double received = 0;
+      for (std::size_t i = 0; i < form.loads.size(); ++i) {
+        RC_ASSERT(form.loads[i].bytes_per_byte > 0);
+        if (i > 0) RC_ASSERT(form.loads[i - 1].link < form.loads[i].link);
+        const Link& link = cluster.links()[form.loads[i].link.index()];
+        if (cluster.vertices()[link.from.index()].kind == VertexKind::kDevice)
+          sent += form.loads[i].bytes_per_byte;
+        if (cluster.vertices()[link.to.index()].kind == VertexKind::kDevice)
+          received += form.loads[i].bytes_per_byte;
+      }
+      RC_ASSERT(std::abs(sent - received) < 1e-9 * sent);
+      const auto p = static_cast<double>(group.devices.size());
+      if (is_in_switch(GetParam())) continue;
+      RC_ASSERT(sent >= least_sent(GetParam().kind, p) * (1 - 1e-9));
+    }
+  });
+}
+
+// Where all members are alike, so are their links.
+TEST_P(Contract, LoadsAlikeLinksAlike) {
+  if (is_transfer(GetParam()) || GetParam().name == "chain" || GetParam().name == "tree") return;
+  for (const auto& cluster : {star(6), rails(1, 4), rails(2, 4), rails(4, 2), rails(6, 1)}) {
+    const auto forms = flat_forms(GetParam().kind, everyone(cluster), ideal_parameters());
+    ASSERT_TRUE(forms);
+    for (const FlatCollective& form : *forms) {
+      if (form.algorithm != GetParam().name) continue;
+      std::map<std::pair<VertexKind, VertexKind>, double> by_kind;
+      for (const LinkLoad& load : form.loads) {
+        const Link& link = cluster.links()[load.link.index()];
+        const auto kinds = std::pair(cluster.vertices()[link.from.index()].kind,
+                                     cluster.vertices()[link.to.index()].kind);
+        const auto [place, is_new] = by_kind.try_emplace(kinds, load.bytes_per_byte);
+        EXPECT_NEAR(place->second, load.bytes_per_byte, 1e-9);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Contract,
+                         testing::ValuesIn(algorithms().begin(), algorithms().end()),
+                         [](const testing::TestParamInfo<Algorithm>& algorithm) {
+                           return std::string(name_of(algorithm.param.kind)) + "_" +
+                                  std::string(algorithm.param.name);
+                         });
+
+}  // namespace
+}  // namespace foreshard::comm
