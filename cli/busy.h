@@ -1,0 +1,32 @@
+/// \file
+/// A line on a terminal's stderr that says what is being waited for, and since when.
+///
+///     const Busy busy("simulating");   // after a second: "simulating, 3 s"
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace foreshard::cli {
+
+/// Silent for the first second and where stderr is no terminal; gone when the object is.
+class Busy {
+ public:
+  explicit Busy(std::string what);
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+  ~Busy();
+
+ private:
+  void show();
+
+  std::string what_;
+  bool done_ = false;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace foreshard::cli

@@ -1,0 +1,92 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/kinds.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+namespace foreshard::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kIndent = 2;
+
+class Catalog final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.argument("KIND", kind_, "List only these: " + join(kind_names()) + ".");
+    add_format(declaration, format_, {"text", "json"});
+    Declaration show =
+        declaration.subcommand("show", show_, "Print one entry, defaults and sources included.",
+                               "foreshard catalog show H100-SXM");
+    show.required_argument("NAME", entry_, "As files refer to it.");
+  }
+
+  ExitCode run(const Environment& environment) override {
+    if (environment.catalogue.empty())
+      return fail("there is no catalogue", "name its folder: --configs DIR or $FORESHARD_CONFIGS");
+    return show_ ? show(environment) : list(environment);
+  }
+
+ private:
+  ExitCode list(const Environment& environment) const {
+    const Kind* only = kind_.empty() ? nullptr : find_kind(kind_);
+    if (!kind_.empty() && only == nullptr) {
+      const auto near = nearest_name(kind_, kind_names());
+      return fail(
+          fmt::format("the catalogue has no '{}'", kind_),
+          near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
+    }
+    std::string text;
+    Json json = Json::object();
+    for (const Kind& kind : kinds()) {
+      if (only != nullptr && &kind != only) continue;
+      const auto names = entries_of(kind, environment.catalogue);
+      json[std::string(kind.folder)] = names;
+      text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", kind.folder, kind.summary);
+      for (const std::string& name : names) text += fmt::format("  {}\n", name);
+    }
+    if (const auto error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text))
+      return fail(*error);
+    return kDone;
+  }
+
+  // Names are unique within a kind only: all that have this name are shown.
+  ExitCode show(const Environment& environment) const {
+    std::string text;
+    std::vector<std::string> all;
+    for (const Kind& kind : kinds()) {
+      const auto names = entries_of(kind, environment.catalogue);
+      all.insert(all.end(), names.begin(), names.end());
+      if (std::ranges::find(names, entry_) == names.end()) continue;
+      yaml::Loader loader({.catalogue = environment.catalogue});
+      const auto echo = kind.echo_entry(loader, entry_);
+      if (!echo) return fail(echo.error());
+      text += fmt::format("{}# {}: {}/{}\n{}", text.empty() ? "" : "---\n", kind.name, kind.folder,
+                          entry_, *echo);
+    }
+    if (text.empty()) {
+      const auto near = nearest_name(entry_, all);
+      return fail(fmt::format("the catalogue has no '{}'", entry_),
+                  near ? fmt::format("did you mean '{}'?", *near) : "foreshard catalog lists all");
+    }
+    if (const auto error = write_result({}, text)) return fail(*error);
+    return kDone;
+  }
+
+  std::string kind_;
+  std::string format_;
+  bool show_ = false;
+  std::string entry_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_catalog() {
+  return std::make_unique<Catalog>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "base/yaml/describe.h"
+#include "cli/commands.h"
+#include "cli/kinds.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "sim/report/report.h"
+#include "sim/study/run.h"
+#include "sim/study/study.h"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr Bytes kLargestFile = 4_MiB;
+
+std::string as_comments(std::string_view first, const report::Subject& subject) {
+  return fmt::format("# {}\n# model     {}\n# cluster   {}\n# strategy  {}\n", first, subject.model,
+                     subject.cluster, subject.strategy);
+}
+
+class Check final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.required_argument("FILE.yaml", file_, "The file to read.");
+    declaration.option("--kind", "KIND", kind_,
+                       "What it is: " + join(kind_names()) + " (default: found out).");
+    add_set(declaration, sets_);
+    add_output(declaration, output_);
+  }
+
+  ExitCode run(const Environment& environment) override {
+    const auto overrides = overrides_of(sets_);
+    if (!overrides) return fail(overrides.error());
+    const auto bytes = read_file(file_, kLargestFile);
+    if (!bytes) return fail(bytes.error());
+    const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
+    if (kind == nullptr) {
+      const auto near = nearest_name(kind_, kind_names());
+      return fail(
+          fmt::format("no kind of file is called '{}'", kind_),
+          near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
+    }
+    yaml::Options options{.catalogue = environment.catalogue, .overrides = *overrides};
+    yaml::Loader loader(options);
+    auto echo = kind->echo_file(loader, file_);
+    if (!echo) return fail(echo.error());
+    std::string text = fmt::format("# {} is a well-formed {}.\n", file_, kind->name);
+    if (kind->name == "study") {
+      auto summary = check_study(std::move(options));
+      if (!summary) return fail(summary.error());
+      text += *summary;
+    }
+    if (const auto error = write_result(output_, text + *echo)) return fail(*error);
+    return kDone;
+  }
+
+ private:
+  // The checks that need more than one file: the parts fit together, and give a Program.
+  Result<std::string> check_study(yaml::Options options) const {
+    const auto study = study::load_study({.study = file_}, std::move(options));
+    if (!study) return study.error();
+    const auto cluster = study::cluster_of(*study);
+    if (!cluster) return cluster.error();
+    const auto program = study::program_of(*study, *cluster);
+    if (!program) return program.error();
+    return as_comments("Its parts fit together.", report::subject_of(*study));
+  }
+
+  std::string file_;
+  std::string kind_;
+  std::vector<std::string> sets_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_check() {
+  return std::make_unique<Check>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,41 @@
+/// \file
+/// What a command of `foreshard` is. To add one: its .cc, its declaration in commands.h, one line
+/// in the table of commands.cc.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/declaration.h"
+#include "cli/exit_code.h"
+
+namespace foreshard::cli {
+
+/// What every command is given.
+struct Environment {
+  std::vector<std::filesystem::path> catalogue;  ///< Folders, searched in this order.
+};
+
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual void declare(Declaration& declaration) = 0;
+  /// Runs with the options that were read. Results go to stdout, all else to stderr.
+  virtual ExitCode run(const Environment& environment) = 0;
+};
+
+struct CommandInfo {
+  std::string_view name;
+  std::string_view summary;  ///< One line.
+  std::string_view example;  ///< Lines of a shell, shown by --help.
+  std::unique_ptr<Command> (*make)();
+};
+
+/// All commands, in the order in which --help lists them.
+std::span<const CommandInfo> commands();
+
+}  // namespace foreshard::cli

@@ -1,0 +1,40 @@
+#include "cli/commands.h"
+
+#include <array>
+
+namespace foreshard::cli {
+
+std::span<const CommandInfo> commands() {
+  static constexpr std::array<CommandInfo, 9> kCommands{{
+      {"simulate", "Predict a training step: its time, its memory, and where both go.",
+       "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
+       "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
+       "foreshard simulate --cluster dgx-a100-1024 --model gpt3-175b --strategy tp8.yaml",
+       make_simulate},
+      {"search", "Find the fastest strategy that fits.",
+       "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
+      {"check", "Read a file and say what was understood, defaults included.",
+       "foreshard check study.yaml\n"
+       "foreshard check my-cluster.yaml --kind cluster",
+       make_check},
+      {"topology", "Look at a cluster.",
+       "foreshard topology show dgx-a100-1024\n"
+       "foreshard topology show my-cluster.yaml --format dot | dot -Tsvg > cluster.svg",
+       make_topology},
+      {"catalog", "List the devices, nodes, clusters, models ... that files may refer to.",
+       "foreshard catalog\n"
+       "foreshard catalog models\n"
+       "foreshard catalog show H100-SXM",
+       make_catalog},
+      {"accuracy", "Score the simulator on tables of measurements.",
+       "foreshard accuracy measurements.csv --format json", make_accuracy},
+      {"export", "Write what each rank would do.",
+       "foreshard export study.yaml --program step.json", make_export},
+      {"schema", "Print the JSON Schema of a kind of file, for editors.",
+       "foreshard schema study > study.schema.json", make_schema},
+      {"version", "Say what this build is.", "foreshard version --format json", make_version},
+  }};
+  return kCommands;
+}
+
+}  // namespace foreshard::cli

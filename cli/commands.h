@@ -1,0 +1,21 @@
+/// \file
+/// One maker for each command; commands.cc lists them.
+#pragma once
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace foreshard::cli {
+
+std::unique_ptr<Command> make_accuracy();
+std::unique_ptr<Command> make_catalog();
+std::unique_ptr<Command> make_check();
+std::unique_ptr<Command> make_export();
+std::unique_ptr<Command> make_schema();
+std::unique_ptr<Command> make_search();
+std::unique_ptr<Command> make_simulate();
+std::unique_ptr<Command> make_topology();
+std::unique_ptr<Command> make_version();
+
+}  // namespace foreshard::cli

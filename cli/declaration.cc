@@ -1,0 +1,106 @@
+#include "cli/declaration.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+
+#include "base/text.h"
+
+namespace foreshard::cli {
+namespace {
+
+// The parser's own name of a positional argument, told in messages: "file is required".
+std::string lower(const std::string& type) {
+  std::string name;
+  for (const char c : type.substr(0, type.find('.')))
+    name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+}  // namespace
+
+void Declaration::argument(const std::string& type, std::string& value, const std::string& doc) {
+  app_->add_option(lower(type), value, doc)->type_name(type);
+}
+
+void Declaration::required_argument(const std::string& type, std::string& value,
+                                    const std::string& doc) {
+  app_->add_option(lower(type), value, doc)->type_name(type)->required();
+}
+
+void Declaration::arguments(const std::string& type, std::vector<std::string>& values,
+                            const std::string& doc) {
+  app_->add_option(lower(type), values, doc)->type_name(type)->required();
+}
+
+void Declaration::option(const std::string& flags, const std::string& type, std::string& value,
+                         const std::string& doc) {
+  app_->add_option(flags, value, doc)->type_name(type);
+}
+
+void Declaration::required_option(const std::string& flags, const std::string& type,
+                                  std::string& value, const std::string& doc) {
+  app_->add_option(flags, value, doc)->type_name(type)->required();
+}
+
+void Declaration::repeatable(const std::string& flags, const std::string& type,
+                             std::vector<std::string>& values, const std::string& doc) {
+  app_->add_option(flags, values, doc)->type_name(type)->allow_extra_args(false);
+}
+
+void Declaration::choice(const std::string& flags, std::string& value,
+                         std::vector<std::string> words, const std::string& doc) {
+  value = words.front();
+  const std::string all = fmt::format("{} One of: {}.", doc, join(words));
+  const auto legal = [words = std::move(words)](const std::string& word) -> std::string {
+    for (const std::string& candidate : words) {
+      if (word == candidate) return {};
+    }
+    if (const auto near = nearest_name(word, words))
+      return fmt::format("there is no '{}': did you mean '{}'?", word, *near);
+    return fmt::format("there is no '{}': use {}", word, quoted_choice(words));
+  };
+  app_->add_option(flags, value, all)
+      ->type_name("WORD")
+      ->capture_default_str()
+      ->check(CLI::Validator(legal, "", ""));
+}
+
+void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
+                        const std::string& doc) {
+  app_->add_option(flags, value, doc)
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()));
+}
+
+void Declaration::flag(const std::string& flags, bool& value, const std::string& doc) {
+  app_->add_flag(flags, value, doc);
+}
+
+Declaration Declaration::subcommand(const std::string& name, bool& chosen, const std::string& doc,
+                                    std::string_view example) {
+  CLI::App* sub = app_->add_subcommand(name, doc);
+  sub->fallthrough();
+  sub->footer(example_footer(example));
+  sub->callback([&chosen] { chosen = true; });
+  return Declaration(*sub);
+}
+
+void Declaration::require_subcommand() {
+  app_->require_subcommand(1);
+}
+
+std::string example_footer(std::string_view lines) {
+  std::string text = "\nExample:\n  ";
+  for (const char c : lines) {
+    text += c;
+    if (c == '\n') text += "  ";
+  }
+  return text;
+}
+
+}  // namespace foreshard::cli

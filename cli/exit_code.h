@@ -1,0 +1,18 @@
+/// \file
+/// What the program says to the shell.
+#pragma once
+
+namespace foreshard::cli {
+
+/// Exit codes of every command.
+enum ExitCode : int {
+  kDone = 0,
+  kInternalError = 1,
+  kBadInput = 2,    ///< Wrong usage or input.
+  kInfeasible = 3,  ///< Nothing fits.
+  kGateFailed = 4,  ///< A limit that was asked for is exceeded.
+  kPartial = 5,     ///< A time limit; what was finished is kept.
+  kInterrupted = 130
+};
+
+}  // namespace foreshard::cli

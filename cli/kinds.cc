@@ -1,0 +1,143 @@
+#include "cli/kinds.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+
+#include "base/yaml/describe.h"
+
+#include "sim/study/study.h"
+#include "strategies/comm/parameters.h"
+#include "strategies/graph/model.h"
+#include "strategies/parallelism/strategy.h"
+#include "topology/cluster_config.h"
+
+namespace foreshard::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+Result<std::string> echo_file(yaml::Loader& loader, const fs::path& path) {
+  const auto object = loader.read_file<T>(path);
+  if (!object) return object.error();
+  return yaml::echo(*object);
+}
+
+template <class T>
+Result<std::string> echo_entry(yaml::Loader& loader, std::string_view name) {
+  const auto object = loader.read_ref<T>(name);
+  if (!object) return object.error();
+  return yaml::echo(*object);
+}
+
+template <class T>
+nlohmann::ordered_json schema() {
+  return yaml::json_schema<T>();
+}
+
+template <class T>
+std::vector<std::string> keys() {
+  std::vector<std::string> names;
+  for (const auto& field : yaml_table(static_cast<const T*>(nullptr)).fields().fields)
+    names.push_back(field.key);
+  return names;
+}
+
+template <class T>
+constexpr Kind kind(std::string_view name, std::string_view folder, std::string_view summary) {
+  return {name, folder, summary, echo_file<T>, echo_entry<T>, schema<T>, keys<T>};
+}
+
+// What stands before the colon of each line that begins in the first column.
+std::set<std::string> top_level_keys(std::string_view text) {
+  std::set<std::string> found;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::size_t colon = line.find(':');
+    if (colon != std::string_view::npos && colon > 0 &&
+        std::isalpha(static_cast<unsigned char>(line.front())) != 0)
+      found.emplace(line.substr(0, colon));
+    begin = end + 1;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::span<const Kind> kinds() {
+  static constexpr std::array<Kind, 9> kKinds{
+      kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
+      kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
+      kind<comm::Parameters>("communication", "communication",
+                             "What the communication library adds to the links."),
+      kind<DeviceType>("device", "devices", "A kind of GPU."),
+      kind<DeviceEfficiency>("efficiency", "devices/efficiency",
+                             "How near a device comes to its data sheet."),
+      kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
+      kind<Model>("model", "models", "A transformer by its hyper-parameters."),
+      kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
+      kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
+  };
+  return kKinds;
+}
+
+const Kind* find_kind(std::string_view name) {
+  for (const Kind& kind : kinds())
+    if (kind.name == name || kind.folder == name) return &kind;
+  return nullptr;
+}
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+const Kind& kind_of(const fs::path& path, std::string_view text) {
+  std::error_code status;
+  for (fs::path folder = fs::absolute(path, status).lexically_normal().parent_path();
+       folder.has_relative_path(); folder = folder.parent_path()) {
+    const Kind* kind = find_kind(folder.filename().string());
+    if (kind != nullptr && folder.filename() == kind->folder) return *kind;
+    if (folder.filename() == "efficiency") return *find_kind("efficiency");
+  }
+  const auto written = top_level_keys(text);
+  const Kind* best = &kinds().front();
+  std::ptrdiff_t most = 0;
+  for (const Kind& kind : kinds()) {
+    const auto known = kind.keys();
+    const auto matches =
+        std::ranges::count_if(known, [&](const auto& key) { return written.contains(key); });
+    if (matches > most) {
+      best = &kind;
+      most = matches;
+    }
+  }
+  return *best;
+}
+
+std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path>& catalogue) {
+  std::set<std::string> names;
+  for (const fs::path& folder : catalogue) {
+    const fs::path root = folder / kind.folder;
+    std::error_code status;
+    for (auto entry = fs::recursive_directory_iterator(root, status);
+         !status && entry != fs::recursive_directory_iterator(); entry.increment(status)) {
+      const fs::path name = entry->path().lexically_relative(root);
+      if (name.extension() != ".yaml") continue;
+      // devices/efficiency is a kind of its own.
+      const Kind* nested = find_kind((fs::path(kind.folder) / name.parent_path()).generic_string());
+      if (nested != nullptr && nested != &kind) continue;
+      names.insert(fs::path(name).replace_extension().generic_string());
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+}  // namespace foreshard::cli

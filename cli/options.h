@@ -1,0 +1,38 @@
+/// \file
+/// Options that several commands have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+#include "cli/command.h"
+#include "cli/declaration.h"
+
+#include "sim/study/study.h"
+
+namespace foreshard::cli {
+
+/// STUDY.yaml, --cluster, --model, --strategy and --set.
+class StudyOptions {
+ public:
+  void declare(Declaration& declaration);
+  Result<study::LoadedStudy> load(const Environment& environment) const;
+
+ private:
+  std::string study_, cluster_, model_, strategy_;
+  std::vector<std::string> sets_;
+};
+
+/// "path=value" -> Override. \return kInvalidInput if there is no `=`.
+Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets);
+
+/// --format, one of `words`, the first by default.
+void add_format(Declaration& declaration, std::string& format, std::vector<std::string> words);
+/// -o, --output.
+void add_output(Declaration& declaration, std::string& path);
+/// --set.
+void add_set(Declaration& declaration, std::vector<std::string>& sets);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,50 @@
+#include "cli/output.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace foreshard::cli {
+namespace {
+
+bool tells_its_severity(std::string_view message) {
+  return message.starts_with("error:") || message.find(": error:") != std::string_view::npos;
+}
+
+}  // namespace
+
+ExitCode fail(const Error& error) {
+  return fail(error.message);
+}
+
+ExitCode fail(std::string_view message, std::string_view help) {
+  if (!tells_its_severity(message)) std::cerr << "error: ";
+  std::cerr << message;
+  if (!message.ends_with('\n')) std::cerr << '\n';
+  if (!help.empty()) std::cerr << "   help: " << help << '\n';
+  return kBadInput;
+}
+
+void note(std::string_view message) {
+  std::cerr << message << '\n';
+}
+
+std::optional<Error> write_result(const std::string& path, std::string_view text) {
+  if (!path.empty() && path != "-") return write_file(path, text);
+  std::cout << text << std::flush;
+  if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
+  return std::nullopt;
+}
+
+bool colour_on_stdout() {
+  const char* terminal = std::getenv("TERM");
+  const char* refused = std::getenv("NO_COLOR");
+  return isatty(STDOUT_FILENO) == 1 && (refused == nullptr || *refused == '\0') &&
+         terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,166 @@
+#include "cli/run.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/catalogue.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+namespace foreshard::cli {
+namespace {
+
+// A failed check has printed its line; the shell sees "internal error" and not a signal.
+void on_abort(int) {
+  _exit(kInternalError);
+}
+
+void on_interrupt(int) {
+  constexpr std::string_view kMessage = "\ninterrupted\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kInterrupted);
+}
+
+struct Declared {
+  const CommandInfo* info;
+  CLI::App* app;
+  std::unique_ptr<Command> command;
+};
+
+std::vector<Declared> declare(CLI::App& app) {
+  std::vector<Declared> declared;
+  for (const CommandInfo& info : commands()) {
+    CLI::App* sub = app.add_subcommand(std::string(info.name), std::string(info.summary));
+    sub->footer(example_footer(info.example));
+    sub->fallthrough();
+    auto command = info.make();
+    Declaration declaration(*sub);
+    command->declare(declaration);
+    declared.push_back({&info, sub, std::move(command)});
+  }
+  return declared;
+}
+
+// The innermost subcommand that was named.
+const CLI::App& innermost(const CLI::App& app) {
+  const CLI::App* last = &app;
+  while (!last->get_subcommands().empty()) last = last->get_subcommands().front();
+  return *last;
+}
+
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  return flags;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::string help_line(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
+    name = parent->get_name() + " " + name;
+  return name + " --help";
+}
+
+// An argument that nothing takes: a wrong flag, a wrong command or one word too many.
+ExitCode unexpected(const CLI::App& app, const std::string& argument) {
+  if (argument.starts_with("-")) {
+    std::vector<std::string> flags = flags_of(app);
+    if (app.get_parent() != nullptr) {
+      const auto outer = flags_of(*app.get_parent());
+      flags.insert(flags.end(), outer.begin(), outer.end());
+    }
+    const auto near = nearest_name(argument.substr(0, argument.find('=')), flags);
+    return fail(fmt::format("unknown option '{}'", argument),
+                near ? fmt::format("did you mean '{}'?", *near) : "see " + help_line(app));
+  }
+  const auto names = subcommands_of(app);
+  if (names.empty())
+    return fail(fmt::format("unexpected argument '{}'", argument), "see " + help_line(app));
+  const auto near = nearest_name(argument, names);
+  return fail(fmt::format("unknown command '{}'", argument),
+              near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
+}
+
+// The first word of the command line that stands where a command should, and is none.
+std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** argv) {
+  const auto names = subcommands_of(app);
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--configs") {
+      ++i;
+    } else if (!word.starts_with("-")) {
+      const bool known = std::ranges::find(names, word) != names.end();
+      return known ? std::nullopt : std::optional(word);
+    }
+  }
+  return std::nullopt;
+}
+
+ExitCode run_command(const std::vector<Declared>& declared, const std::string& configs) {
+  auto catalogue = find_catalogue(configs);
+  if (!catalogue) return fail(catalogue.error());
+  for (const Declared& one : declared)
+    if (one.app->parsed()) return one.command->run({.catalogue = *std::move(catalogue)});
+  return kInternalError;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGABRT, on_abort);
+
+  CLI::App app("foreshard forecasts the time and memory of sharding strategies on GPU clusters.",
+               "foreshard");
+  app.require_subcommand(1);
+  app.footer(example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
+  std::string configs;
+  app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
+  const auto declared = declare(app);
+
+  if (const auto word = wrong_command(app, argc, argv)) return unexpected(app, *word);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const CLI::App& command = innermost(app);
+    const auto extras = app.remaining(true);
+    // A misspelt subcommand is told as one, not as a missing one.
+    const bool misspelt = !subcommands_of(command).empty();
+    if (!extras.empty() && (misspelt || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr))
+      return unexpected(command, extras.front());
+    return fail(error.what(), "see " + help_line(command));
+  }
+  try {
+    return run_command(declared, configs);
+  } catch (const std::exception& error) {
+    std::cerr << "internal error: " << error.what() << '\n';
+    return kInternalError;
+  }
+}
+
+}  // namespace foreshard::cli

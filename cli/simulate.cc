@@ -1,0 +1,98 @@
+#include <chrono>
+#include <utility>
+
+#include "cli/busy.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "sim/report/csv.h"
+#include "sim/report/json.h"
+#include "sim/report/report.h"
+#include "sim/report/text.h"
+#include "sim/report/trace.h"
+#include "sim/study/alternatives.h"
+#include "sim/study/run.h"
+
+namespace foreshard::cli {
+namespace {
+
+class Simulate final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    study_.declare(declaration);
+    declaration.choice("--engine", engine_, {"fluid", "simgrid"},
+                       "Event engine; simgrid is the reference.");
+    declaration.choice("--granularity", granularity_, {"flat", "stepwise"},
+                       "Whether a collective is one activity or each message a flow.");
+    declaration.flag("--no-fold", no_fold_, "Simulate every device, not one of each class.");
+    declaration.option("--trace", "FILE", trace_,
+                       "Write the time line for ui.perfetto.dev to this file.");
+    add_format(declaration, format_, {"text", "json", "csv"});
+    declaration.flag("--timing", timing_, "Tell how long the prediction took.");
+    add_output(declaration, output_);
+  }
+
+  ExitCode run(const Environment& environment) override {
+    const auto start = std::chrono::steady_clock::now();
+    const auto study = study_.load(environment);
+    if (!study) return fail(study.error());
+    auto predicted = predict(*study);
+    if (!predicted) return fail(predicted.error());
+    report::Report report = *std::move(predicted);
+    if (timing_) {
+      const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+      report.wall = wall.count() * 1_s;
+    }
+    if (const auto error = write_result(output_, written(report))) return fail(*error);
+    return report.prediction.fits ? kDone : kInfeasible;
+  }
+
+ private:
+  Result<report::Report> predict(const study::LoadedStudy& study) const {
+    const Busy busy("simulating");
+    auto run = study::run_study(study, options());
+    if (!run) return run.error();
+    if (!trace_.empty()) {
+      if (auto error = report::write_trace(trace_, run->prediction, run->program))
+        return *std::move(error);
+    }
+    std::vector<study::Alternative> alternatives;
+    if (!run->prediction.fits) alternatives = study::alternatives_to(study, run->cluster);
+    report::Report report = report::report_of(study, *std::move(run));
+    report.alternatives = std::move(alternatives);
+    return report;
+  }
+
+  sim::SimulateOptions options() const {
+    return {.engine = engine_ == "simgrid" ? sim::EngineKind::kSimgrid : sim::EngineKind::kFluid,
+            .granularity =
+                granularity_ == "flat" ? sim::Granularity::kFlat : sim::Granularity::kStepwise,
+            .fold = !no_fold_,
+            .timeline = !trace_.empty()};
+  }
+
+  std::string written(const report::Report& report) const {
+    if (format_ == "json") return report::to_json(report);
+    if (format_ == "csv") return report::to_csv(report);
+    const bool to_terminal = output_.empty() || output_ == "-";
+    return report::to_text(report, {.colour = to_terminal && colour_on_stdout()});
+  }
+
+  StudyOptions study_;
+  std::string engine_;
+  std::string granularity_;
+  bool no_fold_ = false;
+  std::string trace_;
+  std::string format_;
+  bool timing_ = false;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_simulate() {
+  return std::make_unique<Simulate>();
+}
+
+}  // namespace foreshard::cli

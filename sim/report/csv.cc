@@ -1,0 +1,68 @@
+#include "sim/report/csv.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <string_view>
+
+#include "sim/report/internal/parts.h"
+
+namespace foreshard::report {
+namespace {
+
+// A field in quotes where RFC 4180 wants them.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+class Line {
+ public:
+  void add(std::string_view key, std::string_view value) {
+    const char* separator = header_.empty() ? "" : ",";
+    header_ += separator + field(key);
+    values_ += separator + field(value);
+  }
+  void add(std::string_view key, double value) { add(key, fmt::format("{}", value)); }
+  void add(std::string_view key, std::int64_t value) { add(key, fmt::format("{}", value)); }
+  std::string text() const { return header_ + "\n" + values_ + "\n"; }
+
+ private:
+  std::string header_;
+  std::string values_;
+};
+
+}  // namespace
+
+std::string to_csv(const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
+  const double step = prediction.step.in_base();
+  Line line;
+  line.add("study", report.subject.name);
+  line.add("devices", prediction.devices);
+  line.add("time_s", step);
+  line.add("low_s", prediction.low.in_base());
+  line.add("high_s", prediction.high.in_base());
+  line.add("samples_per_s", prediction.samples / step);
+  line.add("tokens_per_s", prediction.tokens / step);
+  line.add("model_tflops_per_gpu", prediction.model_tflops_per_device);
+  line.add("mfu", prediction.mfu);
+  for (const Part& part : kParts)
+    line.add(fmt::format("{}_s", part.key), (prediction.breakdown.*part.time).in_base());
+  if (!prediction.classes.empty()) {
+    const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
+    line.add("peak_bytes", static_cast<std::int64_t>(std::llround(worst.memory.peak.in_base())));
+  }
+  line.add("capacity_bytes",
+           static_cast<std::int64_t>(std::llround(prediction.memory_capacity.in_base())));
+  line.add("fits", prediction.fits ? "true" : "false");
+  line.add("engine", prediction.engine);
+  line.add("granularity", prediction.granularity);
+  return line.text();
+}
+
+}  // namespace foreshard::report

@@ -1,0 +1,70 @@
+#include "sim/report/internal/numbers.h"
+
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+namespace foreshard::report {
+namespace {
+
+bool begins_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+}
+
+std::string cut(std::string_view text, std::size_t width) {
+  if (columns(text) <= width) return std::string(text);
+  std::size_t end = 0;
+  for (std::size_t seen = 0; end < text.size(); ++end) {
+    if (!begins_character(text[end])) continue;
+    if (seen + 1 == width) break;
+    ++seen;
+  }
+  return std::string(text.substr(0, end)) + "…";
+}
+
+}  // namespace
+
+std::string grouped(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
+    digits.insert(static_cast<std::size_t>(i), ",");
+  return digits;
+}
+
+std::string scaled(double number) {
+  constexpr std::array<std::pair<double, std::string_view>, 4> kPrefixes{
+      {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}}};
+  // 999.5 would be written as 1000.
+  constexpr double kRounding = 0.9995;
+  for (const auto& [scale, word] : kPrefixes) {
+    if (number < scale * kRounding) continue;
+    const double value = number / scale;
+    const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    return fmt::format("{:.{}f}{}", value, decimals, word);
+  }
+  return fmt::format("{:.3g}", number);
+}
+
+std::string percent(double ratio) {
+  return fmt::format("{:.1f} %", 100 * ratio);
+}
+
+std::size_t columns(std::string_view text) {
+  std::size_t count = 0;
+  for (const char c : text) count += begins_character(c) ? 1 : 0;
+  return count;
+}
+
+std::string left(std::string_view text, std::size_t width) {
+  std::string result = cut(text, width);
+  result.append(width - columns(result), ' ');
+  return result;
+}
+
+std::string right(std::string_view text, std::size_t width) {
+  const std::string result = cut(text, width);
+  return std::string(width - columns(result), ' ') + result;
+}
+
+}  // namespace foreshard::report

@@ -1,0 +1,25 @@
+/// \file
+/// Numbers as people read them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace foreshard::report {
+
+/// "12,288".
+std::string grouped(std::int64_t number);
+/// Three significant digits and a prefix word: "175 B", "1.02 M", "7".
+std::string scaled(double number);
+/// "68.0 %".
+std::string percent(double ratio);
+
+/// Columns that a text takes on a terminal: its code points.
+std::size_t columns(std::string_view text);
+/// `text` with spaces behind (or before) it to fill `width` columns; longer texts are cut with "…".
+std::string left(std::string_view text, std::size_t width);
+std::string right(std::string_view text, std::size_t width);
+
+}  // namespace foreshard::report

@@ -1,0 +1,170 @@
+#include "sim/report/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/report/internal/parts.h"
+
+namespace foreshard::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double seconds(Seconds time) {
+  return time.in_base();
+}
+
+std::int64_t bytes(Bytes size) {
+  return std::llround(size.in_base());
+}
+
+Json times_of(const sim::Breakdown& breakdown) {
+  Json json = Json::object();
+  for (const Part& part : kParts) json[std::string(part.key)] = seconds(breakdown.*part.time);
+  return json;
+}
+
+Json sizes_of(const sim::MemoryUse& memory) {
+  Json json = Json::object();
+  for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind)
+    json[std::string(kMemoryParts[kind])] = bytes(memory.by_kind[kind]);
+  return json;
+}
+
+Json optional(const std::optional<double>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+Json throughput_of(const sim::Prediction& prediction) {
+  const double step = seconds(prediction.step);
+  const auto rate = [&](double amount) { return step > 0 ? Json(amount / step) : Json(nullptr); };
+  const auto devices = static_cast<double>(prediction.devices);
+  return {{"samples_per_s", rate(prediction.samples)},
+          {"tokens_per_s", rate(prediction.tokens)},
+          {"tokens_per_s_per_gpu", rate(prediction.tokens / devices)},
+          {"model_tflops_per_gpu", prediction.model_tflops_per_device},
+          {"mfu", prediction.mfu}};
+}
+
+Json memory_of(const sim::Prediction& prediction) {
+  Json json = {{"peak_bytes", 0},
+               {"capacity_bytes", bytes(prediction.memory_capacity)},
+               {"fits", prediction.fits},
+               {"worst_device", nullptr},
+               {"by_kind_bytes", Json::object()}};
+  if (prediction.classes.empty()) return json;
+  const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
+  json["peak_bytes"] = bytes(worst.memory.peak);
+  json["worst_device"] = worst.representative;
+  json["by_kind_bytes"] = sizes_of(worst.memory);
+  return json;
+}
+
+Json classes_of(const Report& report) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < report.prediction.classes.size(); ++i) {
+    const sim::DeviceClass& one = report.prediction.classes[i];
+    list.push_back({{"role", one.role},
+                    {"representative", one.representative},
+                    {"count", one.count},
+                    {"finish_s", seconds(one.finish)},
+                    {"breakdown_s", times_of(one.breakdown)},
+                    {"memory",
+                     {{"peak_bytes", bytes(one.memory.peak)},
+                      {"peak_time_s", seconds(one.memory.peak_time)},
+                      {"capacity_bytes", bytes(report.capacities[i])},
+                      {"by_kind_bytes", sizes_of(one.memory)}}}});
+  }
+  return list;
+}
+
+Json collectives_of(const sim::Prediction& prediction) {
+  Json list = Json::array();
+  for (const sim::CollectiveUse& use : prediction.collectives)
+    list.push_back({{"what", use.what},
+                    {"algorithm", use.algorithm},
+                    {"protocol", use.protocol},
+                    {"bytes", bytes(use.bytes)},
+                    {"operations", use.operations},
+                    {"idle_time_s", seconds(use.idle_time)}});
+  return list;
+}
+
+Json critical_path_of(const Report& report) {
+  Json shares = Json::array();
+  Seconds busy;
+  for (const CriticalShare& share : report.critical) {
+    busy += share.time;
+    shares.push_back(
+        {{"what", share.what}, {"time_s", seconds(share.time)}, {"tasks", share.tasks}});
+  }
+  return {{"tasks", report.prediction.critical_path.size()},
+          {"time_s", seconds(busy)},
+          {"by_task", std::move(shares)}};
+}
+
+Json alternatives_of(const Report& report) {
+  Json list = Json::array();
+  for (const study::Alternative& one : report.alternatives)
+    list.push_back({{"change", one.change},
+                    {"fits", one.fits},
+                    {"peak_bytes", bytes(one.peak)},
+                    {"capacity_bytes", bytes(one.capacity)},
+                    {"time_s", one.fits ? Json(seconds(one.step)) : Json(nullptr)}});
+  return list;
+}
+
+Json inputs_of(const Report& report) {
+  Json list = Json::array();
+  for (const InputDigest& input : report.inputs)
+    list.push_back({{"path", input.path}, {"sha256", input.sha256}});
+  return list;
+}
+
+Json warnings_of(const sim::Prediction& prediction) {
+  Json list = Json::array();
+  for (const sim::Warning& warning : prediction.warnings)
+    list.push_back({{"code", warning.code}, {"message", warning.message}});
+  return list;
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
+  Json json = {{"schema", kPredictionSchema},
+               {"study",
+                {{"name", report.subject.name},
+                 {"model", report.subject.model},
+                 {"cluster", report.subject.cluster},
+                 {"strategy", report.subject.strategy},
+                 {"devices", prediction.devices}}},
+               {"step",
+                {{"time_s", seconds(prediction.step)},
+                 {"low_s", seconds(prediction.low)},
+                 {"high_s", seconds(prediction.high)}}},
+               {"throughput", throughput_of(prediction)},
+               {"breakdown_s", times_of(prediction.breakdown)},
+               {"memory", memory_of(prediction)},
+               {"cost",
+                {{"usd_per_step", optional(prediction.usd_per_step)},
+                 {"joules_per_step", optional(prediction.joules_per_step)}}},
+               {"engine",
+                {{"name", prediction.engine},
+                 {"granularity", prediction.granularity},
+                 {"classes", prediction.classes.size()},
+                 {"tasks", prediction.tasks},
+                 {"total_tasks", prediction.total_tasks},
+                 {"events", prediction.events}}},
+               {"classes", classes_of(report)},
+               {"collectives", collectives_of(prediction)},
+               {"critical_path", critical_path_of(report)}};
+  if (!prediction.fits) json["alternatives"] = alternatives_of(report);
+  json["inputs"] = inputs_of(report);
+  json["warnings"] = warnings_of(prediction);
+  if (report.wall) json["timing"] = {{"wall_s", seconds(*report.wall)}};
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foreshard::report

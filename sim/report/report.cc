@@ -1,0 +1,92 @@
+#include "sim/report/report.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <utility>
+
+#include "base/digest/sha256.h"
+
+#include "sim/report/internal/numbers.h"
+
+namespace foreshard::report {
+namespace {
+
+std::string words_of(const Model& model) {
+  std::string text =
+      fmt::format("{}: {} layers, hidden {}, {} heads", model.name, grouped(model.layers),
+                  grouped(model.hidden), grouped(model.heads));
+  if (model.kv() != model.heads) text += fmt::format(" ({} for keys)", grouped(model.kv()));
+  return text + fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
+                            scaled(static_cast<double>(parameter_count(model))));
+}
+
+std::string words_of(const ClusterConfig& cluster) {
+  std::string text = cluster.name + ":";
+  const auto groups = cluster.node_groups();
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    text += fmt::format("{} {} x {} {}", i == 0 ? "" : ",", grouped(groups[i].nodes),
+                        groups[i].node->gpus, groups[i].node->device->name);
+  return text +
+         fmt::format(", {} devices, {}", grouped(cluster.device_count()), cluster.fabric.kind);
+}
+
+std::string words_of(const Strategy& strategy) {
+  std::string text = fmt::format("tensor {} x pipeline {} x data {}", strategy.tensor_parallel,
+                                 strategy.pipeline_parallel, strategy.data_parallel);
+  if (strategy.sequence_parallel) text += ", sequence parallel";
+  if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
+  if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);
+  text += fmt::format(", batch {} in micro-batches of {}", grouped(strategy.global_batch),
+                      strategy.micro_batch);
+  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
+  text += fmt::format(", recompute {}, {}, {}", yaml::name_of(strategy.recompute),
+                      name_of(strategy.precision), strategy.framework->name);
+  return text;
+}
+
+}  // namespace
+
+Subject subject_of(const study::LoadedStudy& study) {
+  return {.name = study.name,
+          .description = study.description,
+          .model = words_of(study.model),
+          .cluster = words_of(study.cluster),
+          .strategy = words_of(study.strategy)};
+}
+
+std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,
+                                           const program::Program& program) {
+  std::map<std::string, CriticalShare> shares;
+  for (const sim::CriticalTask& task : prediction.critical_path) {
+    const program::Block& block = program.blocks[static_cast<std::size_t>(task.block)];
+    const std::string what =
+        block.name + " / " + block.tasks[static_cast<std::size_t>(task.task)].name;
+    CriticalShare& share = shares[what];
+    share.what = what;
+    share.time += task.finish - task.start;
+    ++share.tasks;
+  }
+  std::vector<CriticalShare> result;
+  for (auto& [what, share] : shares) result.push_back(std::move(share));
+  std::ranges::stable_sort(result, [](const auto& a, const auto& b) { return a.time > b.time; });
+  return result;
+}
+
+Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
+  Report report{.subject = subject_of(study),
+                .prediction = std::move(run.prediction),
+                .capacities = {},
+                .critical = {},
+                .alternatives = {},
+                .inputs = {},
+                .wall = {}};
+  for (const sim::DeviceClass& one : report.prediction.classes)
+    report.capacities.push_back(run.cluster.type_of(one.device).memory.value);
+  report.critical = critical_shares(report.prediction, run.program);
+  for (const yaml::Input& input : study.inputs)
+    report.inputs.push_back({input.path, sha256(input.bytes)});
+  return report;
+}
+
+}  // namespace foreshard::report

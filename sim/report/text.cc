@@ -1,0 +1,226 @@
+#include "sim/report/text.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <vector>
+
+#include "base/quantity.h"
+
+#include "sim/report/internal/numbers.h"
+#include "sim/report/internal/page.h"
+#include "sim/report/internal/parts.h"
+
+namespace foreshard::report {
+namespace {
+
+constexpr std::size_t kMostRows = 12;   // of a table, before it is summed up
+constexpr std::size_t kMostShares = 5;  // of the critical path
+
+void write_head(Page& page, const Report& report) {
+  const Subject& subject = report.subject;
+  page.box(
+      subject.description.empty() ? subject.name : subject.description,
+      {{"model", subject.model}, {"cluster", subject.cluster}, {"strategy", subject.strategy}});
+}
+
+void write_result(Page& page, const sim::Prediction& prediction) {
+  const double step = prediction.step.in_base();
+  const auto devices = static_cast<double>(prediction.devices);
+  page.line();
+  page.line(fmt::format(
+      "  {}  {}   {}", left("step time", 12), page.toned(format(prediction.step), Tone::kStrong),
+      page.toned(fmt::format("between {} and {}", format(prediction.low), format(prediction.high)),
+                 Tone::kFaint)));
+  if (step <= 0) return;
+  page.line(fmt::format("  {}  {} tokens/s, {} sequences/s", left("throughput", 12),
+                        scaled(prediction.tokens / step), scaled(prediction.samples / step)));
+  page.line(fmt::format("  {}  {} tokens/s, {:.1f} TFLOP/s, {} of the peak (MFU)",
+                        left("each device", 12), scaled(prediction.tokens / step / devices),
+                        prediction.model_tflops_per_device, percent(prediction.mfu)));
+  if (prediction.usd_per_step)
+    page.line(fmt::format("  {}  {:.4g} USD a step", left("cost", 12), *prediction.usd_per_step));
+  if (prediction.joules_per_step)
+    page.line(fmt::format("  {}  {} a step", left("energy", 12),
+                          format(Joules::from_base(*prediction.joules_per_step))));
+}
+
+void write_breakdown(Page& page, const sim::Prediction& prediction) {
+  constexpr std::size_t kBar = 40;
+  page.heading("Where the time goes", "on the device that finishes last");
+  const Seconds total = prediction.breakdown.total();
+  Seconds before;
+  for (const Part& part : kParts) {
+    const Seconds time = prediction.breakdown.*part.time;
+    if (time == 0_s) continue;
+    const std::string bar = stretch(before / total, (before + time) / total, kBar);
+    page.line(fmt::format("  {}{}{}  {}", left(part.label, 16), right(format(time), 10),
+                          right(percent(time / total), 9), page.toned(bar, Tone::kBar)));
+    before += time;
+  }
+}
+
+// The class with the least room of each role, in the order of ranks.
+struct RoleMemory {
+  std::size_t worst = 0;
+  std::int64_t devices = 0;
+};
+
+std::vector<RoleMemory> memory_of_roles(const Report& report) {
+  const auto& classes = report.prediction.classes;
+  const auto room = [&](std::size_t i) { return report.capacities[i] - classes[i].memory.peak; };
+  std::map<std::string, std::size_t> position;
+  std::vector<RoleMemory> roles;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const auto [found, added] = position.emplace(classes[i].role, roles.size());
+    if (added) roles.push_back({.worst = i});
+    RoleMemory& role = roles[found->second];
+    role.devices += classes[i].count;
+    if (room(i) < room(role.worst)) role.worst = i;
+  }
+  return roles;
+}
+
+void write_memory(Page& page, const Report& report) {
+  constexpr std::size_t kBar = 24;
+  const auto& classes = report.prediction.classes;
+  if (classes.empty()) return;
+  page.heading("Memory", fmt::format("{} per device", format(report.prediction.memory_capacity)));
+  page.line(fmt::format("  {}{}{}{}", left("role", 16), right("devices", 8), right("peak", 11),
+                        right("headroom", 11)));
+  std::vector<RoleMemory> roles = memory_of_roles(report);
+  const std::size_t all = roles.size();
+  if (all > kMostRows) {
+    // The fullest ones, in the order of ranks again.
+    const auto use = [&](const RoleMemory& role) {
+      return classes[role.worst].memory.peak / report.capacities[role.worst];
+    };
+    std::ranges::stable_sort(roles, [&](const auto& a, const auto& b) { return use(a) > use(b); });
+    roles.resize(kMostRows);
+    std::ranges::stable_sort(roles, [](const auto& a, const auto& b) { return a.worst < b.worst; });
+  }
+  for (const RoleMemory& role : roles) {
+    const sim::DeviceClass& one = classes[role.worst];
+    const Bytes capacity = report.capacities[role.worst];
+    const Bytes headroom = capacity - one.memory.peak;
+    const double use = one.memory.peak / capacity;
+    const Tone tone = headroom < 0_B ? Tone::kBad : Tone::kBar;
+    page.line(fmt::format("  {}{}{}{}  {} {}", left(one.role, 16), right(grouped(role.devices), 8),
+                          right(format(one.memory.peak), 11), right(format(headroom), 11),
+                          page.toned(left(stretch(0, use, kBar), kBar), tone),
+                          fmt::format("{:.0f} %", 100 * use)));
+  }
+  if (all > roles.size())
+    page.line(fmt::format("  ... and {} roles with more room", all - roles.size()));
+  const auto& worst = classes[static_cast<std::size_t>(report.prediction.worst_memory)];
+  std::string parts;
+  for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind) {
+    if (worst.memory.by_kind[kind] == 0_B) continue;
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", kMemoryParts[kind],
+                         format(worst.memory.by_kind[kind]));
+  }
+  page.remark(fmt::format("{} at its peak:", worst.role), parts, Tone::kFaint);
+}
+
+void write_collectives(Page& page, const sim::Prediction& prediction) {
+  if (prediction.collectives.empty()) return;
+  page.heading("Communication", "each alone on idle links");
+  page.line(fmt::format("  {}{}{}{}{}", left("operation", 36), left("how", 15), right("size", 9),
+                        right("times", 7), right("each", 9)));
+  std::size_t rows = 0;
+  for (const sim::CollectiveUse& use : prediction.collectives) {
+    if (rows++ == kMostRows) break;
+    page.line(
+        fmt::format("  {} {} {}{}{}", left(use.what, 35),
+                    left(use.algorithm + (use.protocol.empty() ? "" : " ") + use.protocol, 14),
+                    right(format(use.bytes), 9), right(grouped(use.operations), 7),
+                    right(format(use.idle_time), 9)));
+  }
+  if (prediction.collectives.size() > kMostRows)
+    page.line(fmt::format("  ... and {} more; --format json lists all",
+                          prediction.collectives.size() - kMostRows));
+}
+
+void write_critical_path(Page& page, const Report& report) {
+  if (report.critical.empty()) return;
+  page.heading(
+      "Critical path",
+      fmt::format("{} tasks",
+                  grouped(static_cast<std::int64_t>(report.prediction.critical_path.size()))));
+  Seconds shown;
+  const std::size_t rows = std::min(kMostShares, report.critical.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    const CriticalShare& share = report.critical[i];
+    shown += share.time;
+    page.line(fmt::format("  {} {}{}{}", left(share.what, 47), right(grouped(share.tasks), 8),
+                          right(format(share.time), 11),
+                          right(percent(share.time / report.prediction.step), 9)));
+  }
+  const Seconds rest = report.prediction.step - shown;
+  if (report.critical.size() > rows)
+    page.line(fmt::format("  {} {}{}{}", left("everything else, and waiting", 47), right("", 8),
+                          right(format(rest), 11),
+                          right(percent(rest / report.prediction.step), 9)));
+}
+
+void write_misfit(Page& page, const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
+  if (prediction.fits || prediction.classes.empty()) return;
+  const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
+  page.heading("It does not fit");
+  page.remark(
+      "✗",
+      fmt::format("rank {} ({}) needs {}, its device has {}: {} too much.", worst.representative,
+                  worst.role, format(worst.memory.peak), format(prediction.memory_capacity),
+                  format(worst.memory.peak - prediction.memory_capacity)),
+      Tone::kBad);
+  const auto fitting =
+      std::ranges::count_if(report.alternatives, [](const auto& one) { return one.fits; });
+  if (!report.alternatives.empty())
+    page.line(fitting > 0 ? "  Tried on the same cluster (--set strategy.KEY=VALUE):"
+                          : "  Tried on the same cluster, and none of these fits either:");
+  for (const study::Alternative& one : report.alternatives) {
+    page.line(fmt::format(
+        "  {} {} {}{}", one.fits ? page.toned("✓", Tone::kGood) : page.toned("✗", Tone::kBad),
+        left(one.change, 44), right(format(one.peak), 10),
+        one.fits ? right("step " + format(one.step), 18) : right("too much", 18)));
+  }
+}
+
+void write_warnings(Page& page, const sim::Prediction& prediction) {
+  if (prediction.warnings.empty()) return;
+  page.heading("Worth knowing");
+  for (const sim::Warning& warning : prediction.warnings)
+    page.remark("!", warning.message, Tone::kWarn);
+}
+
+void write_foot(Page& page, const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
+  page.line();
+  std::string text = fmt::format(
+      "{} tasks of {} devices, simulated as {} of {} classes by {} ({}).",
+      grouped(prediction.total_tasks), grouped(prediction.devices), grouped(prediction.tasks),
+      prediction.classes.size(), prediction.engine, prediction.granularity);
+  if (report.wall) text += fmt::format(" It took {}.", format(*report.wall));
+  for (const std::string& part : wrapped(text, kPageWidth))
+    page.line(page.toned(part, Tone::kFaint));
+}
+
+}  // namespace
+
+std::string to_text(const Report& report, const TextOptions& options) {
+  Page page(options.colour);
+  write_head(page, report);
+  write_result(page, report.prediction);
+  write_breakdown(page, report.prediction);
+  write_memory(page, report);
+  write_collectives(page, report.prediction);
+  write_critical_path(page, report);
+  write_misfit(page, report);
+  write_warnings(page, report.prediction);
+  write_foot(page, report);
+  return std::move(page).take();
+}
+
+}  // namespace foreshard::report

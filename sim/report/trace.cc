@@ -1,0 +1,131 @@
+#include "sim/report/trace.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace foreshard::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string json_text(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// The host is thread 0, stream s is thread s + 1.
+int thread_of(std::int32_t stream) {
+  return stream < 0 ? 0 : stream + 1;
+}
+
+std::string_view category_of(const program::Task& task) {
+  if (std::holds_alternative<program::Communication>(task.body)) return "communication";
+  if (std::holds_alternative<Kernel>(task.body)) return task.optimizer ? "optimizer" : "compute";
+  return "host";
+}
+
+class Writer {
+ public:
+  Writer(std::ostream& out, const program::Program& program) : out_(out) {
+    for (const program::Block& block : program.blocks) {
+      std::vector<Words> words;
+      for (const program::Task& task : block.tasks)
+        words.push_back({json_text(task.name), category_of(task)});
+      blocks_.push_back({json_text(block.name), std::move(words)});
+    }
+    out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  }
+
+  void name_process(std::size_t process, const sim::DeviceClass& one) {
+    const std::string name =
+        fmt::format("{}: rank {}{}", one.role, one.representative,
+                    one.count > 1 ? fmt::format(" and {} like it", one.count - 1) : "");
+    metadata(process, 0, "process_name", fmt::format("{{\"name\":{}}}", json_text(name)));
+    metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
+  }
+
+  void name_thread(std::int32_t process, std::int32_t stream, std::string_view name) {
+    metadata(static_cast<std::size_t>(process), thread_of(stream), "thread_name",
+             fmt::format("{{\"name\":{}}}", json_text(name)));
+  }
+
+  void task(const sim::TimelineEntry& entry) {
+    const auto& [block, tasks] = blocks_[static_cast<std::size_t>(entry.block)];
+    const Words& words = tasks[static_cast<std::size_t>(entry.task)];
+    next(
+        fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":"
+                    "{},\"cat\":\"{}\",\"args\":{{\"block\":{},\"layer\":{},\"chunk\":{},"
+                    "\"micro_batch\":{}}}}}",
+                    entry.device_class, thread_of(entry.stream), entry.start / 1_us,
+                    (entry.finish - entry.start) / 1_us, words.name, words.category, block,
+                    entry.layer, entry.chunk, entry.micro_batch));
+  }
+
+  void end() { out_ << "\n]}\n"; }
+
+ private:
+  struct Words {
+    std::string name;  ///< Quoted.
+    std::string_view category;
+  };
+
+  void metadata(std::size_t process, int thread, std::string_view what, std::string_view args) {
+    next(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{}}}", process,
+                     thread, what, args));
+  }
+
+  void next(std::string_view event) {
+    out_ << (std::exchange(first_, false) ? "\n" : ",\n") << event;
+  }
+
+  std::ostream& out_;
+  std::vector<std::pair<std::string, std::vector<Words>>> blocks_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+std::optional<Error> write_trace(const fs::path& path, const sim::Prediction& prediction,
+                                 const program::Program& program) {
+  const fs::path neighbour = fmt::format("{}.{}.tmp", path.string(), getpid());
+  const auto failed = [&](std::string_view why) {
+    std::error_code ignored;
+    fs::remove(neighbour, ignored);
+    return Error{Error::Code::kIo, fmt::format("{}: {}", path.string(), why)};
+  };
+  errno = 0;
+  std::ofstream out(neighbour, std::ios::binary);
+  if (!out) return failed(std::strerror(errno));
+
+  Writer writer(out, program);
+  for (std::size_t i = 0; i < prediction.classes.size(); ++i)
+    writer.name_process(i, prediction.classes[i]);
+  std::set<std::pair<std::int32_t, std::int32_t>> threads;
+  for (const sim::TimelineEntry& entry : prediction.timeline)
+    threads.emplace(entry.device_class, std::max(entry.stream, -1));
+  for (const auto& [process, stream] : threads)
+    writer.name_thread(
+        process, stream,
+        stream < 0 ? "host" : program.streams[static_cast<std::size_t>(stream)].name);
+  for (const sim::TimelineEntry& entry : prediction.timeline) writer.task(entry);
+  writer.end();
+
+  out.close();
+  if (!out) return failed("the trace could not be written whole");
+  std::error_code status;
+  fs::rename(neighbour, path, status);
+  if (status) return failed(status.message());
+  return std::nullopt;
+}
+
+}  // namespace foreshard::report

@@ -1,0 +1,24 @@
+/// \file
+/// The time line of a step in the Trace Event Format that Chrome and ui.perfetto.dev open: one
+/// process per class of devices, one thread per stream, one complete event per task.
+/// Source: "Trace Event Format", Google, 2016.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "base/result.h"
+
+#include "sim/simulate/prediction.h"
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::report {
+
+/// Writes `prediction.timeline` task by task, whatever its size, to a neighbour of `path`, and
+/// renames that when it is whole.
+/// \return kIo; then there is no new file.
+std::optional<Error> write_trace(const std::filesystem::path& path,
+                                 const sim::Prediction& prediction,
+                                 const program::Program& program);
+
+}  // namespace foreshard::report

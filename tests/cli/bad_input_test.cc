@@ -1,0 +1,188 @@
+// What a person can get wrong: each case ends with exit code 2, one message that names the place
+// and the remedy, nothing on stdout, and nothing partly written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "tests/cli/program.h"
+
+namespace foreshard::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// A sound study of 16 devices; `changes` replaces the text of its parts.
+std::string study(const std::map<std::string, std::string>& changes = {}) {
+  std::map<std::string, std::string> parts{
+      {"cluster",
+       "  name: two-nodes\n  nodes: 2\n  node: dgx-a100-80gb\n  fabric: {kind: single-switch}\n"},
+      {"model",
+       "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+       "  sequence: 512\n"},
+      {"strategy",
+       "  tensor_parallel: 2\n  pipeline_parallel: 2\n  data_parallel: 4\n  global_batch: 16\n"}};
+  for (const auto& [part, text] : changes) parts[part] = text;
+  return "cluster:\n" + parts["cluster"] + "model:\n" + parts["model"] + "strategy:\n" +
+         parts["strategy"];
+}
+
+void expect_refused(const std::string& text, const std::string& message,
+                    const std::string& help = "") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("study.yaml", text).string();
+  const std::string result = (folder.path() / "result.json").string();
+  const std::string trace = (folder.path() / "trace.json").string();
+  const Outcome outcome = foreshard("simulate '" + file + "' --format json -o '" + result +
+                                    "' --trace '" + trace + "'");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("error: "));
+  EXPECT_THAT(outcome.err, HasSubstr(message));
+  EXPECT_THAT(outcome.err, HasSubstr(help));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(std::filesystem::exists(result));
+  EXPECT_FALSE(std::filesystem::exists(trace));
+}
+
+std::string strategy(const std::string& lines) {
+  return study({{"strategy", lines}});
+}
+
+std::string cluster_with_nvlink(const std::string& bandwidth) {
+  return study({{"cluster",
+                 "  nodes: 1\n  node:\n    device: A100-SXM-80GB\n    gpus: 16\n"
+                 "    nvlink: {bandwidth: " +
+                     bandwidth + "}\n"}});
+}
+
+TEST(BadInput, TheStudyOfTheseTestsIsSound) {
+  const TemporaryFolder folder;
+  const Outcome outcome = foreshard("check '" + folder.write("study.yaml", study()).string() + "'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+}
+
+TEST(BadInput, UnknownKey) {
+  expect_refused(strategy("  tensor_paralel: 2\n  global_batch: 16\n"),
+                 "study.yaml:14:3: error: unknown key 'tensor_paralel'",
+                 "did you mean 'tensor_parallel'?");
+}
+
+TEST(BadInput, MissingUnit) {
+  expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
+}
+
+// Gb would be gigabits of a size, and there is no such suffix for a rate of bytes either.
+TEST(BadInput, GigabitsForGigabytes) {
+  expect_refused(cluster_with_nvlink("300 Gb"), "Gb");
+}
+
+TEST(BadInput, DevicesThatTheStrategyDoesNotUse) {
+  expect_refused(
+      strategy("  tensor_parallel: 2\n  pipeline_parallel: 2\n  data_parallel: 2\n"
+               "  global_batch: 16\n"),
+      "tensor_parallel 2 x pipeline_parallel 2 x data_parallel 2 = 8, but the cluster has 16",
+      "data_parallel: 4 would use them all");
+}
+
+TEST(BadInput, HeadsThatDoNotDivide) {
+  expect_refused(study({{"model",
+                         "  name: odd\n  layers: 8\n  hidden: 960\n  heads: 15\n"
+                         "  vocabulary: 1000\n  sequence: 512\n"}}),
+                 "15 attention heads cannot be split 2 ways", "use one of 1, 3, 5, 15");
+}
+
+TEST(BadInput, LayersThatDoNotDivide) {
+  expect_refused(study({{"model",
+                         "  name: odd\n  layers: 7\n  hidden: 1024\n  heads: 16\n"
+                         "  vocabulary: 1000\n  sequence: 512\n"}}),
+                 "7 layers do not divide into 2 equal stages", "layers_per_stage: [4, 3]");
+}
+
+TEST(BadInput, ZeroOrNegativeBandwidth) {
+  expect_refused(cluster_with_nvlink("0 GB/s"), "bandwidth");
+  expect_refused(cluster_with_nvlink("-300 GB/s"), "bandwidth");
+}
+
+TEST(BadInput, NoNumber) {
+  expect_refused(cluster_with_nvlink(".nan"), "bandwidth");
+  expect_refused(cluster_with_nvlink("nan GB/s"), "bandwidth");
+}
+
+// The second node's network is down: the strategy needs it, and routes end at the first node.
+TEST(BadInput, NoRoute) {
+  expect_refused(study({{"cluster",
+                         "  name: cut\n  nodes: 2\n  node: dgx-a100-80gb\n"
+                         "  fabric: {kind: single-switch}\n  down: [\"node1/nic*\"]\n"}}),
+                 "node1");
+}
+
+TEST(BadInput, UnknownSchedule) {
+  expect_refused(strategy("  tensor_parallel: 4\n  pipeline_parallel: 4\n  global_batch: 16\n"
+                          "  schedule: 1f1f\n"),
+                 "no schedule '1f1f'", "did you mean '1f1b'?");
+}
+
+TEST(BadInput, NoModel) {
+  expect_refused("cluster: two-dgx-a100\nstrategy: {global_batch: 1, data_parallel: 16}\n",
+                 "no model", "--model");
+}
+
+TEST(BadInput, EmptyFile) {
+  expect_refused("", "study.yaml");
+}
+
+TEST(BadInput, ADirectory) {
+  const TemporaryFolder folder;
+  const Outcome outcome = foreshard("simulate '" + folder.path().string() + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("directory"));
+}
+
+TEST(BadInput, NoSuchFile) {
+  const Outcome outcome = foreshard("simulate /nonexistent/study.yaml");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/study.yaml"));
+}
+
+TEST(BadInput, BinaryGarbage) {
+  std::string bytes;
+  for (int i = 0; i < 4096; ++i) bytes += static_cast<char>((i * 197 + i / 7) % 256);
+  expect_refused(bytes, "study.yaml");
+}
+
+TEST(BadInput, TenThousandDeepNesting) {
+  expect_refused("cluster: " + std::string(10'000, '[') + std::string(10'000, ']') + "\n", "deep");
+}
+
+// Nine levels of ten aliases each stand for 10^9 nodes.
+TEST(BadInput, AliasBomb) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string previous = "*a" + std::to_string(i - 1);
+    std::string line = "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + previous;
+    for (int j = 1; j < 10; ++j) line += ", " + previous;
+    text += line + "]\n";
+  }
+  expect_refused(text, "alias");
+}
+
+TEST(BadInput, SeveralFaultsAreToldAtOnce) {
+  const TemporaryFolder folder;
+  const std::string text = strategy("  tensor_paralel: 2\n  global_bach: 16\n  micro_batch: 0\n");
+  const std::string file = folder.write("study.yaml", text).string();
+  const Outcome outcome = foreshard("simulate '" + file + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("tensor_paralel"));
+  EXPECT_THAT(outcome.err, HasSubstr("global_bach"));
+  EXPECT_THAT(outcome.err, HasSubstr("micro_batch"));
+}
+
+TEST(BadInput, AResultThatCannotBeWritten) {
+  const Outcome outcome = foreshard(
+      "simulate configs/studies/gpt-1.7b-a100-8.yaml --format json -o /nonexistent/result.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/result.json"));
+}
+
+}  // namespace
+}  // namespace foreshard::cli

@@ -1,0 +1,179 @@
+// The commands as a person types them: help, mistakes, and what each prints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "cli/command.h"
+#include "tests/cli/program.h"
+
+namespace foreshard::cli {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* kSmall = "configs/studies/gpt-1.7b-a100-8.yaml";
+
+TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
+  for (const CommandInfo& command : commands()) {
+    const Outcome outcome = foreshard(std::string(command.name) + " --help");
+    EXPECT_EQ(outcome.code, 0) << command.name;
+    EXPECT_THAT(outcome.out, HasSubstr("Example:")) << command.name;
+    EXPECT_THAT(outcome.out, HasSubstr("foreshard " + std::string(command.name)));
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
+TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
+  const struct {
+    const char* arguments;
+    const char* message;
+    const char* help;
+  } cases[] = {
+      {"", "subcommand", "foreshard --help"},
+      {"simulat", "unknown command 'simulat'", "did you mean 'simulate'?"},
+      {"zzz", "unknown command 'zzz'", "use 'simulate'"},
+      {"simulate --formt json", "unknown option '--formt'", "did you mean '--format'?"},
+      {"simulate --formt=json", "unknown option '--formt=json'", "did you mean '--format'?"},
+      {"simulate --format jsn", "no format 'jsn'", "did you mean 'json'?"},
+      {"simulate --engine fluit", "--engine", "fluid"},
+      {"simulate", "give a study", ""},
+      {"simulate a.yaml b.yaml", "unexpected argument 'b.yaml'", "foreshard simulate --help"},
+      {"simulate configs/studies/gpt-1.7b-a100-8.yaml --set tensor", "--set tensor",
+       "path.to.key=value"},
+      {"topology sow x", "", "did you mean 'show'?"},
+      {"catalog modls", "modls", "did you mean 'model'?"},
+      {"catalog show H100-SXN", "H100-SXN", "did you mean 'H100-SXM'?"},
+      {"schema modle", "modle", "did you mean 'model'?"},
+      {"check configs/studies/gpt-1.7b-a100-8.yaml --kind studdy", "studdy",
+       "did you mean 'study'?"},
+      {"--configs /nonexistent version", "/nonexistent", ""},
+      {"export configs/studies/gpt-1.7b-a100-8.yaml", "--program", ""},
+  };
+  for (const auto& [arguments, message, help] : cases) {
+    const Outcome outcome = foreshard(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(help)) << arguments;
+  }
+}
+
+TEST(Version, SaysWhatThisBuildIs) {
+  EXPECT_THAT(foreshard("version").out, StartsWith("foreshard "));
+  EXPECT_EQ(json::parse(foreshard("version --format json").out)["schema"], "foreshard.version/1");
+}
+
+TEST(Schema, IsJsonForEveryKind) {
+  for (const char* kind : {"study", "cluster", "communication", "device", "efficiency", "framework",
+                           "model", "node", "strategy"}) {
+    const Outcome outcome = foreshard(std::string("schema ") + kind);
+    ASSERT_EQ(outcome.code, 0) << kind << outcome.err;
+    EXPECT_TRUE(json::parse(outcome.out).contains("properties")) << kind;
+  }
+}
+
+TEST(Catalog, ListsAndShows) {
+  const Outcome list = foreshard("catalog");
+  EXPECT_THAT(list.out, HasSubstr("gpt3-175b"));
+  EXPECT_THAT(list.out, HasSubstr("A100-SXM-80GB"));
+  const Outcome show = foreshard("catalog show A100-SXM-80GB");
+  EXPECT_EQ(show.code, 0) << show.err;
+  EXPECT_THAT(show.out, HasSubstr("datasheet"));
+  EXPECT_TRUE(json::parse(foreshard("catalog --format json").out).contains("models"));
+}
+
+TEST(Catalog, EveryEntryReads) {
+  const auto all = json::parse(foreshard("catalog --format json").out);
+  for (const char* folder : {"clusters", "communication", "frameworks", "models", "strategies"}) {
+    for (const auto& name : all[folder]) {
+      const Outcome outcome = foreshard("catalog show '" + name.get<std::string>() + "'");
+      EXPECT_EQ(outcome.code, 0) << name << outcome.err;
+    }
+  }
+}
+
+// What check prints is a file of the same kind that reads back.
+TEST(Check, EchoesAFileThatReadsBack) {
+  const TemporaryFolder folder;
+  for (const char* file :
+       {"configs/models/gpt3-175b.yaml", "configs/frameworks/generic.yaml",
+        "configs/strategies/gpt3-175b-1024.yaml", "configs/clusters/two-dgx-a100.yaml", kSmall}) {
+    const Outcome outcome = foreshard(std::string("check ") + file);
+    ASSERT_EQ(outcome.code, 0) << file << outcome.err;
+    const std::string echo = folder.write("echo.yaml", outcome.out).string();
+    const Outcome again = foreshard("check '" + echo + "'");
+    EXPECT_EQ(again.code, 0) << file << again.err;
+  }
+}
+
+TEST(Topology, ShowsACluster) {
+  for (const char* form : {"text", "json", "dot"}) {
+    const Outcome outcome = foreshard(std::string("topology show two-dgx-a100 --format ") + form);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("A100-SXM-80GB")) << form;
+  }
+}
+
+TEST(Export, WritesTheProgram) {
+  const Outcome outcome = foreshard(std::string("export ") + kSmall + " --program -");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(json::parse(outcome.out)["schema"], "foreshard.program/1");
+}
+
+TEST(Simulate, PrintsTheContractTheSameTwice) {
+  const std::string command = std::string("simulate ") + kSmall + " --format json";
+  const Outcome first = foreshard(command);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto prediction = json::parse(first.out);
+  EXPECT_EQ(prediction["schema"], "foreshard.prediction/1");
+  const double step = prediction["step"]["time_s"];
+  EXPECT_GT(step, 0);
+  EXPECT_LE(prediction["step"]["low_s"], step);
+  EXPECT_GE(prediction["step"]["high_s"], step);
+  double sum = 0;
+  for (const auto& [part, time] : prediction["breakdown_s"].items()) sum += time.get<double>();
+  EXPECT_NEAR(sum, step, 1e-9 * step);
+  EXPECT_EQ(prediction["memory"]["fits"], true);
+  for (const auto& input : prediction["inputs"])
+    EXPECT_EQ(input["sha256"].get<std::string>().size(), 64U);
+  EXPECT_EQ(foreshard(command).out, first.out);
+}
+
+TEST(Simulate, ReadsPartsAndOverrides) {
+  const Outcome outcome = foreshard(
+      "simulate --cluster two-dgx-a100 --model gpt-1.7b --strategy fsdp-64 "
+      "--set strategy.data_parallel=16 --set strategy.global_batch=16 --format csv");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::string header;
+  std::string values;
+  EXPECT_TRUE(std::getline(lines, header) && std::getline(lines, values));
+  EXPECT_THAT(header, StartsWith("study,devices,time_s"));
+  EXPECT_THAT(values, HasSubstr(",16,"));
+}
+
+TEST(Simulate, WritesATrace) {
+  const TemporaryFolder folder;
+  const std::string trace = (folder.path() / "trace.json").string();
+  const Outcome outcome = foreshard(std::string("simulate ") + kSmall + " --trace '" + trace + "'");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_GT(json::parse(text_of(trace))["traceEvents"].size(), 100U);
+}
+
+// 7.5 billion parameters take 16 bytes or more each: 120 GB on every device, where 80 GB are.
+TEST(Simulate, ExplainsWhatDoesNotFit) {
+  const Outcome outcome = foreshard(
+      "simulate --cluster two-dgx-a100 --model gpt-7.5b --strategy fsdp-64 "
+      "--set strategy.data_parallel=16 --set strategy.global_batch=16 "
+      "--set strategy.zero_stage=0");
+  EXPECT_EQ(outcome.code, 3) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("It does not fit"));
+  EXPECT_THAT(outcome.out, HasSubstr("zero_stage=3"));
+}
+
+}  // namespace
+}  // namespace foreshard::cli

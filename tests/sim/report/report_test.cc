@@ -1,0 +1,167 @@
+#include "sim/report/report.h"
+
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/golden/golden.h"
+#include "tests/sim/report/example.h"
+
+#include "sim/report/csv.h"
+#include "sim/report/internal/numbers.h"
+#include "sim/report/internal/page.h"
+#include "sim/report/json.h"
+#include "sim/report/text.h"
+#include "sim/report/trace.h"
+
+namespace foreshard::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Report misfit() {
+  Report report = example_report(100_GB);
+  report.alternatives = {
+      {.change = "recompute=full", .peak = 50_GB, .capacity = 80_GB, .fits = true, .step = 12_s},
+      {.change = "zero_stage=1", .peak = 90_GB, .capacity = 80_GB, .fits = false, .step = 0_s}};
+  return report;
+}
+
+TEST(ReportText, IsWhatWasAccepted) {
+  expect_golden("report/example.txt", to_text(example_report()));
+}
+
+TEST(ReportText, SaysWhatWouldFit) {
+  expect_golden("report/misfit.txt", to_text(misfit()));
+}
+
+TEST(ReportText, StaysWithin80Columns) {
+  for (const Report& report : {example_report(), misfit()}) {
+    std::istringstream text(to_text(report));
+    for (std::string line; std::getline(text, line);) EXPECT_LE(columns(line), 80U) << line;
+  }
+}
+
+TEST(ReportText, HasEscapesOnlyWhereColourIsWelcome) {
+  EXPECT_THAT(to_text(example_report()), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(to_text(example_report(), {.colour = true}), HasSubstr("\x1b[1m"));
+}
+
+// 40 roles do not make 40 lines: the fullest are shown and the others counted.
+TEST(ReportText, SumsUpManyRoles) {
+  Report report = example_report();
+  for (int i = 2; i < 40; ++i) {
+    report.prediction.classes.push_back(example_class("stage " + std::to_string(i), 4 * i, 50_GB));
+    report.capacities.push_back(80_GB);
+  }
+  EXPECT_THAT(to_text(report), HasSubstr("and 28 roles with more room"));
+}
+
+TEST(ReportJson, IsWhatWasAccepted) {
+  expect_golden("report/example.json", to_json(example_report()));
+}
+
+TEST(ReportJson, KeepsTheContract) {
+  const auto json = nlohmann::json::parse(to_json(misfit()));
+  EXPECT_EQ(json["schema"], "foreshard.prediction/1");
+  double sum = 0;
+  for (const auto& [part, time] : json["breakdown_s"].items()) sum += time.get<double>();
+  EXPECT_DOUBLE_EQ(sum, json["step"]["time_s"].get<double>());
+  EXPECT_EQ(json["memory"]["worst_device"], 4);
+  EXPECT_EQ(json["memory"]["fits"], false);
+  EXPECT_EQ(json["alternatives"][0]["change"], "recompute=full");
+  EXPECT_TRUE(json["cost"]["usd_per_step"].is_null());
+  EXPECT_FALSE(json.contains("timing"));
+}
+
+TEST(ReportJson, TellsTheWallTimeOnlyIfAsked) {
+  Report report = example_report();
+  report.wall = 0.25_s;
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["timing"]["wall_s"], 0.25);
+}
+
+TEST(ReportCsv, IsAHeaderAndALine) {
+  expect_golden("report/example.csv", to_csv(example_report()));
+}
+
+TEST(CriticalShares, AreSummedByTask) {
+  const auto shares = critical_shares(example_report().prediction, example_program());
+  ASSERT_EQ(shares.size(), 2U);
+  EXPECT_EQ(shares[0].what, "layer forward / qkv");
+  EXPECT_DOUBLE_EQ(shares[0].time / 1_s, 7);
+  EXPECT_EQ(shares[0].tasks, 2);
+}
+
+TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
+  sim::Prediction prediction = example_report().prediction;
+  prediction.timeline = {{.device_class = 1,
+                          .stream = 0,
+                          .block = 0,
+                          .task = 0,
+                          .layer = 3,
+                          .chunk = 0,
+                          .micro_batch = 2,
+                          .start = 1_ms,
+                          .finish = 3_ms},
+                         {.device_class = 1,
+                          .stream = 1,
+                          .block = 0,
+                          .task = 1,
+                          .layer = 3,
+                          .chunk = 0,
+                          .micro_batch = 2,
+                          .start = 3_ms,
+                          .finish = 3.5_ms}};
+  const auto path = std::filesystem::temp_directory_path() / "foreshard_trace_test.json";
+  ASSERT_FALSE(write_trace(path, prediction, example_program()));
+  std::ifstream file(path);
+  const auto json = nlohmann::json::parse(file);
+  std::filesystem::remove(path);
+  int tasks = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++tasks;
+    EXPECT_EQ(event["pid"], 1);
+    EXPECT_EQ(event["args"]["layer"], 3);
+  }
+  EXPECT_EQ(tasks, 2);
+  EXPECT_EQ(json["traceEvents"][0]["args"]["name"], "stage 0: rank 0 and 3 like it");
+}
+
+TEST(Trace, LeavesNothingWhereItCannotWrite) {
+  const auto error = write_trace("/nonexistent/trace.json", {}, example_program());
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message, HasSubstr("/nonexistent/trace.json"));
+}
+
+TEST(Numbers, AreWrittenForPeople) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(12288), "12,288");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+  EXPECT_EQ(scaled(174.6e9), "175 B");
+  EXPECT_EQ(scaled(999.9e6), "1.00 B");
+  EXPECT_EQ(scaled(1234), "1.23 k");
+  EXPECT_EQ(percent(0.4456), "44.6 %");
+  EXPECT_EQ(left("abcdef", 4), "abc…");
+  EXPECT_EQ(right("ab", 4), "  ab");
+}
+
+TEST(Page, BreaksLinesAtSpaces) {
+  EXPECT_EQ(wrapped("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrapped("", 7), (std::vector<std::string>{""}));
+}
+
+TEST(Page, DrawsStretchesOfOneBar) {
+  EXPECT_EQ(stretch(0, 0.5, 8), "████");
+  EXPECT_EQ(stretch(0.5, 1, 8), "    ████");
+  EXPECT_EQ(stretch(0.5, 0.501, 8), "    ▏");
+  EXPECT_EQ(stretch(0.5, 0.5, 8), "    ");
+}
+
+}  // namespace
+}  // namespace foreshard::report

@@ -1,0 +1,3 @@
+foreshard_test(study_test
+  SOURCES study/study_test.cc
+  DEPS foreshard_study)

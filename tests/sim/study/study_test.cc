@@ -1,0 +1,198 @@
+#include "sim/study/study.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/study/alternatives.h"
+#include "sim/study/run.h"
+
+namespace foreshard::study {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+const yaml::Options kCatalogue{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
+
+yaml::Options with(std::vector<yaml::Override> overrides) {
+  yaml::Options options = kCatalogue;
+  options.overrides = std::move(overrides);
+  return options;
+}
+
+constexpr const char* kParts =
+    "cluster: {name: box, node: dgx-a100-80gb}\n"
+    "model: {name: small, layers: 8, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}\n";
+
+std::string study_with(const std::string& strategy) {
+  return std::string(kParts) + "strategy: " + strategy + "\n";
+}
+
+constexpr const char* kSound = "{tensor_parallel: 2, data_parallel: 4, global_batch: 16}";
+
+std::string refusal(const StudyFiles& files, yaml::Options options = kCatalogue) {
+  const auto study = load_study(files, std::move(options));
+  return study ? "accepted" : study.error().message;
+}
+
+TEST(Study, IsReadWithWhatItRefersTo) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml", study_with(kSound));
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->name, "mine");
+  EXPECT_EQ(study->cluster.device_count(), 8);
+  EXPECT_EQ(study->strategy.tensor_parallel, 2);
+  EXPECT_FALSE(study->communication.forms.empty());  // kDefaultCommunication
+  EXPECT_EQ(study->inputs.front().path, file.string());
+}
+
+TEST(Study, PartsOnTheCommandLineTakeThePlaceOfItsOwn) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml", study_with(kSound));
+  const auto study =
+      load_study({.study = file, .cluster = {}, .model = "gpt-1.7b", .strategy = {}}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->model.name, "GPT 1.7B");
+}
+
+TEST(Study, MayBeMadeOfPartsAlone) {
+  const auto study = load_study(
+      {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-1.7b", .strategy = "fsdp-64"},
+      with({{"strategy.data_parallel", "16"}, {"strategy.global_batch", "16"}}));
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->name, "GPT 1.7B on two-dgx-a100");
+}
+
+// The caret points at the key in the file, and every fault is told.
+TEST(Study, ShowsThePlaceOfEveryFault) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "mine.yaml", study_with("\n  tensor_parallel: 3\n  data_parallel: 2\n  global_batch: 15"));
+  const std::string message = refusal({.study = file});
+  EXPECT_THAT(message, HasSubstr("mine.yaml:4:20"));
+  EXPECT_THAT(message, HasSubstr("16 attention heads cannot be split 3 ways"));
+  EXPECT_THAT(message, HasSubstr("mine.yaml:5:18"));
+  EXPECT_THAT(message, HasSubstr("the cluster has 8 devices"));
+  EXPECT_THAT(message, HasSubstr("mine.yaml:6:17"));
+  EXPECT_THAT(message, HasSubstr("15 sequences do not divide"));
+}
+
+TEST(Study, ShowsThatAnOverrideIsAtFault) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml", study_with(kSound));
+  EXPECT_THAT(refusal({.study = file}, with({{"strategy.tensor_parallel", "3"}})),
+              HasSubstr("--set strategy.tensor_parallel"));
+}
+
+TEST(Study, NamesTheNearestSchedule) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "mine.yaml", study_with("{data_parallel: 8, global_batch: 8, schedule: gpippe}"));
+  EXPECT_THAT(refusal({.study = file}), HasSubstr("did you mean 'gpipe'?"));
+}
+
+TEST(Study, HasOneModel) {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("mine.yaml", study_with(kSound) + "huggingface: {config: config.json}\n");
+  EXPECT_THAT(refusal({.study = file}), HasSubstr("'model' and 'huggingface' are given together"));
+}
+
+TEST(Study, ReadsAHuggingFaceConfigBesideIt) {
+  const TemporaryFolder folder;
+  folder.write("llama/config.json",
+               R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"],
+                   "hidden_size": 1024, "intermediate_size": 2816, "num_attention_heads": 16,
+                   "num_hidden_layers": 8, "num_key_value_heads": 8, "vocab_size": 32000,
+                   "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
+                   "hidden_act": "silu", "tie_word_embeddings": false})");
+  const auto file = folder.write("mine.yaml",
+                                 "cluster: {name: box, node: dgx-a100-80gb}\n"
+                                 "huggingface: {config: llama/config.json, sequence: 1024}\n"
+                                 "strategy: {data_parallel: 8, global_batch: 8}\n");
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->model.name, "llama");
+  EXPECT_EQ(study->model.kv_heads, 8);
+  EXPECT_EQ(study->model.sequence, 1024);
+  EXPECT_EQ(study->inputs.back().path, (folder.path() / "llama/config.json").string());
+}
+
+TEST(Study, SaysWhereAHuggingFaceConfigIsMissing) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml",
+                                 "cluster: {name: box, node: dgx-a100-80gb}\n"
+                                 "huggingface: {config: none.json}\n"
+                                 "strategy: {data_parallel: 8, global_batch: 8}\n");
+  const std::string message = refusal({.study = file});
+  EXPECT_THAT(message, HasSubstr("mine.yaml:2:"));
+  EXPECT_THAT(message, HasSubstr("none.json"));
+}
+
+TEST(RunStudy, PredictsAStep) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml", study_with(kSound));
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  const auto run = run_study(*study, {});
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_GT(run->prediction.step, 0_s);
+  EXPECT_EQ(run->prediction.devices, 8);
+  EXPECT_EQ(run->prediction.samples, 16);
+}
+
+// Two layers' buffers of 10 and 20 bytes above 100 that stay; the first is freed before the second
+// comes, but a third of 5 is still there: 100 + 5 + 20.
+TEST(PeakInIssueOrder, IsThatOfTheListOfTasks) {
+  program::Program program;
+  program::Block block{.name = "layer", .tasks = {}};
+  const auto allocate = [&](const char* name, Bytes bytes) {
+    block.tasks.push_back(
+        {.name = name, .body = program::Allocate{.buffer = name, .bytes = bytes}});
+  };
+  const auto free = [&](const char* name) {
+    block.tasks.push_back({.name = name, .body = program::Free{.buffer = name}});
+  };
+  allocate("small", 5_B);
+  allocate("a", 10_B);
+  free("a");
+  allocate("b", 20_B);
+  free("b");
+  free("small");
+  program.blocks = {block};
+  program::Role role;
+  role.memory = {{.kind = program::MemoryKind::kParameters, .bytes = 100_B}};
+  role.calls = {{.block = program::BlockId{0}, .repeat = 3}};
+  EXPECT_EQ(peak_in_issue_order(program, role), 125_B);
+}
+
+// 7.5 billion parameters in whole on each of 8 devices of 80 GB do not fit; shared, they do.
+TEST(Alternatives, AreTriedAndOrderedByTime) {
+  const auto study = load_study(
+      {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
+      with({{"strategy.data_parallel", "16"},
+            {"strategy.global_batch", "16"},
+            {"strategy.zero_stage", "0"}}));
+  ASSERT_TRUE(study) << study.error().message;
+  const auto cluster = cluster_of(*study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto alternatives = alternatives_to(*study, *cluster);
+  ASSERT_THAT(alternatives, testing::Not(testing::IsEmpty()));
+  bool sharded = false;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    const Alternative& one = alternatives[i];
+    sharded = sharded || (one.change == "zero_stage=3" && one.fits);
+    EXPECT_EQ(one.fits, one.peak <= one.capacity) << one.change;
+    if (i > 0 && one.fits) {
+      EXPECT_TRUE(alternatives[i - 1].fits && alternatives[i - 1].step <= one.step);
+    }
+  }
+  EXPECT_TRUE(sharded);
+}
+
+}  // namespace
+}  // namespace foreshard::study
