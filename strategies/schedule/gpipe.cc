@@ -8,7 +8,7 @@ Result<std::vector<Slot>> gpipe_order(const Shape& shape) {
   if (shape.chunks != 1)
     return Error{Error::Code::kInvalidInput, "gpipe: has one chunk per stage, got " +
                                                  std::to_string(shape.chunks) +
-                                                 "; use interleaved-1f1b for more"};
+                                                 "; use interleaved for more"};
   std::vector<Slot> slots;
   for (std::int32_t m = 0; m < shape.micro_batches; ++m)
     slots.push_back({Direction::kForward, 0, m});

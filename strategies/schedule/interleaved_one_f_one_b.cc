@@ -33,7 +33,7 @@ std::string fault_in(const Shape& shape) {
 
 Result<std::vector<Slot>> interleaved_one_f_one_b_order(const Shape& shape) {
   if (const std::string fault = fault_in(shape); !fault.empty())
-    return Error{Error::Code::kInvalidInput, "interleaved-1f1b: " + fault};
+    return Error{Error::Code::kInvalidInput, "interleaved: " + fault};
   const std::int32_t passes = shape.micro_batches * shape.chunks;
   const std::int32_t warm_up =
       std::min(2 * (shape.stages - 1 - shape.stage) + (shape.chunks - 1) * shape.stages, passes);

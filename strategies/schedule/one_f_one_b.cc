@@ -9,7 +9,7 @@ Result<std::vector<Slot>> one_f_one_b_order(const Shape& shape) {
   if (shape.chunks != 1)
     return Error{Error::Code::kInvalidInput, "1f1b: has one chunk per stage, got " +
                                                  std::to_string(shape.chunks) +
-                                                 "; use interleaved-1f1b for more"};
+                                                 "; use interleaved for more"};
   const std::int32_t warm_up = std::min(shape.stages - 1 - shape.stage, shape.micro_batches);
   std::vector<Slot> slots;
   for (std::int32_t m = 0; m < warm_up; ++m) slots.push_back({Direction::kForward, 0, m});

@@ -13,7 +13,7 @@ constexpr std::array kSchedules{
     Schedule{"1f1b", "One forward, one backward in turn, with a flush (PipeDream-flush).",
              one_f_one_b_order},
     Schedule{"gpipe", "All micro-batches forward, then all backward.", gpipe_order},
-    Schedule{"interleaved-1f1b", "1F1B over several chunks per stage (Megatron-LM).",
+    Schedule{"interleaved", "1F1B over several chunks per stage (Megatron-LM).",
              interleaved_one_f_one_b_order},
 };
 

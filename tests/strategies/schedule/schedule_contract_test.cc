@@ -143,7 +143,7 @@ TEST(ScheduleContract, HoldsThePublishedNumberInFlight) {
       const int p = c.stages, v = c.chunks, m = c.micro_batches;
       int expected = m;
       if (c.schedule->name == "1f1b") expected = std::min(p - s, m);
-      if (c.schedule->name == "interleaved-1f1b")
+      if (c.schedule->name == "interleaved")
         expected = std::min(2 * (p - 1 - s) + (v - 1) * p + 1, m * v);
       EXPECT_EQ(peak_in_flight(c.orders[static_cast<std::size_t>(s)]), expected)
           << c.name() << " stage " << s;

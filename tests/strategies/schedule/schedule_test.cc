@@ -39,23 +39,23 @@ TEST(OneFOneB, WarmsUpByTheStagesBehind) {
 // 2 + 2, which are all. Backward starts in the last chunk.
 TEST(InterleavedOneFOneB, TurnsThroughTheChunks) {
   const Shape last{.stage = 1, .stages = 2, .chunks = 2, .micro_batches = 2};
-  EXPECT_EQ(text("interleaved-1f1b", last), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 B1.0");
+  EXPECT_EQ(text("interleaved", last), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 B1.0");
   const Shape first{.stage = 0, .stages = 2, .chunks = 2, .micro_batches = 2};
-  EXPECT_EQ(text("interleaved-1f1b", first), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0");
+  EXPECT_EQ(text("interleaved", first), "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0");
 }
 
 TEST(Schedule, NamesTheFaultAndTheRemedy) {
   EXPECT_THAT(text("zigzag", {}), AllOf(HasSubstr("no schedule is called 'zigzag'"),
-                                        HasSubstr("1f1b, gpipe, interleaved-1f1b")));
+                                        HasSubstr("1f1b, gpipe, interleaved")));
   EXPECT_THAT(text("1f1b", {.stage = 4, .stages = 4}), HasSubstr("stage 4 is not one of the 4"));
   EXPECT_THAT(text("1f1b", {.stages = 0}), HasSubstr("at least 1 stage, got 0"));
   EXPECT_THAT(text("1f1b", {.micro_batches = 0}), HasSubstr("at least 1 micro-batch"));
   EXPECT_THAT(text("1f1b", {.chunks = 0}), HasSubstr("at least 1 chunk"));
-  EXPECT_THAT(text("1f1b", {.stages = 2, .chunks = 2}), HasSubstr("use interleaved-1f1b"));
-  EXPECT_THAT(text("gpipe", {.stages = 2, .chunks = 2}), HasSubstr("use interleaved-1f1b"));
-  EXPECT_THAT(text("interleaved-1f1b", {.stages = 2, .micro_batches = 2}), HasSubstr("use 1f1b"));
-  EXPECT_THAT(text("interleaved-1f1b", {.stages = 1, .chunks = 2}), HasSubstr("use 1f1b"));
-  EXPECT_THAT(text("interleaved-1f1b", {.stages = 4, .chunks = 2, .micro_batches = 6}),
+  EXPECT_THAT(text("1f1b", {.stages = 2, .chunks = 2}), HasSubstr("use interleaved"));
+  EXPECT_THAT(text("gpipe", {.stages = 2, .chunks = 2}), HasSubstr("use interleaved"));
+  EXPECT_THAT(text("interleaved", {.stages = 2, .micro_batches = 2}), HasSubstr("use 1f1b"));
+  EXPECT_THAT(text("interleaved", {.stages = 1, .chunks = 2}), HasSubstr("use 1f1b"));
+  EXPECT_THAT(text("interleaved", {.stages = 4, .chunks = 2, .micro_batches = 6}),
               AllOf(HasSubstr("micro-batches (6) must be a multiple of the stages (4)"),
                     HasSubstr("change the global or the micro-batch size")));
   EXPECT_THAT(text("1f1b", {.stages = 2, .micro_batches = 2147483647}), HasSubstr("too many"));
