@@ -254,8 +254,9 @@ void Backward::derive_pass(const Operator& op) {
     case PassKind::kBiasDropoutAddForward: {
       pass(op, PassKind::kBiasDropoutAddBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
            {x}, 0);
-      bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
-      return contribute(op.inputs[2], dy);
+      if (op.inputs.size() > 2)
+        bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[2], letters[2]);
+      return contribute(op.inputs[1], dy);
     }
     case PassKind::kResidualAdd:
       contribute(x, dy);

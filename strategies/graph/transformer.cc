@@ -95,10 +95,12 @@ class BlockBuilder {
     return y;
   }
 
-  /// bias + dropout + residual, or the plain sum; `output` is the block's last tensor if valid.
+  /// bias + dropout + residual, or what the model has of it; `output` is the block's last tensor if
+  /// valid. \pre the last operator is the matmul that made `branch`.
   TensorId join(const std::string& name, TensorId branch, TensorId residual, TensorId output) {
     const TensorId out = output.valid() ? output : boundary(name);
-    if (!model_.dropout && !model_.bias) {
+    if (!model_.dropout) {
+      if (model_.bias) fused_bias(name, branch, model_.hidden, kWhole);
       op({.name = name,
           .equation = "bsh,bsh->bsh",
           .inputs = {branch, residual},
@@ -107,14 +109,19 @@ class BlockBuilder {
           .extent = 2});
       return out;
     }
-    const TensorId bias = parameter(name + ".bias", {model_.hidden}, {kWhole});
     const TensorId mask = typed(name + ".mask", tokens(model_.hidden), DType::kInt8);
-    op({.name = name,
-        .equation = "bsh,h,bsh->bsh,bsh",
-        .inputs = {branch, bias, residual},
-        .outputs = {out, mask},
-        .pass = PassKind::kBiasDropoutAddForward,
-        .extent = 3});
+    Operator sum{.name = name,
+                 .equation = "bsh,bsh->bsh,bsh",
+                 .inputs = {branch, residual},
+                 .outputs = {out, mask},
+                 .pass = PassKind::kBiasDropoutAddForward,
+                 .extent = 2};
+    if (model_.bias) {
+      sum.equation = "bsh,bsh,h->bsh,bsh";
+      sum.inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
+      sum.extent = 3;
+    }
+    op(std::move(sum));
     return out;
   }
 

@@ -72,6 +72,9 @@ class Stage {
                          .chunks = static_cast<std::int32_t>(strategy_.virtual_stages),
                          .micro_batches = static_cast<std::int32_t>(strategy_.micro_batches())});
     if (!slots) return slots.error();
+    for (const Slot& slot : *slots) {
+      if (slot.direction == Direction::kBackward) last_backward_[slot.chunk] = slot.micro_batch;
+    }
     role_.name = fmt::format("stage {}", stage_);
     memory();
     if (early_gather()) {
@@ -364,8 +367,8 @@ class Stage {
   // --- data parallelism --------------------------------------------------------------------
   bool reduces_now(const Slot& slot) const {
     if (replicas() == 1 || slot.direction == Direction::kForward) return false;
-    const bool last_micro_batch = slot.micro_batch == strategy_.micro_batches() - 1;
-    return reduces_every_micro_batch() || (overlaps_reduction() && last_micro_batch);
+    const bool last = slot.micro_batch == last_backward_.at(slot.chunk);
+    return reduces_every_micro_batch() || (overlaps_reduction() && last);
   }
   bool gathers_now(const Slot& slot) const {
     return slot.direction == Direction::kForward && early_gather() && slot.micro_batch == 0;
@@ -404,9 +407,10 @@ class Stage {
     last_reduction_ = call(block(reduction(unit.kind + ".reduce", count)), std::move(one), {last_});
   }
 
-  // The tied output projection of a stage that has the embedding too is reduced with that.
+  // The tied output projection of a stage that has the embedding too is reduced and gathered with
+  // that: its gradient is complete when the embedding's is.
   std::int64_t own_elements(const Unit& unit, std::int64_t chunk) const {
-    return unit.lowered.elements() - (unit.kind == "embedding" ? duplicate_elements(chunk) : 0);
+    return unit.lowered.elements() - (unit.kind == "head" ? duplicate_elements(chunk) : 0);
   }
 
   std::int32_t gather_shard(const Unit& unit, const Slot& slot) {
@@ -423,7 +427,7 @@ class Stage {
   void gather_early(std::int64_t chunk, const Unit& unit) {
     const auto index = static_cast<std::int32_t>(chunk);
     early_gathers_[{index, unit.key()}] =
-        call(block(gathering(unit.kind + ".gather", unit.lowered.elements())),
+        call(block(gathering(unit.kind + ".gather", own_elements(unit, chunk))),
              Call{.chunk = index, .first_layer = unit.layer}, {});
   }
 
@@ -535,8 +539,9 @@ class Stage {
   Axis data_;
   bool tied_;
   Role role_;
-  std::int32_t last_ = kNoCall;       // the latest pass
-  std::int32_t last_slot_ = kNoCall;  // the last pass of the slot before
+  std::map<std::int32_t, std::int32_t> last_backward_;  // by chunk: its last micro-batch
+  std::int32_t last_ = kNoCall;                         // the latest pass
+  std::int32_t last_slot_ = kNoCall;                    // the last pass of the slot before
   std::int32_t last_reduction_ = kNoCall;
   std::int32_t last_replicated_ = kNoCall;
   std::int32_t last_tied_ = kNoCall;
