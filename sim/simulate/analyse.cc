@@ -57,15 +57,6 @@ const program::Role& role_of(const Program& program, const BuiltWorkload& built,
   return program.roles[static_cast<std::size_t>(built.role_of_class[c])];
 }
 
-Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
-                 std::size_t i) {
-  return times.start[built.begin[c][i].index()];
-}
-Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
-               std::size_t i) {
-  return times.finish[built.end[c][i].index()];
-}
-
 // When all that the instance waits for, except its launch, was done.
 Seconds ready_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
                  std::size_t i) {
@@ -87,10 +78,11 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
   const auto& expansion = built.expansions[c];
   const program::Role& role = role_of(program, built, c);
   for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+    if (built.part[c][i].begin > 0) continue;  // in the interval of its chain's head
     const program::Instance& instance = expansion.instances[i];
     const program::Task& task = program::task_of(program, role, instance);
     const Seconds start = start_of(built, times, c, i);
-    const Seconds finish = end_of(built, times, c, i);
+    const Seconds finish = times.finish[built.end[c][i].index()];
     if (instance.stream < 0) {
       if (finish > start) host.push_back({start.in_base(), finish.in_base(), kHost});
       continue;
@@ -99,8 +91,11 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
         {start.in_base(), finish.in_base(), category_of(task)});
     if (!std::holds_alternative<Kernel>(task.body)) continue;
     // A kernel that starts as soon as it is launched, but after all that it waits for, waited for
-    // the host.
-    const Seconds ready = ready_of(built, times, c, i);
+    // the host: since then, or since the host itself stopped waiting.
+    Seconds ready = ready_of(built, times, c, i);
+    if (instance.host_sync >= 0)
+      ready =
+          std::max(ready, end_of(built, times, c, static_cast<std::size_t>(instance.host_sync)));
     if (start > ready) waiting.push_back({ready.in_base(), start.in_base(), kHost});
   }
   return streams;
@@ -201,9 +196,15 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
                     .micro_batch = call.micro_batch,
                     .start = start_of(built, times, c, i),
                     .finish = end_of(built, times, c, i)});
-    // Among all that this activity waited for, by any of its members: what finished last.
+    // Among all that this activity waited for, by any of its members: what finished last. A later
+    // kernel of a chain waited for the one before it.
     more = false;
     Seconds best = Seconds::from_base(-1);
+    if (built.part[c][i].begin > 0) {
+      at.instance = built.expansions[c].predecessors(i).front();
+      more = true;
+      continue;
+    }
     const auto activity = built.begin[c][i].index();
     for (std::uint32_t k = built.carried_begin[activity]; k < built.carried_begin[activity + 1];
          ++k) {

@@ -33,27 +33,41 @@ DeviceId device_of(const Program& program, std::int32_t rank) {
 // communication that instances of several classes join in.
 struct Node {
   std::int32_t device_class = 0;
-  std::int32_t instance = 0;       // of that class; of a communication: of its first member
+  std::int32_t instance = 0;  // of that class; of a communication: of its first member
+  double work = 0;            // of a chain of kernels, all of it
+};
+
+// What a class does when it runs one task of one block: looked up once, used for every instance.
+struct TaskPlan {
+  ShapeId shape{};
+  Seconds latency{};
+  double work = 0;
   std::int32_t communicator = -1;  // a communicator class, if it is a communication
-  std::int32_t waits_for = 0;      // predecessors not yet added
+  std::int32_t operations = -1;    // the list of operations that it continues
+  std::int32_t count = -1;         // the counter of its place in that list
+  bool is_kernel = false;
+  bool is_optimizer = false;
 };
 
 class Builder {
  public:
   Builder(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-          const CommunicatorForms& forms, const Folding& folding, Granularity granularity)
+          const CommunicatorForms& forms, const Folding& folding, Granularity granularity,
+          bool coalesce)
       : cluster_(cluster),
         program_(program),
         communicators_(communicators),
         forms_(forms),
         folding_(folding),
-        granularity_(granularity) {}
+        granularity_(granularity),
+        coalesce_(coalesce) {}
 
   Result<BuiltWorkload> run() {
     expand();
-    make_nodes();
     add_resources();
     make_kernel_times();
+    make_plans();
+    make_nodes();
     if (auto fault = add_in_order()) return *std::move(fault);
     return std::move(built_);
   }
@@ -81,64 +95,175 @@ class Builder {
     }
   }
 
+  const TaskPlan& plan(std::size_t c, const program::Instance& instance) const {
+    const auto b = role(c).calls[static_cast<std::size_t>(instance.call)].block.index();
+    return plans_[c][block_begin_[b] + static_cast<std::size_t>(instance.task)];
+  }
+
+  void make_plans() {
+    block_begin_.push_back(0);
+    for (const program::Block& block : program_.blocks)
+      block_begin_.push_back(block_begin_.back() + block.tasks.size());
+    std::map<std::string, std::int32_t> tags;
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> lists;
+    for (std::size_t c = 0; c < classes(); ++c) {
+      auto& plans = plans_.emplace_back(block_begin_.back());
+      std::vector<bool> used(program_.blocks.size());
+      for (const program::Call& call : role(c).calls) used[call.block.index()] = true;
+      // A class may meet several communicators of one class, each with its own count.
+      std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::int32_t> counters;
+      for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
+        if (!used[b]) continue;
+        for (std::size_t t = 0; t < program_.blocks[b].tasks.size(); ++t) {
+          const Task& what = program_.blocks[b].tasks[t];
+          TaskPlan& plan = plans[block_begin_[b] + t];
+          if (std::holds_alternative<Kernel>(what.body)) {
+            plan.is_kernel = true;
+            plan.is_optimizer = what.optimizer;
+            plan.shape = compute_shape_[c];
+            plan.work = kernel_time_[type_of_class_[c]][b][t].in_base();
+          } else if (const auto* communication = std::get_if<Communication>(&what.body)) {
+            const auto rank = static_cast<std::size_t>(folding_.rank_representative[c]);
+            const auto endpoint = static_cast<std::size_t>(communicators_.endpoint_of_task[b][t]);
+            const std::int32_t communicator = communicators_.of_rank[endpoint][rank];
+            const std::int32_t tag =
+                tags.try_emplace(program::tag_of(what), static_cast<std::int32_t>(tags.size()))
+                    .first->second;
+            plan_communication(plan, *communication, communicator);
+            plan.operations =
+                lists.try_emplace({plan.communicator, tag}, static_cast<std::int32_t>(lists.size()))
+                    .first->second;
+            plan.count = counters
+                             .try_emplace({communicator, tag, sends(communicator, rank)},
+                                          static_cast<std::int32_t>(counters.size()))
+                             .first->second;
+          } else {
+            plan.shape = host_shape_;
+            if (const auto* work = std::get_if<program::HostWork>(&what.body))
+              plan.latency = work->time;
+          }
+        }
+      }
+      counters_.push_back(counters.size());
+    }
+    operations_.resize(lists.size());
+  }
+
+  void plan_communication(TaskPlan& plan, const Communication& what,
+                          std::int32_t communicator) const {
+    plan.communicator = folding_.class_of_communicator[static_cast<std::size_t>(communicator)];
+    if (granularity_ == Granularity::kStepwise) return;
+    const auto& [shape, limited] =
+        communication_shape_.at({plan.communicator, what.bytes.in_base()});
+    const auto representative = static_cast<std::size_t>(
+        folding_.communicator_representative[static_cast<std::size_t>(plan.communicator)]);
+    plan.shape = shape;
+    plan.latency = forms_.of[representative].at(what.bytes.in_base()).delay(what.bytes, cluster_);
+    plan.work = limited ? what.bytes.in_base() : 0;
+  }
+
   // The n-th communication with one tag of a communicator class is one node, for all classes that
   // its representative's members belong to (program.h, rule 5).
   void make_nodes() {
-    std::map<std::string, std::int32_t> tag_number;
-    std::vector<std::vector<std::int32_t>> tag_of(program_.blocks.size());
-    for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
-      for (const Task& t : program_.blocks[b].tasks) {
-        tag_of[b].push_back(
-            std::holds_alternative<Communication>(t.body)
-                ? tag_number
-                      .try_emplace(program::tag_of(t), static_cast<std::int32_t>(tag_number.size()))
-                      .first->second
-                : -1);
-      }
-    }
-    // (communicator class, tag) -> nodes in order of occurrence.
-    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> operations;
     node_of_.resize(classes());
+    built_.part.resize(classes());
     for (std::size_t c = 0; c < classes(); ++c) {
-      const auto rank = static_cast<std::size_t>(folding_.rank_representative[c]);
       const auto& instances = built_.expansions[c].instances;
       node_of_[c].resize(instances.size());
-      // Occurrences per (endpoint, tag) of this class; a class may meet several communicators of
-      // one class (sender here, receiver there), each with its own count.
-      std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, std::size_t> seen;
+      built_.part[c].resize(instances.size());
+      const std::vector<std::uint8_t> dependents = count_dependents(built_.expansions[c]);
+      std::vector<std::size_t> seen(counters_[c], 0);
+      Chain chain;
       for (std::size_t i = 0; i < instances.size(); ++i) {
-        const program::Instance& instance = instances[i];
-        const auto b = role(c).calls[static_cast<std::size_t>(instance.call)].block.index();
-        const auto t = static_cast<std::size_t>(instance.task);
-        const std::int32_t endpoint = communicators_.endpoint_of_task[b][t];
-        if (endpoint == Communicators::kNone) {
+        const TaskPlan& what = plan(c, instances[i]);
+        const Node node{static_cast<std::int32_t>(c), static_cast<std::int32_t>(i), what.work};
+        if (what.operations < 0) {
+          if (continues(chain, c, i, dependents)) {
+            extend(chain, c, i, what.work);
+            continue;
+          }
           node_of_[c][i] = static_cast<std::int32_t>(nodes_.size());
-          nodes_.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)});
+          nodes_.push_back(node);
+          if (what.is_kernel) start(chain, c, i, what.work);
           continue;
         }
-        const std::int32_t communicator =
-            communicators_.of_rank[static_cast<std::size_t>(endpoint)][rank];
-        const std::int32_t group =
-            folding_.class_of_communicator[static_cast<std::size_t>(communicator)];
-        auto& list = operations[{group, tag_of[b][t]}];
-        // Kinds that share a communicator's group count together, but have classes of their own.
-        const std::size_t n = seen[{communicator, tag_of[b][t], side(communicator, rank)}]++;
+        auto& list = operations_[static_cast<std::size_t>(what.operations)];
+        const std::size_t n = seen[static_cast<std::size_t>(what.count)]++;
         if (n == list.size()) {
           list.push_back(static_cast<std::int32_t>(nodes_.size()));
-          nodes_.push_back({static_cast<std::int32_t>(c), static_cast<std::int32_t>(i), group});
+          nodes_.push_back(node);
         }
         FORESHARD_CHECK(n < list.size());
         node_of_[c][i] = list[n];
       }
+      close(chain, c);
     }
   }
 
-  std::int32_t side(std::int32_t communicator, std::size_t rank) const {
+  // --- chains ------------------------------------------------------------------------------
+  // Kernels that run one after another become one activity when nothing can come between them: the
+  // later one waits for the earlier one alone, nobody else waits for the earlier one, and the later
+  // one's launch is sure to be done by then. That last holds if the launches since the head's take
+  // no longer than the chain's work so far, since the head starts no earlier than its own launch
+  // and no kernel runs faster than alone.
+  struct Chain {
+    std::vector<std::size_t> instances;
+    double work = 0;
+  };
+
+  static std::vector<std::uint8_t> count_dependents(const program::Expansion& expansion) {
+    std::vector<std::uint8_t> count(expansion.instances.size(), 0);  // 2: more than one
+    for (const std::int32_t before : expansion.flat) {
+      auto& of = count[static_cast<std::size_t>(before)];
+      of = static_cast<std::uint8_t>(std::min(of + 1, 2));
+    }
+    return count;
+  }
+
+  bool continues(const Chain& chain, std::size_t c, std::size_t i,
+                 const std::vector<std::uint8_t>& dependents) const {
+    if (!coalesce_ || chain.instances.empty()) return false;
+    const auto& expansion = built_.expansions[c];
+    const auto before = expansion.predecessors(i);
+    const std::size_t previous = chain.instances.back();
+    if (before.size() != 1 || static_cast<std::size_t>(before[0]) != previous) return false;
+    if (dependents[previous] != 1) return false;
+    const program::Instance& head = expansion.instances[chain.instances.front()];
+    const program::Instance& instance = expansion.instances[i];
+    const TaskPlan& what = plan(c, instance);
+    return what.is_kernel && what.is_optimizer == plan(c, head).is_optimizer &&
+           instance.stream == head.stream && instance.host_sync == head.host_sync &&
+           (instance.host_offset - head.host_offset).in_base() <= chain.work;
+  }
+
+  void start(Chain& chain, std::size_t c, std::size_t i, double work) {
+    close(chain, c);
+    chain = {.instances = {i}, .work = work};
+  }
+
+  void extend(Chain& chain, std::size_t c, std::size_t i, double work) {
+    node_of_[c][i] = node_of_[c][chain.instances.front()];
+    built_.part[c][i].begin = chain.work;  // a time, until the chain is closed
+    chain.instances.push_back(i);
+    chain.work += work;
+  }
+
+  void close(Chain& chain, std::size_t c) {
+    if (chain.instances.size() > 1) {
+      nodes_[static_cast<std::size_t>(node_of_[c][chain.instances.front()])].work = chain.work;
+      for (std::size_t k = 0; k < chain.instances.size(); ++k) {
+        Part& part = built_.part[c][chain.instances[k]];
+        part.begin = chain.work > 0 ? part.begin / chain.work : 0;
+        if (k > 0) built_.part[c][chain.instances[k - 1]].end = part.begin;
+      }
+    }
+    chain = {};
+  }
+
+  bool sends(std::int32_t communicator, std::size_t rank) const {
     const Communicator& of = communicators_.all[static_cast<std::size_t>(communicator)];
     return of.kind == program::CollectiveKind::kSend &&
-                   of.ranks.front() == static_cast<std::int32_t>(rank)
-               ? 1
-               : 0;
+           of.ranks.front() == static_cast<std::int32_t>(rank);
   }
 
   void add_resources() {
@@ -234,69 +359,85 @@ class Builder {
   // Kahn's order: an activity is added when all that it waits for have been.
   std::optional<Error> add_in_order() {
     std::vector<std::uint32_t> begin(nodes_.size() + 1, 0);
-    std::vector<std::int32_t> successors;
     const auto each_edge = [&](auto&& visit) {
       for (std::size_t c = 0; c < classes(); ++c) {
         const auto& expansion = built_.expansions[c];
+        const auto& node_of = node_of_[c];
         for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+          if (!heads(c, i)) continue;
           for (const std::int32_t before : expansion.predecessors(i))
-            visit(node_of_[c][static_cast<std::size_t>(before)], node_of_[c][i]);
+            visit(node_of[static_cast<std::size_t>(before)], node_of[i]);
           const std::int32_t sync = expansion.instances[i].host_sync;
-          if (sync >= 0) visit(node_of_[c][static_cast<std::size_t>(sync)], node_of_[c][i]);
+          if (sync >= 0) visit(node_of[static_cast<std::size_t>(sync)], node_of[i]);
         }
       }
     };
-    each_edge(
-        [&](std::int32_t from, std::int32_t) { ++begin[static_cast<std::size_t>(from) + 1]; });
+    std::vector<std::uint32_t> waits_for(nodes_.size(), 0);
+    each_edge([&](std::int32_t from, std::int32_t to) {
+      ++begin[static_cast<std::size_t>(from) + 1];
+      ++waits_for[static_cast<std::size_t>(to)];
+    });
     for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-    successors.resize(begin.back());
+    std::vector<std::int32_t> successors(begin.back());
     auto cursor = begin;
     each_edge([&](std::int32_t from, std::int32_t to) {
       successors[cursor[static_cast<std::size_t>(from)]++] = to;
-      ++nodes_[static_cast<std::size_t>(to)].waits_for;
     });
     carry_instances();
     built_.workload.reserve(nodes_.size(), successors.size());
+    built_.carried.reserve(carried_.size());
+    built_.carried_begin.reserve(nodes_.size() + 1);
 
     std::vector<std::int32_t> ready;
+    ready.reserve(nodes_.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
-      if (nodes_[n].waits_for == 0) ready.push_back(static_cast<std::int32_t>(n));
+      if (waits_for[n] == 0) ready.push_back(static_cast<std::int32_t>(n));
     }
     first_.resize(nodes_.size());
     last_.resize(nodes_.size());
-    built_.begin.resize(classes());
-    built_.end.resize(classes());
-    for (std::size_t c = 0; c < classes(); ++c) {
-      built_.begin[c].resize(built_.expansions[c].instances.size());
-      built_.end[c].resize(built_.expansions[c].instances.size());
-    }
     for (std::size_t head = 0; head < ready.size(); ++head) {
       const auto n = static_cast<std::size_t>(ready[head]);
       if (auto fault = add(n)) return fault;
       for (std::uint32_t s = begin[n]; s < begin[n + 1]; ++s) {
-        if (--nodes_[static_cast<std::size_t>(successors[s])].waits_for == 0)
+        if (--waits_for[static_cast<std::size_t>(successors[s])] == 0)
           ready.push_back(successors[s]);
       }
     }
-    FORESHARD_CHECK(ready.size() == nodes_.size());  // verify() found no deadlock
+    if (ready.size() != nodes_.size()) {
+      return Error{Error::Code::kInvalidInput,
+                   "the program deadlocks: some of its communications wait for each other"};
+    }
+    built_.begin.resize(classes());
+    built_.end.resize(classes());
+    for (std::size_t c = 0; c < classes(); ++c) {
+      for (const std::int32_t n : node_of_[c]) {
+        built_.begin[c].push_back(first_[static_cast<std::size_t>(n)]);
+        built_.end[c].push_back(last_[static_cast<std::size_t>(n)]);
+      }
+    }
     return std::nullopt;
   }
 
+  // Whether the instance begins its activity: all do but the later ones of a chain.
+  bool heads(std::size_t c, std::size_t i) const { return built_.part[c][i].begin == 0; }
+
   void carry_instances() {
     carried_begin_.assign(nodes_.size() + 1, 0);
-    for (std::size_t c = 0; c < classes(); ++c) {
-      for (const std::int32_t n : node_of_[c]) ++carried_begin_[static_cast<std::size_t>(n) + 1];
-    }
+    const auto each_head = [&](auto&& visit) {
+      for (std::size_t c = 0; c < classes(); ++c) {
+        for (std::size_t i = 0; i < node_of_[c].size(); ++i) {
+          if (heads(c, i)) visit(static_cast<std::size_t>(node_of_[c][i]), c, i);
+        }
+      }
+    };
+    each_head([&](std::size_t n, std::size_t, std::size_t) { ++carried_begin_[n + 1]; });
     for (std::size_t n = 1; n < carried_begin_.size(); ++n)
       carried_begin_[n] += carried_begin_[n - 1];
     carried_.resize(carried_begin_.back());
     auto cursor = carried_begin_;
-    for (std::size_t c = 0; c < classes(); ++c) {
-      for (std::size_t i = 0; i < node_of_[c].size(); ++i) {
-        carried_[cursor[static_cast<std::size_t>(node_of_[c][i])]++] = {
-            static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)};
-      }
-    }
+    each_head([&](std::size_t n, std::size_t c, std::size_t i) {
+      carried_[cursor[n]++] = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)};
+    });
   }
 
   std::optional<Error> add(std::size_t n) {
@@ -304,29 +445,16 @@ class Builder {
     const auto c = static_cast<std::size_t>(node.device_class);
     const program::Instance& instance =
         built_.expansions[c].instances[static_cast<std::size_t>(node.instance)];
-    const Task& what = task(c, instance);
-    const auto b = role(c).calls[static_cast<std::size_t>(instance.call)].block.index();
-
-    Activity activity;
+    const TaskPlan& what = plan(c, instance);
+    Activity activity{.shape = what.shape,
+                      .latency = what.latency,
+                      .work = what.is_kernel ? node.work : what.work,
+                      .release_from = {},
+                      .release_lag = {}};
     release(n, activity);
-    if (const auto* communication = std::get_if<Communication>(&what.body)) {
-      if (granularity_ == Granularity::kStepwise) return add_messages(n, activity, *communication);
-      const auto key = std::pair(node.communicator, communication->bytes.in_base());
-      const auto& [shape, limited] = communication_shape_.at(key);
-      const auto representative = static_cast<std::size_t>(
-          folding_.communicator_representative[static_cast<std::size_t>(node.communicator)]);
-      activity.shape = shape;
-      activity.latency =
-          forms_.of[representative].at(key.second).delay(communication->bytes, cluster_);
-      activity.work = limited ? communication->bytes.in_base() : 0;
-    } else if (std::holds_alternative<Kernel>(what.body)) {
-      activity.shape = compute_shape_[c];
-      activity.work =
-          kernel_time_[type_of_class_[c]][b][static_cast<std::size_t>(instance.task)].in_base();
-    } else {
-      activity.shape = host_shape_;
-      if (const auto* work = std::get_if<program::HostWork>(&what.body))
-        activity.latency = work->time;
+    if (what.communicator >= 0 && granularity_ == Granularity::kStepwise) {
+      return add_messages(n, activity, what.communicator,
+                          std::get<Communication>(task(c, instance).body));
     }
     const ActivityId id = built_.workload.add_activity(activity);
     finish_node(n, id, id);
@@ -358,7 +486,6 @@ class Builder {
                                           .work = 0,
                                           .release_from = from,
                                           .release_lag = instance.host_offset}));
-        if (from.valid()) built_.workload.add_edge(from, extra_predecessors_.back());
         pad_carried();
       }
     }
@@ -379,21 +506,15 @@ class Builder {
       built_.carried.push_back(one);
       const auto c = static_cast<std::size_t>(one.device_class);
       const auto index = static_cast<std::size_t>(one.instance);
-      built_.begin[c][index] = begins;
-      built_.end[c][index] = ends;
       for (const std::int32_t before : built_.expansions[c].predecessors(index)) {
         built_.workload.add_edge(
             last_[static_cast<std::size_t>(node_of_[c][static_cast<std::size_t>(before)])], begins);
       }
-      const std::int32_t sync = built_.expansions[c].instances[index].host_sync;
-      if (sync >= 0) {
-        built_.workload.add_edge(
-            last_[static_cast<std::size_t>(node_of_[c][static_cast<std::size_t>(sync)])], begins);
-      }
     }
   }
 
-  std::optional<Error> add_messages(std::size_t n, Activity start, const Communication& what);
+  std::optional<Error> add_messages(std::size_t n, Activity start, std::int32_t group_class,
+                                    const Communication& what);
 
   const ClusterView& cluster_;
   const Program& program_;
@@ -401,8 +522,13 @@ class Builder {
   const CommunicatorForms& forms_;
   const Folding& folding_;
   Granularity granularity_;
+  bool coalesce_;
   BuiltWorkload built_;
 
+  std::vector<std::size_t> block_begin_;               // of a block's tasks in a class's plans
+  std::vector<std::vector<TaskPlan>> plans_;           // per class
+  std::vector<std::size_t> counters_;                  // per class, how many its plans use
+  std::vector<std::vector<std::int32_t>> operations_;  // nodes of each list, in order
   std::vector<Node> nodes_;
   std::vector<std::vector<std::int32_t>> node_of_;  // per class, per instance
   std::vector<std::uint32_t> carried_begin_;        // per node
@@ -422,10 +548,10 @@ class Builder {
 };
 
 // A stepwise collective is a start that waits for all members, a flow per message, and an end.
-std::optional<Error> Builder::add_messages(std::size_t n, Activity start,
+std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::int32_t group_class,
                                            const Communication& what) {
   const auto communicator = static_cast<std::size_t>(
-      folding_.communicator_representative[static_cast<std::size_t>(nodes_[n].communicator)]);
+      folding_.communicator_representative[static_cast<std::size_t>(group_class)]);
   const Communicator& group = communicators_.all[communicator];
   comm::Participants participants{.cluster = &cluster_, .devices = {}, .flow = communicator};
   for (const std::int32_t rank : group.ranks)
@@ -437,7 +563,6 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start,
   auto& workload = built_.workload;
   start.shape = host_shape_;
   const ActivityId begins = workload.add_activity(start);
-  first_[n] = begins;
   std::vector<ActivityId> ids;
   std::vector<bool> last(stepwise->messages.size(), true);
   // What follows the start gets its places in `carried` after it.
@@ -484,11 +609,29 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start,
 
 }  // namespace
 
+Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
+                 std::size_t device_class, std::size_t instance) {
+  const Seconds start = times.start[built.begin[device_class][instance].index()];
+  const double part = built.part[device_class][instance].begin;
+  if (part == 0) return start;
+  return start + part * (times.finish[built.end[device_class][instance].index()] - start);
+}
+
+Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,
+               std::size_t instance) {
+  const Seconds finish = times.finish[built.end[device_class][instance].index()];
+  const double part = built.part[device_class][instance].end;
+  if (part == 1) return finish;
+  const Seconds start = times.start[built.begin[device_class][instance].index()];
+  return start + part * (finish - start);
+}
+
 Result<BuiltWorkload> build_workload(const ClusterView& cluster, const Program& program,
                                      const Communicators& communicators,
                                      const CommunicatorForms& forms, const Folding& folding,
-                                     Granularity granularity) {
-  auto built = Builder(cluster, program, communicators, forms, folding, granularity).run();
+                                     Granularity granularity, bool coalesce) {
+  auto built =
+      Builder(cluster, program, communicators, forms, folding, granularity, coalesce).run();
   if (built) {
     BuiltWorkload result = *std::move(built);
     result.carried_begin.push_back(static_cast<std::uint32_t>(result.carried.size()));

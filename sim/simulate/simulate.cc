@@ -10,7 +10,6 @@
 
 #include "sim/simulate/analyse.h"
 #include "strategies/program/ir/group.h"
-#include "strategies/program/ir/verify.h"
 
 namespace foreshard::sim {
 namespace {
@@ -129,7 +128,6 @@ void add_throughput(const ClusterView& cluster, const Program& program, Predicti
 
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options) {
-  if (auto fault = program::verify(program)) return *std::move(fault);
   if (auto fault = misfit(cluster, program)) return *std::move(fault);
 
   const Communicators communicators = communicators_of(program);
@@ -138,8 +136,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
   const Folding folding = fold(cluster, program, communicators, *forms, folds);
-  const auto built =
-      build_workload(cluster, program, communicators, *forms, folding, options.granularity);
+  const auto built = build_workload(cluster, program, communicators, *forms, folding,
+                                    options.granularity, options.coalesce);
   if (!built) return built.error();
   const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built->workload)
                                                           : engine::run_simgrid(built->workload);

@@ -29,12 +29,15 @@ struct SimulateOptions {
   EngineKind engine = EngineKind::kFluid;
   Granularity granularity = Granularity::kFlat;
   bool fold = true;       ///< Simulate one device per class; exact either way.
+  bool coalesce = true;   ///< Run undisturbed chains of kernels as one activity; likewise.
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
 };
 
-/// \return kInvalidInput for a Program that breaks an invariant or does not fit the cluster's
-///     device count, kInfeasible where the strategy needs a route that does not exist.
+/// \pre the Program is verified (strategies/program/ir/verify.h); only deadlocks are found here
+/// too. \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device
+/// count,
+///     kInfeasible where the strategy needs a route that does not exist.
 Result<Prediction> simulate(const ClusterView& cluster, const program::Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options);
 
