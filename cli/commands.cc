@@ -9,7 +9,8 @@ std::span<const CommandInfo> commands() {
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
-       "foreshard simulate --cluster dgx-a100-1024 --model gpt3-175b --strategy tp8.yaml",
+       "foreshard simulate --cluster gpt3-a100-1024 --model gpt3-175b \\\n"
+       "    --strategy gpt3-175b-1024",
        make_simulate},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
@@ -18,7 +19,7 @@ std::span<const CommandInfo> commands() {
        "foreshard check my-cluster.yaml --kind cluster",
        make_check},
       {"topology", "Look at a cluster.",
-       "foreshard topology show dgx-a100-1024\n"
+       "foreshard topology show gpt3-a100-1024\n"
        "foreshard topology show my-cluster.yaml --format dot | dot -Tsvg > cluster.svg",
        make_topology},
       {"catalog", "List the devices, nodes, clusters, models ... that files may refer to.",

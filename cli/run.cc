@@ -150,9 +150,12 @@ int run(int argc, char** argv) {
     const CLI::App& command = innermost(app);
     const auto extras = app.remaining(true);
     // A misspelt subcommand is told as one, not as a missing one.
-    const bool misspelt = !subcommands_of(command).empty();
-    if (!extras.empty() && (misspelt || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr))
+    const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+                            !subcommands_of(command).empty();
+    if (!extras.empty() && (incomplete || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr))
       return unexpected(command, extras.front());
+    if (incomplete)
+      return fail("a command is missing", "use " + quoted_choice(subcommands_of(command)));
     return fail(error.what(), "see " + help_line(command));
   }
   try {

@@ -15,7 +15,7 @@
 namespace foreshard::report {
 namespace {
 
-constexpr std::size_t kMostRows = 12;   // of a table, before it is summed up
+constexpr std::size_t kMostRows = 16;   // of a table, before it is summed up
 constexpr std::size_t kMostShares = 5;  // of the critical path
 
 void write_head(Page& page, const Report& report) {

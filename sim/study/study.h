@@ -1,7 +1,7 @@
 /// \file
 /// A study: one question, "this model, divided like this, on that cluster", as YAML says it.
 ///
-///     cluster: dgx-a100-1024            # a catalogue name, a path, or written out
+///     cluster: gpt3-a100-1024           # a catalogue name, a path, or written out
 ///     model: gpt3-175b
 ///     strategy: {tensor_parallel: 8, pipeline_parallel: 16, data_parallel: 8, global_batch: 1536}
 ///

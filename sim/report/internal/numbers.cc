@@ -34,7 +34,7 @@ std::string grouped(std::int64_t number) {
 
 std::string scaled(double number) {
   constexpr std::array<std::pair<double, std::string_view>, 4> kPrefixes{
-      {{1e12, " T"}, {1e9, " B"}, {1e6, " M"}, {1e3, " k"}}};
+      {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}}};
   // 999.5 would be written as 1000.
   constexpr double kRounding = 0.9995;
   for (const auto& [scale, word] : kPrefixes) {

@@ -11,7 +11,7 @@ namespace foreshard::report {
 
 /// "12,288".
 std::string grouped(std::int64_t number);
-/// Three significant digits and a prefix word: "175 B", "1.02 M", "7".
+/// Three significant digits and a prefix word: "175B", "1.02M", "7".
 std::string scaled(double number);
 /// "68.0 %".
 std::string percent(double ratio);

@@ -1,0 +1,83 @@
+/// \file
+/// Search for the best strategy of a study's model on its cluster (R4.4): every candidate of the
+/// space is estimated, those that fit are ranked, the best ones are simulated.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "sim/simulate/prediction.h"
+#include "sim/study/study.h"
+#include "strategies/search/estimate.h"
+#include "strategies/search/space.h"
+
+namespace foreshard::study {
+
+struct SearchOptions {
+  search::SearchSpace space = {};
+  std::int64_t simulate = 20;  ///< Candidates that are simulated, the best estimates first.
+  std::int64_t threads = 2;
+  /// No simulation begins after this. The result then says that it is partial.
+  std::optional<std::chrono::duration<double>> time_limit = {};
+  /// Called from any thread as work ends: how much is done of how much. May be empty.
+  std::function<void(std::int64_t done, std::int64_t all)> progress = {};
+};
+
+struct Simulated {
+  Strategy strategy;
+  search::Estimate estimate;
+  Seconds step;
+  Bytes peak;  ///< Of the device with the least room.
+  Bytes capacity;
+  bool fits = true;
+  double mfu = 0;
+  double tflops_per_device = 0;
+  sim::Breakdown breakdown;
+
+  Bytes headroom() const { return capacity - peak; }
+};
+
+/// A candidate that would need the least memory, where none fits.
+struct Nearest {
+  Strategy strategy;
+  search::Estimate estimate;
+};
+
+struct SearchResult {
+  std::int64_t considered = 0;                  ///< Combinations of the space.
+  std::map<std::string, std::int64_t> misfits;  ///< By the key that this model forbids.
+  std::int64_t too_large = 0;                   ///< Candidates that need more memory than there is.
+  std::int64_t unroutable = 0;                  ///< Candidates whose ranks cannot reach each other.
+  std::int64_t slower = 0;  ///< Candidates that fit but were not simulated: their estimates lose.
+  std::int64_t provably_slower = 0;  ///< Of those: their lower bound exceeds the winner's time.
+  Bytes capacity;                    ///< Of the smallest device.
+  std::vector<Simulated> simulated;  ///< Those that fit, by simulated time, then the others.
+  /// Interval of estimate / simulated time over the simulated ones.
+  double lowest_ratio = 0;
+  double highest_ratio = 0;
+  /// The least lower bound of what was not simulated; nothing if all was.
+  std::optional<Seconds> best_bound;
+  bool certified = false;  ///< No candidate of the space can be faster than the best simulated one.
+  bool partial = false;    ///< The time limit came first.
+  std::optional<Nearest> nearest;  ///< Where nothing fits.
+
+  /// How much faster than the best simulated one an unsimulated candidate could be at most, as a
+  /// part of its time; 0 if certified.
+  double gap() const;
+};
+
+/// \return kInvalidInput where the cluster cannot be built or no candidate is left to try.
+Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);
+
+/// "tensor 8, pipeline 16, data 8, micro-batch 1, ..." in the words of strategy files.
+std::string describe(const Strategy& strategy);
+
+}  // namespace foreshard::study

@@ -1,0 +1,215 @@
+#include "sim/study/search_output.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+#include "base/quantity.h"
+
+namespace foreshard::study {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  std::string_view key;    ///< Of foreshard.prediction/1.
+  std::string_view label;  ///< For people.
+  Seconds sim::Breakdown::*time;
+};
+
+constexpr std::array<Part, 9> kParts{{
+    {"compute", "compute", &sim::Breakdown::compute},
+    {"tp_comm", "tensor comm.", &sim::Breakdown::tensor},
+    {"cp_comm", "context comm.", &sim::Breakdown::context},
+    {"ep_comm", "expert comm.", &sim::Breakdown::expert},
+    {"pp_comm", "pipeline comm.", &sim::Breakdown::pipeline},
+    {"dp_comm", "data comm.", &sim::Breakdown::data},
+    {"pipeline_bubble", "bubble", &sim::Breakdown::bubble},
+    {"optimizer", "optimizer", &sim::Breakdown::optimizer},
+    {"host", "host", &sim::Breakdown::host},
+}};
+
+// The largest part, and the largest one beside computation.
+const Part& dominant(const sim::Breakdown& breakdown, bool with_compute) {
+  return *std::ranges::max_element(kParts, {}, [&](const Part& part) {
+    return part.key == "compute" && !with_compute ? Seconds::from_base(-1) : breakdown.*part.time;
+  });
+}
+
+std::span<const Simulated> top_of(const SearchResult& result, std::int64_t top) {
+  return std::span(result.simulated)
+      .first(std::min(result.simulated.size(),
+                      static_cast<std::size_t>(std::max<std::int64_t>(top, 0))));
+}
+
+std::int64_t whole(Bytes bytes) {
+  return std::llround(bytes.in_base());
+}
+
+Json strategy_json(const Strategy& strategy) {
+  return {{"tensor_parallel", strategy.tensor_parallel},
+          {"pipeline_parallel", strategy.pipeline_parallel},
+          {"data_parallel", strategy.data_parallel},
+          {"sequence_parallel", strategy.sequence_parallel},
+          {"schedule", strategy.schedule},
+          {"virtual_stages", strategy.virtual_stages},
+          {"micro_batch", strategy.micro_batch},
+          {"global_batch", strategy.global_batch},
+          {"recompute", yaml::name_of(strategy.recompute)},
+          {"zero_stage", strategy.zero_stage}};
+}
+
+std::string count_of(std::int64_t n, std::string_view what) {
+  return fmt::format("  {:>9}  {}\n", n, what);
+}
+
+// Which knob a misfit is about, in words.
+std::string_view misfit_text(std::string_view key) {
+  if (key == "tensor_parallel") return "heads or matrices do not divide over the tensor ranks";
+  if (key == "pipeline_parallel") return "layers do not divide into equal stages";
+  if (key == "global_batch") return "the batch does not divide over replicas and micro-batches";
+  if (key == "virtual_stages")
+    return "interleaving needs a multiple of the stages as micro-batches";
+  if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
+  return "a tensor cannot be split that way";
+}
+
+std::string counts_text(const SearchResult& result) {
+  std::string text = count_of(result.considered, "strategies considered");
+  for (const auto& [key, count] : result.misfits)
+    text += count_of(count, fmt::format("impossible: {}", misfit_text(key)));
+  if (result.unroutable > 0) text += count_of(result.unroutable, "without a route between ranks");
+  text += count_of(result.too_large,
+                   fmt::format("need more than the {} of a device", format(result.capacity)));
+  text += count_of(result.slower, "fit, but are slower by estimate");
+  text += count_of(static_cast<std::int64_t>(result.simulated.size()), "simulated");
+  return text;
+}
+
+std::string sureness_text(const SearchResult& result) {
+  std::string text = fmt::format(
+      "\nThe estimate was {:.1f} % to {:+.1f} % off the simulation over those {}.\n",
+      100 * (result.lowest_ratio - 1), 100 * (result.highest_ratio - 1), result.simulated.size());
+  if (result.certified) {
+    text += "Certified: by its lower bound, no other strategy of this space is faster.\n";
+  } else if (result.best_bound) {
+    text += fmt::format(
+        "Not certified: {} of the {} that were not simulated are slower for certain; no other can\n"
+        "take less than {}, {:.1f} % below the best.\n",
+        result.provably_slower, result.slower, format(*result.best_bound), 100 * result.gap());
+  }
+  if (result.partial) text += "The time limit ended the search before all were simulated.\n";
+  return text;
+}
+
+std::string nothing_fits_text(const SearchResult& result) {
+  if (!result.nearest) return "\nNothing fits.\n";
+  const Bytes over = result.nearest->estimate.peak - result.capacity;
+  return fmt::format(
+      "\nNothing fits. The smallest one needs {} on stage {}, {} more than the {} there are:\n"
+      "  {}\n"
+      "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
+      format(result.nearest->estimate.peak), result.nearest->estimate.stage, format(over),
+      format(result.capacity), describe(result.nearest->strategy),
+      format(result.nearest->estimate.peak));
+}
+
+}  // namespace
+
+std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
+  std::string text =
+      fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
+                  study.strategy.global_batch, study.strategy.framework->name);
+  text += counts_text(result);
+  const auto best = top_of(result, top);
+  if (!best.empty()) {
+    text += fmt::format("\n  {:>2}  {:>9} {:>9} {:>9}  {}\n", "", "step", "TFLOP/s", "headroom",
+                        "strategy; what costs most beside compute");
+    for (std::size_t i = 0; i < best.size(); ++i) {
+      const Simulated& one = best[i];
+      const Part& first = dominant(one.breakdown, false);
+      text += fmt::format(
+          "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
+          format(one.step), one.tflops_per_device, format(one.headroom()), describe(one.strategy),
+          "", 100 * (one.breakdown.compute / one.step), first.label,
+          100 * (one.breakdown.*first.time / one.step), one.fits ? "" : "; DOES NOT FIT");
+    }
+    text += sureness_text(result);
+  }
+  if (best.empty() || !best.front().fits) text += nothing_fits_text(result);
+  return text;
+}
+
+std::string search_json(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
+  Json json = {{"schema", "foreshard.search/1"},
+               {"model", study.model.name},
+               {"cluster", study.cluster.name},
+               {"global_batch", study.strategy.global_batch},
+               {"framework", study.strategy.framework->name},
+               {"considered", result.considered},
+               {"misfits", Json::object()},
+               {"too_large", result.too_large},
+               {"unroutable", result.unroutable},
+               {"simulated", result.simulated.size()},
+               {"slower_by_estimate", result.slower},
+               {"slower_by_bound", result.provably_slower},
+               {"capacity_bytes", whole(result.capacity)},
+               {"estimate_over_simulated", nullptr},
+               {"best_bound_s", nullptr},
+               {"gap", result.gap()},
+               {"certified", result.certified},
+               {"partial", result.partial},
+               {"nearest", nullptr},
+               {"best", Json::array()}};
+  for (const auto& [key, count] : result.misfits) json["misfits"][key] = count;
+  if (!result.simulated.empty())
+    json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
+                                       {"high", result.highest_ratio}};
+  if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
+  if (result.nearest)
+    json["nearest"] = {{"strategy", strategy_json(result.nearest->strategy)},
+                       {"peak_bytes", whole(result.nearest->estimate.peak)},
+                       {"missing_bytes", whole(result.nearest->estimate.peak - result.capacity)}};
+  for (const Simulated& one : top_of(result, top)) {
+    Json breakdown = Json::object();
+    for (const Part& part : kParts)
+      breakdown[std::string(part.key)] = (one.breakdown.*part.time).in_base();
+    json["best"].push_back({{"strategy", strategy_json(one.strategy)},
+                            {"time_s", one.step.in_base()},
+                            {"estimate_s", one.estimate.step.in_base()},
+                            {"bound_s", one.estimate.bound.in_base()},
+                            {"mfu", one.mfu},
+                            {"model_tflops_per_gpu", one.tflops_per_device},
+                            {"fits", one.fits},
+                            {"peak_bytes", whole(one.peak)},
+                            {"headroom_bytes", whole(one.headroom())},
+                            {"dominant", dominant(one.breakdown, true).key},
+                            {"dominant_overhead", dominant(one.breakdown, false).key},
+                            {"breakdown_s", breakdown}});
+  }
+  return json.dump(1, ' ') + "\n";
+}
+
+std::string search_csv(const SearchResult& result, std::int64_t top) {
+  std::string text =
+      "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
+      "dominant_overhead,tensor_parallel,pipeline_parallel,data_parallel,sequence_parallel,"
+      "virtual_stages,micro_batch,recompute,zero_stage\n";
+  std::int64_t rank = 0;
+  for (const Simulated& one : top_of(result, top)) {
+    const Strategy& s = one.strategy;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, one.step.in_base(),
+        one.estimate.step.in_base(), one.estimate.bound.in_base(), one.tflops_per_device, one.mfu,
+        whole(one.peak), whole(one.headroom()), one.fits, dominant(one.breakdown, false).key,
+        s.tensor_parallel, s.pipeline_parallel, s.data_parallel, s.sequence_parallel,
+        s.virtual_stages, s.micro_batch, yaml::name_of(s.recompute), s.zero_stage);
+  }
+  return text;
+}
+
+}  // namespace foreshard::study

@@ -1,0 +1,17 @@
+/// \file
+/// A search's result as text for people, as JSON (schema foreshard.search/1) and as CSV.
+#pragma once
+
+#include <string>
+
+#include "sim/study/search.h"
+
+namespace foreshard::study {
+
+/// The `top` best strategies, what dominates each, why others lost, and how sure the winner is.
+std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top);
+std::string search_json(const LoadedStudy& study, const SearchResult& result, std::int64_t top);
+/// A line for each of the `top` best strategies.
+std::string search_csv(const SearchResult& result, std::int64_t top);
+
+}  // namespace foreshard::study
