@@ -1,25 +1,87 @@
+#include "validate/accuracy/accuracy.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "validate/accuracy/report.h"
+
 namespace foreshard::cli {
 namespace {
+
+// "12%" or "12".
+Result<double> percentage(std::string text) {
+  const std::string whole = text;
+  if (text.ends_with('%')) text.pop_back();
+  while (text.ends_with(' ')) text.pop_back();
+  double value = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("'{}' is not a percentage like '10%'", whole)};
+}
 
 class Accuracy final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.arguments("TABLE.csv", tables_, "Tables of measurements.");
+    declaration.arguments("TABLE.csv", tables_,
+                          "Tables of measured training steps, collectives or kernels.");
+    declaration.option("--max-error", "PERCENT", limit_,
+                       "Fail with exit code 4 if the mean error of the times is larger (of the "
+                       "rows of tier core, where TIERS.csv beside the tables names some).");
+    declaration.count("-j,--jobs", threads_, 0, "Rows at a time; 0: as many as there are cores.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment&) override { return fail("accuracy is not part of this build"); }
+  ExitCode run(const Environment& environment) override {
+    std::optional<double> limit;
+    if (!limit_.empty()) {
+      const auto read = percentage(limit_);
+      if (!read) return fail(read.error());
+      limit = *read;
+    }
+    const auto report = scored(environment);
+    if (!report) return fail(report.error());
+    if (const auto error = write_result(output_, written(*report))) return fail(*error);
+    return limit ? gate(*report, *limit) : kDone;
+  }
 
  private:
+  Result<accuracy::Report> scored(const Environment& environment) const {
+    accuracy::Options options{.catalogue = environment.catalogue};
+    options.threads = static_cast<int>(
+        threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
+    options.progress = true;
+    return accuracy::score({tables_.begin(), tables_.end()}, options);
+  }
+
+  std::string written(const accuracy::Report& report) const {
+    if (format_ == "json") return accuracy::to_json(report);
+    return format_ == "csv" ? accuracy::to_csv(report) : accuracy::to_text(report);
+  }
+
+  static ExitCode gate(const accuracy::Report& report, double limit) {
+    const auto error = report.score().time.mape_pct;
+    if (!error) {
+      note("no row has a prediction to hold against --max-error");
+      return kGateFailed;
+    }
+    if (*error <= limit) return kDone;
+    note(fmt::format("mean error {:.2f} % is above --max-error {} %", *error, limit));
+    return kGateFailed;
+  }
+
   std::vector<std::string> tables_;
+  std::string limit_;
+  std::int64_t threads_ = 0;
   std::string format_;
   std::string output_;
 };

@@ -1,0 +1,173 @@
+#include "validate/accuracy/accuracy.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <fmt/format.h>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "base/yaml/loader.h"
+
+#include "validate/accuracy/table.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+constexpr Bytes kLargestTable = 1_GiB;
+
+constexpr std::array kKinds{
+    TableKind{"training", "model_name, metric", is_training, training_jobs},
+    TableKind{"collectives", "op, bytes, time_us", is_collectives, collective_jobs},
+    TableKind{"gemm", "m, n, k, time_us", is_gemm, gemm_jobs},
+    TableKind{"attention", "seqlen, q_heads, head_dim, time_us", is_attention, attention_jobs},
+};
+
+Result<Table> read_table(const std::filesystem::path& path) {
+  auto text = read_file(path, kLargestTable);
+  if (!text) return text.error();
+  auto cells = read_csv(*text, path.string());
+  if (!cells) return cells.error();
+  return Table{path, *std::move(cells)};
+}
+
+Result<std::vector<Job>> jobs_of(const Table& table, const Context& context) {
+  std::vector<std::string> known;
+  for (const TableKind& kind : kKinds) {
+    if (kind.is(table.cells)) return kind.jobs(table, context);
+    known.push_back(fmt::format("{} ({})", kind.name, kind.columns));
+  }
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("{}:1: no kind of table has this header; by some of their columns there "
+                           "are {}",
+                           table.path.string(), join(known))};
+}
+
+Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::path& table) {
+  std::map<std::string, std::string> tiers;
+  const auto path = table.parent_path() / "TIERS.csv";
+  if (!std::filesystem::exists(path)) return tiers;
+  const auto read = read_table(path);
+  if (!read) return read.error();
+  const auto id = read->cells.column("id");
+  const auto tier = read->cells.column("tier");
+  if (!id || !tier)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}:1: the header lacks 'id' or 'tier'", path.string())};
+  for (const auto& row : read->cells.rows) tiers[row.fields[*id]] = row.fields[*tier];
+  return tiers;
+}
+
+struct Task {
+  Job job;
+  std::size_t offset = 0;  ///< Of its table's first row in the report.
+};
+
+void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
+             const Options& options) {
+  std::atomic<std::size_t> next{0};
+  std::optional<Progress> progress;
+  if (options.progress)
+    progress.emplace("predicting rows", static_cast<std::int64_t>(outcomes.size()));
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      const Task& task = tasks[i];
+      auto results = task.job.run();
+      for (std::size_t k = 0; k < results.size(); ++k)
+        outcomes[task.offset + task.job.rows[k]] = std::move(results[k]);
+      if (progress) progress->tick(static_cast<std::int64_t>(results.size()));
+    }
+  };
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < options.threads; ++i) helpers.emplace_back(work);
+  work();
+}
+
+}  // namespace
+
+std::string family_of(std::string_view source) {
+  const auto commit = source.find('@');
+  const auto colon = source.find(':', commit == std::string_view::npos ? 0 : commit);
+  return std::string(source.substr(0, colon));
+}
+
+Summary summary_of(const std::vector<Outcome>& rows) {
+  Summary result;
+  std::vector<Pair> time;
+  std::vector<Pair> memory;
+  for (const Outcome& row : rows) {
+    ++result.rows;
+    result.unsupported += row.status == Status::kUnsupported;
+    result.infeasible += row.status == Status::kInfeasible;
+    if (row.status != Status::kOk) continue;
+    ++result.ok;
+    result.assumed += !row.assumed.empty();
+    if (const auto pair = row.pair())
+      (row.quantity == Quantity::kMemory ? memory : time).push_back(*pair);
+  }
+  result.time = statistics_of(time);
+  result.memory = statistics_of(memory);
+  return result;
+}
+
+Report report_of(std::vector<Outcome> rows) {
+  Report report;
+  std::map<std::string, std::vector<Outcome>> files;
+  std::map<std::string, std::vector<Outcome>> families;
+  std::map<std::string, std::vector<Outcome>> tiers;
+  for (const Outcome& row : rows) {
+    files[row.file].push_back(row);
+    families[row.family].push_back(row);
+    if (!row.tier.empty()) tiers[row.tier].push_back(row);
+  }
+  for (const auto& [name, members] : files) report.files[name] = summary_of(members);
+  for (const auto& [name, members] : families) report.families[name] = summary_of(members);
+  for (const auto& [name, members] : tiers) report.tiers[name] = summary_of(members);
+  report.overall = summary_of(rows);
+  report.rows = std::move(rows);
+  return report;
+}
+
+const Summary& Report::score() const {
+  const auto core = tiers.find("core");
+  return core != tiers.end() && core->second.ok > 0 ? core->second : overall;
+}
+
+Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options) {
+  yaml::Loader loader({.catalogue = options.catalogue});
+  auto communication = loader.read_ref<comm::Parameters>("nccl", "communication");
+  if (!communication) return communication.error();
+  const Context context{options.catalogue, *std::move(communication)};
+
+  std::vector<Task> tasks;
+  std::vector<Outcome> outcomes;
+  std::vector<std::string> files;
+  std::vector<std::map<std::string, std::string>> tiers;
+  std::vector<std::size_t> ends;
+  for (const auto& path : tables) {
+    const auto table = read_table(path);
+    if (!table) return table.error();
+    auto jobs = jobs_of(*table, context);
+    if (!jobs) return jobs.error();
+    auto beside = tiers_beside(path);
+    if (!beside) return beside.error();
+    for (const Job& job : *jobs) tasks.push_back({job, outcomes.size()});
+    outcomes.resize(outcomes.size() + table->cells.rows.size());
+    files.push_back(path.filename().string());
+    tiers.push_back(*std::move(beside));
+    ends.push_back(outcomes.size());
+  }
+  run_all(tasks, outcomes, options);
+  for (std::size_t i = 0, file = 0; i < outcomes.size(); ++i) {
+    while (i >= ends[file]) ++file;
+    outcomes[i].file = files[file];
+    const auto tier = tiers[file].find(outcomes[i].id);
+    if (tier != tiers[file].end()) outcomes[i].tier = tier->second;
+  }
+  return report_of(std::move(outcomes));
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,65 @@
+/// \file
+/// Tables of measurements in, how right the simulator is out: each row beside its prediction, and
+/// summaries per file, per source, per tier and over all.
+///
+///     auto report = score({"measurements.csv"}, {.catalogue = {"configs"}});
+///     report->overall.time.mape_pct
+///
+/// The kind of a table is known from its header:
+///
+/// - training: steps of whole training runs (training_row.h), simulated with the fluid engine;
+/// - collectives: single operations as nccl-tests measures them, on idle links;
+/// - gemm and attention: single kernels in a burst.
+///
+/// Nothing is tuned per row, machine or source: one mapping from columns to the catalogue serves
+/// all (setting.h, catalogue_names.h).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "validate/accuracy/outcome.h"
+
+namespace foreshard::accuracy {
+
+struct Options {
+  std::vector<std::filesystem::path> catalogue{};
+  int threads = 1;        ///< Rows at a time; the report does not depend on it.
+  bool progress = false;  ///< A line on stderr where that is a terminal (base/progress.h).
+};
+
+struct Summary {
+  std::int64_t rows = 0;
+  std::int64_t ok = 0;
+  std::int64_t assumed = 0;  ///< Of `ok`: something unstated was assumed.
+  std::int64_t unsupported = 0;
+  std::int64_t infeasible = 0;
+  Statistics time;
+  Statistics memory;
+};
+
+struct Report {
+  std::vector<Outcome> rows;  ///< In the order of the tables.
+  Summary overall;
+  std::map<std::string, Summary> files;
+  std::map<std::string, Summary> families;
+  std::map<std::string, Summary> tiers;  ///< Empty without TIERS.csv.
+
+  /// What a limit is held against: tier "core" if rows have tiers and some are core, else all.
+  const Summary& score() const;
+};
+
+Summary summary_of(const std::vector<Outcome>& rows);
+/// With its summaries.
+Report report_of(std::vector<Outcome> rows);
+
+/// \return kIo for a file that cannot be read, kInvalidInput with "file:line:" for a table that is
+///     none of the kinds or has a bad cell. A TIERS.csv beside a table of training steps gives its
+///     rows their tiers; a machines.csv beside a table of collectives the network of its machines.
+Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options);
+
+}  // namespace foreshard::accuracy

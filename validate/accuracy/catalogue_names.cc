@@ -1,0 +1,138 @@
+#include "validate/accuracy/catalogue_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+namespace foreshard::accuracy {
+namespace {
+
+bool has(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+struct DeviceLine {
+  std::string_view word;
+  double memory_gb;
+  std::string_view name;
+};
+// The first word that fits decides the kind; of one kind, the last line is the usual one.
+constexpr std::array kDevices{
+    DeviceLine{"A100 PCIe", 40, "A100-PCIe-40GB"},
+    DeviceLine{"A100 PCIe", 80, "A100-PCIe-80GB"},
+    DeviceLine{"A100-PCIe", 40, "A100-PCIe-40GB"},
+    DeviceLine{"A100-PCIe", 80, "A100-PCIe-80GB"},
+    DeviceLine{"A100", 40, "A100-SXM-40GB"},
+    DeviceLine{"A100", 80, "A100-SXM-80GB"},
+    DeviceLine{"A800", 80, "A800-SXM-80GB"},
+    DeviceLine{"GB200", 186, "GB200"},
+    DeviceLine{"GB300", 279, "GB300"},
+    DeviceLine{"B200", 180, "B200"},
+    DeviceLine{"B300", 279, "B300"},
+    DeviceLine{"GH200", 144, "GH200-144GB"},
+    DeviceLine{"GH200", 96, "GH200-96GB"},
+    DeviceLine{"H100 PCIe", 80, "H100-PCIe"},
+    DeviceLine{"H100-PCIe", 80, "H100-PCIe"},
+    DeviceLine{"H100", 80, "H100-SXM"},
+    DeviceLine{"H200", 141, "H200-SXM"},
+    DeviceLine{"H800", 80, "H800-SXM"},
+    DeviceLine{"V100", 16, "V100-SXM-16GB"},
+    DeviceLine{"V100", 32, "V100-SXM-32GB"},
+    DeviceLine{"A40", 48, "A40"},
+    DeviceLine{"L40S", 48, "L40S"},
+    DeviceLine{"4090", 24, "RTX-4090"},
+    DeviceLine{"RTX PRO 6000", 96, "RTX-PRO-6000"},
+};
+
+struct FrameworkLine {
+  std::string_view framework;
+  std::string_view source;
+  NamedFramework named;
+};
+// First line that fits. Megatron-LM up to 2023 (fp16 or bf16, no flash attention, a host that waits
+// for every pipeline transfer) is that of the SC 2021 paper; the sources below say so themselves.
+constexpr std::array kFrameworks{
+    FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},
+    FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}},
+    FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
+    FrameworkLine{"torchtitan", "", {"pytorch-fsdp", 3, false}},
+    FrameworkLine{"Megatron-LM", "SC21", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "2020", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "2021", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "Korthikanti", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "OneFlow", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "LiBai", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-sc21", 0, false}},
+    FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"NeMo", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"", "", {"generic", 0, true}},
+};
+
+constexpr std::array kFamilies{
+    Family{"llama3", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 128256, "meta-llama/Meta-Llama-3-8B: config.json"},
+    Family{"llama-3", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 128256, "meta-llama/Meta-Llama-3-8B: config.json"},
+    Family{"llama", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 32000, "meta-llama/Llama-2-7b: config.json"},
+    Family{"mistral", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 32000, "mistralai/Mistral-7B-v0.1: config.json"},
+    Family{"mixtral", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 32000, "mistralai/Mixtral-8x7B-v0.1: config.json"},
+    Family{"qwen", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, true, false,
+           false, 152064, "Qwen/Qwen2-7B: config.json"},
+    Family{"baichuan", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 125696, "baichuan-inc/Baichuan2-7B-Base: config.json"},
+    Family{"internlm", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, true, false,
+           false, 103168, "internlm/internlm-7b: config.json"},
+    Family{"nemotron", Norm::kLayerNorm, Activation::kGelu, Positions::kRotary, false, false, false,
+           false, 256000,
+           "Parmar et al., Nemotron-4 15B, 2024 (squared ReLU costs what GELU does)"},
+    Family{"mpt", Norm::kLayerNorm, Activation::kGelu, Positions::kNone, false, false, true, false,
+           50368, "mosaicml/mpt-7b: config.json (no_bias, ALiBi)"},
+    Family{"", Norm::kLayerNorm, Activation::kGelu, Positions::kLearned, true, false, true, true,
+           50257, "openai-community/gpt2: config.json"},
+};
+
+}  // namespace
+
+std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<double> memory_gb) {
+  for (const DeviceLine& kind : kDevices) {
+    if (!has(gpu, kind.word)) continue;
+    const DeviceLine* usual = nullptr;
+    std::int64_t variants = 0;
+    for (const DeviceLine& line : kDevices) {
+      if (line.word != kind.word) continue;
+      usual = &line;
+      ++variants;
+      const bool printed = has(gpu, std::to_string(static_cast<int>(line.memory_gb)) + "GB");
+      const bool stated = memory_gb && std::abs(*memory_gb / line.memory_gb - 1) < 0.1;
+      if (printed || stated) return NamedDevice{std::string(line.name), false, false};
+    }
+    return NamedDevice{std::string(usual->name), !memory_gb && variants > 1, memory_gb.has_value()};
+  }
+  return std::nullopt;
+}
+
+NamedFramework framework_named(std::string_view framework, std::string_view source) {
+  for (const FrameworkLine& line : kFrameworks)
+    if (has(framework, line.framework) && has(source, line.source)) return line.named;
+  return kFrameworks.back().named;
+}
+
+const Family& family_named(std::string_view model_name) {
+  const std::string name = lower(model_name);
+  for (const Family& family : kFamilies)
+    if (has(name, family.word)) return family;
+  return kFamilies.back();
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,42 @@
+/// \file
+/// From what tables of measurements call things to the catalogue's names: one table line for each
+/// kind of thing, the same for every source.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "strategies/graph/model.h"
+
+namespace foreshard::accuracy {
+
+struct NamedDevice {
+  std::string name;      ///< As in configs/devices/.
+  bool guessed_memory;   ///< The table does not say which capacity it has.
+  bool another_variant;  ///< The catalogue has no device of this capacity; the nearest one.
+};
+/// The device called `gpu` ("A100", "A100-SXM4-80GB", "H100-SXM5-80GB"), with `memory_gb` if known.
+std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<double> memory_gb);
+
+struct NamedFramework {
+  std::string_view entry;           ///< As in configs/frameworks/.
+  std::int64_t default_zero_stage;  ///< Where the table is silent.
+  bool assumed;                     ///< The catalogue does not have it; what most do.
+};
+/// The framework that a row's columns `framework` and `source` speak of.
+NamedFramework framework_named(std::string_view framework, std::string_view source);
+
+/// What the name of a model says of its architecture, all but its sizes.
+struct Family {
+  std::string_view word;  ///< In lower case, somewhere in the name.
+  Norm norm;
+  Activation activation;
+  Positions positions;
+  bool bias, qkv_bias, tied_embeddings, dropout;
+  std::int64_t vocabulary;  ///< Where the table is silent.
+  std::string_view source;
+};
+const Family& family_named(std::string_view model_name);
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,43 @@
+/// \file
+/// The cells of one row by the names of their columns; the first fault is kept.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/csv.h"
+#include "base/result.h"
+
+namespace foreshard::accuracy {
+
+/// All columns that a kind of table must have. \return kInvalidInput with those that are missing.
+std::optional<Error> missing_columns(const CsvTable& table, std::string_view name,
+                                     std::initializer_list<std::string_view> columns);
+
+class Cells {
+ public:
+  Cells(const CsvTable& table, const CsvTable::Row& row, std::string_view name)
+      : table_(&table), row_(&row), name_(name) {}
+
+  /// "" where the table has no such column.
+  const std::string& text(std::string_view column) const;
+  /// Empty where the cell is. Positive.
+  std::optional<std::int64_t> integer(std::string_view column);
+  std::optional<double> number(std::string_view column);
+  /// A fault where the cell is empty.
+  double required(std::string_view column);
+  std::int64_t required_integer(std::string_view column);
+  /// "name:line: ..."; the first one stays.
+  void fault(std::string_view what);
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const CsvTable* table_;
+  const CsvTable::Row* row_;
+  std::string_view name_;
+  std::optional<Error> error_;
+};
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,43 @@
+/// \file
+/// What became of one row of a table of measurements.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/simulate/prediction.h"
+#include "validate/accuracy/statistics.h"
+
+namespace foreshard::accuracy {
+
+enum class Status : std::uint8_t {
+  kOk,           ///< Predicted; perhaps with something assumed.
+  kUnsupported,  ///< Says something that foreshard cannot express; `reason` tells what.
+  kInfeasible,   ///< Can be expressed, but not run on that cluster.
+};
+std::string_view name_of(Status status);
+
+enum class Quantity : std::uint8_t { kTime, kMemory };
+
+struct Outcome {
+  std::string id;
+  std::string file;    ///< Without its folders.
+  std::string family;  ///< The source.
+  std::string tier;    ///< "" unless TIERS.csv lies beside the table and has the row.
+  Quantity quantity = Quantity::kTime;
+  Status status = Status::kOk;
+  std::string reason;                ///< Of a status that is not kOk; of kOk, a remark or "".
+  std::vector<std::string> assumed;  ///< What the row does not state.
+  std::optional<double> measured;    ///< Seconds, or bytes.
+  std::optional<double> predicted;
+  std::optional<double> low, high;
+  std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
+
+  /// Empty unless both values are there.
+  std::optional<Pair> pair() const;
+};
+
+}  // namespace foreshard::accuracy

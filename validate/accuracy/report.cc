@@ -1,0 +1,211 @@
+#include "validate/accuracy/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/quantity.h"
+#include "base/text.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  const char* key;
+  Seconds sim::Breakdown::*time;
+};
+constexpr std::array kParts{
+    Part{"compute", &sim::Breakdown::compute},
+    Part{"tp_comm", &sim::Breakdown::tensor},
+    Part{"cp_comm", &sim::Breakdown::context},
+    Part{"ep_comm", &sim::Breakdown::expert},
+    Part{"pp_comm", &sim::Breakdown::pipeline},
+    Part{"dp_comm", &sim::Breakdown::data},
+    Part{"pipeline_bubble", &sim::Breakdown::bubble},
+    Part{"optimizer", &sim::Breakdown::optimizer},
+    Part{"host", &sim::Breakdown::host},
+};
+
+Json optional(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? Json(*number) : Json(nullptr);
+}
+
+std::optional<double> error_of(const Outcome& row) {
+  const auto pair = row.pair();
+  return pair ? std::optional(pair->error_pct()) : std::nullopt;
+}
+
+Json json_of(const Outcome& row) {
+  Json json = {{"id", row.id},
+               {"file", row.file},
+               {"family", row.family},
+               {"tier", row.tier.empty() ? Json(nullptr) : Json(row.tier)},
+               {"quantity", row.quantity == Quantity::kMemory ? "memory" : "time"},
+               {"unit", row.quantity == Quantity::kMemory ? "B" : "s"},
+               {"measured", optional(row.measured)},
+               {"predicted", optional(row.predicted)},
+               {"error_pct", optional(error_of(row))},
+               {"status", std::string(name_of(row.status))},
+               {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
+               {"assumed", row.assumed}};
+  if (row.breakdown) {
+    Json parts = Json::object();
+    for (const Part& part : kParts) parts[part.key] = ((*row.breakdown).*part.time).in_base();
+    json["breakdown_s"] = std::move(parts);
+  }
+  return json;
+}
+
+Json json_of(const Summary& summary) {
+  return {{"rows", summary.rows},
+          {"ok", summary.ok},
+          {"assumed", summary.assumed},
+          {"unsupported", summary.unsupported},
+          {"infeasible", summary.infeasible},
+          {"mape_pct", optional(summary.time.mape_pct)},
+          {"median_ape_pct", optional(summary.time.median_ape_pct)},
+          {"p90_ape_pct", optional(summary.time.p90_ape_pct)},
+          {"bias_pct", optional(summary.time.bias_pct)},
+          {"kendall_tau", optional(summary.time.kendall_tau)},
+          {"interval_coverage_pct", optional(summary.time.interval_coverage_pct)},
+          {"memory_rows", summary.memory.pairs},
+          {"memory_mape_pct", optional(summary.memory.mape_pct)},
+          {"memory_bias_pct", optional(summary.memory.bias_pct)}};
+}
+
+Json json_of(const std::map<std::string, Summary>& summaries) {
+  Json json = Json::object();
+  for (const auto& [name, summary] : summaries) json[name] = json_of(summary);
+  return json;
+}
+
+std::string cell(const std::optional<double>& number, const char* sign = "") {
+  if (!number) return "-";
+  return *sign == '+' ? fmt::format("{:+.1f}", *number) : fmt::format("{:.1f}", *number);
+}
+
+constexpr std::size_t kNameWidth = 46;
+
+std::string shortened(const std::string& name) {
+  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+}
+
+std::string line_of(const std::string& name, const Summary& summary) {
+  std::string line = fmt::format(
+      "{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6}", shortened(name),
+      kNameWidth, summary.rows, summary.ok, summary.assumed, summary.unsupported,
+      summary.infeasible, cell(summary.time.mape_pct), cell(summary.time.median_ape_pct),
+      cell(summary.time.p90_ape_pct), cell(summary.time.bias_pct, "+"),
+      summary.time.kendall_tau ? fmt::format("{:.2f}", *summary.time.kendall_tau) : "-");
+  if (summary.memory.pairs > 0) line += fmt::format("  memory {} %", cell(summary.memory.mape_pct));
+  return line + "\n";
+}
+
+std::string section(const std::string& title, const std::map<std::string, Summary>& summaries) {
+  if (summaries.empty()) return "";
+  std::string text = "\n" + title + "\n";
+  for (const auto& [name, summary] : summaries) text += line_of(name, summary);
+  return text;
+}
+
+// A value of the row's quantity as people read it.
+std::string shown(const Outcome& row, double value) {
+  return row.quantity == Quantity::kMemory ? format(value * 1_B) : format(value * 1_s);
+}
+
+std::string worst_rows(const Report& report) {
+  constexpr std::size_t kWorst = 5;
+  std::vector<const Outcome*> rows;
+  for (const Outcome& row : report.rows)
+    if (row.pair()) rows.push_back(&row);
+  std::ranges::stable_sort(rows, [](const Outcome* a, const Outcome* b) {
+    return std::abs(a->pair()->error_pct()) > std::abs(b->pair()->error_pct());
+  });
+  if (rows.size() > kWorst) rows.resize(kWorst);
+  if (rows.empty()) return "";
+  std::string text = "\nfarthest off\n";
+  for (const Outcome* row : rows) {
+    text += fmt::format("  {:<14} {:+7.1f} %  measured {}, predicted {}  ({})", row->id,
+                        row->pair()->error_pct(), shown(*row, *row->measured),
+                        shown(*row, *row->predicted), row->file);
+    if (!row->assumed.empty()) text += "; assumed: " + join(row->assumed);
+    text += "\n";
+  }
+  return text;
+}
+
+std::string reasons(const Report& report) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Outcome& row : report.rows)
+    if (row.status != Status::kOk) ++counts[fmt::format("{}: {}", name_of(row.status), row.reason)];
+  if (counts.empty()) return "";
+  std::string text = "\nrows without a prediction\n";
+  for (const auto& [reason, count] : counts) text += fmt::format("  {:>6}  {}\n", count, reason);
+  return text;
+}
+
+// A field in quotes where RFC 4180 wants them.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string field(const std::optional<double>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string text =
+      fmt::format("{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6}\n",
+                  "error in percent", kNameWidth, "rows", "ok", "assumed", "unsupp.", "infeas",
+                  "mean", "median", "p90", "bias", "tau");
+  text += line_of("all", report.overall);
+  text += section("by tier", report.tiers);
+  text += section("by file", report.files);
+  text += section("by source", report.families);
+  return text + worst_rows(report) + reasons(report);
+}
+
+std::string to_json(const Report& report) {
+  Json rows = Json::array();
+  for (const Outcome& row : report.rows) rows.push_back(json_of(row));
+  const Json json = {{"schema", "foreshard.accuracy/1"},
+                     {"rows", std::move(rows)},
+                     {"summaries",
+                      {{"overall", json_of(report.overall)},
+                       {"files", json_of(report.files)},
+                       {"families", json_of(report.families)},
+                       {"tiers", json_of(report.tiers)}}}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const Report& report) {
+  std::string text =
+      "id,file,family,tier,quantity,measured,predicted,error_pct,status,reason,assumed";
+  for (const Part& part : kParts) text += fmt::format(",{}_s", part.key);
+  text += "\n";
+  for (const Outcome& row : report.rows) {
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", field(row.id), field(row.file),
+                        field(row.family), field(row.tier),
+                        row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
+                        field(row.predicted), field(error_of(row)), name_of(row.status),
+                        field(row.reason), field(join(row.assumed, " ")));
+    for (const Part& part : kParts)
+      text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,336 @@
+#include "validate/accuracy/setting.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <fmt/format.h>
+
+#include "validate/accuracy/catalogue_names.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+bool has(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+Error unsupported(std::string why) {
+  return {Error::Code::kUnsupported, std::move(why)};
+}
+
+// The whole number right behind `word`.
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view word) {
+  const auto at = text.find(word);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, status] =
+      std::from_chars(text.data() + at + word.size(), text.data() + text.size(), value);
+  if (status != std::errc()) return std::nullopt;
+  return value;
+}
+
+// What notes say of work that is not a plain step of a plain block.
+struct Obstacle {
+  std::string_view words;  ///< Lower case.
+  std::string_view reason;
+};
+constexpr std::array kObstacles{
+    Obstacle{"finetuning lora", "fine-tuning of adapters (LoRA) is not modelled"},
+    Obstacle{"lora finetuning", "fine-tuning of adapters (LoRA) is not modelled"},
+    Obstacle{"task=lora", "fine-tuning of adapters (LoRA) is not modelled"},
+    Obstacle{"adamw offload", "offloading to the host is not modelled"},
+    Obstacle{"cpu_offloading_num_layers", "offloading to the host is not modelled"},
+    Obstacle{"not a standard gpt block", "the source alters the transformer block"},
+    Obstacle{"+lamb", "the LAMB optimizer is not modelled"},
+    Obstacle{"mamba", "state-space layers are not modelled"},
+};
+
+std::optional<Error> obstacle(const TrainingRow& row) {
+  const std::string notes = lower(row.notes);
+  for (const Obstacle& line : kObstacles)
+    if (has(notes, line.words)) return unsupported(std::string(line.reason));
+  if (const auto experts = number_after(row.experts, ""); experts && *experts > 1)
+    return unsupported(fmt::format("mixture of experts ({} experts) is not modelled", *experts));
+  if (const auto context = number_after(row.cp, ""); context && *context > 1)
+    return unsupported(fmt::format("context parallelism (cp {}) is not modelled", row.cp));
+  return std::nullopt;
+}
+
+struct Sharding {
+  std::int64_t stage = 0;
+  std::optional<std::int64_t> group;  ///< Ranks that share, where it is said.
+};
+// "1", "3(FSDP=64)", "1 within groups of 8", "sharding4 stage2", "FSDP2(zero3)", "DP".
+Result<Sharding> sharding_of(const std::string& text) {
+  if (text == "DP") return Sharding{};
+  if (text.starts_with("HSDP"))
+    return unsupported(fmt::format("sharding '{}' is not modelled", text));
+  Sharding result;
+  if (const auto leading = number_after(text, "")) {
+    result.stage = *leading;
+  } else if (const auto named = number_after(text, "stage")) {
+    result.stage = *named;
+  } else if (has(text, "FSDP")) {
+    result.stage = 3;
+  } else {
+    return unsupported(fmt::format("ZeRO stage '{}' is not known", text));
+  }
+  if (result.stage > 3) return unsupported(fmt::format("ZeRO stage '{}' is not known", text));
+  for (const std::string_view word : {"groups of ", "FSDP=", "sharding", "FSDP2("})
+    if (const auto group = number_after(text, word)) result.group = group;
+  return result;
+}
+
+class Mapping {
+ public:
+  Mapping(const TrainingRow& row, yaml::Loader& loader) : row_(row), loader_(loader) {}
+
+  Result<Setting> run() {
+    if (auto error = obstacle(row_)) return *std::move(error);
+    for (const auto step :
+         {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
+          &Mapping::sharding, &Mapping::precision, &Mapping::recompute, &Mapping::schedule})
+      if (auto error = (this->*step)()) return *std::move(error);
+    std::ranges::sort(setting_.assumed);
+    return std::move(setting_);
+  }
+
+ private:
+  void assume(std::string what) { setting_.assumed.push_back(std::move(what)); }
+
+  std::optional<Error> model() {
+    for (const auto& [name, value] :
+         {std::pair("layers", row_.layers), std::pair("hidden", row_.hidden),
+          std::pair("heads", row_.heads), std::pair("seq", row_.seq), std::pair("gbs", row_.gbs)})
+      if (!value) return unsupported(fmt::format("column '{}' is empty", name));
+    const Family& family = family_named(row_.model_name);
+    if (!row_.vocab) assume("vocabulary");
+    if (!row_.ffn && family.activation == Activation::kSwiglu)
+      return unsupported("column 'ffn' is empty");
+    auto model = checked({.name = row_.model_name,
+                          .layers = *row_.layers,
+                          .hidden = *row_.hidden,
+                          .heads = *row_.heads,
+                          .kv_heads = row_.kv_heads.value_or(0),
+                          .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
+                          .ffn = row_.ffn.value_or(0),
+                          .vocabulary = row_.vocab.value_or(family.vocabulary),
+                          .sequence = *row_.seq,
+                          .norm = family.norm,
+                          .activation = family.activation,
+                          .positions = family.positions,
+                          .bias = family.bias,
+                          .qkv_bias = family.qkv_bias,
+                          .tied_embeddings = family.tied_embeddings,
+                          .dropout = family.dropout,
+                          .source = row_.source});
+    if (!model) return unsupported(model.error().message);
+    setting_.model = *std::move(model);
+    return std::nullopt;
+  }
+
+  std::optional<Error> mesh() {
+    Strategy& strategy = setting_.strategy;
+    strategy.tensor_parallel = row_.tp.value_or(1);
+    strategy.pipeline_parallel = row_.pp.value_or(1);
+    strategy.global_batch = *row_.gbs;
+    const std::int64_t replica = strategy.tensor_parallel * strategy.pipeline_parallel;
+    if (!row_.num_gpus && !row_.dp) return unsupported("column 'num_gpus' is empty");
+    const std::int64_t gpus = row_.num_gpus.value_or(replica * row_.dp.value_or(1));
+    strategy.data_parallel = row_.dp.value_or(gpus / replica);
+    if (strategy.devices() != gpus)
+      return unsupported(fmt::format("tp {} x pp {} x dp {} is not {} GPUs",
+                                     strategy.tensor_parallel, strategy.pipeline_parallel,
+                                     strategy.data_parallel, gpus));
+    const bool tensor = strategy.tensor_parallel > 1;
+    if (tensor && row_.seq_parallel.empty()) assume("seq_parallel");
+    strategy.sequence_parallel = tensor && lower(row_.seq_parallel) == "true";
+    if (row_.mbs) {
+      strategy.micro_batch = *row_.mbs;
+    } else {
+      setting_.open_micro_batch = true;
+      assume("micro_batch");
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> cluster() {
+    const auto device = device_named(row_.gpu, row_.gpu_mem_gb);
+    if (!device) return unsupported(fmt::format("device '{}' is not in the catalogue", row_.gpu));
+    if (device->guessed_memory) assume("gpu_memory");
+    if (device->another_variant) assume("gpu_variant");
+    setting_.cluster.device = device->name;
+    setting_.cluster.gpus = setting_.strategy.devices();
+    if (row_.gpus_per_node) setting_.cluster.gpus_per_node = *row_.gpus_per_node;
+    const bool several = setting_.cluster.gpus > setting_.cluster.gpus_per_node;
+    if (!row_.gpus_per_node && setting_.cluster.gpus > 1) assume("gpus_per_node");
+    if (row_.internode_gbps_per_gpu) {
+      setting_.cluster.internode_per_gpu = *row_.internode_gbps_per_gpu * 1_Gbit_s;
+    } else if (several) {
+      assume("network");
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> framework() {
+    named_ = framework_named(row_.framework, row_.source);
+    if (named_.assumed) assume("framework");
+    auto framework = loader_.read_ref<Framework>(named_.entry, "framework");
+    if (!framework) return framework.error();
+    if (has(row_.notes, "no compute/comm overlap")) {
+      framework = [&] {
+        Framework plain = *std::move(framework);
+        plain.gradient_reduction = GradientReduction::kAfterBackward;
+        plain.overlap_parameter_gather = false;
+        plain.overlap_tensor_gradients = false;
+        plain.pipeline_transfers = PipelineTransfers::kBlocking;
+        return plain;
+      }();
+    }
+    setting_.strategy.framework =
+        yaml::Ref<Framework>{*std::move(framework), std::string(named_.entry)};
+    return std::nullopt;
+  }
+
+  std::optional<Error> sharding() {
+    Strategy& strategy = setting_.strategy;
+    if (row_.zero_stage.empty()) {
+      strategy.zero_stage = named_.default_zero_stage;
+      if (strategy.data_parallel > 1) assume("zero_stage");
+      return std::nullopt;
+    }
+    const auto sharding = sharding_of(row_.zero_stage);
+    if (!sharding) return sharding.error();
+    strategy.zero_stage = sharding->stage;
+    if (sharding->group && *sharding->group != strategy.data_parallel)
+      return unsupported(fmt::format("sharding over {} of {} data-parallel ranks is not modelled",
+                                     *sharding->group, strategy.data_parallel));
+    return std::nullopt;
+  }
+
+  std::optional<Error> precision() {
+    const std::string text = lower(row_.precision);
+    if (has(text, "fp8") || has(text, "float8") || has(text, "fp4"))
+      return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
+    if (text.empty() || has(text, "not stated")) assume("precision");
+    const auto fp16 = text.find("fp16");
+    const auto bf16 = std::min(text.find("bf16"), text.find("bfloat16"));
+    if (!text.empty() && fp16 == std::string::npos && bf16 == std::string::npos)
+      return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
+    setting_.strategy.precision = fp16 < bf16 ? DType::kFp16 : DType::kBf16;
+    return std::nullopt;
+  }
+
+  std::optional<Error> recompute() {
+    const std::string text = lower(row_.recompute);
+    if (text.empty()) {
+      setting_.open_recompute = true;
+      assume("recompute");
+    } else if (text == "none") {
+      setting_.strategy.recompute = Recompute::kNone;
+    } else if (text.starts_with("full")) {
+      setting_.strategy.recompute = Recompute::kFull;
+    } else if (text.starts_with("selective") && !has(text, ":")) {
+      setting_.strategy.recompute = Recompute::kSelective;
+    } else {
+      return unsupported(fmt::format("recomputation '{}' is not modelled", row_.recompute));
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Error> schedule() {
+    Strategy& strategy = setting_.strategy;
+    constexpr std::string_view kKey = "schedule=";
+    if (const auto at = row_.notes.find(kKey); at != std::string::npos) {
+      const std::size_t begin = at + kKey.size();
+      const std::string name =
+          row_.notes.substr(begin, row_.notes.find_first_of("; ,", begin) - begin);
+      if (name != "1F1B" && name != "1F1B-I")
+        return unsupported(fmt::format("pipeline schedule '{}' is not modelled", name));
+    }
+    strategy.virtual_stages = row_.vpp.value_or(1);
+    if (!row_.vpp && strategy.pipeline_parallel > 1) {
+      setting_.open_virtual_stages = true;
+      assume("virtual_stages");
+    }
+    if (strategy.pipeline_parallel == 1) strategy.virtual_stages = 1;
+    if (strategy.virtual_stages > 1) strategy.schedule = "interleaved";
+    uneven_stages();
+    return std::nullopt;
+  }
+
+  // Frameworks that ask for equal stages are given one layer less on the first and the last stage,
+  // beside the embedding and the loss; the others spread the rest.
+  void uneven_stages() {
+    Strategy& strategy = setting_.strategy;
+    const std::int64_t layers = setting_.model.layers;
+    const std::int64_t stages = strategy.stages();
+    if (layers % stages == 0) return;
+    assume("layers_per_stage");
+    auto& split = strategy.layers_per_stage;
+    if (stages > 2 && (layers + 2) % stages == 0) {
+      split.assign(static_cast<std::size_t>(stages), (layers + 2) / stages);
+      --split.front();
+      --split.back();
+      return;
+    }
+    for (std::int64_t i = 0; i < stages; ++i)
+      split.push_back(layers / stages + (i < layers % stages ? 1 : 0));
+  }
+
+  const TrainingRow& row_;
+  yaml::Loader& loader_;
+  NamedFramework named_{};
+  Setting setting_;
+};
+
+}  // namespace
+
+Result<Setting> setting_of(const TrainingRow& row, yaml::Loader& loader) {
+  return Mapping(row, loader).run();
+}
+
+std::vector<std::vector<Strategy>> choices_of(const Setting& setting) {
+  const Strategy& base = setting.strategy;
+  std::vector<Strategy> shapes;
+  for (const std::int64_t micro_batch : {1, 2, 4, 8, 16}) {
+    Strategy strategy = base;
+    if (setting.open_micro_batch) strategy.micro_batch = micro_batch;
+    if (strategy.global_batch % (strategy.data_parallel * strategy.micro_batch) == 0)
+      shapes.push_back(strategy);
+    if (!setting.open_micro_batch) break;
+  }
+  if (setting.open_virtual_stages && base.layers_per_stage.empty()) {
+    const std::int64_t per_rank = setting.model.layers / base.pipeline_parallel;
+    for (std::size_t i = 0, plain = shapes.size(); i < plain; ++i) {
+      if (shapes[i].micro_batches() % base.pipeline_parallel != 0) continue;
+      for (const std::int64_t chunk : {1, 2}) {
+        if (per_rank % chunk != 0 || per_rank / chunk < 2) continue;
+        Strategy interleaved = shapes[i];
+        interleaved.schedule = "interleaved";
+        interleaved.virtual_stages = per_rank / chunk;
+        shapes.push_back(std::move(interleaved));
+      }
+    }
+  }
+  std::vector<std::vector<Strategy>> choices;
+  for (const Strategy& shape : shapes) {
+    auto& ways = choices.emplace_back();
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      ways.push_back(shape);
+      if (!setting.open_recompute) break;
+      ways.back().recompute = recompute;
+    }
+  }
+  return choices;
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,157 @@
+#include "validate/accuracy/training.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "sim/simulate/simulate.h"
+#include "sim/study/alternatives.h"
+#include "strategies/program/lower/lower.h"
+#include "topology/cluster_config.h"
+#include "validate/accuracy/conversion.h"
+#include "validate/accuracy/setting.h"
+#include "validate/accuracy/table.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+struct Trial {
+  Strategy strategy;
+  program::Program program;
+  Bytes excess;  ///< Of the fullest role over its device's memory; <= 0 if it fits.
+};
+
+class Row {
+ public:
+  Row(const Setting& setting, const ClusterView& cluster, const comm::Parameters& communication)
+      : setting_(setting), cluster_(cluster), communication_(communication) {
+    for (std::int32_t node = 0; node < cluster.node_count(); ++node)
+      launch_time_ = std::max(launch_time_, cluster.host(node).launch_time);
+  }
+
+  // The fastest of the choices that fit; where none does, the one with the least excess.
+  Result<sim::Prediction> predict() const {
+    std::optional<sim::Prediction> best;
+    std::optional<Trial> closest;
+    std::optional<Error> error;
+    const auto choices = choices_of(setting_);
+    for (const auto& ways : choices) {
+      for (const Strategy& strategy : ways) {
+        auto trial = lowered(strategy);
+        if (!trial) {
+          if (!error) error = trial.error();
+          break;
+        }
+        if (trial->excess > 0_B && !(choices.size() == 1 && ways.size() == 1)) {
+          if (!closest || trial->excess < closest->excess) closest = *std::move(trial);
+          continue;
+        }
+        auto prediction = simulated(*trial);
+        if (!prediction) return prediction.error();
+        if (!best || prediction->step < best->step) best = *std::move(prediction);
+        break;
+      }
+    }
+    if (best) return *std::move(best);
+    if (closest) return simulated(*closest);
+    if (error) return *std::move(error);
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("{} sequences do not divide into {} equal parts",
+                             setting_.strategy.global_batch, setting_.strategy.data_parallel)};
+  }
+
+ private:
+  Result<Trial> lowered(const Strategy& strategy) const {
+    const auto devices = static_cast<std::int64_t>(cluster_.devices().size());
+    const auto faults = faults_in(strategy, setting_.model, devices);
+    if (!faults.empty()) return Error{Error::Code::kUnsupported, faults.front().message};
+    auto program = lower::lower(setting_.model, strategy, {.launch_time = launch_time_});
+    if (!program) return Error{Error::Code::kUnsupported, program.error().message};
+    Bytes excess = -cluster_.device_types()[0].memory.value;
+    for (const program::Role& role : program->roles)
+      excess = std::max(excess, study::peak_in_issue_order(*program, role) -
+                                    cluster_.device_types()[0].memory.value);
+    return Trial{strategy, *std::move(program), excess};
+  }
+
+  Result<sim::Prediction> simulated(const Trial& trial) const {
+    return sim::simulate(cluster_, trial.program, communication_, {.critical_path = false});
+  }
+
+  const Setting& setting_;
+  const ClusterView& cluster_;
+  const comm::Parameters& communication_;
+  Seconds launch_time_;
+};
+
+void fail(Outcome& outcome, const Error& error) {
+  outcome.status =
+      error.code == Error::Code::kInfeasible ? Status::kInfeasible : Status::kUnsupported;
+  outcome.reason = error.message;
+}
+
+}  // namespace
+
+Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
+                 const std::vector<std::filesystem::path>& catalogue) {
+  Outcome outcome;
+  outcome.id = row.id;
+  outcome.family = row.source;
+  yaml::Loader loader({.catalogue = catalogue});
+  const bool memory = row.metric == "peak_memory";
+  if (memory) outcome.quantity = Quantity::kMemory;
+
+  const auto setting = setting_of(row, loader);
+  if (!setting) return fail(outcome, setting.error()), outcome;
+  outcome.assumed = setting->assumed;
+  if (memory && row.unit != "GiB")
+    return fail(outcome, {Error::Code::kUnsupported,
+                          fmt::format("unit '{}' of metric 'peak_memory' is not known", row.unit)}),
+           outcome;
+  if (memory) {
+    outcome.measured = (row.value * 1_GiB).in_base();
+  } else {
+    const auto measured = measured_step(row, setting->model, setting->strategy.devices());
+    if (!measured) return fail(outcome, measured.error()), outcome;
+    outcome.measured = measured->in_base();
+  }
+
+  const auto config = cluster_for(setting->cluster, loader);
+  if (!config) return fail(outcome, config.error()), outcome;
+  const auto cluster = build_cluster(*config);
+  if (!cluster) return fail(outcome, cluster.error()), outcome;
+  const auto prediction = Row(*setting, *cluster, communication).predict();
+  if (!prediction) return fail(outcome, prediction.error()), outcome;
+
+  outcome.breakdown = prediction->breakdown;
+  const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
+  if (!prediction->fits)
+    outcome.reason = fmt::format("predicted not to fit: {:.1f} of {:.1f} GiB",
+                                 fullest.memory.peak / 1_GiB, prediction->memory_capacity / 1_GiB);
+  if (memory) {
+    outcome.predicted = fullest.memory.peak.in_base();
+    return outcome;
+  }
+  outcome.predicted = prediction->step.in_base();
+  outcome.low = prediction->low.in_base();
+  outcome.high = prediction->high.in_base();
+  return outcome;
+}
+
+bool is_training(const CsvTable& table) {
+  return table.column("model_name") && table.column("metric");
+}
+
+Result<std::vector<Job>> training_jobs(const Table& table, const Context& context) {
+  auto rows = read_training(table.cells, table.path.string());
+  if (!rows) return rows.error();
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < rows->size(); ++i) {
+    jobs.push_back({{i}, [row = (*rows)[i], &context] {
+                      return std::vector{evaluate(row, context.communication, context.catalogue)};
+                    }});
+  }
+  return jobs;
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,20 @@
+/// \file
+/// A measured training step beside its simulation.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "strategies/comm/parameters.h"
+#include "validate/accuracy/outcome.h"
+#include "validate/accuracy/training_row.h"
+
+namespace foreshard::accuracy {
+
+/// Simulates the row with the fluid engine. A measured step did fit in memory: where the prediction
+/// says that it does not, the row stays kOk and `reason` tells. `metric` peak_memory compares the
+/// peak of the fullest device (unit GiB).
+Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
+                 const std::vector<std::filesystem::path>& catalogue);
+
+}  // namespace foreshard::accuracy

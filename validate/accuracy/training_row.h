@@ -1,0 +1,39 @@
+/// \file
+/// Rows of tables of measured training steps, as they are written: one header for all sources, an
+/// empty cell is what the source does not state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/result.h"
+
+namespace foreshard::accuracy {
+
+/// Integers and numbers are empty where the source is silent. Cells that sources fill with words
+/// ("1 within groups of 8") stay text.
+struct TrainingRow {
+  std::size_t line = 0;
+  std::string id;
+  std::string source;
+  std::string framework;
+  std::string gpu;
+  std::string model_name;
+  std::optional<double> gpu_mem_gb, internode_gbps_per_gpu;
+  std::optional<std::int64_t> num_gpus, gpus_per_node;
+  std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab, seq;
+  std::optional<std::int64_t> tp, pp, vpp, dp, mbs, gbs;
+  std::string experts, cp, zero_stage, recompute, seq_parallel, precision;
+  std::string metric, unit, notes;
+  double value = 0;
+};
+
+/// \return kInvalidInput with "name:line:" for a missing column, a cell that is no number where one
+///     is due, a number that is not positive, or a row without id or metric.
+Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::string_view name);
+
+}  // namespace foreshard::accuracy
