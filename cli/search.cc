@@ -1,8 +1,17 @@
-#include <cstdint>
+#include "sim/study/search.h"
 
+#include <chrono>
+#include <cstdint>
+#include <fmt/format.h>
+#include <memory>
+
+#include "base/progress.h"
+#include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+
+#include "sim/study/search_output.h"
 
 namespace foreshard::cli {
 namespace {
@@ -11,7 +20,13 @@ class Search final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
+    declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
+    declaration.count("--effort", effort_, 1, "How much to try: 1 little, 3 everything.");
     declaration.count("--top", top_, 1, "How many strategies to list.");
+    declaration.count("--simulate", simulate_, 1, "How many of the best estimates to simulate.");
+    declaration.count("--threads", threads_, 1, "How many of them at a time.");
+    declaration.count("--max-seconds", max_seconds_, 0,
+                      "Begin no simulation after that time; 0: no limit.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -19,12 +34,51 @@ class Search final : public Command {
   ExitCode run(const Environment& environment) override {
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
-    return fail("search is not part of this build");
+    study::SearchOptions options;
+    if (!space_.empty()) {
+      yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
+      auto space = loader.read_file<search::SearchSpace>(space_);
+      if (!space) return fail(space.error());
+      options.space = *std::move(space);
+    }
+    if (effort_ > 0) options.space.effort = effort_;
+    if (options.space.effort > 3) return fail("--effort: 1, 2 or 3");
+    options.simulate = simulate_;
+    options.threads = threads_;
+    if (max_seconds_ > 0) options.time_limit = std::chrono::seconds(max_seconds_);
+    note(
+        fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
+                    "framework, batch and precision do",
+                    study::describe(study->strategy)));
+    const auto result = searched(*study, std::move(options));
+    if (!result) return fail(result.error());
+    if (const auto error = write_result(output_, written(*study, *result))) return fail(*error);
+    if (result->simulated.empty() || !result->simulated.front().fits)
+      return result->partial ? kPartial : kInfeasible;
+    return result->partial ? kPartial : kDone;
   }
 
  private:
+  static Result<study::SearchResult> searched(const study::LoadedStudy& study,
+                                              study::SearchOptions options) {
+    Progress progress("simulating", options.simulate);
+    options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
+    return study::run_search(study, options);
+  }
+
+  std::string written(const study::LoadedStudy& study, const study::SearchResult& result) const {
+    if (format_ == "json") return study::search_json(study, result, top_);
+    if (format_ == "csv") return study::search_csv(result, top_);
+    return study::search_text(study, result, top_);
+  }
+
   StudyOptions study_;
+  std::string space_;
+  std::int64_t effort_ = 0;
   std::int64_t top_ = 10;
+  std::int64_t simulate_ = 20;
+  std::int64_t threads_ = 2;
+  std::int64_t max_seconds_ = 0;
   std::string format_;
   std::string output_;
 };

@@ -1,0 +1,471 @@
+#include "strategies/search/estimate.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/reshard/reshard.h"
+#include "strategies/search/memory.h"
+
+namespace foreshard::search {
+
+struct Estimator::Split {
+  lower::LoweredModel blocks;  // its mesh is that of the strategy being estimated
+  std::optional<ModelTimes> times;
+};
+struct Estimator::InFlight : KeptPasses {};
+
+namespace {
+
+using program::Block;
+
+// The time of one strategy from the times of its blocks.
+class Step {
+ public:
+  Step(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
+       const ModelTimes& passes, Times& times, Seconds launch_time)
+      : strategy_(strategy),
+        framework_(*strategy.framework),
+        model_(model),
+        blocks_(blocks),
+        passes_(passes),
+        times_(times),
+        launch_(launch_time),
+        split_(layers_of_stages(strategy, model)),
+        data_(axis_named("data")),
+        pipeline_(axis_named("pipeline")) {}
+
+  // Fails where a route is missing.
+  std::optional<Error> run(Estimate& estimate) {
+    const std::int64_t p = strategy_.pipeline_parallel;
+    if (auto fault = time_communication()) return fault;
+    for (std::int64_t s = 0; s < p; ++s) {
+      forward_.push_back(stage_time(s, Direction::kForward));
+      backward_.push_back(stage_time(s, Direction::kBackward));
+    }
+    const Seconds pipeline_end = pipeline_time();
+    Seconds end;
+    Seconds behind;  // backward passes of the stages before
+    for (std::int64_t s = 0; s < p; ++s) {
+      end = std::max(end, pipeline_end - behind + exposed_reduction(s));
+      behind += backward_[index(s)] / chunks() + transfer_;
+    }
+    const auto finish = finish_time();
+    if (!finish) return finish.error();
+    estimate.step = end + *finish;
+    estimate.bound = bound();
+    return std::nullopt;
+  }
+
+ private:
+  static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  double chunks() const { return static_cast<double>(strategy_.virtual_stages); }
+  std::int64_t layers(std::int64_t chunk, std::int64_t stage) const {
+    return split_[index(chunk * strategy_.pipeline_parallel + stage)];
+  }
+  bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
+  bool shards_parameters() const {
+    return strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
+  }
+  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && strategy_.data_parallel > 1; }
+  bool reduces_every_micro_batch() const {
+    return strategy_.zero_stage >= 2 && strategy_.data_parallel > 1;
+  }
+  bool overlaps_reduction() const {
+    return framework_.gradient_reduction == GradientReduction::kOverlapped;
+  }
+  bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
+
+  Axis axis_named(const char* name) const {
+    const auto it = std::ranges::find(blocks_.mesh, std::string(name), &MeshAxis::name);
+    FORESHARD_CHECK(it != blocks_.mesh.end());
+    return static_cast<Axis>(it - blocks_.mesh.begin());
+  }
+
+  // The communication that takes `count` elements from one attribute to another.
+  Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
+                             const Attribute& to) {
+    Block block;
+    lower::append_reshard(block, "", {count}, dtype, from, to, blocks_.mesh,
+                          lower::stream(lower::kDataStream), {});
+    return chain_time(block, blocks_.mesh, times_);
+  }
+  Result<Seconds> reduction(std::int64_t count) {
+    Attribute from = replicated(1);
+    from.partial = {data_};
+    Attribute to = replicated(1);
+    if (shards_optimizer()) to.dims[0] = {data_};
+    return conversion(count, framework_.gradient_dtype, from, to);
+  }
+  Result<Seconds> gathering(std::int64_t count) {
+    Attribute from = replicated(1);
+    from.dims[0] = {data_};
+    return conversion(count, strategy_.precision, from, replicated(1));
+  }
+
+  struct UnitTimes {
+    Seconds reduce;
+    Seconds gather;
+  };
+
+  std::optional<Error> time_communication() {
+    if (strategy_.pipeline_parallel > 1) {
+      const auto time = transfer_time();
+      if (!time) return time.error();
+      transfer_ = *time;
+    }
+    if (strategy_.data_parallel == 1) return std::nullopt;
+    struct Part {
+      const lower::LoweredBlock& block;
+      UnitTimes& into;
+    };
+    for (const Part& part : {Part{blocks_.embedding, embedding_}, Part{blocks_.layer, layer_},
+                             Part{blocks_.head, head_}}) {
+      const auto reduce = reduction(part.block.elements());
+      if (!reduce) return reduce.error();
+      part.into.reduce = *reduce;
+      if (!shards_optimizer()) continue;
+      const auto gather = gathering(part.block.elements());
+      if (!gather) return gather.error();
+      part.into.gather = *gather;
+    }
+    if (!overlaps_reduction() || !framework_.overlap_parameter_gather) {
+      for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
+        const auto count = parameters_of(strategy_, model_, blocks_, s);
+        const auto reduce = reduction(count);
+        if (!reduce) return reduce.error();
+        all_reduced_ = std::max(all_reduced_, *reduce);
+        if (!shards_optimizer()) continue;
+        const auto gather = gathering(count);
+        if (!gather) return gather.error();
+        all_gathered_ = std::max(all_gathered_, *gather);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The residual stream to the next stage, in pieces where the framework sends it so.
+  Result<Seconds> transfer_time() {
+    const Axis tensor = axis_named("tensor");
+    Attribute sent = blocks_.boundary;
+    const std::int64_t ways = strategy_.tensor_parallel;
+    if (framework_.pipeline_scatter_gather && ways > 1 &&
+        state_of(sent, tensor).kind == AxisState::Kind::kReplicated &&
+        blocks_.boundary_shape[1] % ways == 0)
+      sent.dims[1].push_back(tensor);
+    double count = 1;
+    for (const auto extent : local_shape(blocks_.boundary_shape, sent, blocks_.mesh))
+      count *= static_cast<double>(extent);
+    const auto time =
+        times_.transfer(size_of(strategy_.precision) * count, line_of(blocks_.mesh, pipeline_));
+    if (!time) return time;
+    Block block;
+    lower::append_reshard(block, "", blocks_.boundary_shape, strategy_.precision, sent,
+                          blocks_.boundary, blocks_.mesh, lower::stream(lower::kTensorStream), {});
+    const auto whole = chain_time(block, blocks_.mesh, times_);
+    if (!whole) return whole;
+    // After a wait the host has launched nothing ahead.
+    return *time + *whole + (framework_.pipeline_host_sync ? launch_ : Seconds{});
+  }
+
+  // A micro-batch's passes in one direction, all chunks of a stage.
+  Seconds stage_time(std::int64_t stage, Direction direction) const {
+    const bool forward = direction == Direction::kForward;
+    const auto pass = [&](const PassTimes& of) -> const PassTime& {
+      return forward ? of.forward : of.backward;
+    };
+    Seconds time;
+    std::int64_t launches = 0;
+    for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) {
+      const std::int64_t n = layers(c, stage);
+      time += with_shards(pass(passes_.layer), layer_, n, forward);
+      launches += n * pass(passes_.layer).launches;
+    }
+    if (stage == 0) {
+      time += with_shards(pass(passes_.embedding), embedding_, 1, forward);
+      launches += pass(passes_.embedding).launches;
+    }
+    if (last_stage(stage)) {
+      time += with_shards(pass(passes_.head), head_, 1, forward);
+      launches += pass(passes_.head).launches;
+    }
+    return std::max(time, static_cast<double>(launches) * launch_);
+  }
+
+  // `n` passes in a row with what ZeRO 2 and 3 do for each micro-batch beside them.
+  Seconds with_shards(const PassTime& pass, const UnitTimes& unit, std::int64_t n,
+                      bool forward) const {
+    const Seconds alone = pass.times(n);
+    if (n == 0 || !reduces_every_micro_batch()) return alone;
+    const Seconds gather = shards_parameters() ? unit.gather : Seconds{};
+    const Seconds reduce = forward ? Seconds{} : unit.reduce;
+    const auto count = static_cast<double>(n);
+    if (shards_parameters() && !framework_.shard_prefetch)
+      return std::max(alone + count * gather, count * (gather + reduce));
+    const Seconds each = std::max(alone / count, gather + reduce);
+    return gather + (count - 1) * each + alone / count;
+  }
+
+  Seconds pipeline_time() const {
+    const std::int64_t p = strategy_.pipeline_parallel;
+    const auto m = static_cast<double>(strategy_.micro_batches());
+    const auto t = [&](std::int64_t s) { return forward_[index(s)] + backward_[index(s)]; };
+    Seconds sum;
+    Seconds slowest;
+    for (std::int64_t s = 0; s < p; ++s) {
+      sum += t(s);
+      slowest = std::max(slowest, t(s));
+    }
+    const Seconds ramp =
+        (sum - slowest) / chunks() + 2.0 * static_cast<double>(p - 1) * transfer_ + late_start();
+    Seconds cycle = slowest;
+    if (p > 1 && blocking()) {
+      cycle += 2 * chunks() * transfer_;
+    } else if (p > 1 && strategy_.schedule == "1f1b" && strategy_.micro_batches() > p) {
+      Seconds round;
+      for (std::int64_t s = p - 1; s >= 0; --s) {
+        round += t(s);
+        cycle = std::max(cycle, round / static_cast<double>(p - s));
+        round += 2.0 * transfer_;
+      }
+    }
+    return ramp + slowest + (m - 1) * cycle;
+  }
+
+  // What the first forward passes wait for parameters that are gathered beside them.
+  Seconds late_start() const {
+    if (!shards_optimizer() || shards_parameters() || !framework_.overlap_parameter_gather)
+      return {};
+    Seconds plain;
+    Seconds real;
+    const std::int64_t p = strategy_.pipeline_parallel;
+    for (std::int64_t s = 0; s < p; ++s) {
+      Seconds gathered = static_cast<double>(layers(0, s)) * layer_.gather;
+      if (s == 0) gathered += embedding_.gather;
+      if (last_stage(s) && strategy_.virtual_stages == 1) gathered += head_.gather;
+      const Seconds pass = forward_[index(s)] / chunks();
+      const Seconds last = last_stage(s) && strategy_.virtual_stages == 1
+                               ? passes_.head.forward.first
+                               : passes_.layer.forward.first;
+      plain += pass + transfer_;
+      real = std::max(real + pass, gathered + last) + transfer_;
+    }
+    return std::max(real - plain, Seconds{});
+  }
+
+  // What a stage's gradients take after its last backward pass.
+  Seconds exposed_reduction(std::int64_t stage) const {
+    if (strategy_.data_parallel == 1) return {};
+    const Seconds first = stage == 0 ? embedding_.reduce : Seconds{};
+    if (reduces_every_micro_batch()) return first;
+    if (!overlaps_reduction()) return all_reduced_;
+    // The end of the data stream's queue: head, layers, embedding, each ready when its backward
+    // pass ends; counted from the end of the stage's last backward pass.
+    const std::int64_t n = layers(0, stage);
+    const auto many = static_cast<double>(n);
+    const bool has_head = last_stage(stage) && strategy_.virtual_stages == 1;
+    const Seconds tail = stage == 0 ? passes_.embedding.backward.first : Seconds{};
+    Seconds exposed = first;
+    if (n > 0) exposed = std::max(exposed, layer_.reduce + first - tail);
+    const Seconds queue = many * layer_.reduce + first;
+    if (n > 0) exposed = std::max(exposed, queue - tail - (many - 1) * passes_.layer.backward.next);
+    if (has_head)
+      exposed = std::max(exposed, head_.reduce + queue - tail - passes_.layer.backward.times(n));
+    return exposed;
+  }
+
+  // Gradients of copies, norm, optimizer, and parameters that are gathered at the end.
+  Result<Seconds> finish_time() {
+    Seconds time;
+    const auto copies = replicated_gradients();
+    if (!copies) return copies;
+    time += *copies;
+    const std::int64_t p = strategy_.pipeline_parallel;
+    if (model_.tied_embeddings && p > 1) {
+      const Line line = line_of(blocks_.mesh, pipeline_);
+      const auto tied = times_.collective(
+          program::CollectiveKind::kAllReduce,
+          size_of(framework_.gradient_dtype) * static_cast<double>(blocks_.head.largest_parameter),
+          {.stride = line.stride * (p - 1), .size = 2}, false);
+      if (!tied) return tied.error();
+      time += tied->slowest;
+    }
+    Seconds optimizer;
+    for (std::int64_t s = 0; s < p; ++s)
+      optimizer = std::max(optimizer, optimizer_time(s, &Spread::slowest));
+    time += optimizer;
+    if (framework_.gradient_clipping) {
+      time += launch_;
+      for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
+        if (axis == data_ && !shards_optimizer()) continue;
+        const auto norm =
+            times_.collective(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
+                              line_of(blocks_.mesh, axis), false);
+        if (!norm) return norm.error();
+        norm_ = std::max(norm_, norm->slowest);
+      }
+      time += norm_;
+    }
+    if (shards_optimizer() && !shards_parameters() && !framework_.overlap_parameter_gather)
+      time += all_gathered_;
+    return time;
+  }
+
+  Result<Seconds> replicated_gradients() {
+    std::map<std::vector<Axis>, std::int64_t> partial;
+    for (const auto& group : blocks_.layer.parameters) {
+      if (!group.also_partial.empty())
+        partial[group.also_partial] += group.elements * layers(0, 0) * strategy_.virtual_stages;
+    }
+    Seconds time;
+    for (const auto& [axes, count] : partial) {
+      Attribute from = replicated(1);
+      from.partial = axes;
+      const auto one = conversion(count, framework_.gradient_dtype, from, replicated(1));
+      if (!one) return one;
+      time += *one;
+    }
+    return time;
+  }
+
+  // Its kernels.
+  Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
+    std::int64_t count = parameters_of(strategy_, model_, blocks_, stage);
+    if (shards_optimizer()) count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
+    Seconds time =
+        times_.kernel(Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}).*
+        which;
+    if (framework_.gradient_clipping)
+      time += times_.kernel(
+                  Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}).*
+              which;
+    return time;
+  }
+
+  // See the file's comment. The pieces before stage s are those of chunk 0.
+  Seconds bound() {
+    const auto m = static_cast<double>(strategy_.micro_batches());
+    const auto both = [](const PassTimes& of) { return of.forward.bound + of.backward.bound; };
+    Seconds before;
+    Seconds most;
+    for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
+      const auto of_chunk = [&](std::int64_t c) {
+        return static_cast<double>(layers(c, s)) * both(passes_.layer);
+      };
+      Seconds own;
+      for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += of_chunk(c);
+      const Seconds embedding = s == 0 ? both(passes_.embedding) : Seconds{};
+      if (last_stage(s)) own += both(passes_.head);
+      most = std::max(most, before + m * (own + embedding));
+      before += of_chunk(0) + embedding;
+    }
+    return most + optimizer_time(0, &Spread::fastest);
+  }
+
+  const Strategy& strategy_;
+  const Framework& framework_;
+  const Model& model_;
+  const lower::LoweredModel& blocks_;
+  const ModelTimes& passes_;
+  Times& times_;
+  Seconds launch_;
+  std::vector<std::int64_t> split_;
+  Axis data_;
+  Axis pipeline_;
+  std::vector<Seconds> forward_;  // per stage: a micro-batch, all chunks
+  std::vector<Seconds> backward_;
+  Seconds transfer_;
+  UnitTimes embedding_;
+  UnitTimes layer_;
+  UnitTimes head_;
+  Seconds all_reduced_;  // the stage with most, in one operation
+  Seconds all_gathered_;
+  Seconds norm_;
+};
+
+}  // namespace
+
+Estimator::Estimator(const Model& model, const ClusterView& cluster, const CostModel& cost,
+                     Seconds launch_time)
+    : model_(model), launch_time_(launch_time), times_(cost, cluster) {}
+Estimator::~Estimator() = default;
+
+// Local shapes do not depend on the number of replicas and stages (the batch of the graph grows
+// with the former), so blocks are lowered once and their mesh is set to that of each strategy.
+Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
+  std::int64_t stride = 1;  // of the tensor axis: its groups decide the times
+  std::vector<MeshAxis> mesh;
+  for (const std::string& name : strategy.rank_order) {
+    const std::int64_t size = name == "tensor" ? strategy.tensor_parallel
+                              : name == "data" ? strategy.data_parallel
+                                               : strategy.pipeline_parallel;
+    if (name == "tensor") {
+      for (const MeshAxis& axis : mesh) stride *= axis.size;
+    }
+    mesh.push_back({name, size});
+  }
+  const SplitKey key{strategy.tensor_parallel, strategy.sequence_parallel, strategy.micro_batch,
+                     strategy.recompute, stride};
+  auto it = splits_.find(key);
+  if (it == splits_.end()) {
+    Strategy alone = strategy;
+    alone.data_parallel = 1;
+    alone.pipeline_parallel = 1;
+    auto blocks = lower::lower_blocks(model_, alone);
+    if (!blocks) return blocks.error();
+    it = splits_.emplace(key, Split{*std::move(blocks), std::nullopt}).first;
+  }
+  Split& split = it->second;
+  split.blocks.mesh = std::move(mesh);
+  // The batch is split over the replicas: its extent is that of all of them together.
+  split.blocks.boundary_shape.front() = strategy.micro_batch * strategy.data_parallel;
+  return &split;
+}
+
+Result<const std::vector<Estimator::InFlight>*> Estimator::in_flight(const Strategy& strategy) {
+  const ScheduleKey key{strategy.schedule, strategy.pipeline_parallel, strategy.virtual_stages,
+                        strategy.micro_batches()};
+  if (const auto it = in_flight_.find(key); it != in_flight_.end()) return &it->second;
+  const auto kept = kept_passes(strategy);
+  if (!kept) return kept.error();
+  std::vector<InFlight> list;
+  for (const KeptPasses& one : *kept) list.push_back({one});
+  return &in_flight_.emplace(key, std::move(list)).first->second;
+}
+
+Result<Estimate> Estimator::memory(const Strategy& strategy) {
+  const auto split = split_of(strategy);
+  if (!split) return split.error();
+  const auto kept = in_flight(strategy);
+  if (!kept) return kept.error();
+  Estimate estimate;
+  for (std::int64_t s = 0; s < strategy.pipeline_parallel; ++s) {
+    const Bytes peak =
+        peak_of_stage(strategy, model_, (*split)->blocks, s, (**kept)[static_cast<std::size_t>(s)]);
+    if (peak > estimate.peak) {
+      estimate.peak = peak;
+      estimate.stage = s;
+    }
+  }
+  return estimate;
+}
+
+Result<Estimate> Estimator::estimate(const Strategy& strategy) {
+  auto estimate = memory(strategy);
+  if (!estimate) return estimate;
+  Estimate result = *estimate;
+  const auto split = split_of(strategy);
+  if (!split) return split.error();
+  if (!(*split)->times) {
+    auto times = model_times((*split)->blocks, times_);
+    if (!times) return times.error();
+    (*split)->times = *times;
+  }
+  Step step(strategy, model_, (*split)->blocks, *(*split)->times, times_, launch_time_);
+  if (auto fault = step.run(result)) return *std::move(fault);
+  return result;
+}
+
+}  // namespace foreshard::search

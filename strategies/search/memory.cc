@@ -1,0 +1,117 @@
+#include "strategies/search/memory.h"
+
+#include <algorithm>
+
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::search {
+namespace {
+
+using lower::LoweredBlock;
+
+// What is live while one pass of a chunk runs, on top of the passes before it.
+class PassMemory {
+ public:
+  PassMemory(const Strategy& strategy) : strategy_(strategy) {}
+
+  // The next `count` blocks, in the order of the forward pass.
+  void add(const LoweredBlock& block, std::int64_t count) {
+    if (count == 0) return;
+    saved_ += static_cast<double>(count) * block.saved;
+    // Beside the block that runs, the one that is gathered for the next.
+    const bool ahead = strategy_.framework->shard_prefetch && count > 1;
+    Bytes whole;
+    if (strategy_.zero_stage == 3 && strategy_.data_parallel > 1)
+      whole = (ahead ? 2.0 : 1.0) *
+              (size_of(strategy_.precision) * static_cast<double>(block.elements()));
+    peak_ = std::max(peak_,
+                     saved_ + whole + std::max(block.transient_forward, block.transient_backward));
+  }
+  Bytes saved() const { return saved_; }
+  Bytes peak() const { return peak_; }
+
+ private:
+  const Strategy& strategy_;
+  Bytes saved_;
+  Bytes peak_;
+};
+
+}  // namespace
+
+Result<std::vector<KeptPasses>> kept_passes(const Strategy& strategy) {
+  std::vector<KeptPasses> result;
+  const auto stages = static_cast<std::int32_t>(strategy.pipeline_parallel);
+  const auto chunks = static_cast<std::int32_t>(strategy.virtual_stages);
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    const auto slots = schedule::order(
+        strategy.schedule, {.stage = stage,
+                            .stages = stages,
+                            .chunks = chunks,
+                            .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())});
+    if (!slots) return slots.error();
+    KeptPasses now;
+    KeptPasses most;
+    for (const schedule::Slot& slot : *slots) {
+      const std::int64_t sign = slot.direction == Direction::kForward ? 1 : -1;
+      now.all += sign;
+      if (slot.chunk == 0) now.first_chunk += sign;
+      if (slot.chunk == chunks - 1) now.last_chunk += sign;
+      if (now.all > most.all) most = {now.all, 0, 0};
+      if (now.all == most.all) {
+        most.first_chunk = std::max(most.first_chunk, now.first_chunk);
+        most.last_chunk = std::max(most.last_chunk, now.last_chunk);
+      }
+    }
+    result.push_back(most);
+  }
+  return result;
+}
+
+std::int64_t parameters_of(const Strategy& strategy, const Model& model,
+                           const lower::LoweredModel& blocks, std::int64_t stage) {
+  const auto split = layers_of_stages(strategy, model);
+  const bool first = stage == 0;
+  const bool last = stage == strategy.pipeline_parallel - 1;
+  std::int64_t elements = 0;
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+    elements += split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)] *
+                blocks.layer.elements();
+  if (first) elements += blocks.embedding.elements();
+  if (last) elements += blocks.head.elements();
+  // One stage alone has a tied output projection once.
+  if (model.tied_embeddings && strategy.stages() == 1) elements -= blocks.head.largest_parameter;
+  return elements;
+}
+
+Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
+                    std::int64_t stage, const KeptPasses& kept) {
+  const auto count = static_cast<double>(parameters_of(strategy, model, blocks, stage));
+  const auto part = [&](std::int64_t zero) {
+    return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
+  };
+  const Bytes fixed = size_of(strategy.precision) * (count * part(3)) +
+                      size_of(strategy.framework->gradient_dtype) * (count * part(2)) +
+                      lower::optimizer_bytes(strategy.precision) * (count * part(1));
+
+  const auto split = layers_of_stages(strategy, model);
+  const std::int64_t pipeline = strategy.pipeline_parallel;
+  Bytes activations;
+  Bytes above;  // the most that a running pass needs over what it keeps in the end
+  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
+    PassMemory pass(strategy);
+    const bool first = stage == 0 && chunk == 0;
+    const bool last = stage == pipeline - 1 && chunk == strategy.virtual_stages - 1;
+    if (first) pass.add(blocks.embedding, 1);
+    pass.add(blocks.layer, split[static_cast<std::size_t>(chunk * pipeline + stage)]);
+    if (last) pass.add(blocks.head, 1);
+    above = std::max(above, pass.peak() - pass.saved());
+  }
+  const std::int64_t layers = split[static_cast<std::size_t>(stage)];
+  activations = static_cast<double>(kept.all * layers) * blocks.layer.saved;
+  if (stage == 0) activations += static_cast<double>(kept.first_chunk) * blocks.embedding.saved;
+  if (stage == pipeline - 1)
+    activations += static_cast<double>(kept.last_chunk) * blocks.head.saved;
+  return fixed + activations + above;
+}
+
+}  // namespace foreshard::search

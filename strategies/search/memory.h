@@ -1,0 +1,33 @@
+/// \file
+/// Memory of a pipeline stage in closed form.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::search {
+
+/// Passes whose activations a stage keeps at most, and how many of them are of its first and of its
+/// last chunk then.
+struct KeptPasses {
+  std::int64_t all = 0;
+  std::int64_t first_chunk = 0;
+  std::int64_t last_chunk = 0;
+};
+
+/// Per stage, from the order that the schedule itself gives.
+Result<std::vector<KeptPasses>> kept_passes(const Strategy& strategy);
+
+/// Parameters that one rank of `stage` holds (before they are shared over data-parallel ranks).
+std::int64_t parameters_of(const Strategy& strategy, const Model& model,
+                           const lower::LoweredModel& blocks, std::int64_t stage);
+
+/// Peak of one rank of `stage`.
+Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
+                    std::int64_t stage, const KeptPasses& kept);
+
+}  // namespace foreshard::search

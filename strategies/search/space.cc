@@ -1,0 +1,190 @@
+#include "strategies/search/space.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace foreshard::search {
+namespace {
+
+// What an effort means; powers of two unless `divisors`.
+struct Effort {
+  std::int64_t largest_micro_batch;
+  std::int64_t largest_virtual_stages;
+  bool divisors;
+  std::vector<Recompute> recompute;
+  std::vector<std::int64_t> zero_with_pipeline;
+  std::vector<std::int64_t> zero_without;
+  bool also_without_sequence_parallel;
+};
+
+const Effort& effort_of(std::int64_t level) {
+  static const Effort efforts[] = {
+      {4, 4, false, {Recompute::kSelective, Recompute::kFull}, {1}, {1, 3}, false},
+      {16,
+       16,
+       false,
+       {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
+       {0, 1},
+       {0, 1, 2, 3},
+       false},
+      {64,
+       64,
+       true,
+       {Recompute::kNone, Recompute::kSelective, Recompute::kFull},
+       {0, 1},
+       {0, 1, 2, 3},
+       true},
+  };
+  return efforts[std::clamp<std::int64_t>(level, 1, 3) - 1];
+}
+
+std::vector<std::int64_t> divisors_of(std::int64_t n, std::int64_t largest, bool all) {
+  std::vector<std::int64_t> divisors;
+  for (std::int64_t d = 1; d <= std::min(n, largest); ++d) {
+    if (n % d == 0 && (all || std::has_single_bit(static_cast<std::uint64_t>(d))))
+      divisors.push_back(d);
+  }
+  return divisors;
+}
+
+template <class T>
+bool allows(const std::vector<T>& wanted, const T& value) {
+  return wanted.empty() || std::ranges::find(wanted, value) != wanted.end();
+}
+
+template <class T>
+std::vector<T> chosen(const std::vector<T>& wanted, std::vector<T> otherwise) {
+  return wanted.empty() ? std::move(otherwise) : wanted;
+}
+
+class Enumerator {
+ public:
+  Enumerator(const SearchSpace& space, const Strategy& base, const Model& model,
+             std::int64_t devices)
+      : space_(space),
+        effort_(effort_of(space.effort)),
+        strategy_(base),
+        model_(model),
+        devices_(devices) {
+    strategy_.layers_per_stage.clear();
+  }
+
+  Enumeration run() && {
+    for (const std::int64_t tensor : divisors_of(devices_, devices_, true)) {
+      if (!allows(space_.tensor_parallel, tensor)) continue;
+      for (const std::int64_t pipeline : divisors_of(devices_ / tensor, devices_, true)) {
+        if (!allows(space_.pipeline_parallel, pipeline) ||
+            !allows(space_.data_parallel, devices_ / tensor / pipeline))
+          continue;
+        strategy_.tensor_parallel = tensor;
+        strategy_.pipeline_parallel = pipeline;
+        strategy_.data_parallel = devices_ / tensor / pipeline;
+        chunks();
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void chunks() {
+    const std::int64_t pipeline = strategy_.pipeline_parallel;
+    const std::int64_t layers = std::max<std::int64_t>(model_.layers / pipeline, 1);
+    auto counts = pipeline == 1
+                      ? std::vector<std::int64_t>{1}
+                      : divisors_of(layers, effort_.largest_virtual_stages, effort_.divisors);
+    for (const std::int64_t count : chosen(space_.virtual_stages, counts)) {
+      strategy_.virtual_stages = count;
+      strategy_.schedule = count > 1 ? "interleaved" : "1f1b";
+      micro_batches();
+    }
+  }
+
+  void micro_batches() {
+    const std::int64_t per_replica =
+        std::max<std::int64_t>(strategy_.global_batch / strategy_.data_parallel, 1);
+    const auto sizes = divisors_of(per_replica, effort_.largest_micro_batch, effort_.divisors);
+    for (const std::int64_t size : chosen(space_.micro_batch, sizes)) {
+      strategy_.micro_batch = size;
+      for (const Recompute recompute : chosen(space_.recompute, effort_.recompute)) {
+        strategy_.recompute = recompute;
+        zero_stages();
+      }
+    }
+  }
+
+  void zero_stages() {
+    const bool pipeline = strategy_.pipeline_parallel > 1;
+    const auto& usual = pipeline ? effort_.zero_with_pipeline : effort_.zero_without;
+    for (const std::int64_t stage : chosen(space_.zero_stage, usual)) {
+      if (pipeline && stage >= 2) continue;
+      // Without replicas there is nothing to share: all stages are stage 0.
+      strategy_.zero_stage = strategy_.data_parallel == 1 ? 0 : stage;
+      sequence_parallel();
+      if (strategy_.data_parallel == 1) break;
+    }
+  }
+
+  void sequence_parallel() {
+    if (strategy_.tensor_parallel == 1) {
+      strategy_.sequence_parallel = false;
+      add();
+      return;
+    }
+    if (space_.sequence_parallel.value_or(true)) {
+      strategy_.sequence_parallel = true;
+      add();
+    }
+    if (!space_.sequence_parallel.value_or(!effort_.also_without_sequence_parallel)) {
+      strategy_.sequence_parallel = false;
+      add();
+    }
+  }
+
+  void add() {
+    ++result_.considered;
+    const auto faults = faults_in(strategy_, model_, devices_);
+    if (!faults.empty()) {
+      ++result_.misfits[faults.front().key];
+      return;
+    }
+    if (strategy_.virtual_stages > 1 &&
+        strategy_.micro_batches() % strategy_.pipeline_parallel != 0) {
+      ++result_.misfits["virtual_stages"];
+      return;
+    }
+    result_.candidates.push_back(strategy_);
+  }
+
+  const SearchSpace& space_;
+  const Effort& effort_;
+  Strategy strategy_;
+  const Model& model_;
+  std::int64_t devices_;
+  Enumeration result_;
+};
+
+}  // namespace
+
+const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
+  static const auto table =
+      yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
+          .optional("effort", &SearchSpace::effort, "How much is tried: 1 little, 3 everything.",
+                    yaml::between(1, 3))
+          .optional("tensor_parallel", &SearchSpace::tensor_parallel, "Only these sizes.")
+          .optional("pipeline_parallel", &SearchSpace::pipeline_parallel, "Only these sizes.")
+          .optional("data_parallel", &SearchSpace::data_parallel, "Only these sizes.")
+          .optional("micro_batch", &SearchSpace::micro_batch, "Only these sizes.")
+          .optional("virtual_stages", &SearchSpace::virtual_stages, "Only these counts.")
+          .optional("zero_stage", &SearchSpace::zero_stage, "Only these stages.")
+          .optional("recompute", &SearchSpace::recompute, "Only these kinds.")
+          .optional("sequence_parallel", &SearchSpace::sequence_parallel,
+                    "Always or never, where tensor_parallel > 1.");
+  return table;
+}
+
+Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
+                      std::int64_t devices) {
+  return Enumerator(space, base, model, devices).run();
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,51 @@
+/// \file
+/// Which strategies a search looks at: every factorisation of the device count into tensor, data
+/// and pipeline ranks (R3.1), with micro-batches, interleaving, recomputation and ZeRO stages.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/yaml/table.h"
+
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::search {
+
+/// Which values are tried. An empty list means all that `effort` allows.
+struct SearchSpace {
+  /// How much is tried (R3.7, optimisation level). 1: micro-batches and chunks that are powers of
+  /// two up to 4, some recomputation, ZeRO 1 or 3. 2: powers of two up to 16 and all else. 3: every
+  /// divisor up to 64, and sequence parallelism off too.
+  std::int64_t effort = 2;
+  std::vector<std::int64_t> tensor_parallel;
+  std::vector<std::int64_t> pipeline_parallel;
+  std::vector<std::int64_t> data_parallel;
+  std::vector<std::int64_t> micro_batch;
+  std::vector<std::int64_t> virtual_stages;
+  std::vector<std::int64_t> zero_stage;
+  std::vector<Recompute> recompute;
+  std::optional<bool> sequence_parallel;  ///< Where tensor_parallel > 1.
+};
+const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
+
+struct Enumeration {
+  std::vector<Strategy> candidates;  ///< In the order of their knobs: deterministic.
+  std::int64_t considered = 0;       ///< Combinations, the misfits included.
+  /// Combinations that this model or schedule cannot be split into, by the key at fault.
+  std::map<std::string, std::int64_t> misfits;
+};
+
+/// All strategies of `space` for `model` on `devices`. Global batch, precision, framework and rank
+/// order are those of `base`; its parallel sizes do not matter.
+///
+/// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them
+/// (DeepSpeed: runtime/pipe/engine.py asserts ZeRO stage < 2).
+/// Not tried: unequal stages, GPipe, rank orders.
+Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
+                      std::int64_t devices);
+
+}  // namespace foreshard::search
