@@ -245,7 +245,7 @@ class Stage {
     } else {
       send(slot, std::move(after));
     }
-    last_slot_ = last_;
+    slot_before_ = std::exchange(last_slot_, last_);
   }
 
   void backward(const Slot& slot) {
@@ -261,7 +261,7 @@ class Stage {
     } else {
       send(slot, std::move(after));
     }
-    last_slot_ = last_;
+    slot_before_ = std::exchange(last_slot_, last_);
   }
 
   // The layers of one slot, in one call where nothing happens between them, else one call each.
@@ -336,10 +336,16 @@ class Stage {
                                   is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
     append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision, sent_as(),
                    blocks_.boundary, blocks_.mesh, stream(kTensorStream), {0});
+    // Stages of an interleaved pipeline wait for each other in a ring: a receive has to be ready
+    // one slot ahead (Megatron-LM posts those of the next forward and the next backward pass
+    // together), and a host that waited for its sends too would never come to issue it.
+    const bool in_ring = strategy_.virtual_stages > 1;
     std::vector<std::int32_t> after;
-    if (blocking()) after.push_back(last_slot_);
+    if (blocking()) after.push_back(in_ring ? slot_before_ : last_slot_);
+    if (framework_.pipeline_host_sync && in_ring)
+      receive.tasks.push_back(Task{.name = "sync", .body = program::Sync{}, .after = {0}});
     const std::int32_t received = call(block(std::move(receive)), at(slot), std::move(after));
-    host_sync();
+    if (framework_.pipeline_host_sync && !in_ring) host_sync();
     return received;
   }
 
@@ -358,7 +364,6 @@ class Stage {
   bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
 
   void host_sync() {
-    if (!framework_.pipeline_host_sync) return;
     Block wait{.name = "pipeline.sync"};
     wait.tasks.push_back(Task{.name = "pipeline.sync", .body = program::Sync{}});
     call(block(std::move(wait)), {}, {});
@@ -542,6 +547,7 @@ class Stage {
   std::map<std::int32_t, std::int32_t> last_backward_;  // by chunk: its last micro-batch
   std::int32_t last_ = kNoCall;                         // the latest pass
   std::int32_t last_slot_ = kNoCall;                    // the last pass of the slot before
+  std::int32_t slot_before_ = kNoCall;                  // ... and that of the one before it
   std::int32_t last_reduction_ = kNoCall;
   std::int32_t last_replicated_ = kNoCall;
   std::int32_t last_tied_ = kNoCall;
