@@ -1,0 +1,3 @@
+foreshard_test(graph_test
+  SOURCES graph/model_test.cc graph/operator_test.cc graph/sharding_test.cc
+  DEPS foreshard_graph)

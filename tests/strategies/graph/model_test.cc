@@ -1,0 +1,94 @@
+#include "strategies/graph/model.h"
+
+#include <gtest/gtest.h>
+
+#include "base/yaml/loader.h"
+
+namespace foreshard {
+namespace {
+
+Model catalogue(const std::string& name) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  auto model = loader.read_file<Model>(FORESHARD_SOURCE_DIR "/configs/models/" + name + ".yaml");
+  EXPECT_TRUE(model) << model.error().message;
+  return *std::move(model);
+}
+
+// GPT-2 small, by hand: a layer has 12 h^2 + 13 h (attention 3h^2 + 3h + h^2 + h, feed-forward
+// 8h^2 + 5h, norms 4h), the whole model V h + s h + 2 h besides; 124,439,808 is what the checkpoint
+// has.
+TEST(ParameterCount, OfGpt2ByHand) {
+  const Model gpt2{.name = "GPT-2",
+                   .layers = 12,
+                   .hidden = 768,
+                   .heads = 12,
+                   .vocabulary = 50257,
+                   .sequence = 1024,
+                   .source = ""};
+  EXPECT_EQ(parameter_count(gpt2), 124'439'808);
+}
+
+// Sums of the tensor sizes in the published checkpoints (model.safetensors.index.json). GPT-3 has
+// no public checkpoint: 96 (12 h^2 + 13 h) + 50,257 h + 2,048 h + 2 h with h = 12,288.
+TEST(ParameterCount, IsThePublishedOne) {
+  EXPECT_EQ(parameter_count(catalogue("gpt3-175b")), 174'604'259'328);
+  EXPECT_EQ(parameter_count(catalogue("llama2-7b")), 6'738'415'616);
+  EXPECT_EQ(parameter_count(catalogue("llama2-13b")), 13'015'864'320);
+  EXPECT_EQ(parameter_count(catalogue("llama2-70b")), 68'976'648'192);
+  EXPECT_EQ(parameter_count(catalogue("llama3-8b")), 8'030'261'248);
+  EXPECT_EQ(parameter_count(catalogue("llama3-70b")), 70'553'706'496);
+  EXPECT_EQ(parameter_count(catalogue("llama3-405b")), 405'853'388'800);
+  EXPECT_EQ(parameter_count(catalogue("mistral-7b")), 7'241'732'096);
+  EXPECT_EQ(parameter_count(catalogue("qwen2-7b")), 7'615'616'512);
+  EXPECT_EQ(parameter_count(catalogue("qwen2-72b")), 72'706'203'648);
+}
+
+// Narayanan et al., SC 2021, equation 3 is 96 B s l h^2 (1 + s/6h + V/16lh) with a second forward
+// pass; without it 72 B s l h^2 (1 + s/6h + V/12lh), for a GPT with a feed-forward width of 4 h.
+TEST(ModelFlops, AreThoseOfTheFormula) {
+  const Model model = catalogue("gpt3-175b");
+  const double h = 12288;
+  const double l = 96;
+  const double s = 2048;
+  const double v = 50257;
+  const double expected = 72 * 1536 * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+  EXPECT_NEAR(model_flops(model, 1536).in_base() / expected, 1, 1e-12);
+}
+
+// Grouped queries narrow the key and value projections only: 6 (h h/4 (2) ...) by hand for h = 8,
+// 4 heads and 1 key head of width 2, SwiGLU of width 3, s = 5, V = 7:
+// per token and layer 8 (8 + 2 + 2) + 8 x 8 + 3 x 8 x 3 = 232 multiply-adds.
+TEST(ModelFlops, OfALlamaByHand) {
+  const Model model{.name = "tiny",
+                    .layers = 2,
+                    .hidden = 8,
+                    .heads = 4,
+                    .kv_heads = 1,
+                    .ffn = 3,
+                    .vocabulary = 7,
+                    .sequence = 5,
+                    .norm = Norm::kRmsNorm,
+                    .activation = Activation::kSwiglu,
+                    .positions = Positions::kRotary,
+                    .bias = false,
+                    .tied_embeddings = false,
+                    .dropout = false,
+                    .source = ""};
+  const double layer = 6 * 5 * 232 + 12 * 5 * 5 * 8;
+  EXPECT_DOUBLE_EQ(model_flops(model, 3).in_base(), 3 * (2 * layer + 6 * 5 * 8 * 7));
+  // 8 x 12 + 64 + 8 x 6 + 3 x 8 + two norms of 8; two embeddings of 56; the last norm.
+  EXPECT_EQ(parameter_count(model), 2 * (96 + 64 + 48 + 24 + 16) + 2 * 56 + 8);
+}
+
+TEST(Model, ContradictionsAreRefused) {
+  Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .source = ""};
+  EXPECT_EQ(checked(model).error().message,
+            "model 'odd': hidden 10 is not divisible by heads 4; give head_dim");
+  model.head_dim = 3;
+  EXPECT_TRUE(checked(model));
+  model.kv_heads = 3;
+  EXPECT_EQ(checked(model).error().message, "model 'odd': heads 4 is not divisible by kv_heads 3");
+}
+
+}  // namespace
+}  // namespace foreshard

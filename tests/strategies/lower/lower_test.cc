@@ -1,0 +1,341 @@
+// What a strategy makes ranks do, counted and weighed by hand.
+#include "strategies/program/lower/lower.h"
+
+#include <gtest/gtest.h>
+#include <map>
+
+namespace foreshard::lower {
+namespace {
+
+using program::CollectiveKind;
+using program::Program;
+using program::Purpose;
+
+constexpr double kLayers = 4;
+constexpr double kHidden = 8;
+constexpr double kSequence = 4;
+constexpr double kMicroBatch = 2;
+// One boundary tensor of a micro-batch, in bf16.
+constexpr double kBoundary = 2 * kSequence * kMicroBatch * kHidden;
+
+Model gpt() {
+  return {.name = "tiny GPT",
+          .layers = 4,
+          .hidden = 8,
+          .heads = 4,
+          .vocabulary = 12,
+          .sequence = 4,
+          .tied_embeddings = false,
+          .source = ""};
+}
+
+// `micro_batches` of 2 sequences; the vocabulary is not padded.
+Strategy strategy(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batches) {
+  Strategy s;
+  s.tensor_parallel = tp;
+  s.pipeline_parallel = pp;
+  s.data_parallel = dp;
+  s.micro_batch = 2;
+  s.global_batch = 2 * dp * micro_batches;
+  s.framework.value.vocabulary_multiple = 1;
+  return s;
+}
+
+Program lowered(const Model& model, const Strategy& of) {
+  auto program = lower(model, of, {.launch_time = 5_us});
+  EXPECT_TRUE(program) << program.error().message;
+  return *std::move(program);
+}
+
+struct Traffic {
+  std::int64_t operations = 0;
+  double bytes = 0;
+  bool operator==(const Traffic&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
+  return out << traffic.operations << " operations, " << traffic.bytes << " B";
+}
+
+// What one rank of a role takes part in, by kind; of one purpose; without the gradient norm.
+std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t role,
+                                          Purpose purpose) {
+  std::map<CollectiveKind, Traffic> sums;
+  for (const program::Call& call : program.roles[role].calls) {
+    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
+      const auto* what = std::get_if<program::Communication>(&task.body);
+      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
+      Traffic& sum = sums[what->kind];
+      sum.operations += call.repeat;
+      sum.bytes += call.repeat * what->bytes.in_base();
+    }
+  }
+  return sums;
+}
+
+// Megatron-LM: two all-reduces forward and two backward per layer and micro-batch, two more where
+// the layer is computed again. Besides, per micro-batch: the embedding's lookup, the three
+// statistics per token of the loss (fp32), the gradient of the last norm's output.
+TEST(TensorParallel, ReducesFourTimesPerLayerAndSixWithFullRecompute) {
+  Strategy s = strategy(2, 1, 1, 3);
+  const double statistics = 4 * 3 * kSequence * kMicroBatch;
+  auto sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
+  EXPECT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums[CollectiveKind::kAllReduce],
+            (Traffic{3 * (4 * 4 + 3), 3 * ((4 * kLayers + 2) * kBoundary + statistics)}));
+
+  s.recompute = Recompute::kFull;
+  sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
+  EXPECT_EQ(sums[CollectiveKind::kAllReduce],
+            (Traffic{3 * (6 * 4 + 3), 3 * ((6 * kLayers + 2) * kBoundary + statistics)}));
+
+  s.recompute = Recompute::kSelective;
+  sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
+  EXPECT_EQ(sums[CollectiveKind::kAllReduce].operations, 3 * (4 * 4 + 3));
+}
+
+// Per layer: two all-gathers forward, four backward (two gradients, two saved inputs once more);
+// two reduce-scatters each way. Per micro-batch: the gradient of the embedding, the input of the
+// head and the same once more are gathered, the head's input gradient is scattered; the embedding
+// with learned positions and the loss statistics are reduced. Once per step: gradients of what
+// tensor-parallel ranks have copies of but saw parts for: per layer two norms of 2 h and two biases
+// of h, and the last norm, in fp32.
+TEST(SequenceParallel, GathersAndScatters) {
+  Strategy s = strategy(2, 1, 1, 3);
+  s.sequence_parallel = true;
+  auto sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
+  EXPECT_EQ(sums[CollectiveKind::kAllGather],
+            (Traffic{3 * (6 * 4 + 3), 3 * (6 * kLayers + 3) * kBoundary}));
+  EXPECT_EQ(sums[CollectiveKind::kReduceScatter],
+            (Traffic{3 * (4 * 4 + 1), 3 * (4 * kLayers + 1) * kBoundary}));
+  const double statistics = 4 * 3 * kSequence * kMicroBatch;
+  EXPECT_EQ(sums[CollectiveKind::kAllReduce],
+            (Traffic{3 * 2 + 1,
+                     3 * (kBoundary + statistics) + 4 * (6 * kHidden * kLayers + 2 * kHidden)}));
+}
+
+// Rajbhandari et al. 2020. P parameters, fp32 gradients, two replicas, two micro-batches; units of
+// reduction are the embedding, each layer, the head.
+TEST(DataParallel, MovesWhatItsZeroStageSays) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  constexpr std::int64_t kUnits = 4 + 2;
+  using Sums = std::map<CollectiveKind, Traffic>;
+  const auto sums = [](const Strategy& s) { return traffic(lowered(gpt(), s), 0, Purpose::kData); };
+  Strategy s = strategy(1, 1, 2, 2);
+  Framework& framework = s.framework.value;
+
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kAllReduce, {kUnits, 4 * p}}}));
+  framework.gradient_reduction = GradientReduction::kAfterBackward;
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kAllReduce, {1, 4 * p}}}));
+  framework.gradient_dtype = DType::kBf16;
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kAllReduce, {1, 2 * p}}}));
+  framework = {.vocabulary_multiple = 1, .source = ""};
+
+  s.zero_stage = 1;
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {kUnits, 4 * p}},
+                           {CollectiveKind::kAllGather, {1, 2 * p}}}));
+  framework.overlap_parameter_gather = true;
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {kUnits, 4 * p}},
+                           {CollectiveKind::kAllGather, {kUnits, 2 * p}}}));
+  s.zero_stage = 2;  // every micro-batch's gradients at once
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {2 * kUnits, 2 * 4 * p}},
+                           {CollectiveKind::kAllGather, {kUnits, 2 * p}}}));
+  s.zero_stage = 3;  // parameters for every forward and every backward pass
+  EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {2 * kUnits, 2 * 4 * p}},
+                           {CollectiveKind::kAllGather, {4 * kUnits, 4 * 2 * p}}}));
+  framework.shard_prefetch = false;
+  EXPECT_EQ(sums(s)[CollectiveKind::kAllGather], (Traffic{4 * kUnits, 4 * 2 * p}));
+  s = strategy(1, 1, 1, 2);
+  s.zero_stage = 3;
+  EXPECT_EQ(sums(s), Sums{});
+}
+
+// A tied embedding is one parameter where one rank has both of its uses.
+TEST(DataParallel, ReducesATiedEmbeddingOnce) {
+  Model tied = gpt();
+  tied.tied_embeddings = true;
+  Strategy s = strategy(1, 1, 2, 2);
+  s.zero_stage = 1;
+  s.framework.value.overlap_parameter_gather = true;
+  const auto p = static_cast<double>(parameter_count(tied));
+  auto sums = traffic(lowered(tied, s), 0, Purpose::kData);
+  EXPECT_EQ(sums[CollectiveKind::kReduceScatter].bytes, 4 * p);
+  EXPECT_EQ(sums[CollectiveKind::kAllGather].bytes, 2 * p);
+
+  // First and last stage each have one and add up the gradients of 12 x 8 / 2 fp32 elements.
+  s = strategy(2, 3, 1, 2);
+  s.layers_per_stage = {2, 1, 1};
+  const Program pipeline = lowered(tied, s);
+  const Traffic sum{1, 4 * 12 * 8 / 2};
+  EXPECT_EQ(traffic(pipeline, 0, Purpose::kPipeline)[CollectiveKind::kAllReduce], sum);
+  EXPECT_EQ(traffic(pipeline, 2, Purpose::kPipeline)[CollectiveKind::kAllReduce], sum);
+  EXPECT_EQ(traffic(pipeline, 1, Purpose::kPipeline).count(CollectiveKind::kAllReduce), 0u);
+}
+
+// Every micro-batch crosses each boundary once each way; a middle stage has two boundaries.
+TEST(Pipeline, SendsABoundaryPerMicroBatch) {
+  Strategy s = strategy(2, 3, 1, 5);
+  s.layers_per_stage = {2, 0, 2};
+  const Traffic once{5, 5 * kBoundary};
+  const Traffic twice{10, 10 * kBoundary};
+  const Program program = lowered(gpt(), s);
+  EXPECT_EQ(traffic(program, 0, Purpose::kPipeline)[CollectiveKind::kSend], once);
+  EXPECT_EQ(traffic(program, 0, Purpose::kPipeline)[CollectiveKind::kReceive], once);
+  EXPECT_EQ(traffic(program, 1, Purpose::kPipeline)[CollectiveKind::kSend], twice);
+  EXPECT_EQ(traffic(program, 2, Purpose::kPipeline)[CollectiveKind::kReceive], once);
+
+  // In pieces, put together again by an all-gather.
+  s.framework.value.pipeline_scatter_gather = true;
+  const Program pieces = lowered(gpt(), s);
+  EXPECT_EQ(traffic(pieces, 1, Purpose::kPipeline)[CollectiveKind::kSend],
+            (Traffic{10, 5 * kBoundary}));
+  EXPECT_EQ(traffic(pieces, 1, Purpose::kTensor)[CollectiveKind::kAllGather], twice);
+
+  // What lies in pieces anyway is sent so.
+  s.sequence_parallel = true;
+  s.framework.value.pipeline_scatter_gather = false;
+  EXPECT_EQ(traffic(lowered(gpt(), s), 1, Purpose::kPipeline)[CollectiveKind::kSend],
+            (Traffic{10, 5 * kBoundary}));
+}
+
+// Two chunks: a middle stage sends each micro-batch on twice each way, the last one wraps round.
+TEST(Pipeline, InterleavedSendsPerChunk) {
+  Strategy s = strategy(1, 2, 1, 4);
+  s.schedule = "interleaved";
+  s.virtual_stages = 2;
+  const Program program = lowered(gpt(), s);
+  for (const std::size_t stage : {0u, 1u}) {
+    // Of the three boundaries between four pieces, 0-1 and 2-3 leave stage 0 forward.
+    const std::int64_t forward = stage == 0 ? 2 : 1;
+    const std::int64_t backward = stage == 0 ? 1 : 2;
+    const std::int64_t operations = 4 * (forward + backward);
+    EXPECT_EQ(traffic(program, stage, Purpose::kPipeline)[CollectiveKind::kSend],
+              (Traffic{operations, static_cast<double>(operations) * kBoundary}));
+  }
+}
+
+// Gradients leave once a layer's last backward pass is done: GPipe's last is micro-batch 0.
+TEST(DataParallel, OverlapsTheLastBackwardPassOnly) {
+  for (const char* schedule : {"1f1b", "gpipe"}) {
+    SCOPED_TRACE(schedule);
+    Strategy s = strategy(1, 2, 2, 3);
+    s.schedule = schedule;
+    const Program program = lowered(gpt(), s);
+    const program::Role& role = program.roles[0];
+    std::int32_t reduced = -1;
+    for (const program::Call& call : role.calls) {
+      const std::string& name = program.blocks[call.block.index()].name;
+      if (name == "layer.reduce") {
+        reduced = call.micro_batch;
+      } else if (reduced >= 0 && name == "layer.backward") {
+        EXPECT_EQ(call.micro_batch, reduced);
+      }
+    }
+    EXPECT_EQ(reduced, std::string(schedule) == "gpipe" ? 0 : 2);
+  }
+}
+
+// Bytes per parameter: 2 + 4 + 12 with fp32 gradients, 2 + 2 + 12 = 16 without (Rajbhandari et al.
+// 2020, K = 12), 4 + 4 + 8 in fp32. ZeRO 1, 2, 3 divide the last, the last two, all.
+TEST(StaticMemory, IsSixteenToTwentyBytesPerParameter) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  const auto held = [](const Strategy& s) {
+    std::vector<double> bytes;
+    const Program program = lowered(gpt(), s);
+    for (const program::StaticMemory& memory : program.roles[0].memory)
+      bytes.push_back(memory.bytes.in_base());
+    return bytes;
+  };
+  using Held = std::vector<double>;
+  Strategy s = strategy(1, 1, 4, 1);
+  EXPECT_EQ(held(s), (Held{2 * p, 4 * p, 12 * p}));
+  s.zero_stage = 1;
+  EXPECT_EQ(held(s), (Held{2 * p, 4 * p, 3 * p}));
+  s.zero_stage = 2;
+  EXPECT_EQ(held(s), (Held{2 * p, p, 3 * p}));
+  s.zero_stage = 3;
+  EXPECT_EQ(held(s), (Held{p / 2, p, 3 * p}));
+  s.zero_stage = 0;
+  s.framework.value.gradient_dtype = DType::kBf16;
+  EXPECT_EQ(held(s), (Held{2 * p, 2 * p, 12 * p}));
+  s.precision = DType::kFp32;
+  s.framework.value.gradient_dtype = DType::kFp32;
+  EXPECT_EQ(held(s), (Held{4 * p, 4 * p, 8 * p}));
+}
+
+// Korthikanti et al. 2022, table 2: activation bytes per layer, of s b h (34 + 5 a s/h).
+class SavedActivations : public testing::Test {
+ protected:
+  static constexpr double s = 64, b = 2, h = 32, a = 4, t = 2;
+  Model model_{.name = "layer",
+               .layers = 1,
+               .hidden = 32,
+               .heads = 4,
+               .vocabulary = 16,
+               .sequence = 64,
+               .source = ""};
+  Strategy strategy_ = strategy(1, 1, 1, 1);
+  SavedActivations() { strategy_.framework.value.flash_attention = false; }
+
+  double saved() const {
+    const auto blocks = lower_blocks(model_, strategy_);
+    EXPECT_TRUE(blocks);
+    return blocks->layer.saved.in_base() / (s * b * h);
+  }
+};
+
+TEST_F(SavedActivations, AreThoseOfTheTable) {
+  EXPECT_DOUBLE_EQ(saved(), 34 + 5 * a * s / h);
+  strategy_.recompute = Recompute::kSelective;
+  EXPECT_DOUBLE_EQ(saved(), 34);
+  strategy_.recompute = Recompute::kFull;
+  EXPECT_DOUBLE_EQ(saved(), 2);
+
+  strategy_.tensor_parallel = 2;
+  strategy_.recompute = Recompute::kNone;
+  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / t + 5 * a * s / (h * t));
+  strategy_.recompute = Recompute::kSelective;
+  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / t);
+  strategy_.recompute = Recompute::kFull;
+  EXPECT_DOUBLE_EQ(saved(), 2);
+
+  strategy_.sequence_parallel = true;
+  strategy_.recompute = Recompute::kNone;
+  EXPECT_DOUBLE_EQ(saved(), 34 / t + 5 * a * s / (h * t));
+  strategy_.recompute = Recompute::kSelective;
+  EXPECT_DOUBLE_EQ(saved(), 34 / t);
+  // The table has 2: it keeps the whole input. Here it lies in pieces, as it does in Megatron-LM
+  // with sequence parallelism.
+  strategy_.recompute = Recompute::kFull;
+  EXPECT_DOUBLE_EQ(saved(), 2 / t);
+}
+
+// Fused attention keeps four bytes per row and head instead of the scores.
+TEST_F(SavedActivations, OfFusedAttention) {
+  strategy_.framework.value.flash_attention = true;
+  EXPECT_DOUBLE_EQ(saved(), 34 + 4 * a / h);
+  // Computed again, the context (2) is not kept either.
+  strategy_.recompute = Recompute::kSelective;
+  EXPECT_DOUBLE_EQ(saved(), 32);
+}
+
+TEST(Lower, SaysWhatAScheduleCannotDo) {
+  Strategy s = strategy(1, 2, 1, 3);
+  s.schedule = "interleaved";
+  s.virtual_stages = 2;
+  const auto program = lower(gpt(), s, {});
+  ASSERT_FALSE(program);
+  EXPECT_NE(program.error().message.find("must be a multiple of the stages (2)"), std::string::npos)
+      << program.error().message;
+}
+
+TEST(Lower, CarriesTotalsAndLaunchTime) {
+  const Program program = lowered(gpt(), strategy(1, 2, 2, 3));
+  EXPECT_EQ(program.totals.samples, 12);
+  EXPECT_EQ(program.totals.tokens, 12 * kSequence);
+  EXPECT_EQ(program.totals.model_flops, model_flops(gpt(), 12));
+  EXPECT_EQ(program.launch_time, 5_us);
+  EXPECT_EQ(program.roles.size(), 2u);
+}
+
+}  // namespace
+}  // namespace foreshard::lower

@@ -1,0 +1,116 @@
+#include "tests/strategies/lower/random_strategy.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+class Draw {
+ public:
+  explicit Draw(std::mt19937& random) : random_(random) {}
+  std::int64_t from(std::initializer_list<std::int64_t> choices) {
+    return *(choices.begin() + static_cast<std::ptrdiff_t>(random_() % choices.size()));
+  }
+  bool chance() { return random_() % 2 == 0; }
+  std::mt19937& random() { return random_; }
+
+ private:
+  std::mt19937& random_;
+};
+
+Model random_model(Draw& draw) {
+  Model model{.name = "random", .source = ""};
+  model.layers = draw.from({1, 2, 3, 4, 6});
+  model.heads = draw.from({4, 8});
+  model.kv_heads = draw.chance() ? 0 : 4;
+  model.hidden = model.heads * draw.from({2, 4});
+  model.head_dim = draw.from({0, 0, 4});
+  model.ffn = draw.from({0, 24});
+  model.vocabulary = draw.from({10, 64});
+  model.sequence = draw.from({4, 8});
+  model.norm = draw.chance() ? Norm::kLayerNorm : Norm::kRmsNorm;
+  model.activation = draw.chance() ? Activation::kGelu : Activation::kSwiglu;
+  model.positions = draw.chance() ? Positions::kLearned : Positions::kRotary;
+  model.bias = draw.chance();
+  model.qkv_bias = draw.chance();
+  model.tied_embeddings = draw.chance();
+  model.dropout = draw.chance();
+  return model;
+}
+
+Framework random_framework(Draw& draw) {
+  Framework framework;
+  framework.flash_attention = draw.chance();
+  framework.fused_gradient_accumulation = draw.chance();
+  framework.gradient_dtype = draw.chance() ? DType::kFp32 : DType::kBf16;
+  framework.gradient_reduction =
+      draw.chance() ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
+  framework.overlap_parameter_gather = draw.chance();
+  framework.overlap_tensor_gradients = draw.chance();
+  framework.pipeline_transfers =
+      draw.chance() ? PipelineTransfers::kBlocking : PipelineTransfers::kOverlapped;
+  framework.pipeline_host_sync = draw.chance();
+  framework.pipeline_scatter_gather = draw.chance();
+  framework.shard_prefetch = draw.chance();
+  framework.gradient_clipping = draw.chance();
+  framework.vocabulary_multiple = draw.from({1, 8});
+  return framework;
+}
+
+}  // namespace
+
+Training random_training(std::mt19937& random, std::int64_t max_devices) {
+  Draw draw(random);
+  Training training{.model = random_model(draw), .strategy = {}};
+  Strategy& s = training.strategy;
+  do {
+    s.tensor_parallel = draw.from({1, 2, 4});
+    s.pipeline_parallel = draw.from({1, 1, 2, 3, 4});
+    s.data_parallel = draw.from({1, 2, 3, 4, 8});
+  } while (s.devices() > max_devices);
+  s.sequence_parallel = draw.chance();
+  s.schedule = draw.chance() ? "1f1b" : "gpipe";
+  std::int64_t micro_batches = draw.from({1, 2, 3, 5});
+  if (s.pipeline_parallel > 1 && draw.chance()) {
+    s.schedule = "interleaved";
+    s.virtual_stages = draw.from({2, 3});
+    micro_batches = s.pipeline_parallel * draw.from({1, 2});
+  }
+  s.micro_batch = draw.from({1, 2});
+  s.global_batch = micro_batches * s.micro_batch * s.data_parallel;
+  // Layers fall where they will; some stages get none.
+  s.layers_per_stage.assign(static_cast<std::size_t>(s.stages()), 0);
+  for (std::int64_t layer = 0; layer < training.model.layers; ++layer)
+    ++s.layers_per_stage[random() % s.layers_per_stage.size()];
+  if (training.model.layers % s.stages() == 0 && draw.chance()) s.layers_per_stage.clear();
+  s.zero_stage = draw.from({0, 1, 2, 3});
+  s.recompute = std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[random() % 3];
+  s.precision = std::array{DType::kBf16, DType::kFp16, DType::kFp32}[random() % 3];
+  std::shuffle(s.rank_order.begin(), s.rank_order.end(), random);
+  s.framework.value = random_framework(draw);
+  FORESHARD_CHECK(faults_in(s, training.model, s.devices()).empty());
+  return training;
+}
+
+std::string describe(const Training& training) {
+  const Strategy& s = training.strategy;
+  const Framework& f = *s.framework;
+  std::string text = "tp " + std::to_string(s.tensor_parallel) + (s.sequence_parallel ? "+sp" : "");
+  text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + " x " +
+          std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
+          std::to_string(s.zero_stage) + " micro-batches " + std::to_string(s.micro_batches()) +
+          " recompute " + std::to_string(static_cast<int>(s.recompute)) + " layers " +
+          std::to_string(training.model.layers) + " [";
+  for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";
+  text += "]";
+  if (training.model.tied_embeddings) text += " tied";
+  if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
+  if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";
+  if (f.overlap_parameter_gather) text += " gather-early";
+  for (const std::string& axis : s.rank_order) text += " " + axis;
+  return text;
+}
+
+}  // namespace foreshard

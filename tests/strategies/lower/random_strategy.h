@@ -1,0 +1,23 @@
+/// \file
+/// Random pairs of small model and strategy, every one of which can be lowered.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard {
+
+struct Training {
+  Model model;
+  Strategy strategy;
+};
+
+/// All knobs, on at most `max_devices` devices; faults_in finds nothing.
+Training random_training(std::mt19937& random, std::int64_t max_devices);
+
+/// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
+std::string describe(const Training& training);
+
+}  // namespace foreshard

@@ -1,0 +1,58 @@
+// Whatever the strategy, the Program is sound and holds the whole model.
+#include <gtest/gtest.h>
+#include <random>
+
+#include "tests/strategies/lower/random_strategy.h"
+
+#include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+// Elements of the stages of one tensor-parallel rank, from their static parameter memory.
+double elements_held(const program::Program& program, const Strategy& strategy) {
+  double bytes = 0;
+  for (const program::Role& role : program.roles) {
+    for (const program::StaticMemory& memory : role.memory) {
+      if (memory.kind == program::MemoryKind::kParameters) bytes += memory.bytes.in_base();
+    }
+  }
+  const double shards = strategy.zero_stage == 3 ? static_cast<double>(strategy.data_parallel) : 1;
+  return bytes * shards / size_of(strategy.precision).in_base();
+}
+
+// By hand: all parameters, the vocabulary padded, a tied embedding once more where first and last
+// stage are different ranks, divided by tensor ranks except for what they hold copies of: norms,
+// learned positions, biases after the row-parallel products.
+double elements_expected(const Model& model, const Strategy& strategy) {
+  const std::int64_t tp = strategy.tensor_parallel;
+  const std::int64_t multiple = strategy.framework->vocabulary_multiple * tp;
+  Model padded = model;
+  padded.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
+  std::int64_t all = parameter_count(padded);
+  if (model.tied_embeddings && strategy.pipeline_parallel > 1)
+    all += padded.vocabulary * model.hidden;
+  const std::int64_t norm = model.hidden * (model.norm == Norm::kLayerNorm ? 2 : 1);
+  std::int64_t copies = model.layers * (2 * norm + (model.bias ? 2 * model.hidden : 0)) + norm;
+  if (model.positions == Positions::kLearned) copies += model.sequence * model.hidden;
+  return static_cast<double>((all - copies) / tp + copies);
+}
+
+TEST(Lower, IsSoundForRandomStrategies) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    const Training training = random_training(random, 48);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
+    const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
+    ASSERT_TRUE(program) << program.error().message;
+    const auto violation = program::verify(*program);
+    ASSERT_FALSE(violation) << violation->message;
+    EXPECT_EQ(program->ranks(), training.strategy.devices());
+    EXPECT_DOUBLE_EQ(elements_held(*program, training.strategy),
+                     elements_expected(training.model, training.strategy));
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::lower

@@ -1,0 +1,166 @@
+#include "strategies/parallelism/strategy.h"
+
+#include <gtest/gtest.h>
+
+namespace foreshard {
+namespace {
+
+Model model() {
+  return {.name = "m",
+          .layers = 10,
+          .hidden = 48,
+          .heads = 12,
+          .vocabulary = 100,
+          .sequence = 30,
+          .source = ""};
+}
+
+// "key: message | help", one per fault.
+std::vector<std::string> faults(const Strategy& strategy, const Model& of, std::int64_t devices) {
+  std::vector<std::string> lines;
+  for (const StrategyFault& fault : faults_in(strategy, of, devices))
+    lines.push_back(fault.key + ": " + fault.message + " | " + fault.help);
+  return lines;
+}
+
+std::string only(const Strategy& strategy, const Model& of = model()) {
+  const auto all = faults(strategy, of, strategy.devices());
+  EXPECT_LE(all.size(), 1u);
+  return all.empty() ? "sound" : all.front();
+}
+
+Strategy strategy() {
+  Strategy sound;
+  sound.global_batch = 24;
+  return sound;
+}
+
+TEST(Strategy, DevicesMustAllBeUsed) {
+  Strategy s = strategy();
+  s.tensor_parallel = 2;
+  s.pipeline_parallel = 5;
+  s.data_parallel = 2;
+  EXPECT_EQ(faults(s, model(), 20), std::vector<std::string>{});
+  EXPECT_EQ(faults(s, model(), 40),
+            (std::vector<std::string>{
+                "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20, "
+                "but the cluster has 40 devices | data_parallel: 4 would use them all"}));
+  EXPECT_EQ(faults(s, model(), 24),
+            (std::vector<std::string>{
+                "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20, "
+                "but the cluster has 24 devices | 24 is not a multiple of tensor_parallel x "
+                "pipeline_parallel = 10"}));
+}
+
+TEST(Strategy, HeadsMustDivide) {
+  Strategy s = strategy();
+  s.tensor_parallel = 8;
+  EXPECT_EQ(only(s),
+            "tensor_parallel: 12 attention heads cannot be split 8 ways | use one of 1, 2, 3, 4, "
+            "6, 12");
+  Model grouped = model();
+  grouped.kv_heads = 3;
+  s.tensor_parallel = 6;
+  EXPECT_EQ(only(s, grouped),
+            "tensor_parallel: 3 key/value heads cannot be split 6 ways | use one of 1, 3");
+  Model narrow = model();
+  narrow.ffn = 50;
+  s.tensor_parallel = 4;
+  EXPECT_EQ(only(s, narrow),
+            "tensor_parallel: the feed-forward width 50 cannot be split 4 ways | use one of 1, 2, "
+            "5, 10, 25, 50");
+}
+
+TEST(Strategy, SequencesMustDivideForSequenceParallelism) {
+  Strategy s = strategy();
+  s.tensor_parallel = 4;
+  EXPECT_EQ(only(s), "sound");
+  s.sequence_parallel = true;
+  EXPECT_EQ(only(s),
+            "sequence_parallel: a sequence of 30 tokens cannot be split 4 ways | set "
+            "sequence_parallel: false or another tensor_parallel");
+}
+
+TEST(Strategy, LayersMustDivideOrBeGiven) {
+  Strategy s = strategy();
+  s.pipeline_parallel = 4;
+  EXPECT_EQ(only(s),
+            "pipeline_parallel: 10 layers do not divide into 4 equal stages | give them: "
+            "layers_per_stage: [3, 3, 2, 2]");
+  s.layers_per_stage = {3, 3, 2, 2};
+  EXPECT_EQ(only(s), "sound");
+  EXPECT_EQ(layers_of_stages(s, model()), s.layers_per_stage);
+  s.layers_per_stage = {0, 5, 5, 0};
+  EXPECT_EQ(only(s), "sound");
+  s.layers_per_stage = {3, 3, 3, 2};
+  EXPECT_EQ(only(s),
+            "layers_per_stage: the stages have 11 layers together, the model has 10 | "
+            "layers_per_stage: [3, 3, 2, 2]");
+  s.layers_per_stage = {5, 5};
+  EXPECT_EQ(only(s),
+            "layers_per_stage: 2 entries for 4 stages (pipeline_parallel x virtual_stages) | "
+            "layers_per_stage: [3, 3, 2, 2]");
+  s.layers_per_stage = {12, -2, 0, 0};
+  EXPECT_EQ(only(s), "layers_per_stage: a stage cannot have a negative number of layers | ");
+}
+
+TEST(Strategy, ChunksNeedAnInterleavedPipeline) {
+  Strategy s = strategy();
+  s.virtual_stages = 2;
+  s.pipeline_parallel = 5;
+  EXPECT_EQ(only(s),
+            "virtual_stages: schedule '1f1b' has one stage per rank, not 2 | set schedule: "
+            "interleaved");
+  s.schedule = "interleaved";
+  EXPECT_EQ(only(s), "sound");
+  s.pipeline_parallel = 2;
+  EXPECT_EQ(only(s),
+            "pipeline_parallel: 10 layers do not divide into 4 equal stages | give them: "
+            "layers_per_stage: [3, 3, 2, 2]");
+  s.pipeline_parallel = 1;
+  EXPECT_EQ(only(s),
+            "virtual_stages: a pipeline of one rank cannot be interleaved | set virtual_stages: 1 "
+            "or pipeline_parallel > 1");
+}
+
+TEST(Strategy, BatchMustDivide) {
+  Strategy s = strategy();
+  s.data_parallel = 5;
+  s.micro_batch = 2;
+  EXPECT_EQ(only(s),
+            "global_batch: 24 sequences do not divide into data_parallel 5 x micro_batch 2 = 10 | "
+            "use 20 or 30");
+  s.micro_batch = 8;
+  EXPECT_EQ(only(s),
+            "global_batch: 24 sequences do not divide into data_parallel 5 x micro_batch 8 = 40 | "
+            "use 40");
+}
+
+TEST(Strategy, RankOrderNamesEveryAxisOnce) {
+  Strategy s = strategy();
+  s.rank_order = {"tensor", "tensor", "data"};
+  EXPECT_EQ(only(s),
+            "rank_order: names each of tensor, data and pipeline once | rank_order: [tensor, data, "
+            "pipeline]");
+}
+
+TEST(Strategy, TellsAllFaultsAtOnce) {
+  Strategy s = strategy();
+  s.tensor_parallel = 5;
+  s.pipeline_parallel = 3;
+  s.data_parallel = 7;
+  std::vector<std::string> keys;
+  for (const StrategyFault& fault : faults_in(s, model(), 64)) keys.push_back(fault.key);
+  EXPECT_EQ(keys, (std::vector<std::string>{"data_parallel", "tensor_parallel", "tensor_parallel",
+                                            "pipeline_parallel", "global_batch"}));
+}
+
+TEST(Strategy, EqualStagesByDefault) {
+  Strategy s = strategy();
+  s.pipeline_parallel = 5;
+  EXPECT_EQ(layers_of_stages(s, model()), (std::vector<std::int64_t>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(s.micro_batches(), 24);
+}
+
+}  // namespace
+}  // namespace foreshard
