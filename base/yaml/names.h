@@ -39,7 +39,7 @@ class Names {
   std::string_view name_of(E value) const {
     for (const auto& e : entries_)
       if (e.value == static_cast<std::int64_t>(value)) return e.text;
-    FORESHARD_CHECK(!"every enumerator has a name");
+    FORESHARD_CHECK(false && "every enumerator has a name");
     return {};
   }
   std::optional<E> find(std::string_view text) const {

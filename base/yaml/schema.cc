@@ -70,7 +70,7 @@ class Writer {
       case Kind::kRef:
         return any_of({{"type", "string"}}, schema(type.element(), constraints));
     }
-    FORESHARD_CHECK(!"every kind has a schema");
+    FORESHARD_CHECK(false && "every kind has a schema");
     return {};
   }
 

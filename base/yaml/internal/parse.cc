@@ -11,30 +11,6 @@
 
 namespace foreshard::yaml::internal {
 
-Entry* Node::find(std::string_view key) {
-  const auto found =
-      std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.key == key; });
-  return found == entries.end() ? nullptr : &*found;
-}
-
-const Entry* Node::find(std::string_view key) const {
-  return const_cast<Node*>(this)->find(key);
-}
-
-Node overlay(Node base, Node over) {
-  if (base.shape != Node::Shape::kMapping || over.shape != Node::Shape::kMapping) return over;
-  base.mark = over.mark;
-  for (Entry& entry : over.entries) {
-    if (Entry* old = base.find(entry.key)) {
-      old->value = overlay(std::move(old->value), std::move(entry.value));
-      old->key_mark = entry.key_mark;
-    } else {
-      base.entries.push_back(std::move(entry));
-    }
-  }
-  return base;
-}
-
 namespace {
 
 // Ends the parse after a fatal diagnostic; it never leaves this file.
@@ -56,7 +32,7 @@ class Builder final : public YAML::EventHandler {
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     count(at(mark));
-    close({.shape = Node::Shape::kNull, .mark = at(mark)}, anchor);
+    close(bare(Node::Shape::kNull, at(mark)), anchor);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -64,7 +40,7 @@ class Builder final : public YAML::EventHandler {
     const Mark place = at(mark, value.size() + (quoted ? 2 : 0));
     refuse_tag(place, tag);
     count(place);
-    close({.shape = Node::Shape::kScalar, .mark = place, .text = value, .quoted = quoted}, anchor);
+    close(scalar_node(place, value, quoted), anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto target = anchors_.find(anchor);
@@ -123,7 +99,7 @@ class Builder final : public YAML::EventHandler {
     if (expects_key())
       stop(mark, "a key must be a word, not a list or a mapping",
            "is a bracket before it not closed?");
-    open_.push_back({.node = {.shape = shape, .mark = mark},
+    open_.push_back({.node = bare(shape, mark),
                      .anchor = anchor,
                      .entry = std::nullopt,
                      .keep_entry = true,
@@ -180,7 +156,9 @@ class Builder final : public YAML::EventHandler {
     count(alias);
     if (node.shape == Node::Shape::kList || node.shape == Node::Shape::kMapping)
       check_depth(depth + 1, alias);
-    Node result{.shape = node.shape, .mark = node.mark, .text = node.text, .quoted = node.quoted};
+    Node result = bare(node.shape, node.mark);
+    result.text = node.text;
+    result.quoted = node.quoted;
     for (const Node& item : node.items) result.items.push_back(copy(item, depth + 1, alias));
     for (const Entry& entry : node.entries)
       result.entries.push_back({entry.key, entry.key_mark, copy(entry.value, depth + 1, alias)});

@@ -295,7 +295,7 @@ void Reader::apply_overrides(Node& node, const std::string& path) {
     } else {
       Entry* entry = node.find(part);
       if (entry == nullptr) {
-        Node empty{.shape = Node::Shape::kMapping, .mark = target.mark};
+        Node empty = bare(Node::Shape::kMapping, target.mark);
         node.entries.push_back({part, target.mark, std::move(empty)});
         entry = &node.entries.back();
       }
@@ -306,7 +306,7 @@ void Reader::apply_overrides(Node& node, const std::string& path) {
       *place = *target.value;
       target.used = true;
     } else if (place->shape == Node::Shape::kNull) {
-      *place = Node{.shape = Node::Shape::kMapping, .mark = target.mark};
+      *place = bare(Node::Shape::kMapping, target.mark);
     }
   }
 }

@@ -123,7 +123,7 @@ std::optional<Complaint> read_scalar(const Node& node, const Type& type, const s
     case Kind::kEnum:
       return read_enum(node, type, key, object);
     default:
-      FORESHARD_CHECK(!"a scalar type");
+      FORESHARD_CHECK(false && "a scalar type");
       return std::nullopt;
   }
 }

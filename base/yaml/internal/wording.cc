@@ -54,7 +54,7 @@ std::string expectation(const Type& type) {
                          fields.folder.empty() ? "" : "a name of the catalogue, ", fields.name);
     }
   }
-  FORESHARD_CHECK(!"every kind has its words");
+  FORESHARD_CHECK(false && "every kind has its words");
   return {};
 }
 
@@ -108,7 +108,7 @@ std::string scalar(const Type& type, const void* object) {
     default:
       break;
   }
-  FORESHARD_CHECK(!"a scalar type with a value that has a name");
+  FORESHARD_CHECK(false && "a scalar type with a value that has a name");
   return {};
 }
 
