@@ -1,0 +1,3 @@
+foreshard_test(hf_config_test
+  SOURCES hf_config_test.cc
+  DEPS foreshard_graph)
