@@ -78,7 +78,7 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
   const auto& expansion = built.expansions[c];
   const program::Role& role = role_of(program, built, c);
   for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
-    if (built.part[c][i].begin > 0) continue;  // in the interval of its chain's head
+    if (!is_head(built, c, i)) continue;  // in the interval of its chain's head
     const program::Instance& instance = expansion.instances[i];
     const program::Task& task = program::task_of(program, role, instance);
     const Seconds start = start_of(built, times, c, i);
@@ -200,7 +200,7 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
     // kernel of a chain waited for the one before it.
     more = false;
     Seconds best = Seconds::from_base(-1);
-    if (built.part[c][i].begin > 0) {
+    if (!is_head(built, c, i)) {
       at.instance = built.expansions[c].predecessors(i).front();
       more = true;
       continue;

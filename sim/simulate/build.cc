@@ -167,24 +167,29 @@ class Builder {
   void make_nodes() {
     node_of_.resize(classes());
     built_.part.resize(classes());
+    built_.head.resize(classes());
     for (std::size_t c = 0; c < classes(); ++c) {
-      const auto& instances = built_.expansions[c].instances;
-      node_of_[c].resize(instances.size());
-      built_.part[c].resize(instances.size());
-      const std::vector<std::uint8_t> dependents = count_dependents(built_.expansions[c]);
+      const auto& expansion = built_.expansions[c];
+      std::vector<ChainItem> items;
+      items.reserve(expansion.instances.size());
+      for (const program::Instance& instance : expansion.instances) {
+        const TaskPlan& what = plan(c, instance);
+        items.push_back({what.work, what.is_kernel, what.is_optimizer});
+      }
+      Chains chains = coalesce_ ? find_chains(expansion, items) : no_chains(items);
+      node_of_[c].resize(items.size());
       std::vector<std::size_t> seen(counters_[c], 0);
-      Chain chain;
-      for (std::size_t i = 0; i < instances.size(); ++i) {
-        const TaskPlan& what = plan(c, instances[i]);
-        const Node node{static_cast<std::int32_t>(c), static_cast<std::int32_t>(i), what.work};
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        const auto head = static_cast<std::size_t>(chains.head[i]);
+        if (head != i) {
+          node_of_[c][i] = node_of_[c][head];
+          continue;
+        }
+        const TaskPlan& what = plan(c, expansion.instances[i]);
+        const Node node{static_cast<std::int32_t>(c), static_cast<std::int32_t>(i), chains.work[i]};
         if (what.operations < 0) {
-          if (continues(chain, c, i, dependents)) {
-            extend(chain, c, i, what.work);
-            continue;
-          }
           node_of_[c][i] = static_cast<std::int32_t>(nodes_.size());
           nodes_.push_back(node);
-          if (what.is_kernel) start(chain, c, i, what.work);
           continue;
         }
         auto& list = operations_[static_cast<std::size_t>(what.operations)];
@@ -196,68 +201,9 @@ class Builder {
         FORESHARD_CHECK(n < list.size());
         node_of_[c][i] = list[n];
       }
-      close(chain, c);
+      built_.part[c] = std::move(chains.part);
+      built_.head[c] = std::move(chains.head);
     }
-  }
-
-  // --- chains ------------------------------------------------------------------------------
-  // Kernels that run one after another become one activity when nothing can come between them: the
-  // later one waits for the earlier one alone, nobody else waits for the earlier one, and the later
-  // one's launch is sure to be done by then. That last holds if the launches since the head's take
-  // no longer than the chain's work so far, since the head starts no earlier than its own launch
-  // and no kernel runs faster than alone.
-  struct Chain {
-    std::vector<std::size_t> instances;
-    double work = 0;
-  };
-
-  static std::vector<std::uint8_t> count_dependents(const program::Expansion& expansion) {
-    std::vector<std::uint8_t> count(expansion.instances.size(), 0);  // 2: more than one
-    for (const std::int32_t before : expansion.flat) {
-      auto& of = count[static_cast<std::size_t>(before)];
-      of = static_cast<std::uint8_t>(std::min(of + 1, 2));
-    }
-    return count;
-  }
-
-  bool continues(const Chain& chain, std::size_t c, std::size_t i,
-                 const std::vector<std::uint8_t>& dependents) const {
-    if (!coalesce_ || chain.instances.empty()) return false;
-    const auto& expansion = built_.expansions[c];
-    const auto before = expansion.predecessors(i);
-    const std::size_t previous = chain.instances.back();
-    if (before.size() != 1 || static_cast<std::size_t>(before[0]) != previous) return false;
-    if (dependents[previous] != 1) return false;
-    const program::Instance& head = expansion.instances[chain.instances.front()];
-    const program::Instance& instance = expansion.instances[i];
-    const TaskPlan& what = plan(c, instance);
-    return what.is_kernel && what.is_optimizer == plan(c, head).is_optimizer &&
-           instance.stream == head.stream && instance.host_sync == head.host_sync &&
-           (instance.host_offset - head.host_offset).in_base() <= chain.work;
-  }
-
-  void start(Chain& chain, std::size_t c, std::size_t i, double work) {
-    close(chain, c);
-    chain = {.instances = {i}, .work = work};
-  }
-
-  void extend(Chain& chain, std::size_t c, std::size_t i, double work) {
-    node_of_[c][i] = node_of_[c][chain.instances.front()];
-    built_.part[c][i].begin = chain.work;  // a time, until the chain is closed
-    chain.instances.push_back(i);
-    chain.work += work;
-  }
-
-  void close(Chain& chain, std::size_t c) {
-    if (chain.instances.size() > 1) {
-      nodes_[static_cast<std::size_t>(node_of_[c][chain.instances.front()])].work = chain.work;
-      for (std::size_t k = 0; k < chain.instances.size(); ++k) {
-        Part& part = built_.part[c][chain.instances[k]];
-        part.begin = chain.work > 0 ? part.begin / chain.work : 0;
-        if (k > 0) built_.part[c][chain.instances[k - 1]].end = part.begin;
-      }
-    }
-    chain = {};
   }
 
   bool sends(std::int32_t communicator, std::size_t rank) const {
@@ -419,7 +365,7 @@ class Builder {
   }
 
   // Whether the instance begins its activity: all do but the later ones of a chain.
-  bool heads(std::size_t c, std::size_t i) const { return built_.part[c][i].begin == 0; }
+  bool heads(std::size_t c, std::size_t i) const { return is_head(built_, c, i); }
 
   void carry_instances() {
     carried_begin_.assign(nodes_.size() + 1, 0);
@@ -563,6 +509,10 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::i
   auto& workload = built_.workload;
   start.shape = host_shape_;
   const ActivityId begins = workload.add_activity(start);
+  if (group.ranks.size() == 1) {  // nobody to talk to
+    finish_node(n, begins, begins);
+    return std::nullopt;
+  }
   std::vector<ActivityId> ids;
   std::vector<bool> last(stepwise->messages.size(), true);
   // What follows the start gets its places in `carried` after it.

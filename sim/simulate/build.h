@@ -8,6 +8,7 @@
 
 #include "sim/compute/operator_time.h"
 #include "sim/engine/workload.h"
+#include "sim/simulate/chains.h"
 #include "sim/simulate/fold.h"
 #include "sim/simulate/simulate.h"
 #include "strategies/program/ir/expand.h"
@@ -20,11 +21,6 @@ struct ClassInstance {
   std::int32_t instance = 0;
 };
 
-struct Part {
-  double begin = 0;
-  double end = 1;
-};
-
 struct BuiltWorkload {
   engine::Workload workload;
   std::vector<program::Expansion> expansions;  ///< Per class.
@@ -33,15 +29,20 @@ struct BuiltWorkload {
   /// its finish (different for a stepwise collective).
   std::vector<std::vector<engine::ActivityId>> begin;
   std::vector<std::vector<engine::ActivityId>> end;
-  /// Per class, per instance: the part of its activity's progress at which it begins and ends.
-  /// Kernels that follow one another undisturbed are one activity: (0, 0.4), (0.4, 1). Times
-  /// within it are exact unless something else slowed a part of it.
+  /// Per class, per instance: what part of its activity it is, and the instance that the activity
+  /// began with (see chains.h).
   std::vector<std::vector<Part>> part;
+  std::vector<std::vector<std::int32_t>> head;
   /// Per activity, the instances that began with it: one, or one per member class of a
   /// communication. CSR. Messages of a stepwise collective carry none.
   std::vector<std::uint32_t> carried_begin;
   std::vector<ClassInstance> carried;
 };
+
+/// Whether an activity begins with the instance: all do but the later ones of a chain.
+inline bool is_head(const BuiltWorkload& built, std::size_t device_class, std::size_t instance) {
+  return built.head[device_class][instance] == static_cast<std::int32_t>(instance);
+}
 
 /// When an instance starts and ends, on a time line of the workload.
 Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,

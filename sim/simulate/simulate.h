@@ -29,7 +29,8 @@ struct SimulateOptions {
   EngineKind engine = EngineKind::kFluid;
   Granularity granularity = Granularity::kFlat;
   bool fold = true;       ///< Simulate one device per class; exact either way.
-  bool coalesce = true;   ///< Run undisturbed chains of kernels as one activity; likewise.
+  bool coalesce = true;   ///< Run undisturbed chains of kernels as one activity (chains.h): exact
+                          ///< but for the times of tasks inside a slowed chain.
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
 };
