@@ -284,13 +284,12 @@ class Step {
     time += *copies;
     const std::int64_t p = strategy_.pipeline_parallel;
     if (model_.tied_embeddings && p > 1) {
-      const Line line = line_of(blocks_.mesh, pipeline_);
-      const auto tied = times_.collective(
+      const auto tied = times_.ends(
           program::CollectiveKind::kAllReduce,
           size_of(framework_.gradient_dtype) * static_cast<double>(blocks_.head.largest_parameter),
-          {.stride = line.stride * (p - 1), .size = 2}, false);
-      if (!tied) return tied.error();
-      time += tied->slowest;
+          line_of(blocks_.mesh, pipeline_));
+      if (!tied) return tied;
+      time += *tied;
     }
     Seconds optimizer;
     for (std::int64_t s = 0; s < p; ++s)

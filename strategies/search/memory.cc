@@ -12,7 +12,7 @@ using lower::LoweredBlock;
 // What is live while one pass of a chunk runs, on top of the passes before it.
 class PassMemory {
  public:
-  PassMemory(const Strategy& strategy) : strategy_(strategy) {}
+  explicit PassMemory(const Strategy& strategy) : strategy_(strategy) {}
 
   // The next `count` blocks, in the order of the forward pass.
   void add(const LoweredBlock& block, std::int64_t count) {
@@ -21,19 +21,41 @@ class PassMemory {
     // Beside the block that runs, the one that is gathered for the next.
     const bool ahead = strategy_.framework->shard_prefetch && count > 1;
     Bytes whole;
-    if (strategy_.zero_stage == 3 && strategy_.data_parallel > 1)
+    const bool gathers = strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
+    if (gathers)
       whole = (ahead ? 2.0 : 1.0) *
               (size_of(strategy_.precision) * static_cast<double>(block.elements()));
-    peak_ = std::max(peak_,
-                     saved_ + whole + std::max(block.transient_forward, block.transient_backward));
+    // Work of the pass that ran before is still held where its last task is not on the compute
+    // stream: the next pass does not wait for it.
+    const Bytes held_forward =
+        count > 1 && trails(block.forward) ? block.transient_forward : Bytes{};
+    const Bytes held_backward =
+        count > 1 && trails(block.backward) ? block.transient_backward : Bytes{};
+    peak_ = std::max(peak_, saved_ + whole +
+                                std::max(block.transient_forward + held_forward,
+                                         block.transient_backward + held_backward));
+    // A forward pass is followed by a backward one: behind the head its own. Where parameters are
+    // gathered for it, that waits for all of the pass before.
+    if (!gathers && trails(block.forward))
+      peak_ = std::max(peak_, saved_ + block.transient_forward + block.transient_backward);
+    // Backward, the block before runs next.
+    if (!gathers && before_ && trails(block.backward))
+      peak_ = std::max(peak_, saved_ + block.transient_backward + before_->transient_backward);
+    before_ = &block;
   }
   Bytes saved() const { return saved_; }
   Bytes peak() const { return peak_; }
 
  private:
+  static bool trails(const program::Block& block) {
+    return !block.tasks.empty() &&
+           block.tasks.back().stream != lower::stream(lower::kComputeStream);
+  }
+
   const Strategy& strategy_;
   Bytes saved_;
   Bytes peak_;
+  const LoweredBlock* before_ = nullptr;
 };
 
 }  // namespace

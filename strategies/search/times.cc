@@ -121,6 +121,11 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line
   return collectives_.emplace(key, spread).first->second;
 }
 
+Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) const {
+  return cost_.communication_time(kind, bytes,
+                                  {DeviceId{0}, DeviceId{(line.size - 1) * line.stride}});
+}
+
 Result<Seconds> Times::transfer(Bytes bytes, Line line) {
   const auto key = std::pair(bytes.in_base(), line);
   if (const auto it = transfers_.find(key); it != transfers_.end()) return it->second;

@@ -40,6 +40,8 @@ class Times {
   Spread kernel(const Kernel& kernel);
   /// Of all groups of the line, or of the first and the last one only.
   Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, Line line, bool all);
+  /// Of the two ends of the first group of the line.
+  Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line) const;
   /// The slowest transfer between neighbours of the first group of the line.
   Result<Seconds> transfer(Bytes bytes, Line line);
 
