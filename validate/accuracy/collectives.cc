@@ -55,7 +55,7 @@ struct Wiring {
 constexpr std::array kWirings{
     Wiring{"A100-SXM-80GB", "all-to-all", "a100-4gpu-nvlink-mesh"},
     Wiring{"A100-SXM-40GB", "all-to-all", "a100-4gpu-polaris"},
-    Wiring{"A100-PCIe-80GB", "bridge", "a100-pcie-4gpu-bridged"},
+    Wiring{"A100-PCIe-80GB", "pairs", "a100-pcie-4gpu-bridged"},
 };
 
 struct Machine {

@@ -29,7 +29,8 @@ class Row {
       launch_time_ = std::max(launch_time_, cluster.host(node).launch_time);
   }
 
-  // The fastest of the choices that fit; where none does, the one with the least excess.
+  // The fastest of the choices that fit; where none does, the one with the least excess. A choice
+  // that cannot be run is none.
   Result<sim::Prediction> predict() const {
     std::optional<sim::Prediction> best;
     std::optional<Trial> closest;
@@ -47,7 +48,10 @@ class Row {
           continue;
         }
         auto prediction = simulated(*trial);
-        if (!prediction) return prediction.error();
+        if (!prediction) {
+          if (!error) error = prediction.error();
+          break;
+        }
         if (!best || prediction->step < best->step) best = *std::move(prediction);
         break;
       }

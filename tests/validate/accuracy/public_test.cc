@@ -1,0 +1,65 @@
+// Against public measurements, which are not part of the project: without them the tests say so and
+// are skipped. Bounds hold what is reached; nothing is tuned to these rows.
+#include <filesystem>
+#include <gtest/gtest.h>
+
+#include "base/csv.h"
+#include "base/file.h"
+
+#include "validate/accuracy/accuracy.h"
+#include "validate/accuracy/conversion.h"
+#include "validate/accuracy/setting.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+const std::filesystem::path kData = FORESHARD_SOURCE_DIR "/../shared/data/training";
+
+Report scored(const char* file) {
+  auto report =
+      score({kData / file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .threads = 2});
+  EXPECT_TRUE(report) << (report ? "" : report.error().message);
+  return report ? *std::move(report) : Report{};
+}
+
+TEST(PublicRows, VtrainOnSeveralNodes) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  const Report report = scored("vtrain_a100_multinode.csv");
+  EXPECT_EQ(report.overall.ok, report.overall.rows);
+  EXPECT_LE(*report.overall.time.mape_pct, 12);
+}
+
+TEST(PublicRows, ZeroBubblesPlainPipelines) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  EXPECT_LE(*scored("zero_bubble_pp_a100.csv").overall.time.mape_pct, 8);
+}
+
+// Where a transcriber noted the step time that follows from a printed rate, ours is the same: to
+// the digits of the note, and to 1 % because vocabularies were padded.
+TEST(PublicRows, ConversionsAgreeWithNotedStepTimes) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  int checked = 0;
+  for (const char* file : {"megatron_lm_papers_readme.csv", "papers_llama3_sc21_korthikanti.csv",
+                           "zero_bubble_pp_a100.csv", "libai_v100_gpt2.csv"}) {
+    const auto text = read_file(kData / file, 64_MiB);
+    ASSERT_TRUE(text);
+    const auto table = read_csv(*text, file);
+    ASSERT_TRUE(table);
+    const auto rows = read_training(*table, file);
+    ASSERT_TRUE(rows) << rows.error().message;
+    for (const TrainingRow& row : *rows) {
+      const auto noted = noted_step(row);
+      const auto setting = setting_of(row, loader);
+      if (!noted || !setting) continue;
+      const auto step = measured_step(row, setting->model, setting->strategy.devices());
+      ASSERT_TRUE(step) << row.id;
+      EXPECT_NEAR(*step / *noted, 1, 0.01) << row.id;
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 30);
+}
+
+}  // namespace
+}  // namespace foreshard::accuracy

@@ -1,0 +1,229 @@
+// From the columns of a row to cluster, model and strategy; what is assumed; what is unsupported.
+#include "validate/accuracy/setting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "validate/accuracy/catalogue_names.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A row that states everything.
+TrainingRow full_row() {
+  TrainingRow row;
+  row.id = "A-1";
+  row.source = "SC21";
+  row.framework = "Megatron-LM";
+  row.gpu = "A100";
+  row.gpu_mem_gb = 80;
+  row.num_gpus = 64;
+  row.gpus_per_node = 8;
+  row.internode_gbps_per_gpu = 200;
+  row.model_name = "GPT-3.6B";
+  row.layers = 30;
+  row.hidden = 3072;
+  row.heads = 32;
+  row.kv_heads = 32;
+  row.ffn = 12288;
+  row.vocab = 51200;
+  row.seq = 2048;
+  row.tp = 2;
+  row.pp = 2;
+  row.vpp = 1;
+  row.dp = 16;
+  row.zero_stage = "1";
+  row.mbs = 4;
+  row.gbs = 512;
+  row.recompute = "full";
+  row.seq_parallel = "False";
+  row.precision = "fp16";
+  row.metric = "step_time";
+  row.unit = "s";
+  row.value = 3;
+  return row;
+}
+
+class SettingOf : public testing::Test {
+ protected:
+  Setting of(const TrainingRow& row) {
+    auto setting = setting_of(row, loader_);
+    EXPECT_TRUE(setting) << (setting ? "" : setting.error().message);
+    return setting ? *setting : Setting{};
+  }
+  std::string refusal(const TrainingRow& row) {
+    const auto setting = setting_of(row, loader_);
+    if (setting) return "supported";
+    EXPECT_EQ(setting.error().code, Error::Code::kUnsupported);
+    return setting.error().message;
+  }
+  yaml::Loader loader_{{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}}};
+};
+
+TEST_F(SettingOf, ARowThatStatesEverything) {
+  const Setting setting = of(full_row());
+  EXPECT_THAT(setting.assumed, IsEmpty());
+  EXPECT_EQ(setting.cluster.device, "A100-SXM-80GB");
+  EXPECT_EQ(setting.cluster.gpus, 64);
+  EXPECT_EQ(setting.cluster.internode_per_gpu, 200_Gbit_s);
+  EXPECT_EQ(setting.model.hidden, 3072);
+  EXPECT_TRUE(setting.model.bias);
+  const Strategy& strategy = setting.strategy;
+  EXPECT_EQ(strategy.tensor_parallel, 2);
+  EXPECT_EQ(strategy.pipeline_parallel, 2);
+  EXPECT_EQ(strategy.data_parallel, 16);
+  EXPECT_EQ(strategy.micro_batch, 4);
+  EXPECT_EQ(strategy.zero_stage, 1);
+  EXPECT_EQ(strategy.recompute, Recompute::kFull);
+  EXPECT_EQ(strategy.precision, DType::kFp16);
+  EXPECT_FALSE(strategy.sequence_parallel);
+  EXPECT_EQ(strategy.schedule, "1f1b");
+  EXPECT_EQ(strategy.framework->name, "megatron-lm-sc21");
+  EXPECT_EQ(choices_of(setting).size(), 1u);
+  EXPECT_EQ(choices_of(setting)[0].size(), 1u);
+}
+
+TEST_F(SettingOf, WhatIsUnstatedIsAssumed) {
+  TrainingRow row = full_row();
+  row.internode_gbps_per_gpu = {};
+  row.gpu_mem_gb = {};
+  row.dp = {};
+  row.vocab = {};
+  row.zero_stage = "";
+  row.seq_parallel = "";
+  row.precision = "fp16/bf16 (not stated)";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("gpu_memory", "network", "precision", "seq_parallel",
+                                           "vocabulary", "zero_stage"));
+  EXPECT_EQ(setting.strategy.data_parallel, 16);
+  EXPECT_EQ(setting.model.vocabulary, 50257);
+  EXPECT_EQ(setting.strategy.zero_stage, 0);
+}
+
+TEST_F(SettingOf, OneNodeNeedsNoNetwork) {
+  TrainingRow row = full_row();
+  row.num_gpus = 8;
+  row.dp = 2;
+  row.internode_gbps_per_gpu = {};
+  EXPECT_THAT(of(row).assumed, IsEmpty());
+}
+
+// 32 sequences per replica: micro-batches of 1, 2, 4, 8, 16. Stages of 15 layers are also
+// interleaved in chunks of one layer (two do not divide 15), since all five leave an even number of
+// micro-batches for 2 stages. Each with three ways to recompute.
+TEST_F(SettingOf, OpenKnobsAreTried) {
+  TrainingRow row = full_row();
+  row.mbs = {};
+  row.vpp = {};
+  row.recompute = "";
+  const Setting setting = of(row);
+  EXPECT_THAT(setting.assumed, ElementsAre("micro_batch", "recompute", "virtual_stages"));
+  const auto choices = choices_of(setting);
+  EXPECT_EQ(choices.size(), 10u);
+  EXPECT_EQ(choices[0].size(), 3u);
+  EXPECT_EQ(choices[0][0].recompute, Recompute::kNone);
+  EXPECT_EQ(choices[5][0].virtual_stages, 15);
+  EXPECT_EQ(choices[5][0].schedule, "interleaved");
+}
+
+TEST_F(SettingOf, Llama) {
+  TrainingRow row = full_row();
+  row.model_name = "LLAMA3_70B";
+  row.kv_heads = 8;
+  const Model model = of(row).model;
+  EXPECT_EQ(model.norm, Norm::kRmsNorm);
+  EXPECT_EQ(model.activation, Activation::kSwiglu);
+  EXPECT_EQ(model.positions, Positions::kRotary);
+  EXPECT_FALSE(model.bias);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_FALSE(model.dropout);
+  EXPECT_EQ(model.kv(), 8);
+}
+
+// 30 layers on 4 stages: one less on the first and the last (30 + 2 = 4 x 8). 30 on 7: the rest is
+// spread.
+TEST_F(SettingOf, UnevenStages) {
+  TrainingRow row = full_row();
+  row.pp = 4;
+  row.dp = 8;
+  EXPECT_THAT(of(row).strategy.layers_per_stage, ElementsAre(7, 8, 8, 7));
+  row.pp = 7;
+  row.tp = 1;
+  row.num_gpus = 56;
+  EXPECT_THAT(of(row).strategy.layers_per_stage, ElementsAre(5, 5, 4, 4, 4, 4, 4));
+  EXPECT_THAT(of(row).assumed, ElementsAre("layers_per_stage"));
+}
+
+TEST_F(SettingOf, ShardingInWords) {
+  TrainingRow row = full_row();
+  for (const auto& [text, stage] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"3(FSDP)", 3},
+                                                         {"3(FSDP=16)", 3},
+                                                         {"1 over all DP ranks", 1},
+                                                         {"sharding16 stage2", 2},
+                                                         {"FSDP2(zero3)", 3},
+                                                         {"1 within groups of 16", 1},
+                                                         {"DP", 0}}) {
+    row.zero_stage = text;
+    EXPECT_EQ(of(row).strategy.zero_stage, stage) << text;
+  }
+  row.zero_stage = "1 within groups of 8";
+  EXPECT_THAT(refusal(row), HasSubstr("sharding over 8 of 16"));
+  row.zero_stage = "HSDP (shard within node)";
+  EXPECT_THAT(refusal(row), HasSubstr("HSDP"));
+}
+
+TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
+  const auto changed = [](const auto& change) {
+    TrainingRow row = full_row();
+    change(row);
+    return row;
+  };
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = "8"; })), HasSubstr("experts"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.cp = "2"; })), HasSubstr("context"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })), HasSubstr("FP8"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gpu = "TPUv4"; })), HasSubstr("TPUv4"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.num_gpus = 63; })), HasSubstr("63 GPUs"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) {
+                r.num_gpus = {};
+                r.dp = {};
+              })),
+              HasSubstr("num_gpus"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gbs = {}; })), HasSubstr("'gbs'"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "SAVE_DOT_ONLY"; })),
+              HasSubstr("SAVE_DOT_ONLY"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "finetuning LoRA"; })),
+              HasSubstr("LoRA"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=ZB-2p; m=24"; })),
+              HasSubstr("ZB-2p"));
+}
+
+TEST(Names, Devices) {
+  EXPECT_EQ(device_named("A100-SXM4-40GB", {})->name, "A100-SXM-40GB");
+  EXPECT_EQ(device_named("A100", 40)->name, "A100-SXM-40GB");
+  EXPECT_EQ(device_named("H100-SXM5-80GB", {})->name, "H100-SXM");
+  EXPECT_EQ(device_named("A100-PCIe-80GB", {})->name, "A100-PCIe-80GB");
+  EXPECT_EQ(device_named("GB200", {})->name, "GB200");
+  EXPECT_EQ(device_named("B200", 180)->name, "B200");
+  EXPECT_TRUE(device_named("V100", {})->guessed_memory);
+  EXPECT_FALSE(device_named("H100", {})->guessed_memory);
+  EXPECT_TRUE(device_named("H100", 96)->another_variant);
+  EXPECT_FALSE(device_named("abacus", {}));
+}
+
+TEST(Names, Frameworks) {
+  EXPECT_EQ(framework_named("Megatron-DeepSpeed (microsoft)", "").entry, "megatron-deepspeed");
+  EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3");
+  EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "pytorch-fsdp");
+  EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
+  EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
+  EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
+  EXPECT_TRUE(framework_named("nanotron", "").assumed);
+}
+
+}  // namespace
+}  // namespace foreshard::accuracy
