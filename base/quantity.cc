@@ -268,6 +268,7 @@ std::string format_quantity(double in_base, Dimension dimension) {
 
 std::string format_quantity_exact(double in_base, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
+  if (in_base == 0) return format_quantity(0, dimension);
   // Every suffix that reads back exactly competes; the shortest number wins, then the larger unit.
   std::optional<std::string> best;
   std::size_t shortest = 0;

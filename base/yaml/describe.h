@@ -29,7 +29,8 @@ std::string reference() {
   return internal::reference(type_of<T>());
 }
 
-/// All of `object` as YAML, defaults included; it reads back as the same object.
+/// All of `object` as YAML, defaults included. It reads back as the same object, provided that the
+/// object obeys its table: an optional member without a legal default belongs in a std::optional.
 template <class T>
 std::string echo(const T& object) {
   return internal::echo(type_of<T>(), &object);

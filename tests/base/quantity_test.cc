@@ -106,6 +106,7 @@ TEST(Quantity, FormatsExactlyInTheShortestWay) {
   EXPECT_EQ(format_exact(80_GiB), "80 GiB");
   EXPECT_EQ(format_exact(50_GB_s), "50 GB/s");
   EXPECT_EQ(format_exact(2_us), "2 us");
+  EXPECT_EQ(format_exact(0_B), "0 B");
   EXPECT_EQ(format_exact(2.5_USD_h), "2.5 USD/h");
 }
 

@@ -37,8 +37,8 @@ inline const yaml::Table<Nic>& yaml_table(const Nic*) {
 }
 
 struct Device {
-  yaml::Sourced<FlopsPerSecond> peak;
-  yaml::Sourced<Bytes> memory;
+  yaml::Sourced<FlopsPerSecond> peak{.value = 1_TFLOP_s};
+  yaml::Sourced<Bytes> memory{.value = 1_GiB};
   std::optional<Watts> power;
 };
 inline const yaml::Table<Device>& yaml_table(const Device*) {
