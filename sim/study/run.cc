@@ -22,6 +22,21 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
   return program;
 }
 
+void set_interval(sim::Prediction& prediction, const Framework& framework) {
+  prediction.low = prediction.step;
+  prediction.high = prediction.step;
+  if (framework.residual) {
+    prediction.low = prediction.step * framework.residual->low;
+    prediction.high = prediction.step * framework.residual->high;
+    return;
+  }
+  prediction.warnings.push_back(
+      {.code = "interval",
+       .message = "framework '" + framework.name +
+                  "' has no record of measurements, so how sure the time is cannot be told; give "
+                  "its file a residual, or use one of the catalogue's"});
+}
+
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
@@ -29,6 +44,7 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (!program) return program.error();
   auto prediction = sim::simulate(*cluster, *program, study.communication, options);
   if (!prediction) return prediction.error();
+  set_interval(*prediction, *study.strategy.framework);
   return StudyRun{*std::move(cluster), *std::move(program), *std::move(prediction)};
 }
 

@@ -17,6 +17,10 @@ Result<ClusterView> cluster_of(const LoadedStudy& study);
 /// \return kInvalidInput where lowering or verification fails.
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster);
 
+/// Sets the interval of a prediction: what measurements with that framework would lead to expect in
+/// 8 cases of 10. Warns where there are none; the interval is then the prediction itself.
+void set_interval(sim::Prediction& prediction, const Framework& framework);
+
 struct StudyRun {
   ClusterView cluster;
   program::Program program;

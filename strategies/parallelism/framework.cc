@@ -32,6 +32,18 @@ const yaml::Names<DType>& yaml_names(const DType*) {
   return names;
 }
 
+const yaml::Table<Residual>& yaml_table(const Residual*) {
+  static const auto table =
+      yaml::Table<Residual>("residual", "How far public measurements lie from predictions.")
+          .required("low", &Residual::low, "10th percentile of measured / predicted time.",
+                    yaml::positive())
+          .required("high", &Residual::high, "90th percentile of measured / predicted time.",
+                    yaml::positive())
+          .required("measurements", &Residual::measurements, "How many.", yaml::at_least(1))
+          .required("source", &Residual::source, "Which ones.");
+  return table;
+}
+
 const yaml::Table<Framework>& yaml_table(const Framework*) {
   static const auto table =
       yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
@@ -61,6 +73,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "A global gradient norm before the optimizer step.")
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,
                     "The vocabulary is padded to this times tensor_parallel.", yaml::at_least(1))
+          .optional("residual", &Framework::residual,
+                    "How far public measurements lie from predictions: the interval.")
           .optional("source", &Framework::source, "Where these facts are documented.");
   return table;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/simulate/simulate.h"
 #include "sim/study/alternatives.h"
+#include "sim/study/run.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/conversion.h"
@@ -79,7 +80,14 @@ class Row {
   }
 
   Result<sim::Prediction> simulated(const Trial& trial) const {
-    return sim::simulate(cluster_, trial.program, communication_, {.critical_path = false});
+    auto prediction =
+        sim::simulate(cluster_, trial.program, communication_, {.critical_path = false});
+    if (prediction) {
+      sim::Prediction known = *std::move(prediction);
+      study::set_interval(known, *setting_.strategy.framework);
+      return known;
+    }
+    return prediction;
   }
 
   const Setting& setting_;
