@@ -128,7 +128,8 @@ TEST(DataParallel, MovesWhatItsZeroStageSays) {
   EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kAllReduce, {1, 4 * p}}}));
   framework.gradient_dtype = DType::kBf16;
   EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kAllReduce, {1, 2 * p}}}));
-  framework = {.vocabulary_multiple = 1, .source = ""};
+  framework = {};
+  framework.vocabulary_multiple = 1;
 
   s.zero_stage = 1;
   EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {kUnits, 4 * p}},
