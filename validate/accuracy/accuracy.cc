@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/yaml/loader.h"
 
+#include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/table.h"
 
 namespace foreshard::accuracy {
@@ -140,6 +141,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   yaml::Loader loader({.catalogue = options.catalogue});
   auto communication = loader.read_ref<comm::Parameters>("nccl", "communication");
   if (!communication) return communication.error();
+  if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
   const Context context{options.catalogue, *std::move(communication)};
 
   std::vector<Task> tasks;

@@ -5,6 +5,9 @@
 #include <cctype>
 #include <cmath>
 
+#include "strategies/parallelism/framework.h"
+#include "topology/device_type.h"
+
 namespace foreshard::accuracy {
 namespace {
 
@@ -133,6 +136,15 @@ const Family& family_named(std::string_view model_name) {
   for (const Family& family : kFamilies)
     if (has(name, family.word)) return family;
   return kFamilies.back();
+}
+
+std::optional<Error> fault_of_catalogue(yaml::Loader& loader) {
+  for (const DeviceLine& line : kDevices)
+    if (const auto device = loader.read_ref<DeviceType>(line.name); !device) return device.error();
+  for (const FrameworkLine& line : kFrameworks)
+    if (const auto framework = loader.read_ref<Framework>(line.named.entry); !framework)
+      return framework.error();
+  return std::nullopt;
 }
 
 }  // namespace foreshard::accuracy

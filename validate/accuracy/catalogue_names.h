@@ -7,6 +7,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+#include "base/yaml/loader.h"
+
 #include "strategies/graph/model.h"
 
 namespace foreshard::accuracy {
@@ -38,5 +41,9 @@ struct Family {
   std::string_view source;
 };
 const Family& family_named(std::string_view model_name);
+
+/// Reads every device and framework named here, so that a fault of the catalogue ends a run and is
+/// not told as one of each row. \return the first fault.
+std::optional<Error> fault_of_catalogue(yaml::Loader& loader);
 
 }  // namespace foreshard::accuracy

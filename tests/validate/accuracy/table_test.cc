@@ -142,6 +142,13 @@ TEST_F(Score, BadTables) {
               AllOf(HasSubstr("table.csv:2:"), HasSubstr("'1.5'"), HasSubstr("'m'")));
 }
 
+TEST_F(Score, AFaultOfTheCatalogueEndsTheRun) {
+  const auto table = tables_.write("table.csv", kTrainingHeader + training_line("A", "60"));
+  const auto report = score({table}, {.catalogue = {"/nowhere"}});
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.error().code, Error::Code::kInvalidInput);
+}
+
 TEST_F(Score, AFileThatIsNotThere) {
   const auto report = score({"/nowhere/table.csv"}, options());
   ASSERT_FALSE(report);
