@@ -5,6 +5,9 @@
 # Environment: FORESHARD_NO_INSTALL=1 never installs, but names what is missing. FORESHARD_JOBS=N
 # compiles N files at once (else as many as there are cores and memory for).
 
+# A compiler cache, where there is one, serves every clone: paths are taken relative to the tree.
+export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
+
 say() { printf 'foreshard: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 

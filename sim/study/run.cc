@@ -44,8 +44,9 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (!program) return program.error();
   auto prediction = sim::simulate(*cluster, *program, study.communication, options);
   if (!prediction) return prediction.error();
-  set_interval(*prediction, *study.strategy.framework);
-  return StudyRun{*std::move(cluster), *std::move(program), *std::move(prediction)};
+  StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
+  set_interval(run.prediction, *study.strategy.framework);
+  return run;
 }
 
 }  // namespace foreshard::study
