@@ -15,7 +15,9 @@ struct Estimator::Split {
   lower::LoweredModel blocks;  // its mesh is that of the strategy being estimated
   std::optional<ModelTimes> times;
 };
-struct Estimator::InFlight : KeptPasses {};
+struct Estimator::InFlight {
+  std::vector<KeptPasses> chunks;
+};
 
 namespace {
 
@@ -430,7 +432,7 @@ Result<const std::vector<Estimator::InFlight>*> Estimator::in_flight(const Strat
   const auto kept = kept_passes(strategy);
   if (!kept) return kept.error();
   std::vector<InFlight> list;
-  for (const KeptPasses& one : *kept) list.push_back({one});
+  for (const auto& one : *kept) list.push_back({one});
   return &in_flight_.emplace(key, std::move(list)).first->second;
 }
 
@@ -441,8 +443,8 @@ Result<Estimate> Estimator::memory(const Strategy& strategy) {
   if (!kept) return kept.error();
   Estimate estimate;
   for (std::int64_t s = 0; s < strategy.pipeline_parallel; ++s) {
-    const Bytes peak =
-        peak_of_stage(strategy, model_, (*split)->blocks, s, (**kept)[static_cast<std::size_t>(s)]);
+    const Bytes peak = peak_of_stage(strategy, model_, (*split)->blocks, s,
+                                     (**kept)[static_cast<std::size_t>(s)].chunks);
     if (peak > estimate.peak) {
       estimate.peak = peak;
       estimate.stage = s;

@@ -60,8 +60,8 @@ class PassMemory {
 
 }  // namespace
 
-Result<std::vector<KeptPasses>> kept_passes(const Strategy& strategy) {
-  std::vector<KeptPasses> result;
+Result<std::vector<std::vector<KeptPasses>>> kept_passes(const Strategy& strategy) {
+  std::vector<std::vector<KeptPasses>> result;
   const auto stages = static_cast<std::int32_t>(strategy.pipeline_parallel);
   const auto chunks = static_cast<std::int32_t>(strategy.virtual_stages);
   for (std::int32_t stage = 0; stage < stages; ++stage) {
@@ -72,19 +72,23 @@ Result<std::vector<KeptPasses>> kept_passes(const Strategy& strategy) {
                             .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())});
     if (!slots) return slots.error();
     KeptPasses now;
-    KeptPasses most;
+    std::vector<KeptPasses> most(static_cast<std::size_t>(chunks));
+    const auto count = [&](std::int32_t chunk, std::int64_t change) {
+      now.all += change;
+      if (chunk == 0) now.first_chunk += change;
+      if (chunk == chunks - 1) now.last_chunk += change;
+    };
     for (const schedule::Slot& slot : *slots) {
-      const std::int64_t sign = slot.direction == Direction::kForward ? 1 : -1;
-      now.all += sign;
-      if (slot.chunk == 0) now.first_chunk += sign;
-      if (slot.chunk == chunks - 1) now.last_chunk += sign;
-      if (now.all > most.all) most = {now.all, 0, 0};
-      if (now.all == most.all) {
-        most.first_chunk = std::max(most.first_chunk, now.first_chunk);
-        most.last_chunk = std::max(most.last_chunk, now.last_chunk);
+      if (slot.direction == Direction::kForward) count(slot.chunk, 1);
+      KeptPasses& chunk = most[static_cast<std::size_t>(slot.chunk)];
+      if (now.all > chunk.all) chunk = now;
+      if (now.all == chunk.all) {
+        chunk.first_chunk = std::max(chunk.first_chunk, now.first_chunk);
+        chunk.last_chunk = std::max(chunk.last_chunk, now.last_chunk);
       }
+      if (slot.direction == Direction::kBackward) count(slot.chunk, -1);
     }
-    result.push_back(most);
+    result.push_back(std::move(most));
   }
   return result;
 }
@@ -106,7 +110,7 @@ std::int64_t parameters_of(const Strategy& strategy, const Model& model,
 }
 
 Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
-                    std::int64_t stage, const KeptPasses& kept) {
+                    std::int64_t stage, const std::vector<KeptPasses>& kept) {
   const auto count = static_cast<double>(parameters_of(strategy, model, blocks, stage));
   const auto part = [&](std::int64_t zero) {
     return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
@@ -117,23 +121,21 @@ Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::L
 
   const auto split = layers_of_stages(strategy, model);
   const std::int64_t pipeline = strategy.pipeline_parallel;
-  Bytes activations;
-  Bytes above;  // the most that a running pass needs over what it keeps in the end
+  Bytes most;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
+    const bool last_stage = stage == pipeline - 1;
+    const std::int64_t layers = split[static_cast<std::size_t>(chunk * pipeline + stage)];
     PassMemory pass(strategy);
-    const bool first = stage == 0 && chunk == 0;
-    const bool last = stage == pipeline - 1 && chunk == strategy.virtual_stages - 1;
-    if (first) pass.add(blocks.embedding, 1);
-    pass.add(blocks.layer, split[static_cast<std::size_t>(chunk * pipeline + stage)]);
-    if (last) pass.add(blocks.head, 1);
-    above = std::max(above, pass.peak() - pass.saved());
+    if (stage == 0 && chunk == 0) pass.add(blocks.embedding, 1);
+    pass.add(blocks.layer, layers);
+    if (last_stage && chunk == strategy.virtual_stages - 1) pass.add(blocks.head, 1);
+    const KeptPasses& passes = kept[static_cast<std::size_t>(chunk)];
+    Bytes activations = static_cast<double>(passes.all * layers) * blocks.layer.saved;
+    if (stage == 0) activations += static_cast<double>(passes.first_chunk) * blocks.embedding.saved;
+    if (last_stage) activations += static_cast<double>(passes.last_chunk) * blocks.head.saved;
+    most = std::max(most, activations + pass.peak() - pass.saved());
   }
-  const std::int64_t layers = split[static_cast<std::size_t>(stage)];
-  activations = static_cast<double>(kept.all * layers) * blocks.layer.saved;
-  if (stage == 0) activations += static_cast<double>(kept.first_chunk) * blocks.embedding.saved;
-  if (stage == pipeline - 1)
-    activations += static_cast<double>(kept.last_chunk) * blocks.head.saved;
-  return fixed + activations + above;
+  return fixed + most;
 }
 
 }  // namespace foreshard::search

@@ -11,16 +11,16 @@
 
 namespace foreshard::search {
 
-/// Passes whose activations a stage keeps at most, and how many of them are of its first and of its
-/// last chunk then.
+/// Passes whose activations a stage keeps at most while one of a chunk runs (that one included),
+/// and how many of them are of its first and of its last chunk then.
 struct KeptPasses {
   std::int64_t all = 0;
   std::int64_t first_chunk = 0;
   std::int64_t last_chunk = 0;
 };
 
-/// Per stage, from the order that the schedule itself gives.
-Result<std::vector<KeptPasses>> kept_passes(const Strategy& strategy);
+/// Per stage, per chunk, from the order that the schedule itself gives.
+Result<std::vector<std::vector<KeptPasses>>> kept_passes(const Strategy& strategy);
 
 /// Parameters that one rank of `stage` holds (before they are shared over data-parallel ranks).
 std::int64_t parameters_of(const Strategy& strategy, const Model& model,
@@ -28,6 +28,6 @@ std::int64_t parameters_of(const Strategy& strategy, const Model& model,
 
 /// Peak of one rank of `stage`.
 Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
-                    std::int64_t stage, const KeptPasses& kept);
+                    std::int64_t stage, const std::vector<KeptPasses>& kept);
 
 }  // namespace foreshard::search

@@ -21,14 +21,14 @@ struct SearchSpace {
   /// two up to 4, some recomputation, ZeRO 1 or 3. 2: powers of two up to 16 and all else. 3: every
   /// divisor up to 64, and sequence parallelism off too.
   std::int64_t effort = 2;
-  std::vector<std::int64_t> tensor_parallel;
-  std::vector<std::int64_t> pipeline_parallel;
-  std::vector<std::int64_t> data_parallel;
-  std::vector<std::int64_t> micro_batch;
-  std::vector<std::int64_t> virtual_stages;
-  std::vector<std::int64_t> zero_stage;
-  std::vector<Recompute> recompute;
-  std::optional<bool> sequence_parallel;  ///< Where tensor_parallel > 1.
+  std::vector<std::int64_t> tensor_parallel = {};
+  std::vector<std::int64_t> pipeline_parallel = {};
+  std::vector<std::int64_t> data_parallel = {};
+  std::vector<std::int64_t> micro_batch = {};
+  std::vector<std::int64_t> virtual_stages = {};
+  std::vector<std::int64_t> zero_stage = {};
+  std::vector<Recompute> recompute = {};
+  std::optional<bool> sequence_parallel = {};  ///< Where tensor_parallel > 1.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 

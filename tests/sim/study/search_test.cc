@@ -1,0 +1,158 @@
+#include "sim/study/search.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/simulate/cost.h"
+#include "sim/study/run.h"
+#include "sim/study/search_output.h"
+
+namespace foreshard::study {
+namespace {
+
+using testing::HasSubstr;
+
+LoadedStudy study_of(const std::string& cluster, const std::string& framework,
+                     const std::string& model) {
+  const TemporaryFolder folder;
+  const auto file =
+      folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
+                                     "\nstrategy: {global_batch: 64, data_parallel: " +
+                                     (cluster.find("two") == std::string::npos ? "8" : "16") +
+                                     ", framework: " + framework + "}\n");
+  auto study =
+      load_study({.study = file},
+                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  if (!study) throw std::runtime_error(study.error().message);
+  return *std::move(study);
+}
+
+constexpr const char* kBox = "{name: box, node: dgx-a100-80gb}";
+constexpr const char* kSmall =
+    "{name: small, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
+constexpr const char* kHuge =
+    "{name: huge, layers: 96, hidden: 16384, heads: 128, vocabulary: 51200, sequence: 2048}";
+
+struct Case {
+  const char* cluster;
+  const char* framework;
+};
+
+class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
+
+// Up to 200 strategies drawn from everything that the space holds. The bound never exceeds the
+// simulation; the estimate is within the interval below of it (it knows nothing of SMs that
+// communication takes and of links that groups share), memory within 1 %.
+TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
+  const LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, kSmall);
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const Seconds launch_time = cluster->host(0).launch_time;
+  auto space = search::enumerate({.effort = 3}, study.strategy, study.model,
+                                 static_cast<std::int64_t>(cluster->devices().size()));
+  constexpr std::uint32_t kSeed = 20240607;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
+  ASSERT_GE(space.candidates.size(), 50U);
+  space.candidates.resize(std::min<std::size_t>(space.candidates.size(), 200), study.strategy);
+
+  const sim::SimulatedCost cost(*cluster, study.communication);
+  search::Estimator estimator(study.model, *cluster, cost, launch_time);
+  double lowest = 1;
+  double highest = 1;
+  for (const Strategy& strategy : space.candidates) {
+    SCOPED_TRACE(describe(strategy));
+    const auto estimate = estimator.estimate(strategy);
+    ASSERT_TRUE(estimate) << estimate.error().message;
+    const auto program = lower::lower(study.model, strategy, {.launch_time = launch_time});
+    ASSERT_TRUE(program) << program.error().message;
+    const auto simulated =
+        sim::simulate(*cluster, *program, study.communication, {.critical_path = false});
+    ASSERT_TRUE(simulated) << simulated.error().message;
+    EXPECT_LE(estimate->bound / simulated->step, 1 + 1e-9);
+    lowest = std::min(lowest, estimate->step / simulated->step);
+    highest = std::max(highest, estimate->step / simulated->step);
+    const auto worst = static_cast<std::size_t>(simulated->worst_memory);
+    EXPECT_NEAR(estimate->peak / simulated->classes[worst].memory.peak, 1, 0.01);
+  }
+  RecordProperty("lowest_ratio", std::to_string(lowest));
+  RecordProperty("highest_ratio", std::to_string(highest));
+  EXPECT_GE(lowest, 0.80);
+  EXPECT_LE(highest, 1.25);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
+                         testing::Values(Case{kBox, "megatron-lm"}, Case{kBox, "megatron-lm-sc21"},
+                                         Case{"two-dgx-a100", "megatron-lm"},
+                                         Case{"two-dgx-a100", "pytorch-fsdp"}));
+
+TEST(Search, NamesTheFastestOfWhatItSimulated) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto result = run_search(study, {.simulate = 8});
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(result->simulated.size(), 8U);
+  EXPECT_TRUE(std::ranges::is_sorted(result->simulated, {}, &Simulated::step));
+  EXPECT_GT(result->lowest_ratio, 0.8);
+  EXPECT_LT(result->highest_ratio, 1.1);
+  std::int64_t misfits = 0;
+  for (const auto& [key, count] : result->misfits) misfits += count;
+  EXPECT_EQ(result->considered, misfits + result->too_large + result->unroutable + result->slower +
+                                    static_cast<std::int64_t>(result->simulated.size()));
+  EXPECT_EQ(result->unroutable, 0);
+}
+
+// A certificate is a promise about all candidates: simulating every one must not beat the winner.
+TEST(Search, CertifiedWinnersAreNotBeaten) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  SearchOptions options{.simulate = 12};
+  options.space.effort = 1;
+  const auto some = run_search(study, options);
+  options.simulate = 100'000;
+  const auto all = run_search(study, options);
+  ASSERT_TRUE(some && all);
+  EXPECT_TRUE(all->certified);
+  EXPECT_FALSE(all->best_bound);
+  if (some->certified) {
+    EXPECT_EQ(some->simulated.front().step, all->simulated.front().step);
+  }
+  EXPECT_LE(*some->best_bound, all->simulated.back().step);
+  EXPECT_LE(some->simulated.front().step * (1 - some->gap()), all->simulated.front().step);
+}
+
+TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto one = run_search(study, {.simulate = 6, .threads = 1});
+  const auto three = run_search(study, {.simulate = 6, .threads = 3});
+  ASSERT_TRUE(one && three);
+  EXPECT_EQ(search_json(study, *one, 10), search_json(study, *three, 10));
+  EXPECT_EQ(search_csv(*one, 10), search_csv(*three, 10));
+}
+
+TEST(Search, TellsHowFarTheNearestIsFromFitting) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kHuge);
+  const auto result = run_search(study, {});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_TRUE(result->simulated.empty());
+  ASSERT_TRUE(result->nearest);
+  EXPECT_GT(result->nearest->estimate.peak, result->capacity);
+  EXPECT_THAT(search_text(study, *result, 10), HasSubstr("Nothing fits. The smallest one needs"));
+  const auto json = nlohmann::json::parse(search_json(study, *result, 10));
+  EXPECT_EQ(json["schema"], "foreshard.search/1");
+  EXPECT_GT(json["nearest"]["missing_bytes"], 0);
+}
+
+TEST(Search, StopsAtItsTimeLimit) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto result = run_search(study, {.time_limit = std::chrono::duration<double>(0)});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->partial);
+  EXPECT_TRUE(result->simulated.empty());
+}
+
+}  // namespace
+}  // namespace foreshard::study

@@ -1,0 +1,142 @@
+#include "strategies/search/space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <tuple>
+
+#include "base/yaml/loader.h"
+
+namespace foreshard::search {
+namespace {
+
+using testing::Each;
+using testing::Field;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+Model small_model() {
+  Model model;
+  model.name = "small";
+  model.layers = 8;
+  model.hidden = 1024;
+  model.heads = 8;
+  model.vocabulary = 1000;
+  model.sequence = 512;
+  return model;
+}
+
+Strategy batch_of(std::int64_t sequences) {
+  Strategy strategy;
+  strategy.global_batch = sequences;
+  return strategy;
+}
+
+// One value of everything but the three sizes.
+SearchSpace sizes_only() {
+  return {.effort = 2,
+          .micro_batch = {1},
+          .virtual_stages = {1},
+          .zero_stage = {0},
+          .recompute = {Recompute::kNone}};
+}
+
+// 8 = 2^3 in three ordered factors: the three twos fall into three boxes, C(3 + 2, 2) = 10 ways.
+TEST(Enumerate, EightDevicesHaveTenFactorisations) {
+  const auto found = enumerate(sizes_only(), batch_of(8), small_model(), 8);
+  EXPECT_EQ(found.considered, 10);
+  EXPECT_THAT(found.candidates, SizeIs(10));
+  EXPECT_THAT(found.misfits, IsEmpty());
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> sizes;
+  for (const Strategy& one : found.candidates) {
+    sizes.emplace(one.tensor_parallel, one.pipeline_parallel, one.data_parallel);
+    EXPECT_EQ(one.devices(), 8);
+    EXPECT_EQ(one.sequence_parallel, one.tensor_parallel > 1);
+  }
+  EXPECT_THAT(sizes, SizeIs(10));
+}
+
+// 12 = 2^2 x 3: C(4, 2) x C(3, 2) = 6 x 3 = 18.
+TEST(Enumerate, OddFactorsCountToo) {
+  EXPECT_EQ(enumerate(sizes_only(), batch_of(12), small_model(), 12).considered, 18);
+}
+
+// With 4 heads, tensor 8 (one factorisation) is impossible; a batch of 4 rules out data 8 (one).
+TEST(Enumerate, CountsMisfitsByTheKnobAtFault) {
+  Model model = small_model();
+  model.heads = 4;
+  const auto found = enumerate(sizes_only(), batch_of(4), model, 8);
+  EXPECT_EQ(found.considered, 10);
+  EXPECT_THAT(found.candidates, SizeIs(8));
+  EXPECT_THAT(found.misfits,
+              UnorderedElementsAre(Pair("tensor_parallel", 1), Pair("global_batch", 1)));
+}
+
+// Pipeline 4, data 2, batch 8: 4 micro-batches of 1 suit interleaving over 4 stages, 2 of 2 do not.
+TEST(Enumerate, InterleavesOnlyMultiplesOfTheStages) {
+  SearchSpace space = sizes_only();
+  space.tensor_parallel = {1};
+  space.pipeline_parallel = {4};
+  space.virtual_stages = {2};
+  space.micro_batch = {1, 2};
+  const auto found = enumerate(space, batch_of(8), small_model(), 8);
+  ASSERT_THAT(found.candidates, SizeIs(1));
+  EXPECT_EQ(found.candidates.front().schedule, "interleaved");
+  EXPECT_EQ(found.candidates.front().micro_batch, 1);
+  EXPECT_THAT(found.misfits, UnorderedElementsAre(Pair("virtual_stages", 1)));
+}
+
+TEST(Enumerate, ShardsGradientsAndParametersWithoutPipelineOnly) {
+  SearchSpace space = sizes_only();
+  space.zero_stage = {};
+  const auto found = enumerate(space, batch_of(8), small_model(), 8);
+  std::multiset<std::int64_t> alone;
+  for (const Strategy& one : found.candidates) {
+    if (one.pipeline_parallel > 1) {
+      EXPECT_LE(one.zero_stage, 1);
+    }
+    if (one.data_parallel == 1) {
+      EXPECT_EQ(one.zero_stage, 0);
+    }
+    if (one.tensor_parallel == 2 && one.pipeline_parallel == 1) alone.insert(one.zero_stage);
+  }
+  EXPECT_EQ(alone, (std::multiset<std::int64_t>{0, 1, 2, 3}));
+}
+
+TEST(Enumerate, MoreEffortTriesMore) {
+  std::int64_t before = 0;
+  for (const std::int64_t effort : {1, 2, 3}) {
+    SearchSpace space;
+    space.effort = effort;
+    const auto found = enumerate(space, batch_of(96), small_model(), 16);
+    EXPECT_GT(found.considered, before);
+    before = found.considered;
+  }
+}
+
+TEST(Enumerate, KeepsWhatTheStudyDecides) {
+  Strategy base = batch_of(64);
+  base.precision = DType::kFp16;
+  base.layers_per_stage = {8};
+  base.tensor_parallel = 3;
+  const auto found = enumerate({}, base, small_model(), 8);
+  EXPECT_THAT(found.candidates, Each(Field(&Strategy::precision, DType::kFp16)));
+  EXPECT_THAT(found.candidates, Each(Field(&Strategy::layers_per_stage, IsEmpty())));
+}
+
+TEST(SearchSpace, ReadsYaml) {
+  yaml::Loader loader(yaml::Options{.catalogue = {}, .overrides = {}});
+  const auto space = loader.read_text<SearchSpace>(
+      "tensor_parallel: [4, 8]\nrecompute: [full]\nsequence_parallel: false\n", "space.yaml");
+  ASSERT_TRUE(space) << space.error().message;
+  EXPECT_EQ(space->tensor_parallel, (std::vector<std::int64_t>{4, 8}));
+  EXPECT_EQ(space->recompute, std::vector<Recompute>{Recompute::kFull});
+  EXPECT_EQ(space->sequence_parallel, false);
+  const auto wrong = loader.read_text<SearchSpace>("effort: 4\n", "space.yaml");
+  EXPECT_FALSE(wrong);
+}
+
+}  // namespace
+}  // namespace foreshard::search

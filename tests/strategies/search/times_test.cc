@@ -1,0 +1,108 @@
+#include "strategies/search/times.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+
+#include "topology/cluster_builder.h"
+
+namespace foreshard::search {
+namespace {
+
+using program::Block;
+using program::Communication;
+using program::Task;
+
+// A product takes as many seconds as it has rows; communication among d devices that are far apart
+// (the last index is far) takes bytes seconds, twice that from device 4 on.
+class PlainCost final : public CostModel {
+ public:
+  Seconds kernel_time(const Kernel& kernel, DeviceTypeId) const override {
+    return static_cast<double>(std::get<Gemm>(kernel).m) * 1_s;
+  }
+  Result<Seconds> communication_time(program::CollectiveKind, Bytes bytes,
+                                     const std::vector<DeviceId>& devices) const override {
+    return (devices.front().value() >= 4 ? 2.0 : 1.0) * bytes.in_base() * 1_s;
+  }
+};
+
+ClusterView eight_devices() {
+  ClusterView::Builder builder("eight");
+  DeviceType type;
+  type.name = "plain";
+  const auto id = builder.add_device_type(type);
+  const auto node = builder.add_node();
+  for (int i = 0; i < 8; ++i) builder.add_device(id, "gpu" + std::to_string(i), node);
+  return std::move(builder).build();
+}
+
+Task kernel(std::int64_t seconds, std::vector<std::int32_t> after = {}) {
+  return {.name = "k",
+          .body = Kernel{Gemm{.m = seconds, .n = 1, .k = 1}},
+          .stream = lower::stream(lower::kComputeStream),
+          .after = std::move(after)};
+}
+Task communication(double seconds, std::vector<std::int32_t> after) {
+  return {.name = "c",
+          .body = Communication{.group = program::AxisGroup{.axes = {0}},
+                                .bytes = Bytes::from_base(seconds)},
+          .stream = lower::stream(lower::kTensorStream),
+          .after = std::move(after)};
+}
+
+class PassTimeTest : public testing::Test {
+ protected:
+  PassTime time_of(std::vector<Task> tasks) {
+    const auto time = pass_time(Block{.name = "b", .tasks = std::move(tasks)},
+                                {{"tensor", tensor_}, {"data", 8 / tensor_}}, times_);
+    EXPECT_TRUE(time);
+    return *time;
+  }
+  std::int64_t tensor_ = 4;
+  PlainCost cost_;
+  ClusterView cluster_ = eight_devices();
+  Times times_{cost_, cluster_};
+};
+
+// Group 0..3 takes 2 s, group 4..7 takes 4 s: the slowest decides the time, the fastest the bound.
+TEST_F(PassTimeTest, CommunicationBetweenKernelsIsExposed) {
+  const PassTime time = time_of({kernel(1), communication(2, {0}), kernel(1, {1})});
+  EXPECT_DOUBLE_EQ(time.first / 1_s, 1 + 4 + 1);
+  EXPECT_DOUBLE_EQ(time.next / 1_s, 6);
+  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1 + 2 + 1);
+  EXPECT_EQ(time.launches, 3);
+}
+
+// 4 s of communication beside 3 s of kernels: 1 s of it shows.
+TEST_F(PassTimeTest, CommunicationBesideKernelsCountsWhereItIsLonger) {
+  const PassTime time = time_of({kernel(1), communication(2, {0}), kernel(3), kernel(1, {1})});
+  EXPECT_DOUBLE_EQ(time.first / 1_s, 1 + 4 + 1);
+  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1 + 3 + 1);
+}
+
+// Communication at the end runs beside the next pass: 1 + 2 (x 2) first, then each pass adds what
+// the slower stream takes.
+TEST_F(PassTimeTest, CommunicationAtTheEndHidesBesideTheNextPass) {
+  const PassTime hidden = time_of({kernel(5), communication(1, {0})});
+  EXPECT_DOUBLE_EQ(hidden.first / 1_s, 5 + 2);
+  EXPECT_DOUBLE_EQ(hidden.next / 1_s, 5);
+  EXPECT_DOUBLE_EQ(hidden.times(3) / 1_s, 17);
+  EXPECT_DOUBLE_EQ(hidden.bound / 1_s, 5);
+}
+
+// What waits for nothing may have been done before the first kernel.
+TEST_F(PassTimeTest, BoundLeavesOutCommunicationThatCanComeBefore) {
+  const PassTime time = time_of({communication(3, {}), kernel(1, {0})});
+  EXPECT_DOUBLE_EQ(time.first / 1_s, 6 + 1);
+  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1);
+}
+
+TEST(LineOf, StridesAreProductsOfTheAxesBefore) {
+  const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 4}, {"pipeline", 3}};
+  EXPECT_EQ(line_of(mesh, 0), (Line{1, 2}));
+  EXPECT_EQ(line_of(mesh, 1), (Line{2, 4}));
+  EXPECT_EQ(line_of(mesh, 2), (Line{8, 3}));
+}
+
+}  // namespace
+}  // namespace foreshard::search
