@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/progress.h"
-#include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -24,6 +23,8 @@ class Search final : public Command {
     declaration.count("--effort", effort_, 1, "How much to try: 1 little, 3 everything.");
     declaration.count("--top", top_, 1, "How many strategies to list.");
     declaration.count("--simulate", simulate_, 1, "How many of the best estimates to simulate.");
+    declaration.count("--certify", certify_, 0,
+                      "Then so many at most of those that might still be faster.");
     declaration.count("--threads", threads_, 1, "How many of them at a time.");
     declaration.count("--max-seconds", max_seconds_, 0,
                       "Begin no simulation after that time; 0: no limit.");
@@ -44,6 +45,7 @@ class Search final : public Command {
     if (effort_ > 0) options.space.effort = effort_;
     if (options.space.effort > 3) return fail("--effort: 1, 2 or 3");
     options.simulate = simulate_;
+    options.certify = certify_;
     options.threads = threads_;
     if (max_seconds_ > 0) options.time_limit = std::chrono::seconds(max_seconds_);
     note(
@@ -61,7 +63,7 @@ class Search final : public Command {
  private:
   static Result<study::SearchResult> searched(const study::LoadedStudy& study,
                                               study::SearchOptions options) {
-    Progress progress("simulating", options.simulate);
+    Progress progress("simulating", 0);  // how many follows from the bounds
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
     return study::run_search(study, options);
   }
@@ -77,6 +79,7 @@ class Search final : public Command {
   std::int64_t effort_ = 0;
   std::int64_t top_ = 10;
   std::int64_t simulate_ = 20;
+  std::int64_t certify_ = 20;
   std::int64_t threads_ = 2;
   std::int64_t max_seconds_ = 0;
   std::string format_;

@@ -87,13 +87,19 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
                    .breakdown = prediction->breakdown};
 }
 
-// Simulates the candidates in their order, several at a time. Routes are remembered by the cluster
-// that finds them, so each thread has its own.
+// Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
+// the cluster that finds them, so each thread has its own.
 class Simulations {
  public:
   Simulations(const LoadedStudy& study, const SearchOptions& options,
-              const std::vector<Candidate>& candidates, std::size_t count, Clock::time_point start)
-      : study_(study), options_(options), candidates_(candidates), results_(count), start_(start) {}
+              const std::vector<Candidate>& candidates, std::vector<std::size_t> which,
+              Clock::time_point start)
+      : study_(study),
+        options_(options),
+        candidates_(candidates),
+        which_(std::move(which)),
+        results_(which_.size()),
+        start_(start) {}
 
   // One entry per candidate; empty where the time limit came first or it failed.
   std::vector<std::optional<Simulated>> run() {
@@ -119,7 +125,7 @@ class Simulations {
       }
       const std::size_t i = next_++;
       if (i >= results_.size()) return;
-      auto result = simulated(study_, *cluster, candidates_[i]);
+      auto result = simulated(study_, *cluster, candidates_[which_[i]]);
       if (result) results_[i] = *std::move(result);
       if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
     }
@@ -128,6 +134,7 @@ class Simulations {
   const LoadedStudy& study_;
   const SearchOptions& options_;
   const std::vector<Candidate>& candidates_;
+  std::vector<std::size_t> which_;
   std::vector<std::optional<Simulated>> results_;
   Clock::time_point start_;
   std::atomic<std::size_t> next_{0};
@@ -189,11 +196,38 @@ Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& o
         Error::Code::kInvalidInput,
         fmt::format("none of {} combinations suits this model and batch", result.considered)};
   const auto candidates = ranked(study, *cluster, std::move(space.candidates), result);
-  const std::size_t count = std::min(
-      candidates.size(), static_cast<std::size_t>(std::max<std::int64_t>(options.simulate, 1)));
-  Simulations simulations(study, options, candidates, count, start);
-  auto results = simulations.run();
-  result.partial = simulations.out_of_time();
+  std::vector<std::optional<Simulated>> results(candidates.size());
+  std::optional<Seconds> best;
+  const auto simulate = [&](const std::vector<std::size_t>& which) {
+    Simulations simulations(study, options, candidates, which, start);
+    auto found = simulations.run();
+    for (std::size_t i = 0; i < which.size(); ++i) {
+      if (found[i] && found[i]->fits && (!best || found[i]->step < *best)) best = found[i]->step;
+      results[which[i]] = std::move(found[i]);
+    }
+    result.partial = result.partial || simulations.out_of_time();
+  };
+  std::vector<std::size_t> first(std::min(
+      candidates.size(), static_cast<std::size_t>(std::max<std::int64_t>(options.simulate, 1))));
+  std::iota(first.begin(), first.end(), std::size_t{0});
+  simulate(first);
+
+  // In rounds of a fixed size: what is simulated does not depend on the number of threads.
+  constexpr std::size_t kRound = 4;
+  std::vector<std::size_t> by_bound(candidates.size() - first.size());
+  std::iota(by_bound.begin(), by_bound.end(), first.size());
+  std::ranges::stable_sort(by_bound, {},
+                           [&](std::size_t i) { return candidates[i].estimate.bound; });
+  by_bound.resize(std::min(by_bound.size(),
+                           static_cast<std::size_t>(std::max<std::int64_t>(options.certify, 0))));
+  for (std::size_t i = 0; i < by_bound.size() && best && !result.partial; i += kRound) {
+    std::vector<std::size_t> round(
+        by_bound.begin() + static_cast<std::ptrdiff_t>(i),
+        by_bound.begin() + static_cast<std::ptrdiff_t>(std::min(i + kRound, by_bound.size())));
+    std::erase_if(round, [&](std::size_t c) { return candidates[c].estimate.bound >= *best; });
+    if (round.empty()) break;
+    simulate(round);
+  }
   judge(candidates, std::move(results), result);
   return result;
 }

@@ -24,6 +24,9 @@ namespace foreshard::study {
 struct SearchOptions {
   search::SearchSpace space = {};
   std::int64_t simulate = 20;  ///< Candidates that are simulated, the best estimates first.
+  /// Simulated after those at most: candidates whose lower bound is below the best time so far, the
+  /// lowest bounds first, until none is left and the winner is certified.
+  std::int64_t certify = 20;
   std::int64_t threads = 2;
   /// No simulation begins after this. The result then says that it is partial.
   std::optional<std::chrono::duration<double>> time_limit = {};

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
   const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
-  const auto result = run_search(study, {.simulate = 8});
+  const auto result = run_search(study, {.simulate = 8, .certify = 0});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->simulated.size(), 8U);
   EXPECT_TRUE(std::ranges::is_sorted(result->simulated, {}, &Simulated::step));
@@ -109,7 +109,7 @@ TEST(Search, NamesTheFastestOfWhatItSimulated) {
 // A certificate is a promise about all candidates: simulating every one must not beat the winner.
 TEST(Search, CertifiedWinnersAreNotBeaten) {
   const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
-  SearchOptions options{.simulate = 12};
+  SearchOptions options{.simulate = 4};
   options.space.effort = 1;
   const auto some = run_search(study, options);
   options.simulate = 100'000;
@@ -120,7 +120,6 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
   if (some->certified) {
     EXPECT_EQ(some->simulated.front().step, all->simulated.front().step);
   }
-  EXPECT_LE(*some->best_bound, all->simulated.back().step);
   EXPECT_LE(some->simulated.front().step * (1 - some->gap()), all->simulated.front().step);
 }
 
