@@ -6,9 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
-#if __has_include("strategies/graph/hf_config.h")
 #include "strategies/graph/hf_config.h"
-#endif
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::study {
@@ -77,11 +75,7 @@ Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
   if (!bytes) return loader.error_at("huggingface.config", bytes.error().message);
   const std::string name =
       source.name.value_or(fs::absolute(path).parent_path().filename().string());
-#if __has_include("strategies/graph/hf_config.h")
   auto model = read_hf_config(*bytes, name, source.sequence);
-#else
-  Result<Model> model = Error{Error::Code::kUnsupported, "no importer: " + name};
-#endif
   if (!model) return loader.error_at("huggingface.config", model.error().message);
   inputs.push_back({path.string(), *std::move(bytes)});
   return model;

@@ -49,7 +49,7 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*) {
 
 const yaml::Table<Efficiency>& yaml_table(const Efficiency*) {
   static const auto table =
-      yaml::Table<Efficiency>("efficiency", "Part of a link's payload rate left to the data.")
+      yaml::Table<Efficiency>("link efficiency", "Part of a link's payload rate left to the data.")
           .required("nvlink", &Efficiency::nvlink, "Of NVLink.", yaml::positive(), yaml::at_most(1))
           .required("pcie", &Efficiency::pcie, "Of PCIe and links between sockets.",
                     yaml::positive(), yaml::at_most(1))
