@@ -26,8 +26,8 @@ void set_interval(sim::Prediction& prediction, const Framework& framework) {
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   if (framework.residual) {
-    prediction.low = prediction.step * framework.residual->low;
-    prediction.high = prediction.step * framework.residual->high;
+    prediction.low = prediction.step * std::min(1.0, framework.residual->low);
+    prediction.high = prediction.step * std::max(1.0, framework.residual->high);
     return;
   }
   prediction.warnings.push_back(

@@ -18,7 +18,8 @@ Result<ClusterView> cluster_of(const LoadedStudy& study);
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster);
 
 /// Sets the interval of a prediction: what measurements with that framework would lead to expect in
-/// 8 cases of 10. Warns where there are none; the interval is then the prediction itself.
+/// 8 cases of 10, widened to hold the prediction itself where all of those lie to one side. Warns
+/// where there are none; the interval is then the prediction itself.
 void set_interval(sim::Prediction& prediction, const Framework& framework);
 
 struct StudyRun {
