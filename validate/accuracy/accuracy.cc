@@ -62,6 +62,11 @@ Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::p
   return tiers;
 }
 
+// Files that stand beside tables and say more about their rows: `DIRECTORY/*.csv` names them too.
+bool describes_others(const std::filesystem::path& path) {
+  return path.filename() == "TIERS.csv" || path.filename() == "machines.csv";
+}
+
 struct Task {
   Job job;
   std::size_t offset = 0;  ///< Of its table's first row in the report.
@@ -150,6 +155,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   std::vector<std::map<std::string, std::string>> tiers;
   std::vector<std::size_t> ends;
   for (const auto& path : tables) {
+    if (describes_others(path)) continue;
     const auto table = read_table(path);
     if (!table) return table.error();
     auto jobs = jobs_of(*table, context);
