@@ -50,7 +50,7 @@ std::string_view name_of(Bound bound) {
     case Bound::kFloor:
       return "floor";
   }
-  FORESHARD_CHECK(!"every bound has a name");
+  FORESHARD_CHECK(false && "every bound has a name");
   return {};
 }
 

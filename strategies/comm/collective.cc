@@ -25,7 +25,7 @@ double efficiency_of(LinkKind kind, const Efficiency& efficiency, double busy) {
     case LinkKind::kNetwork:
       return efficiency.network;
   }
-  FORESHARD_CHECK(!"every link kind has an efficiency");
+  FORESHARD_CHECK(false && "every link kind has an efficiency");
   return 1;
 }
 
@@ -135,7 +135,7 @@ std::string_view name_of(CollectiveKind kind) {
     case CollectiveKind::kReceive:
       return "receive";
   }
-  FORESHARD_CHECK(!"every collective kind has a name");
+  FORESHARD_CHECK(false && "every collective kind has a name");
   return {};
 }
 

@@ -303,7 +303,7 @@ class Rehearsal {
       if (other.progress[at(theirs)] == Progress::kWaiting)
         return head_before(at(member.rank_class), theirs);
     }
-    FORESHARD_CHECK(!"an operation that all members reached is done");
+    FORESHARD_CHECK(false && "an operation that all members reached is done");
     return from;
   }
 
