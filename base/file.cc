@@ -72,7 +72,25 @@ Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) 
   }
 }
 
-std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes) {
+bool is_special(const std::filesystem::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  std::error_code no_such_file;
+  const auto target = std::filesystem::canonical(path, no_such_file);
+  return no_such_file ? path : target;
+}
+
+std::optional<Error> write_file(const std::filesystem::path& link, std::string_view bytes) {
+  const std::filesystem::path path = behind_links(link);
+  if (is_special(path)) {
+    Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0 || !write_all(file.get(), bytes) || !file.close())
+      return system_fault(path, "write");
+    return std::nullopt;
+  }
   // Exclusive creation picks a name that no other thread or process writes to.
   std::string aside;
   int fd = -1;

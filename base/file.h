@@ -18,9 +18,15 @@ namespace foreshard {
 ///     starts with the path.
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest);
 
-/// Replaces the file at `path` by `bytes`, so that a reader (or a crash) sees the old file or the
-/// new one, never a part: writes a neighbour, flushes it to the disk, renames it.
-/// \return kIo with the path and the reason; then the old file is untouched.
+/// Whether a device, a pipe or the like is there: something to write to, not to replace.
+bool is_special(const std::filesystem::path& path);
+/// The file that `path` leads to through symbolic links; `path` itself if there is none yet.
+std::filesystem::path behind_links(const std::filesystem::path& path);
+
+/// Replaces the file at `path` (or that it links to) by `bytes`, so that a reader (or a crash) sees
+/// the old file or the new one, never a part: writes a neighbour, flushes it to the disk, renames
+/// it. A special file is written to as it is. \return kIo with the path and the reason; then the
+/// old file is untouched.
 std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace foreshard

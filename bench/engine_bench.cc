@@ -120,10 +120,8 @@ class Reporter : public benchmark::ConsoleReporter {
 };
 
 }  // namespace
-}  // namespace foreshard::engine
 
-int main(int argc, char** argv) {
-  using namespace foreshard::engine;
+int run_benchmarks(int argc, char** argv) {
   for (const Case& c : cases()) {
     const auto add = [&c](const std::string& engine, Engine run) {
       return benchmark::RegisterBenchmark((engine + "/" + c.name).c_str(), measure, c.build, run)
@@ -139,4 +137,10 @@ int main(int argc, char** argv) {
   benchmark::RunSpecifiedBenchmarks(&reporter);
   reporter.print_ratios();
   return 0;
+}
+
+}  // namespace foreshard::engine
+
+int main(int argc, char** argv) {
+  return foreshard::engine::run_benchmarks(argc, argv);
 }

@@ -104,10 +104,8 @@ void all(benchmark::State& state, const Prepared& on) {
 }
 
 }  // namespace
-}  // namespace foreshard
 
-int main(int argc, char** argv) {
-  using namespace foreshard;
+int run_benchmarks(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   const std::string file = argc > 1 ? argv[1] : "configs/studies/gpt3-175b-a100-1024.yaml";
   const std::string catalogue = argc > 2 ? argv[2] : "configs";
@@ -134,4 +132,10 @@ int main(int argc, char** argv) {
   getrusage(RUSAGE_SELF, &usage);
   std::printf("peak memory: %.0f MiB\n", static_cast<double>(usage.ru_maxrss) / 1024);
   return 0;
+}
+
+}  // namespace foreshard
+
+int main(int argc, char** argv) {
+  return foreshard::run_benchmarks(argc, argv);
 }

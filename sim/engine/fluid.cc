@@ -16,7 +16,6 @@ namespace {
 
 using internal::Dependencies;
 using internal::EventQueue;
-using internal::NormalShape;
 using internal::Shapes;
 using internal::Sharing;
 

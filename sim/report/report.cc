@@ -68,6 +68,7 @@ std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,
     ++share.tasks;
   }
   std::vector<CriticalShare> result;
+  result.reserve(shares.size());
   for (auto& [what, share] : shares) result.push_back(std::move(share));
   std::ranges::stable_sort(result, [](const auto& a, const auto& b) { return a.time > b.time; });
   return result;

@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/file.h"
+
 namespace foreshard::report {
 namespace {
 
@@ -95,12 +97,15 @@ class Writer {
 
 }  // namespace
 
-std::optional<Error> write_trace(const fs::path& path, const sim::Prediction& prediction,
+std::optional<Error> write_trace(const fs::path& link, const sim::Prediction& prediction,
                                  const program::Program& program) {
-  const fs::path neighbour = fmt::format("{}.{}.tmp", path.string(), getpid());
+  const fs::path path = behind_links(link);
+  const bool special = is_special(path);  // a pipe or a device is written to, not replaced
+  const fs::path neighbour =
+      special ? path : fs::path(fmt::format("{}.{}.tmp", path.string(), getpid()));
   const auto failed = [&](std::string_view why) {
     std::error_code ignored;
-    fs::remove(neighbour, ignored);
+    if (!special) fs::remove(neighbour, ignored);
     return Error{Error::Code::kIo, fmt::format("{}: {}", path.string(), why)};
   };
   errno = 0;
@@ -122,6 +127,7 @@ std::optional<Error> write_trace(const fs::path& path, const sim::Prediction& pr
 
   out.close();
   if (!out) return failed("the trace could not be written whole");
+  if (special) return std::nullopt;
   std::error_code status;
   fs::rename(neighbour, path, status);
   if (status) return failed(status.message());

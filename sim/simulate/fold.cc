@@ -45,7 +45,7 @@ class Refinement {
  public:
   Refinement(const ClusterView& cluster, const Program& program, const Communicators& communicators,
              const CommunicatorForms& forms)
-      : cluster_(cluster), communicators_(communicators), forms_(forms) {
+      : communicators_(communicators), forms_(forms) {
     rank_.resize(static_cast<std::size_t>(program.ranks()));
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
       for (const std::int32_t rank : program.roles[r].ranks) {
@@ -126,7 +126,6 @@ class Refinement {
     communicator_ = std::move(next);
   }
 
-  const ClusterView& cluster_;
   const Communicators& communicators_;
   const CommunicatorForms& forms_;
   std::vector<std::uint64_t> rank_;

@@ -80,6 +80,7 @@ std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Prog
       uses[key].operations = std::max(uses[key].operations, times);
   }
   std::vector<CollectiveUse> list;
+  list.reserve(uses.size());
   for (auto& [key, use] : uses) list.push_back(std::move(use));
   std::ranges::stable_sort(list, std::greater{}, [](const CollectiveUse& use) {
     return use.idle_time * static_cast<double>(use.operations);

@@ -182,8 +182,13 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   if (!model) return model.error();
   auto communication = communication_of(*study, loader);
   if (!communication) return communication.error();
-  if (auto error =
-          misfit(*study->strategy, *model, study->cluster->device_count(), loader, "strategy"))
+  Strategy strategy = *study->strategy;
+  if (strategy.framework->name.empty()) {
+    auto framework = loader.read_ref<Framework>(kDefaultFramework, "strategy.framework");
+    if (!framework) return framework.error();
+    strategy.framework = {.value = *std::move(framework), .name = std::string(kDefaultFramework)};
+  }
+  if (auto error = misfit(strategy, *model, study->cluster->device_count(), loader, "strategy"))
     return *std::move(error);
 
   std::vector<yaml::Input> inputs = loader.inputs();
@@ -195,7 +200,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .description = study->description,
                      .cluster = *study->cluster,
                      .model = *std::move(model),
-                     .strategy = *study->strategy,
+                     .strategy = std::move(strategy),
                      .communication = *std::move(communication),
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};

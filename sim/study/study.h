@@ -46,6 +46,8 @@ const yaml::Table<Study>& yaml_table(const Study*);
 
 /// The catalogue entry that a study without `communication` uses.
 inline constexpr std::string_view kDefaultCommunication = "nccl";
+/// The catalogue entry that a strategy without `framework` uses.
+inline constexpr std::string_view kDefaultFramework = "generic";
 
 /// Where a study comes from. What is given beside `study` takes the place of that part of it.
 struct StudyFiles {

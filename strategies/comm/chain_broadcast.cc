@@ -62,7 +62,7 @@ Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
   for (std::int32_t chunk = 0; chunk < kChunksOfStepwiseForm; ++chunk) {
     for (std::int32_t i = 0; i < hops; ++i) {
       const std::int32_t from = chain[static_cast<std::size_t>(i)];
-      const std::int32_t to = chain[static_cast<std::size_t>(i + 1)];
+      const std::int32_t to = chain[static_cast<std::size_t>(i) + 1];
       const auto route = internal::route_between(group, from, to);
       if (!route) return route.error();
       Message message{.from = from,

@@ -3,6 +3,13 @@
 #include <fmt/format.h>
 
 namespace foreshard {
+namespace {
+
+// Far beyond every published model, and small enough for sizes of tensors to be exact.
+constexpr double kMaxLayers = 1 << 17;
+constexpr double kMaxWidth = 1 << 30;
+
+}  // namespace
 
 const yaml::Names<Norm>& yaml_names(const Norm*) {
   static const yaml::Names<Norm> names{
@@ -34,18 +41,20 @@ const yaml::Table<Model>& yaml_table(const Model*) {
       yaml::Table<Model>("model", "A decoder transformer.")
           .folder("models")
           .required("name", &Model::name, "As people call it.")
-          .required("layers", &Model::layers, "Transformer layers.", yaml::at_least(1))
-          .required("hidden", &Model::hidden, "Width of the residual stream.", yaml::at_least(1))
-          .required("heads", &Model::heads, "Attention (query) heads.", yaml::at_least(1))
+          .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
+          .required("hidden", &Model::hidden, "Width of the residual stream.",
+                    yaml::between(1, kMaxWidth))
+          .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxWidth))
           .optional("kv_heads", &Model::kv_heads, "Key and value heads (default: heads).",
-                    yaml::at_least(1))
+                    yaml::between(1, kMaxWidth))
           .optional("head_dim", &Model::head_dim, "Width of a head (default: hidden / heads).",
-                    yaml::at_least(1))
+                    yaml::between(1, kMaxWidth))
           .optional("ffn", &Model::ffn, "Width of the feed-forward layer (default: 4 x hidden).",
-                    yaml::at_least(1))
+                    yaml::between(1, kMaxWidth))
           .required("vocabulary", &Model::vocabulary, "Tokens in the vocabulary.",
-                    yaml::at_least(1))
-          .required("sequence", &Model::sequence, "Tokens per training sample.", yaml::at_least(1))
+                    yaml::between(1, kMaxWidth))
+          .required("sequence", &Model::sequence, "Tokens per training sample.",
+                    yaml::between(1, kMaxWidth))
           .optional("norm", &Model::norm, "Normalisation.")
           .optional("activation", &Model::activation, "Of the feed-forward layer.")
           .optional("positions", &Model::positions, "How positions enter.")

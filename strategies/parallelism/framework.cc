@@ -48,7 +48,7 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
   static const auto table =
       yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
           .folder("frameworks")
-          .required("name", &Framework::name, "As people call it.")
+          .required("name", &Framework::name, "As people call it.", yaml::non_empty())
           .optional("flash_attention", &Framework::flash_attention,
                     "Fused attention; else scores, softmax and dropout are kernels of their own.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,

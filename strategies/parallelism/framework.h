@@ -37,7 +37,7 @@ struct Residual {
 };
 
 struct Framework {
-  std::string name = "generic";
+  std::string name{};  ///< Empty: none was named.
   bool flash_attention = true;
   bool fused_gradient_accumulation = true;
   DType gradient_dtype = DType::kFp32;  ///< Of the accumulated gradient, and of its reduction.

@@ -8,6 +8,10 @@
 namespace foreshard {
 namespace {
 
+// Beyond every machine that can be thought of, and small enough for products of them to be exact.
+constexpr double kMaxWays = 1 << 20;
+constexpr double kMaxBatch = 1 << 30;
+
 // As equal as possible, the larger ones first: 10 layers on 4 stages are 3 3 2 2.
 std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   std::vector<std::int64_t> split;
@@ -40,22 +44,23 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
       yaml::Table<Strategy>("strategy", "How a training step is divided over devices.")
           .folder("strategies")
           .optional("tensor_parallel", &Strategy::tensor_parallel,
-                    "Ways that each layer's matrices are split.", yaml::at_least(1))
+                    "Ways that each layer's matrices are split.", yaml::between(1, kMaxWays))
           .optional("pipeline_parallel", &Strategy::pipeline_parallel,
-                    "Ways that the layers are split into stages.", yaml::at_least(1))
+                    "Ways that the layers are split into stages.", yaml::between(1, kMaxWays))
           .optional("data_parallel", &Strategy::data_parallel,
-                    "Replicas, each with its part of the batch.", yaml::at_least(1))
+                    "Replicas, each with its part of the batch.", yaml::between(1, kMaxWays))
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
           .optional("schedule", &Strategy::schedule, "Pipeline schedule: gpipe, 1f1b, interleaved.")
           .optional("virtual_stages", &Strategy::virtual_stages,
-                    "Model chunks per pipeline rank (schedule interleaved).", yaml::at_least(1))
+                    "Model chunks per pipeline rank (schedule interleaved).",
+                    yaml::between(1, kMaxWays))
           .optional("layers_per_stage", &Strategy::layers_per_stage,
                     "Layers of each stage, chunk by chunk (default: equal).")
           .optional("micro_batch", &Strategy::micro_batch, "Sequences per device and micro-batch.",
-                    yaml::at_least(1))
+                    yaml::between(1, kMaxBatch))
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
-                    yaml::at_least(1))
+                    yaml::between(1, kMaxBatch))
           .optional("zero_stage", &Strategy::zero_stage,
                     "ZeRO: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and "
                     "gradients, 3 and parameters (FSDP).",
@@ -154,6 +159,15 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
                       strategy.global_batch, dp, strategy.micro_batch, unit),
           fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit));
+  }
+  const std::int64_t passes =
+      strategy.micro_batches() * ((model.layers + pp - 1) / std::max<std::int64_t>(pp, 1));
+  if (passes > kMaxLayerPasses) {
+    fault("global_batch",
+          fmt::format("{} micro-batches through the layers of a stage are {} layer passes on each "
+                      "device, more than the {} that a simulated step may have",
+                      strategy.micro_batches(), passes, kMaxLayerPasses),
+          "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
   auto order = strategy.rank_order;
   std::ranges::sort(order);

@@ -47,6 +47,10 @@ struct Strategy {
 const yaml::Names<Recompute>& yaml_names(const Recompute*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
 
+/// Layers that one device may run in a step, all micro-batches counted: with some 70 tasks each,
+/// they are what program::kMaxInstancesPerRole allows.
+inline constexpr std::int64_t kMaxLayerPasses = std::int64_t{1} << 20;
+
 /// What is wrong with the strategy for this model on that many devices.
 struct StrategyFault {
   std::string key;  ///< The key to look at, for example "tensor_parallel".

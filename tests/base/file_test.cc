@@ -41,6 +41,32 @@ TEST(File, NamesWhatCannotBeRead) {
   EXPECT_THAT(fault(big), HasSubstr("is larger than the limit of 4.00 KiB"));
 }
 
+// A link stays a link; what it leads to is replaced.
+TEST(File, WritesThroughLinks) {
+  const TemporaryFolder folder;
+  const fs::path real = folder.write("real", "old");
+  const fs::path link = folder.path() / "link";
+  fs::create_symlink(real, link);
+  ASSERT_FALSE(write_file(link, "new").has_value());
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(*read_file(real, 4096_B), "new");
+}
+
+// A pipe or a device is there to be written to, not to be replaced by a file.
+TEST(File, WritesToSpecialFiles) {
+  const TemporaryFolder folder;
+  const fs::path pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  ASSERT_FALSE(write_file(pipe, "through").has_value());
+  char bytes[16] = {};
+  EXPECT_EQ(::read(reader, bytes, sizeof bytes), 7);
+  EXPECT_EQ(std::string(bytes), "through");
+  ::close(reader);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
 TEST(File, NamesWhereItCannotWrite) {
   const TemporaryFolder folder;
   const auto error = write_file(folder.path() / "absent" / "a", "x");

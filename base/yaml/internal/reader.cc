@@ -171,16 +171,16 @@ void Reader::read_sourced(Node node, const Type& type, const Constraints& constr
     return read(std::move(node), type.element(), constraints, where, type.value(object));
 
   apply_overrides(node, where.path);
-  static const std::vector<std::string> kKeys{"value", "source", "evidence"};
-  std::vector<std::string> missing = kKeys;
+  static const std::vector<std::string> sourced_keys{"value", "source", "evidence"};
+  std::vector<std::string> missing = sourced_keys;
   for (Entry& entry : node.entries) {
     const auto known = std::find(missing.begin(), missing.end(), entry.key);
     const Where inside{below(where.path, entry.key), where.key + "." + entry.key};
     if (known == missing.end()) {
-      const auto near = nearest_name(entry.key, kKeys);
+      const auto near = nearest_name(entry.key, sourced_keys);
       faults_.add(
           entry.key_mark, "unknown key '" + entry.key + "' in '" + where.key + "'",
-          (near ? "did you mean '" + *near + "'? " : "") + "legal: " + quoted_choice(kKeys));
+          (near ? "did you mean '" + *near + "'? " : "") + "legal: " + quoted_choice(sourced_keys));
       continue;
     }
     missing.erase(known);

@@ -32,9 +32,9 @@ Complaint mismatch(const Node& node, const Type& type, const std::string& key, s
 std::optional<Complaint> read_bool(const Node& node, const Type& type, const std::string& key,
                                    void* object) {
   if (node.quoted || (node.text != "true" && node.text != "false")) {
-    static const std::vector<std::string> kYes{"yes",  "Yes",  "on", "On",
-                                               "True", "TRUE", "1",  "true"};
-    const bool yes = std::find(kYes.begin(), kYes.end(), node.text) != kYes.end();
+    static const std::vector<std::string> yes_words{"yes",  "Yes",  "on", "On",
+                                                    "True", "TRUE", "1",  "true"};
+    const bool yes = std::find(yes_words.begin(), yes_words.end(), node.text) != yes_words.end();
     return mismatch(node, type, key, std::string("write ") + (yes ? "true" : "true or false"));
   }
   *static_cast<bool*>(object) = node.text == "true";

@@ -514,6 +514,15 @@ class Stage {
     }
   }
 
+  // Booked under the outermost axis that it crosses.
+  Purpose norm_purpose(const program::AxisGroup& group) const {
+    const auto crosses = [&](Axis axis) {
+      return std::ranges::find(group.axes, axis) != group.axes.end();
+    };
+    if (crosses(data_)) return Purpose::kData;
+    return crosses(pipeline_) ? Purpose::kPipeline : Purpose::kTensor;
+  }
+
   // The squared norm over all ranks that hold different gradients. Returns the task to wait for.
   std::int32_t reduce_norm(Block& step) const {
     program::AxisGroup group;
@@ -527,7 +536,7 @@ class Stage {
                                                     .group = group,
                                                     .bytes = size_of(DType::kFp32),
                                                     .dtype = DType::kFp32,
-                                                    .purpose = Purpose::kPipeline,
+                                                    .purpose = norm_purpose(group),
                                                     .tag = "gradient_norm"},
                               .stream = stream(kTensorStream),
                               .after = {0}});

@@ -58,7 +58,7 @@ inline Workload random_fat_tree(int leaves, int hosts_per_leaf, int in_flight, i
                                 std::uint64_t seed) {
   constexpr double kBandwidth = 50e9;
   Workload w;
-  const auto hosts = static_cast<std::size_t>(leaves * hosts_per_leaf);
+  const auto hosts = static_cast<std::size_t>(leaves) * static_cast<std::size_t>(hosts_per_leaf);
   const auto spines = static_cast<std::size_t>(std::max(1, hosts_per_leaf / 2));
   const auto links = [&](std::size_t count) {
     std::vector<ResourceId> ids;
@@ -102,6 +102,7 @@ inline Workload random_fat_tree(int leaves, int hosts_per_leaf, int in_flight, i
 inline Workload compute_chains(int devices, int length, std::uint64_t seed) {
   Workload w;
   std::vector<ShapeId> kernel;
+  kernel.reserve(static_cast<std::size_t>(devices));
   for (int d = 0; d < devices; ++d) kernel.push_back(w.add_shape(path_shape({w.add_resource(1)})));
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> duration(1e-6, 1e-3);
