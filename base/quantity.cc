@@ -26,12 +26,12 @@ constexpr std::array kFlops = std::to_array<Suffix>({
     {"TFLOP", 1e12, true}, {"PFLOP", 1e15, true}, {"EFLOP", 1e18, true}, {"ZFLOP", 1e21, true},
     {"YFLOP", 1e24, true}});
 constexpr std::array kBytesPerSecond = std::to_array<Suffix>({
-    {"bit/s", 1.0 / 8, false}, {"b/s", 1.0 / 8, false}, {"B/s", 1, true},
-    {"kbit/s", 1e3 / 8, false}, {"kb/s", 1e3 / 8, false}, {"kB/s", 1e3, true},
-    {"KiB/s", 0x1p10, false}, {"Mbit/s", 1e6 / 8, false}, {"Mb/s", 1e6 / 8, false},
+    {"bit/s", 1.0 / 8, false}, {"B/s", 1, true},
+    {"kbit/s", 1e3 / 8, false}, {"kB/s", 1e3, true},
+    {"KiB/s", 0x1p10, false}, {"Mbit/s", 1e6 / 8, false},
     {"MB/s", 1e6, true}, {"MiB/s", 0x1p20, false}, {"Gbit/s", 1e9 / 8, false},
-    {"Gb/s", 1e9 / 8, false}, {"GB/s", 1e9, true}, {"GiB/s", 0x1p30, false},
-    {"Tbit/s", 1e12 / 8, false}, {"Tb/s", 1e12 / 8, false}, {"TB/s", 1e12, true},
+    {"GB/s", 1e9, true}, {"GiB/s", 0x1p30, false},
+    {"Tbit/s", 1e12 / 8, false}, {"TB/s", 1e12, true},
     {"TiB/s", 0x1p40, false}, {"PB/s", 1e15, true}});
 constexpr std::array kFlopsPerSecond = std::to_array<Suffix>({
     {"FLOP/s", 1, true}, {"kFLOP/s", 1e3, true}, {"MFLOP/s", 1e6, true}, {"GFLOP/s", 1e9, true},
@@ -156,6 +156,13 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     if (bytes == "KB" || bytes == "K") bytes = "kB";
     fault.what += ": sizes are in bytes, bits exist only in rates";
     if (has(info, bytes)) fault.help = "did you mean '" + bytes + "' (bytes)? " + fault.help;
+    return fault;
+  }
+  if (dimension == Dimension::kBytesPerSecond && suffix.ends_with("b/s")) {
+    const std::string prefix(suffix.substr(0, suffix.size() - 3));
+    fault.what += ": bits are spelled out";
+    fault.help =
+        "did you mean '" + prefix + "bit/s' (bits) or '" + prefix + "B/s' (bytes)? " + fault.help;
     return fault;
   }
   if (dimension == Dimension::kBytesPerSecond && low == "gt/s") {

@@ -15,7 +15,8 @@ void StudyOptions::declare(Declaration& declaration) {
   add_set(declaration, sets_);
 }
 
-Result<study::LoadedStudy> StudyOptions::load(const Environment& environment) const {
+Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
+                                              bool sizes_matter) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return overrides.error();
   study::StudyFiles files;
@@ -26,6 +27,7 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment) co
   files.cluster = given(cluster_);
   files.model = given(model_);
   files.strategy = given(strategy_);
+  files.sizes_matter = sizes_matter;
   if (!files.study && !(files.cluster && files.model && files.strategy))
     return Error{Error::Code::kInvalidInput,
                  "give a study (STUDY.yaml), or all of --cluster, --model and --strategy"};

@@ -18,7 +18,8 @@ namespace foreshard::cli {
 class StudyOptions {
  public:
   void declare(Declaration& declaration);
-  Result<study::LoadedStudy> load(const Environment& environment) const;
+  /// \param sizes_matter  as in StudyFiles.
+  Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
 
  private:
   std::string study_, cluster_, model_, strategy_;

@@ -33,7 +33,7 @@ class Search final : public Command {
   }
 
   ExitCode run(const Environment& environment) override {
-    const auto study = study_.load(environment);
+    const auto study = study_.load(environment, false);
     if (!study) return fail(study.error());
     study::SearchOptions options;
     if (!space_.empty()) {

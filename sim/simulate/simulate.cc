@@ -142,7 +142,13 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (!built) return built.error();
   const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built->workload)
                                                           : engine::run_simgrid(built->workload);
-  if (!times) return times.error();
+  if (!times) {
+    Error fault = times.error();
+    // Flat collectives have weights and hold SMs: SimGrid knows neither.
+    if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid)
+      fault.message += "; messages one by one it can: --granularity stepwise";
+    return fault;
+  }
 
   Prediction prediction;
   prediction.program = program.name;

@@ -188,8 +188,10 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
     if (!framework) return framework.error();
     strategy.framework = {.value = *std::move(framework), .name = std::string(kDefaultFramework)};
   }
-  if (auto error = misfit(strategy, *model, study->cluster->device_count(), loader, "strategy"))
-    return *std::move(error);
+  if (files.sizes_matter) {
+    if (auto error = misfit(strategy, *model, study->cluster->device_count(), loader, "strategy"))
+      return *std::move(error);
+  }
 
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());

@@ -55,6 +55,9 @@ struct StudyFiles {
   std::optional<std::string> cluster = {};  ///< A path ending in .yaml, or a catalogue name.
   std::optional<std::string> model = {};    ///< Likewise, or the path of a `config.json`.
   std::optional<std::string> strategy = {};
+  /// Whether the strategy's parallel sizes must fit model and cluster: a search chooses them
+  /// itself.
+  bool sizes_matter = true;
 };
 
 /// A study whose parts fit together: `faults_in` finds nothing.

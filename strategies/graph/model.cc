@@ -6,8 +6,10 @@ namespace foreshard {
 namespace {
 
 // Far beyond every published model, and small enough for sizes of tensors to be exact.
-constexpr double kMaxLayers = 1 << 17;
-constexpr double kMaxWidth = 1 << 30;
+constexpr double kMaxLayers = 1 << 14;
+constexpr double kMaxHeads = 1 << 12;
+constexpr double kMaxWidth = 1 << 20;
+constexpr double kMaxTokens = 1 << 24;
 
 }  // namespace
 
@@ -44,17 +46,17 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
           .required("hidden", &Model::hidden, "Width of the residual stream.",
                     yaml::between(1, kMaxWidth))
-          .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxWidth))
+          .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxHeads))
           .optional("kv_heads", &Model::kv_heads, "Key and value heads (default: heads).",
-                    yaml::between(1, kMaxWidth))
+                    yaml::between(1, kMaxHeads))
           .optional("head_dim", &Model::head_dim, "Width of a head (default: hidden / heads).",
                     yaml::between(1, kMaxWidth))
           .optional("ffn", &Model::ffn, "Width of the feed-forward layer (default: 4 x hidden).",
                     yaml::between(1, kMaxWidth))
           .required("vocabulary", &Model::vocabulary, "Tokens in the vocabulary.",
-                    yaml::between(1, kMaxWidth))
+                    yaml::between(1, kMaxTokens))
           .required("sequence", &Model::sequence, "Tokens per training sample.",
-                    yaml::between(1, kMaxWidth))
+                    yaml::between(1, kMaxTokens))
           .optional("norm", &Model::norm, "Normalisation.")
           .optional("activation", &Model::activation, "Of the feed-forward layer.")
           .optional("positions", &Model::positions, "How positions enter.")
