@@ -68,16 +68,16 @@ TEST(YamlSchema, SaysWhatTheReaderSays) {
   EXPECT_EQ(schema["allOf"][0]["$ref"], "#/definitions/cluster");
   const auto& cluster = schema["definitions"]["cluster"];
   EXPECT_EQ(cluster["additionalProperties"], false);
-  EXPECT_EQ(cluster["anyOf"][0]["required"], nlohmann::json::array({"name"}));
+  EXPECT_EQ(cluster["anyOf"][0]["required"], nlohmann::ordered_json::array({"name"}));
   const auto& keys = cluster["properties"];
   EXPECT_EQ(keys["nodes"]["minimum"], 1);
   EXPECT_EQ(keys["nodes"]["maximum"], 100000);
   EXPECT_EQ(keys["nodes"]["default"], 1);
-  EXPECT_EQ(keys["fabric"]["enum"], (nlohmann::json{"single-switch", "rail-fat-tree"}));
+  EXPECT_EQ(keys["fabric"]["enum"], (nlohmann::ordered_json{"single-switch", "rail-fat-tree"}));
   EXPECT_THAT(keys["fabric"]["description"].get<std::string>(), HasSubstr("All ports on one"));
   EXPECT_EQ(keys["device"]["anyOf"][1]["$ref"], "#/definitions/device");
   EXPECT_EQ(keys["nics"]["items"]["$ref"], "#/definitions/nic");
-  EXPECT_EQ(schema["definitions"]["nic"]["required"], nlohmann::json::array({"bandwidth"}));
+  EXPECT_EQ(schema["definitions"]["nic"]["required"], nlohmann::ordered_json::array({"bandwidth"}));
   EXPECT_FALSE(schema["definitions"]["nic"]["properties"].contains("extends"));
 }
 
