@@ -38,6 +38,7 @@ Result<std::vector<Slot>> interleaved_one_f_one_b_order(const Shape& shape) {
   const std::int32_t warm_up =
       std::min(2 * (shape.stages - 1 - shape.stage) + (shape.chunks - 1) * shape.stages, passes);
   std::vector<Slot> slots;
+  slots.reserve(2 * static_cast<std::size_t>(passes));
   for (std::int32_t n = 0; n < warm_up; ++n) slots.push_back(nth(Direction::kForward, n, shape));
   for (std::int32_t n = 0; n < passes; ++n) {
     if (warm_up + n < passes) slots.push_back(nth(Direction::kForward, warm_up + n, shape));

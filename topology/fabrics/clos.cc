@@ -44,6 +44,7 @@ std::vector<Switch> add_leaves(ClusterView::Builder& builder, const FabricPlan& 
         {LinkKind::kNetwork, port.bandwidth, port.latency + 0.5 * *plan.config.latency});
   }
   std::vector<Switch> result;
+  result.reserve(leaves.size());
   for (auto& [key, leaf] : leaves) result.push_back(leaf);
   return result;
 }
@@ -86,6 +87,7 @@ std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricPlan& p
     }
   }
   std::vector<Switch> result;
+  result.reserve(upper.size());
   for (auto& [key, target] : upper) result.push_back(target);
   return result;
 }

@@ -18,6 +18,7 @@ static_assert(std::ranges::is_sorted(kFabrics, {}, &Fabric::name));
 
 std::vector<std::string> fabric_names() {
   std::vector<std::string> names;
+  names.reserve(kFabrics.size());
   for (const auto& fabric : kFabrics) names.emplace_back(fabric.name);
   return names;
 }

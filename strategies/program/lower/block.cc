@@ -221,6 +221,7 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
         local_elements(tensor, *tensor.pinned, forward.mesh);
   }
   std::vector<ParameterGroup> groups;
+  groups.reserve(elements_of.size());
   for (const auto& [axes, count] : elements_of) groups.push_back({axes, count});
   return groups;
 }
