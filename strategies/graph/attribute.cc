@@ -6,8 +6,34 @@
 
 namespace foreshard {
 
+std::string_view name_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return "sum";
+    case Reduction::kMax:
+      return "max";
+    case Reduction::kMin:
+      return "min";
+  }
+  return "";
+}
+
+std::vector<Partial> sums_over(const std::vector<Axis>& axes) {
+  std::vector<Partial> partial;
+  partial.reserve(axes.size());
+  for (const Axis axis : axes) partial.push_back({axis, Reduction::kSum});
+  return partial;
+}
+
+std::vector<Axis> axes_of(const std::vector<Partial>& partial) {
+  std::vector<Axis> axes;
+  axes.reserve(partial.size());
+  for (const Partial& summand : partial) axes.push_back(summand.axis);
+  return axes;
+}
+
 Attribute replicated(std::size_t rank) {
-  return Attribute{.dims = std::vector<std::vector<Axis>>(rank), .partial = {}};
+  return Attribute{.dims = std::vector<std::vector<Axis>>(rank)};
 }
 
 AxisState state_of(const Attribute& attribute, Axis axis) {
@@ -15,8 +41,9 @@ AxisState state_of(const Attribute& attribute, Axis axis) {
     if (std::ranges::find(attribute.dims[d], axis) != attribute.dims[d].end())
       return {AxisState::Kind::kSplit, static_cast<std::int32_t>(d)};
   }
-  if (std::ranges::find(attribute.partial, axis) != attribute.partial.end())
-    return {AxisState::Kind::kPartial, -1};
+  const auto partial = std::ranges::find(attribute.partial, axis, &Partial::axis);
+  if (partial != attribute.partial.end())
+    return {AxisState::Kind::kPartial, -1, partial->reduction};
   return {};
 }
 
@@ -29,7 +56,7 @@ std::int64_t ways(const std::vector<Axis>& axes, const std::vector<MeshAxis>& me
 std::vector<std::int64_t> local_shape(const std::vector<std::int64_t>& shape,
                                       const Attribute& attribute,
                                       const std::vector<MeshAxis>& mesh) {
-  FORESHARD_CHECK(shape.size() == attribute.dims.size());
+  FORESHARD_CHECK(shape.size() == attribute.dims.size() && attribute.sizes.empty());
   std::vector<std::int64_t> local = shape;
   for (std::size_t d = 0; d < local.size(); ++d) {
     const std::int64_t parts = ways(attribute.dims[d], mesh);
@@ -50,9 +77,22 @@ std::string describe(const Attribute& attribute, const std::vector<MeshAxis>& me
   for (std::size_t d = 0; d < attribute.dims.size(); ++d) {
     if (d > 0) text += ", ";
     text += attribute.dims[d].empty() ? "-" : "S(" + names(attribute.dims[d]) + ")";
+    if (d >= attribute.sizes.size() || attribute.sizes[d].empty()) continue;
+    text += "{";
+    for (std::size_t i = 0; i < attribute.sizes[d].size(); ++i)
+      text += (i == 0 ? "" : ",") + std::to_string(attribute.sizes[d][i]);
+    text += "}";
   }
   text += "]";
-  if (!attribute.partial.empty()) text += " partial(" + names(attribute.partial) + ")";
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
+    std::vector<Axis> axes;
+    for (const Partial& partial : attribute.partial)
+      if (partial.reduction == reduction) axes.push_back(partial.axis);
+    if (axes.empty()) continue;
+    text +=
+        reduction == Reduction::kSum ? " partial(" : " " + std::string(name_of(reduction)) + "(";
+    text += names(axes) + ")";
+  }
   return text;
 }
 

@@ -2,14 +2,17 @@
 /// Distributed attributes (R1.3, R2.1, R4.1): how one tensor lies on a process mesh.
 ///
 /// Per mesh axis a tensor is *split* along one of its dimensions, *partial* (every rank holds a
-/// full sized summand; the value is the sum over the axis) or, if neither, *replicated*. Example,
-/// mesh {tensor 8, data 4}, activation [batch, sequence, hidden]:
+/// full sized summand; the value is the reduction over the axis) or, if neither, *replicated*.
+/// Example, mesh {tensor 8, data 4}, activation [batch, sequence, hidden]:
 ///
 ///     dims = {{data}, {tensor}, {}}   batch split 4 ways, sequence 8 ways, hidden whole
+///
+/// With the ranks that the mesh stands for it becomes a `Layout` (layout.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/program/ir/program.h"
@@ -21,10 +24,24 @@ using program::MeshAxis;
 /// Index of an axis in the mesh.
 using Axis = std::int32_t;
 
+/// How the summands of a partial tensor make its value.
+enum class Reduction : std::uint8_t { kSum, kMax, kMin };
+std::string_view name_of(Reduction reduction);
+
+struct Partial {
+  Axis axis = 0;
+  Reduction reduction = Reduction::kSum;
+  auto operator<=>(const Partial&) const = default;
+};
+
 /// Invariants: an axis occurs at most once, over `dims` and `partial` together; `partial` ascends.
+/// layout.h has the verifier.
 struct Attribute {
   std::vector<std::vector<Axis>> dims;  ///< Per dimension: the axes that split it, major to minor.
-  std::vector<Axis> partial;
+  std::vector<Partial> partial{};
+  /// Per dimension, the extents of its slices in order, one for each position along its axes;
+  /// empty for a dimension that is whole or cut evenly. Empty altogether: all are.
+  std::vector<std::vector<std::int64_t>> sizes{};
   bool operator==(const Attribute&) const = default;
   auto operator<=>(const Attribute&) const = default;
 };
@@ -32,10 +49,15 @@ struct Attribute {
 /// Replicated everywhere.
 Attribute replicated(std::size_t rank);
 
+/// Summands over `axes`, which ascend. And which axes those of `partial` are.
+std::vector<Partial> sums_over(const std::vector<Axis>& axes);
+std::vector<Axis> axes_of(const std::vector<Partial>& partial);
+
 /// What the attribute does with `axis`.
 struct AxisState {
   enum class Kind : std::uint8_t { kReplicated, kSplit, kPartial } kind = Kind::kReplicated;
-  std::int32_t dim = -1;  ///< Of kSplit.
+  std::int32_t dim = -1;                  ///< Of kSplit.
+  Reduction reduction = Reduction::kSum;  ///< Of kPartial.
   bool operator==(const AxisState&) const = default;
 };
 AxisState state_of(const Attribute& attribute, Axis axis);
@@ -44,12 +66,13 @@ AxisState state_of(const Attribute& attribute, Axis axis);
 std::int64_t ways(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh);
 
 /// The part of `shape` that one rank holds.
-/// \pre every dimension is divisible by the sizes of its axes (the strategy check sees to it).
+/// \pre `attribute` is even: every dimension is divisible by the sizes of its axes (the strategy
+/// check sees to it).
 std::vector<std::int64_t> local_shape(const std::vector<std::int64_t>& shape,
                                       const Attribute& attribute,
                                       const std::vector<MeshAxis>& mesh);
 
-/// "[S(data), S(tensor), -]" or "[-, -] partial(tensor)".
+/// "[S(data), S(tensor), -]", "[-, -] partial(tensor)", "[S(tensor){3,3,2}, -] max(data)".
 std::string describe(const Attribute& attribute, const std::vector<MeshAxis>& mesh);
 
 }  // namespace foreshard

@@ -120,7 +120,7 @@ class Sharder {
         if (op.linear) attribute.partial = sharded_.attributes[operands[i].index()].partial;
       } else {
         attribute.partial = op.linear ? sharded_.attributes[op.inputs[0].index()].partial
-                                      : reduced_axes(op, letters, i, assignment);
+                                      : sums_over(reduced_axes(op, letters, i, assignment));
       }
       if (auto fault = indivisible(graph()[operands[i]], attribute, sharded_.mesh)) return fault;
 

@@ -96,7 +96,7 @@ class Step {
   }
   Result<Seconds> reduction(std::int64_t count) {
     Attribute from = replicated(1);
-    from.partial = {data_};
+    from.partial = sums_over({data_});
     Attribute to = replicated(1);
     if (shards_optimizer()) to.dims[0] = {data_};
     return conversion(count, framework_.gradient_dtype, from, to);
@@ -323,7 +323,7 @@ class Step {
     Seconds time;
     for (const auto& [axes, count] : partial) {
       Attribute from = replicated(1);
-      from.partial = axes;
+      from.partial = sums_over(axes);
       const auto one = conversion(count, framework_.gradient_dtype, from, replicated(1));
       if (!one) return one;
       time += *one;

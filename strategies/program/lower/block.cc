@@ -210,7 +210,7 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
     const Tensor& tensor = backward.graph->tensors[i];
     if (tensor.role != TensorRole::kParameterGradient) continue;
-    auto axes = backward.attributes[i].partial;
+    auto axes = axes_of(backward.attributes[i].partial);
     std::erase(axes, data);
     partial[tensor.name] = std::move(axes);
   }

@@ -384,7 +384,7 @@ class Stage {
     Block block{.name = name};
     const std::vector<std::int64_t> shape{count};
     Attribute from = replicated(1);
-    from.partial = {data_};
+    from.partial = sums_over({data_});
     Attribute to = replicated(1);
     if (shards_optimizer()) to.dims[0] = {data_};
     append_reshard(block, "gradients", shape, framework_.gradient_dtype, from, to, blocks_.mesh,
@@ -459,7 +459,7 @@ class Stage {
     for (const auto& [axes, count] : partial) {
       Block block_of{.name = fmt::format("replicated_gradients.reduce.{}", count)};
       Attribute from = replicated(1);
-      from.partial = axes;
+      from.partial = sums_over(axes);
       append_reshard(block_of, "replicated_gradients", {count}, framework_.gradient_dtype, from,
                      replicated(1), blocks_.mesh, stream(kTensorStream), {});
       last_replicated_ = call(block(std::move(block_of)), {}, {last_, last_reduction_});

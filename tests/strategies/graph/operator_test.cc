@@ -21,14 +21,14 @@ TEST(Attribute, SaysWhatARankHolds) {
   EXPECT_EQ(ways(both.dims[0], kMesh), 8);
 
   // A summand is as large as the sum.
-  const Attribute summand{.dims = {{}, {}}, .partial = {kTensor}};
+  const Attribute summand{.dims = {{}, {}}, .partial = sums_over({kTensor})};
   EXPECT_EQ(local_shape({16, 3}, summand, kMesh), (std::vector<std::int64_t>{16, 3}));
   EXPECT_EQ(describe(summand, kMesh), "[-, -] partial(tensor)");
   EXPECT_EQ(describe(replicated(0), kMesh), "[]");
 }
 
 TEST(Attribute, TellsWhatAnAxisDoes) {
-  const Attribute attribute{.dims = {{}, {kData}}, .partial = {kTensor}};
+  const Attribute attribute{.dims = {{}, {kData}}, .partial = sums_over({kTensor})};
   EXPECT_EQ(state_of(attribute, kData), (AxisState{AxisState::Kind::kSplit, 1}));
   EXPECT_EQ(state_of(attribute, kTensor), (AxisState{AxisState::Kind::kPartial, -1}));
   EXPECT_EQ(state_of(replicated(2), kTensor), (AxisState{AxisState::Kind::kReplicated, -1}));

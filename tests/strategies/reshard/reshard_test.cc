@@ -11,8 +11,8 @@ const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 constexpr Axis kTensor = 0;
 constexpr Axis kData = 1;
 
-Attribute split(std::vector<std::vector<Axis>> dims, std::vector<Axis> partial = {}) {
-  return {.dims = std::move(dims), .partial = std::move(partial)};
+Attribute split(std::vector<std::vector<Axis>> dims, const std::vector<Axis>& partial = {}) {
+  return {.dims = std::move(dims), .partial = sums_over(partial)};
 }
 
 // A tensor of 8 x 16 elements of 2 bytes: T = 256 bytes.
@@ -100,7 +100,7 @@ TEST(Reshard, OverOneRankIsNothing) {
 // What the primitive makes of the axis; the dimension that it splits comes from the target.
 void apply(const Step& step, const Attribute& target, Attribute& attribute) {
   for (auto& dim : attribute.dims) std::erase(dim, step.axis);
-  std::erase(attribute.partial, step.axis);
+  std::erase(attribute.partial, Partial{step.axis});
   const AxisState to = state_of(target, step.axis);
   switch (step.primitive) {
     case Primitive::kAllReduce:
@@ -112,7 +112,7 @@ void apply(const Step& step, const Attribute& target, Attribute& attribute) {
       attribute.dims[static_cast<std::size_t>(to.dim)].push_back(step.axis);
       return;
     case Primitive::kPad:
-      attribute.partial.push_back(step.axis);
+      attribute.partial.push_back({step.axis});
       return;
   }
 }
@@ -134,7 +134,7 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
     for (Axis axis = 0; axis < 3; ++axis) {
       const auto where = random() % 5;
       if (where < 3) attribute.dims[where].push_back(axis);
-      if (where == 3) attribute.partial.push_back(axis);
+      if (where == 3) attribute.partial.push_back({axis});
     }
     return attribute;
   };

@@ -1,0 +1,87 @@
+/// \file
+/// The whole distributed attribute of a tensor (R1.3, R4.1): on which ranks it lies and how. A
+/// *process mesh* names the ranks; an Attribute says what each of its axes does. From both follows
+/// the slice, a box of the logical tensor, that every rank holds.
+///
+///     Layout{.mesh = {.axes = {{"tp", 4}}, .ranks = {0, 1, 2, 3}},
+///            .attribute = {.dims = {{}, {0}}}}          // columns split over ranks 0 to 3
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/attribute.h"
+
+namespace foreshard {
+
+using Shape = std::vector<std::int64_t>;
+
+/// Ranks on an n-dimensional grid. The first axis varies fastest, as in Program::mesh: the rank at
+/// coordinates (c0, c1, ...) is ranks[c0 + n0 (c1 + n1 (...))].
+struct ProcessMesh {
+  std::vector<MeshAxis> axes{};
+  std::vector<std::int32_t> ranks{};  ///< Distinct; as many as the product of the axis sizes.
+  bool operator==(const ProcessMesh&) const = default;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(ranks.size()); }
+};
+
+/// A mesh over ranks first, first + 1, ...
+ProcessMesh mesh_from(std::vector<MeshAxis> axes, std::int32_t first = 0);
+
+struct Layout {
+  ProcessMesh mesh{};
+  Attribute attribute{};
+  bool operator==(const Layout&) const = default;
+};
+
+/// Whole on every rank of `mesh`.
+Layout replicated_on(ProcessMesh mesh, std::size_t dimensions);
+
+/// Half-open ranges, one for each dimension. Empty if any range is.
+struct Box {
+  std::vector<std::int64_t> begin{};
+  std::vector<std::int64_t> end{};
+  auto operator<=>(const Box&) const = default;
+
+  bool empty() const;
+  std::int64_t elements() const;
+};
+Box whole_of(const Shape& shape);
+Box intersection(const Box& a, const Box& b);
+
+/// Coordinate on `axis` of the mesh's position `position` (an index into `ranks`).
+std::int64_t coordinate_of(const ProcessMesh& mesh, std::int64_t position, Axis axis);
+
+/// Extents of the slices of dimension `dim`, in order: `sizes`, or equal parts.
+/// \pre `fault_in(layout, shape)` is empty.
+std::vector<std::int64_t> slice_sizes(const Layout& layout, const Shape& shape, std::size_t dim);
+
+/// The part of the tensor that the mesh's position `position` holds (of a partial tensor: summands
+/// of that part). \pre `fault_in(layout, shape)` is empty.
+Box slice_of(const Layout& layout, const Shape& shape, std::int64_t position);
+
+/// Slice extents as equal as they can be: 10 in 4 parts is 3, 3, 2, 2.
+std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts);
+
+/// The verifier: the first constraint that `layout` breaks for a tensor of `shape`, in words that
+/// name it and say what would be legal; nothing if all hold:
+///  1. a mesh has at least one rank, axis sizes are at least 1, their product is the rank count;
+///  2. axis names are distinct, and so are ranks, none negative;
+///  3. `dims` has an entry for each dimension;
+///  4. every axis exists and is used once, over `dims` and `partial` together; `partial` ascends;
+///  5. `sizes` is empty or has an entry for each dimension; an entry that is not empty has a
+///     non-negative extent for each part, and they add up to the dimension;
+///  6. a dimension without `sizes` is divisible by its number of parts.
+std::optional<std::string> fault_in(const Layout& layout, const Shape& shape);
+
+/// "tp 4 on ranks 0-3: [-, S(tp)]".
+std::string describe(const Layout& layout);
+/// "0-3,8,10-11". Ascending or not, as given.
+std::string describe_ranks(const std::vector<std::int32_t>& ranks);
+
+}  // namespace foreshard

@@ -1,0 +1,131 @@
+/// \file
+/// A way to turn the slices of a tensor laid out one way into those of another (R0, R2.6): a series
+/// of steps, each by one primitive from a layout to a layout. Candidates are ranked by the sum of
+/// their steps' closed-form times; the best are simulated (choose.h).
+///
+/// | primitive      | from -> to, on the axes of the step      | patent's total | crosses links |
+/// |----------------|------------------------------------------|----------------|---------------|
+/// | all_reduce     | partial -> replicated                    | 2 p T          | 2 (p-1) T     |
+/// | reduce_scatter | partial -> split                         | p T            | (p-1) T       |
+/// | all_gather     | split -> replicated                      | p T            | (p-1) T       |
+/// | all_to_all     | split(i) -> split(j)                     | T              | (p-1)/p T     |
+/// | broadcast      | one rank -> replicated on a mesh with it | p T            | (p-1) T       |
+/// | transfer       | any without partial -> any, point to point of intersections | what is sent |
+/// | slice, pad     | replicated -> split, anything -> partial: local | 0       | 0             |
+///
+/// p = ranks of one group; T = bytes of the logical tensor that the group holds together, *of one
+/// group*; totals below are over all groups. Uneven slices of a collective are padded to the
+/// largest one: T is then p times that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "strategies/graph/layout.h"
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard::reshard {
+
+struct TensorSpec {
+  DType dtype = DType::kBf16;
+  Shape shape{};
+  bool operator==(const TensorSpec&) const = default;
+};
+Bytes bytes_of(const TensorSpec& tensor);
+
+enum class Primitive : std::uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kBroadcast,
+  kTransfer,
+  kSlice,
+  kPad,
+};
+std::string_view name_of(Primitive primitive);
+
+/// One primitive. Of a collective `from` and `to` have the same mesh, and every group consists of
+/// the ranks that agree on all axes not in `axes`.
+struct Step {
+  Primitive primitive = Primitive::kSlice;
+  Layout from{};
+  Layout to{};
+  std::vector<Axis> axes{};  ///< Ascending; of kTransfer: empty.
+  bool operator==(const Step&) const = default;
+};
+
+/// A box that rank `from` sends to rank `to`. Moves within a rank are listed as well (from == to):
+/// they cost no link.
+struct Move {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  Box box{};
+  auto operator<=>(const Move&) const = default;
+};
+
+/// The moves of a kTransfer step (R0.4): for every target rank the source slices that cover its
+/// slice, nearest first: its own, else of the replicas that hold a piece one of the same node
+/// (`node_of_rank`, empty: all on one), and among equals the one that has sent least so far, so
+/// that replicas share the sending.
+/// Cost: O(moves). \pre step.primitive is kTransfer.
+std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
+                           const std::vector<std::int32_t>& node_of_rank = {});
+/// How many there are, without listing them.
+double count_moves(const Step& step, const TensorSpec& tensor);
+
+/// The groups of a collective step, each in the order of its axes' coordinates (first fastest);
+/// of kBroadcast the root comes first.
+std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
+
+/// Bytes of the step.
+struct Volume {
+  Bytes logical{};       ///< T above: of one group, what `program::Communication::bytes` counts.
+  Bytes patent_total{};  ///< R2.5, all groups, a rank's own part counted.
+  Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
+};
+Volume volume_of(const Step& step, const TensorSpec& tensor);
+
+struct Plan {
+  std::string name{};  ///< "all_gather(tp) + slice(dp)": its steps in order; "nothing" without.
+  std::vector<Step> steps{};
+  Seconds estimate{};  ///< Sum of the prices of its steps.
+};
+/// The sum over its steps.
+Volume volume_of(const Plan& plan, const TensorSpec& tensor);
+
+/// Closed-form time of one step. \return kInfeasible where ranks have no route.
+using StepPrice = std::function<Result<Seconds>(const Step&)>;
+
+struct CandidateOptions {
+  std::int32_t keep = 12;  ///< Most plans returned.
+  /// Node of each rank; empty: all on one. Shares of sending and regroupings keep within nodes
+  /// where they can (R1.5).
+  std::vector<std::int32_t> node_of_rank{};
+};
+
+/// Plans from `from` to `to`, cheapest first (ties: fewer steps, then by name). On one mesh: the
+/// cheapest paths through the attributes of that mesh, one primitive each (series and alternatives,
+/// R2.6). Always among them, unless dearer than all that are kept and then named in `rejected`:
+/// all-gather + slice, point to point of intersections (R0.4), gather to one root + broadcast
+/// (R0.3); between meshes: collectives on the source, a transfer, collectives on the target.
+struct Candidates {
+  std::vector<Plan> plans;  ///< Not empty.
+  struct Rejected {
+    std::string name;
+    std::string reason;
+  };
+  std::vector<Rejected> rejected;  ///< Considered and left out: dearer, or why it is impossible.
+};
+/// \return kInvalidInput if a layout breaks a constraint (fault_in); kInfeasible if no plan has a
+///     route.
+Result<Candidates> candidates(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                              const StepPrice& price, const CandidateOptions& options = {});
+
+}  // namespace foreshard::reshard
