@@ -34,6 +34,7 @@ std::string words_of(const ClusterConfig& cluster) {
 std::string words_of(const Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}", strategy.tensor_parallel,
                                  strategy.pipeline_parallel, strategy.data_parallel);
+  if (strategy.mode == Mode::kForward) text = "forward only, " + text;
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
   if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);

@@ -46,6 +46,12 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (!prediction) return prediction.error();
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
   set_interval(run.prediction, *study.strategy.framework);
+  if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
+    run.prediction.warnings.push_back(
+        {.code = "interval",
+         .message = "the interval comes from measurements of training steps; there are none of "
+                    "forward passes alone"});
+  }
   return run;
 }
 

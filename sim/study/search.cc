@@ -183,6 +183,9 @@ double SearchResult::gap() const {
 
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options) {
   const auto start = Clock::now();
+  if (study.strategy.mode != Mode::kTrain)
+    return study.loader.error_at("strategy.mode", "a search compares steps of training",
+                                 "leave out mode, or simulate strategies of mode: forward singly");
   const auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
   auto space = search::enumerate(options.space, study.strategy, study.model,

@@ -77,7 +77,9 @@ struct SearchResult {
   double gap() const;
 };
 
-/// \return kInvalidInput where the cluster cannot be built or no candidate is left to try.
+/// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
+/// where
+///     no candidate is left to try.
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);
 
 /// "tensor 8, pipeline 16, data 8, micro-batch 1, ..." in the words of strategy files.

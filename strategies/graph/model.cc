@@ -100,6 +100,10 @@ Flops model_flops(const Model& model, double samples) {
   return Flops::from_base(samples * (static_cast<double>(model.layers) * layer + head));
 }
 
+Flops forward_flops(const Model& model, double samples) {
+  return model_flops(model, samples) / 3;
+}
+
 Result<Model> checked(Model model) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, fmt::format("model '{}': {}", model.name, why)};

@@ -53,6 +53,8 @@ std::int64_t parameter_count(const Model& model);
 /// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
+/// The forward pass's part of it: a third, as each product has two in the backward pass.
+Flops forward_flops(const Model& model, double samples);
 
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
 ///     hidden size, kv_heads that do not divide heads).

@@ -28,6 +28,23 @@ std::string divisors_of(std::int64_t n, std::int64_t limit) {
   return fmt::format("{}", fmt::join(divisors, ", "));
 }
 
+void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  if (strategy.zero_stage == 1 || strategy.zero_stage == 2) {
+    faults.push_back(
+        {"zero_stage",
+         fmt::format("ZeRO {} shares optimizer state{}, and mode: forward has none",
+                     strategy.zero_stage, strategy.zero_stage == 2 ? " and gradients" : ""),
+         "set zero_stage: 0, or 3 to share the parameters"});
+  }
+  if (strategy.recompute != Recompute::kNone) {
+    faults.push_back(
+        {"recompute",
+         fmt::format("recompute: {} is for a backward pass, and mode: forward has none",
+                     yaml::name_of(strategy.recompute)),
+         "set recompute: none"});
+  }
+}
+
 }  // namespace
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*) {
@@ -39,10 +56,19 @@ const yaml::Names<Recompute>& yaml_names(const Recompute*) {
   return names;
 }
 
+const yaml::Names<Mode>& yaml_names(const Mode*) {
+  static const yaml::Names<Mode> names{
+      {"train", Mode::kTrain, "Forward, backward, and the update of the parameters."},
+      {"forward", Mode::kForward, "Forward alone: evaluation, inference over whole sequences."},
+  };
+  return names;
+}
+
 const yaml::Table<Strategy>& yaml_table(const Strategy*) {
   static const auto table =
       yaml::Table<Strategy>("strategy", "How a training step is divided over devices.")
           .folder("strategies")
+          .optional("mode", &Strategy::mode, "What a step is.")
           .optional("tensor_parallel", &Strategy::tensor_parallel,
                     "Ways that each layer's matrices are split.", yaml::between(1, kMaxWays))
           .optional("pipeline_parallel", &Strategy::pipeline_parallel,
@@ -97,6 +123,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
               : fmt::format("{} is not a multiple of tensor_parallel x pipeline_parallel = {}",
                             devices, rest));
   }
+  if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {
     fault("tensor_parallel",
           fmt::format("{} attention heads cannot be split {} ways", model.heads, tp),

@@ -23,7 +23,14 @@ enum class Recompute : std::uint8_t {
   kFull,       ///< Whole layers are, from their inputs.
 };
 
+/// What a step is.
+enum class Mode : std::uint8_t {
+  kTrain,    ///< Forward, backward, gradients reduced, parameters updated.
+  kForward,  ///< Forward alone: evaluation, or inference over whole sequences.
+};
+
 struct Strategy {
+  Mode mode = Mode::kTrain;
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
@@ -45,6 +52,7 @@ struct Strategy {
 };
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*);
+const yaml::Names<Mode>& yaml_names(const Mode*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
 
 /// Layers that one device may run in a step, all micro-batches counted: with some 70 tasks each,

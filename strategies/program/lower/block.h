@@ -54,7 +54,8 @@ struct LoweredBlock {
   }
 };
 
-/// A model's three blocks under a strategy.
+/// A model's three blocks under a strategy. Of `mode: forward`, `backward` has no tasks, nothing is
+/// saved, and the inputs of a block count among its other activations.
 struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< Axes "tensor", "data", "pipeline" in the strategy's order.
   LoweredBlock embedding;

@@ -21,9 +21,10 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
   program::Program program;
+  const bool trains = strategy.mode == Mode::kTrain;
   program.name =
-      fmt::format("{}, tensor {} x pipeline {} x data {}", model.name, strategy.tensor_parallel,
-                  strategy.pipeline_parallel, strategy.data_parallel);
+      fmt::format("{}, tensor {} x pipeline {} x data {}{}", model.name, strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel, trains ? "" : ", forward");
   program.mesh = blocks.mesh;
   program.streams = streams();
   program.launch_time = options.launch_time;
@@ -39,10 +40,11 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
     program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
   }
   const auto samples = static_cast<double>(strategy.global_batch);
-  program.totals = {.samples = samples,
-                    .tokens = samples * static_cast<double>(model.sequence),
-                    .model_flops = model_flops(model, samples),
-                    .peak_dtype = std::string(name_of(strategy.precision))};
+  program.totals = {
+      .samples = samples,
+      .tokens = samples * static_cast<double>(model.sequence),
+      .model_flops = trains ? model_flops(model, samples) : forward_flops(model, samples),
+      .peak_dtype = std::string(name_of(strategy.precision))};
   return program;
 }
 

@@ -14,10 +14,13 @@ struct LowerOptions {
   Seconds launch_time;  ///< Host time per kernel or communication.
 };
 
-/// The Program of one training step. Rank r of the mesh runs on device r.
+/// The Program of one step: of training, or (`mode: forward`) the forward pass of its micro-batches
+/// with the loss, parameters as the strategy lays them, and nothing else in memory but what a block
+/// needs while it runs. Rank r of the mesh runs on device r.
 ///
 /// Not modelled: the forward pass of the loss scaler, learning-rate and logging work of the host,
-/// reading of training data.
+/// reading of training data; in forward mode, the generation of text token by token (no cache of
+/// keys and values).
 /// \pre faults_in(strategy, model, ...) is empty.
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants, or the schedule does
 ///     not do this number of micro-batches.

@@ -65,14 +65,17 @@ class Stage {
         tied_(model.tied_embeddings) {}
 
   Result<Role> run() {
-    const auto slots =
+    auto order =
         schedule::order(strategy_.schedule,
                         {.stage = static_cast<std::int32_t>(stage_),
                          .stages = static_cast<std::int32_t>(strategy_.pipeline_parallel),
                          .chunks = static_cast<std::int32_t>(strategy_.virtual_stages),
                          .micro_batches = static_cast<std::int32_t>(strategy_.micro_batches())});
-    if (!slots) return slots.error();
-    for (const Slot& slot : *slots) {
+    if (!order) return order.error();
+    std::vector<Slot> slots = *std::move(order);
+    if (!trains())
+      std::erase_if(slots, [](const Slot& s) { return s.direction == Direction::kBackward; });
+    for (const Slot& slot : slots) {
       if (slot.direction == Direction::kBackward) last_backward_[slot.chunk] = slot.micro_batch;
     }
     role_.name = fmt::format("stage {}", stage_);
@@ -80,11 +83,13 @@ class Stage {
     if (early_gather()) {
       for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) gather_chunk(chunk);
     }
-    for (const Slot& slot : *slots) {
+    for (const Slot& slot : slots) {
       slot.direction == Direction::kForward ? forward(slot) : backward(slot);
     }
-    reduce_gradients_at_end();
-    optimizer();
+    if (trains()) {
+      reduce_gradients_at_end();
+      optimizer();
+    }
     return std::move(role_);
   }
 
@@ -102,6 +107,7 @@ class Stage {
     return static_cast<std::int32_t>(
         std::accumulate(split_.begin(), split_.begin() + piece(chunk), std::int64_t{0}));
   }
+  bool trains() const { return strategy_.mode == Mode::kTrain; }
   std::int64_t replicas() const { return strategy_.data_parallel; }
   bool shards_parameters() const { return strategy_.zero_stage == 3 && replicas() > 1; }
   bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
@@ -149,11 +155,14 @@ class Stage {
     const auto count = static_cast<double>(elements());
     const auto shared = static_cast<double>(replicas());
     const auto part = [&](int stage) { return strategy_.zero_stage >= stage ? 1 / shared : 1.0; };
-    role_.memory = {
-        {MemoryKind::kParameters, size_of(strategy_.precision) * (count * part(3))},
-        {MemoryKind::kGradients, size_of(framework_.gradient_dtype) * (count * part(2))},
-        {MemoryKind::kOptimizer, optimizer_bytes(strategy_.precision) * (count * part(1))},
-    };
+    role_.memory = {{MemoryKind::kParameters, size_of(strategy_.precision) * (count * part(3))}};
+    if (!trains()) return;
+    role_.memory.insert(
+        role_.memory.end(),
+        {
+            {MemoryKind::kGradients, size_of(framework_.gradient_dtype) * (count * part(2))},
+            {MemoryKind::kOptimizer, optimizer_bytes(strategy_.precision) * (count * part(1))},
+        });
   }
 
   // --- writing -----------------------------------------------------------------------------

@@ -1,0 +1,202 @@
+#include "strategies/program/lower/emitter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/program/lower/block.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::Block;
+using program::Communication;
+using program::Task;
+
+const Conversion& conversion(const ShardedGraph& sharded, std::int32_t index) {
+  return sharded.conversions[static_cast<std::size_t>(index)];
+}
+
+std::optional<Kernel> kernel_for(const ShardedGraph& sharded, std::size_t i) {
+  const Graph& graph = *sharded.graph;
+  const Operator& op = graph.operators[i];
+  std::vector<std::vector<std::int64_t>> local;
+  std::vector<std::vector<std::int64_t>> whole;
+  std::size_t operand = 0;
+  const auto add = [&](TensorId id) {
+    whole.push_back(graph[id].shape);
+    local.push_back(
+        local_shape(graph[id].shape, sharded.operators[i].operands[operand++], sharded.mesh));
+  };
+  for (const TensorId id : op.inputs) add(id);
+  for (const TensorId id : op.outputs) add(id);
+  const TensorId main =
+      op.kind == OperatorKind::kPass && op.extent >= static_cast<std::int32_t>(op.inputs.size())
+          ? op.outputs[static_cast<std::size_t>(op.extent) - op.inputs.size()]
+          : op.inputs[op.kind == OperatorKind::kPass ? static_cast<std::size_t>(op.extent) : 0];
+  return kernel_of(op, local, whole, graph[main].dtype);
+}
+
+}  // namespace
+
+std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
+                            const std::vector<MeshAxis>& mesh) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : local_shape(tensor.shape, attribute, mesh)) count *= extent;
+  return count;
+}
+
+Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
+                  const std::vector<MeshAxis>& mesh) {
+  return size_of(tensor.dtype) * static_cast<double>(local_elements(tensor, attribute, mesh));
+}
+
+void Emitter::emit(const ShardedGraph& sharded, const Wanted& wanted) {
+  const Graph& graph = *sharded.graph;
+  converted_.clear();
+  producer_.clear();
+  std::set<TensorId> produced;
+  std::vector<std::size_t> selected;
+  // Conversions of each tensor that a selected operator needs, ascending.
+  std::map<TensorId, std::set<std::int32_t>> needed;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!wanted(graph.operators[i])) continue;
+    selected.push_back(i);
+    produced.insert(graph.operators[i].outputs.begin(), graph.operators[i].outputs.end());
+    for (const std::int32_t c : sharded.operators[i].conversions)
+      needed[conversion(sharded, c).tensor].insert(c);
+  }
+  for (std::size_t n = 0; n < selected.size(); ++n) {
+    const std::size_t i = selected[n];
+    for (const std::int32_t c : sharded.operators[i].conversions) convert(sharded, c);
+    // A tensor saved earlier can be converted while the operator before its user computes.
+    if (overlap_ && n + 1 < selected.size()) {
+      for (const std::int32_t c : sharded.operators[selected[n + 1]].conversions) {
+        if (!produced.contains(conversion(sharded, c).tensor)) convert(sharded, c);
+      }
+    }
+    kernel(sharded, i);
+    for (const std::int32_t c : sharded.after_operator[i]) convert(sharded, c);
+    // What others need of the result can be converted at once, beside the operators between.
+    std::set<std::int32_t> ready;
+    for (const TensorId output : graph.operators[i].outputs) {
+      const auto wishes = needed.find(output);
+      if (wishes != needed.end()) ready.insert(wishes->second.begin(), wishes->second.end());
+    }
+    for (const std::int32_t c : ready) convert(sharded, c);
+  }
+}
+
+void Emitter::emit(const ShardedGraph& sharded) {
+  emit(sharded, [](const Operator&) { return true; });
+}
+
+void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
+  if (converted_.contains(index)) return;
+  const Conversion& wish = conversion(sharded, index);
+  const Tensor& tensor = (*sharded.graph)[wish.tensor];
+  std::vector<std::int32_t> after;
+  if (const auto it = producer_.find(wish.tensor); it != producer_.end()) {
+    after.push_back(it->second);
+  } else if (last_kernel_ >= 0) {
+    after.push_back(last_kernel_);
+  }
+  // A tensor that comes from the block before is ready when the compute stream gets here; without
+  // a kernel to wait for, its conversion takes its place on that stream.
+  const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
+  const auto last = append_reshard(block_, tensor.name, tensor.shape, tensor.dtype, wish.from,
+                                   wish.to, sharded.mesh, where, std::move(after));
+  converted_[index] = last;
+  if (last) pending_ = *last;
+  // The tensor now lies as its pin says: later users wait for the conversion.
+  if (tensor.pinned && *tensor.pinned == wish.to && last) producer_[wish.tensor] = *last;
+}
+
+void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
+  const Operator& op = sharded.graph->operators[i];
+  const ShardedOperator& how = sharded.operators[i];
+  std::set<std::int32_t> after;
+  for (const std::int32_t c : how.conversions) {
+    if (const auto last = converted_.at(c)) after.insert(*last);
+  }
+  for (const TensorId input : op.inputs) {
+    const auto it = producer_.find(input);
+    if (it != producer_.end() && std::holds_alternative<Communication>(
+                                     block_.tasks[static_cast<std::size_t>(it->second)].body))
+      after.insert(it->second);
+  }
+  if (!overlap_ && pending_ >= 0) after.insert(std::exchange(pending_, -1));
+
+  const auto body = kernel_for(sharded, i);
+  if (!body) {  // a view: whoever reads it waits for what it views
+    for (const TensorId output : op.outputs) {
+      if (!after.empty()) producer_[output] = *after.rbegin();
+    }
+    return;
+  }
+  Task task{.name = op.name, .body = *body, .stream = stream(kComputeStream)};
+  task.after.assign(after.begin(), after.end());
+  block_.tasks.push_back(std::move(task));
+  last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;
+  for (const TensorId output : op.outputs) producer_[output] = last_kernel_;
+}
+
+Bytes transient_peak(const ShardedGraph& sharded, const std::set<TensorId>& kept,
+                     bool holds_inputs) {
+  const Graph& graph = *sharded.graph;
+  std::map<TensorId, std::size_t> last_use;
+  std::map<std::int32_t, std::size_t> last_conversion_use;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    for (const TensorId id : graph.operators[i].inputs) last_use[storage_of(graph, id)] = i;
+    for (const std::int32_t c : sharded.operators[i].conversions) last_conversion_use[c] = i;
+  }
+  for (const TensorId id : graph.outputs) last_use[id] = graph.operators.size();
+
+  Bytes live;
+  Bytes peak;
+  std::map<std::size_t, Bytes> expire;
+  std::set<std::int32_t> done;
+  const auto appear = [&](Bytes bytes, std::size_t until) {
+    live += bytes;
+    expire[until] += bytes;
+  };
+  if (holds_inputs) {
+    for (const TensorId id : graph.inputs) {
+      const auto use = last_use.find(id);
+      appear(local_bytes(graph[id], graph[id].pinned.value_or(sharded.attributes[id.index()]),
+                         sharded.mesh),
+             use == last_use.end() ? 0 : use->second);
+    }
+  }
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const Operator& op = graph.operators[i];
+    for (const std::int32_t c : sharded.operators[i].conversions) {
+      if (!done.insert(c).second) continue;
+      const Conversion& wish = sharded.conversions[static_cast<std::size_t>(c)];
+      appear(local_bytes(graph[wish.tensor], wish.to, sharded.mesh), last_conversion_use[c]);
+    }
+    if (op.kind != OperatorKind::kView) {
+      for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+        const TensorId id = op.outputs[o];
+        if (kept.contains(id) || graph[id].role != TensorRole::kActivation) continue;
+        const auto use = last_use.find(id);
+        appear(local_bytes(graph[id], sharded.operators[i].operands[op.inputs.size() + o],
+                           sharded.mesh),
+               use == last_use.end() ? i : use->second);
+      }
+    }
+    peak = std::max(peak, live);
+    if (const auto it = expire.find(i); it != expire.end()) live -= it->second;
+  }
+  return peak;
+}
+
+Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded) {
+  Bytes sum;
+  for (const TensorId id : tensors)
+    sum += local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh);
+  return sum;
+}
+
+}  // namespace foreshard::lower
