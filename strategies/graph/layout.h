@@ -65,6 +65,30 @@ std::vector<std::int64_t> slice_sizes(const Layout& layout, const Shape& shape, 
 /// of that part). \pre `fault_in(layout, shape)` is empty.
 Box slice_of(const Layout& layout, const Shape& shape, std::int64_t position);
 
+/// The slices of a layout, prepared once for all positions of its mesh.
+/// \pre `fault_in(layout, shape)` is empty. Holds no reference to its arguments.
+class Slices {
+ public:
+  Slices(const Layout& layout, const Shape& shape);
+
+  /// Which slice of dimension `dim` the position holds: its index in their order.
+  std::int64_t part_of(std::int64_t position, std::size_t dim) const;
+  /// Where the slices of `dim` begin, and behind the last where it ends.
+  const std::vector<std::int64_t>& bounds(std::size_t dim) const { return bounds_[dim]; }
+  Box of(std::int64_t position) const;
+  /// Elements of the largest slice: the product over the dimensions of the largest extents.
+  std::int64_t largest() const;
+
+ private:
+  struct Digit {
+    std::int64_t stride;  ///< Of the axis in the mesh's positions.
+    std::int64_t size;
+    std::int64_t weight;  ///< Parts per step of the axis's coordinate.
+  };
+  std::vector<std::vector<Digit>> digits_{};
+  std::vector<std::vector<std::int64_t>> bounds_{};
+};
+
 /// Slice extents as equal as they can be: 10 in 4 parts is 3, 3, 2, 2.
 std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts);
 
@@ -73,13 +97,14 @@ std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts
 ///  1. a mesh has at least one rank, axis sizes are at least 1, their product is the rank count;
 ///  2. axis names are distinct, and so are ranks, none negative;
 ///  3. `dims` has an entry for each dimension;
-///  4. every axis exists and is used once, over `dims` and `partial` together; `partial` ascends;
+///  4. every axis exists and is used once, over `dims` and `partial` together; `partial` ascends
+///     and is of one reduction (the sum of maxima is no maximum of sums);
 ///  5. `sizes` is empty or has an entry for each dimension; an entry that is not empty has a
 ///     non-negative extent for each part, and they add up to the dimension;
 ///  6. a dimension without `sizes` is divisible by its number of parts.
 std::optional<std::string> fault_in(const Layout& layout, const Shape& shape);
 
-/// "tp 4 on ranks 0-3: [-, S(tp)]".
+/// "tp=4 @0-3 [-, tp] sum(dp)": the grammar of layout_text.h, which reads it back.
 std::string describe(const Layout& layout);
 /// "0-3,8,10-11". Ascending or not, as given.
 std::string describe_ranks(const std::vector<std::int32_t>& ranks);

@@ -10,16 +10,25 @@
 /// | all_gather     | split -> replicated                      | p T            | (p-1) T       |
 /// | all_to_all     | split(i) -> split(j)                     | T              | (p-1)/p T     |
 /// | broadcast      | one rank -> replicated on a mesh with it | p T            | (p-1) T       |
-/// | transfer       | any without partial -> any, point to point of intersections | what is sent |
-/// | slice, pad     | replicated -> split, anything -> partial: local | 0       | 0             |
+/// | transfer       | any -> any, neither partial: point to    | what is sent   | the same, but |
+/// |                | point of the slices' intersections       | to whom        | not to itself |
+/// | slice          | every rank has its target already: local | 0              | 0             |
+/// | pad            | replicated or split -> partial: local    | 0              | 0             |
 ///
 /// p = ranks of one group; T = bytes of the logical tensor that the group holds together, *of one
-/// group*; totals below are over all groups. Uneven slices of a collective are padded to the
-/// largest one: T is then p times that.
+/// group*; totals below are over all groups. Pieces of a collective are of one size: where slices
+/// are uneven all are padded to the largest (of any group), and T is p times that (all-to-all: p^2
+/// times the largest piece). Pad: the first coordinate on the axes keeps its values (from split:
+/// every coordinate its slice), the rest is the identity of the reduction.
+///
+/// Source: the forms of R2.4 and R2.5; series of collectives as Rink, Paszke, Vytiniotis and
+/// Schmid, "Memory-efficient array redistribution through portable collective communication",
+/// arXiv:2112.01075 (2021): slices first, gathers last, a permutation for what is left between.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +38,7 @@
 
 #include "strategies/graph/layout.h"
 #include "strategies/program/ir/kernel.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::reshard {
 
@@ -52,14 +62,21 @@ enum class Primitive : std::uint8_t {
 std::string_view name_of(Primitive primitive);
 
 /// One primitive. Of a collective `from` and `to` have the same mesh, and every group consists of
-/// the ranks that agree on all axes not in `axes`.
+/// the ranks that agree on all axes not in `axes`. Of kBroadcast `from` lies on a part of `to`'s
+/// mesh: one rank of each group, the root, which holds the slice of all of its group.
 struct Step {
   Primitive primitive = Primitive::kSlice;
   Layout from{};
   Layout to{};
-  std::vector<Axis> axes{};  ///< Ascending; of kTransfer: empty.
+  /// Of `to`'s mesh, ascending. None of kTransfer, and of a kSlice that changes the mesh (such as
+  /// one that only names the same slices on another mesh).
+  std::vector<Axis> axes{};
   bool operator==(const Step&) const = default;
 };
+/// Whether ranks talk to each other.
+bool is_local(Primitive primitive);
+/// The collective that executes the primitive; nothing for kTransfer and local ones.
+std::optional<program::CollectiveKind> collective_of(Primitive primitive);
 
 /// A box that rank `from` sends to rank `to`. Moves within a rank are listed as well (from == to):
 /// they cost no link.
@@ -86,21 +103,26 @@ std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
 
 /// Bytes of the step.
 struct Volume {
-  Bytes logical{};       ///< T above: of one group, what `program::Communication::bytes` counts.
+  Bytes logical{};       ///< T above: of one group, what `program::Communication::bytes` counts; of
+                         ///< kTransfer all of the tensor.
   Bytes patent_total{};  ///< R2.5, all groups, a rank's own part counted.
   Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
+/// One group of a collective or local primitive: the table's row with T = `held`, p = `ranks`.
+Volume volume_of_group(Primitive primitive, Bytes held, double ranks);
 
+/// Steps chain: the first begins at the source layout, each at the one before's end.
 struct Plan {
   std::string name{};  ///< "all_gather(tp) + slice(dp)": its steps in order; "nothing" without.
   std::vector<Step> steps{};
   Seconds estimate{};  ///< Sum of the prices of its steps.
 };
-/// The sum over its steps.
+/// The sum over its steps; `logical` is the largest.
 Volume volume_of(const Plan& plan, const TensorSpec& tensor);
 
-/// Closed-form time of one step. \return kInfeasible where ranks have no route.
+/// Closed-form time of one step. Asked once per distinct step that is not local (those take no
+/// time: copies that pack pieces are not modelled). \return kInfeasible where ranks have no route.
 using StepPrice = std::function<Result<Seconds>(const Step&)>;
 
 struct CandidateOptions {

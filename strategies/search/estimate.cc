@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 
-#include "strategies/reshard/reshard.h"
 #include "strategies/search/memory.h"
 
 namespace foreshard::search {

@@ -1,3 +1,3 @@
 foreshard_test(reshard_test
-  SOURCES reshard/reshard_test.cc
+  SOURCES reshard/direct_test.cc
   DEPS foreshard_reshard)

@@ -7,7 +7,7 @@
 #include "base/check.h"
 
 #include "strategies/program/lower/emitter.h"
-#include "strategies/reshard/reshard.h"
+#include "strategies/reshard/direct.h"
 
 namespace foreshard::lower {
 namespace {
@@ -152,7 +152,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
                                            program::StreamId where,
                                            std::vector<std::int32_t> after) {
   std::optional<std::int32_t> last;
-  for (const auto& step : reshard::plan(shape, size_of(dtype), from, to, mesh)) {
+  for (const auto& step : reshard::direct_steps(shape, size_of(dtype), from, to, mesh)) {
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axis)];
@@ -161,7 +161,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
               .after = std::exchange(after, {})};
     task.body = Communication{.kind = *kind,
                               .group = program::AxisGroup{.axes = {step.axis}},
-                              .bytes = step.logical,
+                              .bytes = step.volume.logical,
                               .dtype = dtype,
                               .purpose = purpose_of(axis),
                               .tag = axis.name};

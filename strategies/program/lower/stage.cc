@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 
-#include "strategies/reshard/reshard.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::lower {

@@ -1,4 +1,4 @@
-#include "strategies/reshard/reshard.h"
+#include "strategies/reshard/direct.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ Attribute split(std::vector<std::vector<Axis>> dims, const std::vector<Axis>& pa
 
 // A tensor of 8 x 16 elements of 2 bytes: T = 256 bytes.
 constexpr double kTensorBytes = 256;
-std::vector<Step> plan_of(const Attribute& from, const Attribute& to) {
-  return plan({8, 16}, 2_B, from, to, kMesh);
+std::vector<AxisStep> plan_of(const Attribute& from, const Attribute& to) {
+  return direct_steps({8, 16}, 2_B, from, to, kMesh);
 }
 
 struct Row {
@@ -52,9 +52,9 @@ TEST(Reshard, IsWhatTheTableSays) {
     EXPECT_EQ(name_of(steps[0].primitive), row.name);
     EXPECT_EQ(steps[0].primitive, row.primitive);
     EXPECT_EQ(steps[0].axis, kTensor);
-    EXPECT_EQ(steps[0].logical.in_base(), kTensorBytes);
-    EXPECT_EQ(steps[0].patent_total.in_base(), row.patent * kTensorBytes);
-    EXPECT_EQ(steps[0].exact_total.in_base(), row.exact * kTensorBytes);
+    EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes);
+    EXPECT_EQ(steps[0].volume.patent_total.in_base(), row.patent * kTensorBytes);
+    EXPECT_EQ(steps[0].volume.exact_total.in_base(), row.exact * kTensorBytes);
     EXPECT_EQ(collective_of(row.primitive).has_value(), row.patent > 0);
     EXPECT_TRUE(plan_of(row.from, row.from).empty());
   }
@@ -64,8 +64,8 @@ TEST(Reshard, IsWhatTheTableSays) {
 TEST(Reshard, CountsWhatTheGroupHolds) {
   const auto steps = plan_of(split({{kData}, {kTensor}}), split({{kData}, {}}));
   ASSERT_EQ(steps.size(), 1u);
-  EXPECT_EQ(steps[0].logical.in_base(), kTensorBytes / 2);
-  EXPECT_EQ(steps[0].exact_total.in_base(), 3 * kTensorBytes / 2);
+  EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes / 2);
+  EXPECT_EQ(steps[0].volume.exact_total.in_base(), 3 * kTensorBytes / 2);
 }
 
 // Summands over tensor, rows in halves over data; wanted: columns over tensor, whole rows. First
@@ -76,10 +76,10 @@ TEST(Reshard, ShrinksBeforeItGrows) {
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].primitive, Primitive::kReduceScatter);
   EXPECT_EQ(steps[0].axis, kTensor);
-  EXPECT_EQ(steps[0].logical.in_base(), kTensorBytes / 2);
+  EXPECT_EQ(steps[0].volume.logical.in_base(), kTensorBytes / 2);
   EXPECT_EQ(steps[1].primitive, Primitive::kAllGather);
   EXPECT_EQ(steps[1].axis, kData);
-  EXPECT_EQ(steps[1].logical.in_base(), kTensorBytes / 4);
+  EXPECT_EQ(steps[1].volume.logical.in_base(), kTensorBytes / 4);
 }
 
 // A slice makes the all-gather after it smaller.
@@ -89,16 +89,16 @@ TEST(Reshard, SlicesFirst) {
   EXPECT_EQ(steps[0].primitive, Primitive::kSlice);
   EXPECT_EQ(steps[0].axis, kData);
   EXPECT_EQ(steps[1].primitive, Primitive::kAllGather);
-  EXPECT_EQ(steps[1].logical.in_base(), kTensorBytes / 2);
+  EXPECT_EQ(steps[1].volume.logical.in_base(), kTensorBytes / 2);
 }
 
 TEST(Reshard, OverOneRankIsNothing) {
   const std::vector<MeshAxis> single{{"tensor", 1}};
-  EXPECT_TRUE(plan({8}, 2_B, split({{}}, {0}), split({{}}), single).empty());
+  EXPECT_TRUE(direct_steps({8}, 2_B, split({{}}, {0}), split({{}}), single).empty());
 }
 
 // What the primitive makes of the axis; the dimension that it splits comes from the target.
-void apply(const Step& step, const Attribute& target, Attribute& attribute) {
+void apply(const AxisStep& step, const Attribute& target, Attribute& attribute) {
   for (auto& dim : attribute.dims) std::erase(dim, step.axis);
   std::erase(attribute.partial, Partial{step.axis});
   const AxisState to = state_of(target, step.axis);
@@ -114,6 +114,9 @@ void apply(const Step& step, const Attribute& target, Attribute& attribute) {
     case Primitive::kPad:
       attribute.partial.push_back({step.axis});
       return;
+    case Primitive::kBroadcast:
+    case Primitive::kTransfer:
+      FAIL() << "on one mesh no axis asks for it";
   }
 }
 
@@ -144,15 +147,15 @@ TEST(Reshard, LeadsFromAnyAttributeToAnyOther) {
     SCOPED_TRACE(describe(from, mesh) + " -> " + describe(to, mesh));
     Attribute at = from;
     bool grown = false;
-    for (const Step& step : plan({24, 48, 24}, 1_B, from, to, mesh)) {
+    for (const AxisStep& step : direct_steps({24, 48, 24}, 1_B, from, to, mesh)) {
       // Of the whole tensor, what all other axes that split it now leave to the group.
       double held = 24. * 48 * 24;
       for (Axis other = 0; other < 3; ++other) {
         if (other != step.axis && state_of(at, other).kind == AxisState::Kind::kSplit)
           held /= static_cast<double>(mesh[static_cast<std::size_t>(other)].size);
       }
-      EXPECT_DOUBLE_EQ(step.logical.in_base(), held);
-      EXPECT_LE(step.exact_total, step.patent_total);
+      EXPECT_DOUBLE_EQ(step.volume.logical.in_base(), held);
+      EXPECT_LE(step.volume.exact_total, step.volume.patent_total);
       const bool grows =
           step.primitive == Primitive::kAllGather || step.primitive == Primitive::kAllReduce;
       const bool shrinks =

@@ -1,7 +1,7 @@
-#include "strategies/reshard/reshard.h"
+#include "strategies/reshard/direct.h"
 
 #include <algorithm>
-#include <array>
+#include <optional>
 
 #include "base/check.h"
 
@@ -31,31 +31,8 @@ bool shrinks_or_keeps(Primitive primitive) {
 
 }  // namespace
 
-std::string_view name_of(Primitive primitive) {
-  constexpr std::array<std::string_view, 6> kNames{"all_reduce", "reduce_scatter", "all_gather",
-                                                   "all_to_all", "slice",          "pad"};
-  return kNames[static_cast<std::size_t>(primitive)];
-}
-
-std::optional<program::CollectiveKind> collective_of(Primitive primitive) {
-  switch (primitive) {
-    case Primitive::kAllReduce:
-      return program::CollectiveKind::kAllReduce;
-    case Primitive::kReduceScatter:
-      return program::CollectiveKind::kReduceScatter;
-    case Primitive::kAllGather:
-      return program::CollectiveKind::kAllGather;
-    case Primitive::kAllToAll:
-      return program::CollectiveKind::kAllToAll;
-    case Primitive::kSlice:
-    case Primitive::kPad:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-std::vector<Step> plan(const std::vector<std::int64_t>& shape, Bytes element, const Attribute& from,
-                       const Attribute& to, const std::vector<MeshAxis>& mesh) {
+std::vector<AxisStep> direct_steps(const Shape& shape, Bytes element, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
   FORESHARD_CHECK(from.dims.size() == shape.size() && to.dims.size() == shape.size());
   Bytes whole = element;
   for (const std::int64_t extent : shape) whole = whole * static_cast<double>(extent);
@@ -70,7 +47,7 @@ std::vector<Step> plan(const std::vector<std::int64_t>& shape, Bytes element, co
     if (state_of(from, axis).kind == Kind::kSplit) divided *= size(axis);
   }
 
-  std::vector<Step> steps;
+  std::vector<AxisStep> steps;
   for (const bool shrinking : {true, false}) {
     for (Axis axis = 0; axis < axes; ++axis) {
       const AxisState before = state_of(from, axis);
@@ -82,25 +59,8 @@ std::vector<Step> plan(const std::vector<std::int64_t>& shape, Bytes element, co
       const Bytes held = whole / divided;
       if (after.kind == Kind::kSplit) divided *= p;
       if (p == 1) continue;
-      Step step{.primitive = *primitive, .axis = axis, .logical = held};
-      switch (*primitive) {
-        case Primitive::kAllReduce:
-          step.patent_total = held * (2 * p);
-          step.exact_total = held * (2 * (p - 1));
-          break;
-        case Primitive::kReduceScatter:
-        case Primitive::kAllGather:
-          step.patent_total = held * p;
-          step.exact_total = held * (p - 1);
-          break;
-        case Primitive::kAllToAll:
-          step.patent_total = held;
-          step.exact_total = held * ((p - 1) / p);
-          break;
-        case Primitive::kSlice:
-        case Primitive::kPad:
-          break;
-      }
+      AxisStep step{.primitive = *primitive, .axis = axis};
+      step.volume = volume_of_group(*primitive, held, p);
       steps.push_back(step);
     }
   }

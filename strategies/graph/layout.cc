@@ -1,0 +1,293 @@
+#include "strategies/graph/layout.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+std::size_t index(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
+
+std::string text_of(const Shape& shape) {
+  std::string text;
+  for (const auto extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+// Axis sizes multiply to at most this: a rank is an int32.
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 31;
+
+std::optional<std::string> fault_in(const ProcessMesh& mesh) {
+  if (mesh.ranks.empty()) return "the mesh has no rank: name at least one, such as @0";
+  std::int64_t product = 1;
+  for (std::size_t a = 0; a < mesh.axes.size(); ++a) {
+    const MeshAxis& axis = mesh.axes[a];
+    if (axis.size < 1)
+      return "axis '" + axis.name + "' has size " + std::to_string(axis.size) +
+             ": a size is at least 1";
+    if (axis.size > kMostRanks / product)
+      return "the axis sizes multiply to more than " + std::to_string(kMostRanks) + " ranks";
+    product *= axis.size;
+    for (std::size_t b = 0; b < a; ++b)
+      if (mesh.axes[b].name == axis.name)
+        return "two axes are named '" + axis.name + "': names are distinct";
+  }
+  if (product != mesh.size())
+    return "the axis sizes multiply to " + std::to_string(product) + ", but the mesh has " +
+           std::to_string(mesh.size()) + " ranks: give it " + std::to_string(product);
+  std::vector<std::int32_t> sorted = mesh.ranks;
+  std::ranges::sort(sorted);
+  if (sorted.front() < 0)
+    return "rank " + std::to_string(sorted.front()) + " is negative: ranks count from 0";
+  const auto twice = std::ranges::adjacent_find(sorted);
+  if (twice != sorted.end())
+    return "rank " + std::to_string(*twice) + " is in the mesh twice: a rank has one position";
+  return std::nullopt;
+}
+
+// Constraint 4.
+std::optional<std::string> fault_in_axes(const Attribute& attribute, const ProcessMesh& mesh) {
+  std::vector<std::string> user(mesh.axes.size());
+  const auto use = [&](Axis axis, const std::string& by) -> std::optional<std::string> {
+    if (axis < 0 || index(axis) >= mesh.axes.size())
+      return by + " uses axis " + std::to_string(axis) + ", but the mesh has " +
+             std::to_string(mesh.axes.size()) + " axes";
+    std::string& before = user[index(axis)];
+    if (!before.empty())
+      return "axis '" + mesh.axes[index(axis)].name + "' is used twice, by " + before + " and by " +
+             by + ": an axis does one thing";
+    before = by;
+    return std::nullopt;
+  };
+  for (std::size_t d = 0; d < attribute.dims.size(); ++d)
+    for (const Axis axis : attribute.dims[d])
+      if (auto fault = use(axis, "dimension " + std::to_string(d))) return fault;
+  for (std::size_t i = 0; i < attribute.partial.size(); ++i) {
+    const Partial& partial = attribute.partial[i];
+    if (auto fault = use(partial.axis, "the partial " + std::string(name_of(partial.reduction))))
+      return fault;
+    if (i > 0 && attribute.partial[i - 1].axis > partial.axis)
+      return "the partial axes are not in ascending order";
+    if (partial.reduction != attribute.partial[0].reduction)
+      return "the partial axes mix " + std::string(name_of(attribute.partial[0].reduction)) +
+             " and " + std::string(name_of(partial.reduction)) +
+             ", whose order would matter: reduce one of them first";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ProcessMesh mesh_from(std::vector<MeshAxis> axes, std::int32_t first) {
+  std::int64_t size = 1;
+  for (const MeshAxis& axis : axes) size *= axis.size;
+  ProcessMesh mesh{.axes = std::move(axes)};
+  mesh.ranks.resize(static_cast<std::size_t>(size));
+  std::iota(mesh.ranks.begin(), mesh.ranks.end(), first);
+  return mesh;
+}
+
+Layout replicated_on(ProcessMesh mesh, std::size_t dimensions) {
+  return {.mesh = std::move(mesh), .attribute = replicated(dimensions)};
+}
+
+bool Box::empty() const {
+  for (std::size_t d = 0; d < begin.size(); ++d)
+    if (begin[d] >= end[d]) return true;
+  return false;
+}
+
+std::int64_t Box::elements() const {
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < begin.size(); ++d)
+    count *= std::max<std::int64_t>(end[d] - begin[d], 0);
+  return count;
+}
+
+Box whole_of(const Shape& shape) {
+  return {.begin = Shape(shape.size(), 0), .end = shape};
+}
+
+Box intersection(const Box& a, const Box& b) {
+  Box both = a;
+  for (std::size_t d = 0; d < both.begin.size(); ++d) {
+    both.begin[d] = std::max(a.begin[d], b.begin[d]);
+    both.end[d] = std::max(both.begin[d], std::min(a.end[d], b.end[d]));
+  }
+  return both;
+}
+
+std::int64_t coordinate_of(const ProcessMesh& mesh, std::int64_t position, Axis axis) {
+  for (std::size_t a = 0; a < index(axis); ++a) position /= mesh.axes[a].size;
+  return position % mesh.axes[index(axis)].size;
+}
+
+std::vector<std::int64_t> slice_sizes(const Layout& layout, const Shape& shape, std::size_t dim) {
+  const Attribute& attribute = layout.attribute;
+  if (dim < attribute.sizes.size() && !attribute.sizes[dim].empty()) return attribute.sizes[dim];
+  const std::int64_t parts = ways(attribute.dims[dim], layout.mesh.axes);
+  FORESHARD_CHECK(shape[dim] % parts == 0);
+  return std::vector<std::int64_t>(static_cast<std::size_t>(parts), shape[dim] / parts);
+}
+
+Slices::Slices(const Layout& layout, const Shape& shape) {
+  std::vector<std::int64_t> strides;
+  std::int64_t stride = 1;
+  for (const MeshAxis& axis : layout.mesh.axes) {
+    strides.push_back(stride);
+    stride *= axis.size;
+  }
+  digits_.resize(shape.size());
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::int64_t weight = 1;
+    const auto& axes = layout.attribute.dims[d];
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      const std::int64_t size = layout.mesh.axes[index(*axis)].size;
+      digits_[d].push_back({strides[index(*axis)], size, weight});
+      weight *= size;
+    }
+    std::vector<std::int64_t> bounds{0};
+    for (const auto extent : slice_sizes(layout, shape, d))
+      bounds.push_back(bounds.back() + extent);
+    bounds_.push_back(std::move(bounds));
+  }
+}
+
+std::int64_t Slices::part_of(std::int64_t position, std::size_t dim) const {
+  std::int64_t part = 0;
+  for (const Digit& digit : digits_[dim])
+    part += position / digit.stride % digit.size * digit.weight;
+  return part;
+}
+
+Box Slices::of(std::int64_t position) const {
+  Box box;
+  box.begin.reserve(bounds_.size());
+  box.end.reserve(bounds_.size());
+  for (std::size_t d = 0; d < bounds_.size(); ++d) {
+    const auto part = static_cast<std::size_t>(part_of(position, d));
+    box.begin.push_back(bounds_[d][part]);
+    box.end.push_back(bounds_[d][part + 1]);
+  }
+  return box;
+}
+
+std::int64_t Slices::largest() const {
+  std::int64_t elements = 1;
+  for (const auto& bounds : bounds_) {
+    std::int64_t extent = 0;
+    for (std::size_t i = 1; i < bounds.size(); ++i)
+      extent = std::max(extent, bounds[i] - bounds[i - 1]);
+    elements *= extent;
+  }
+  return elements;
+}
+
+Box slice_of(const Layout& layout, const Shape& shape, std::int64_t position) {
+  return Slices(layout, shape).of(position);
+}
+
+std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(parts), extent / parts);
+  for (std::int64_t i = 0; i < extent % parts; ++i) ++sizes[static_cast<std::size_t>(i)];
+  return sizes;
+}
+
+std::optional<std::string> fault_in(const Layout& layout, const Shape& shape) {
+  const Attribute& attribute = layout.attribute;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (shape[d] < 0)
+      return "dimension " + std::to_string(d) + " has the negative extent " +
+             std::to_string(shape[d]);
+  if (auto fault = fault_in(layout.mesh)) return fault;
+  if (attribute.dims.size() != shape.size())
+    return "the attribute maps " + std::to_string(attribute.dims.size()) +
+           " dimensions, but the tensor has " + std::to_string(shape.size()) + ": " +
+           text_of(shape);
+  if (auto fault = fault_in_axes(attribute, layout.mesh)) return fault;
+  if (!attribute.sizes.empty() && attribute.sizes.size() != shape.size())
+    return "explicit slice sizes are given for " + std::to_string(attribute.sizes.size()) +
+           " dimensions, but the tensor has " + std::to_string(shape.size()) +
+           ": one list per dimension, empty where even, or none at all";
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t parts = ways(attribute.dims[d], layout.mesh.axes);
+    const std::string dimension = "dimension " + std::to_string(d);
+    std::string by;
+    for (const Axis axis : attribute.dims[d])
+      by += (by.empty() ? "" : "+") + layout.mesh.axes[index(axis)].name;
+    if (d < attribute.sizes.size() && !attribute.sizes[d].empty()) {
+      const auto& sizes = attribute.sizes[d];
+      const std::string axes = by.empty() ? "it is not split" : "'" + by + "' makes them";
+      if (static_cast<std::int64_t>(sizes.size()) != parts)
+        return dimension + " lists " + std::to_string(sizes.size()) + " slice sizes, but has " +
+               std::to_string(parts) + " parts (" + axes + "): one size for each";
+      std::int64_t sum = 0;
+      for (const auto size : sizes) {
+        if (size < 0)
+          return dimension + " has a slice of the negative size " + std::to_string(size);
+        if (size > shape[d] - sum) {
+          sum = -1;
+          break;
+        }
+        sum += size;
+      }
+      if (sum != shape[d])
+        return dimension + " is " + std::to_string(shape[d]) + " long, but its slices " +
+               text_of(sizes) + " add up to " +
+               (sum < 0 ? std::string("more") : std::to_string(sum)) + ": they must cover it";
+    } else if (shape[d] % parts != 0) {
+      return dimension + " of extent " + std::to_string(shape[d]) + " is not divisible by the " +
+             std::to_string(parts) + " parts of '" + by + "': give explicit slice sizes, such as " +
+             by + "~ (as equal as possible), or choose another dimension";
+    }
+  }
+  return std::nullopt;
+}
+
+std::string describe_ranks(const std::vector<std::int32_t>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(ranks[i]);
+    if (last > i) text += (last == i + 1 ? "," : "-") + std::to_string(ranks[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string describe(const Layout& layout) {
+  const auto name = [&](Axis axis) -> const std::string& {
+    return layout.mesh.axes[index(axis)].name;
+  };
+  const Attribute& attribute = layout.attribute;
+  std::string text;
+  for (const MeshAxis& axis : layout.mesh.axes)
+    text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  text += (text.empty() ? "@" : " @") + describe_ranks(layout.mesh.ranks) + " [";
+  for (std::size_t d = 0; d < attribute.dims.size(); ++d) {
+    if (d > 0) text += ", ";
+    const auto& axes = attribute.dims[d];
+    if (axes.empty()) text += "-";
+    for (std::size_t i = 0; i < axes.size(); ++i) text += (i > 0 ? "+" : "") + name(axes[i]);
+    if (d >= attribute.sizes.size() || attribute.sizes[d].empty()) continue;
+    text += "{";
+    for (std::size_t i = 0; i < attribute.sizes[d].size(); ++i)
+      text += (i > 0 ? "," : "") + std::to_string(attribute.sizes[d][i]);
+    text += "}";
+  }
+  text += "]";
+  for (const Reduction reduction : {Reduction::kSum, Reduction::kMax, Reduction::kMin}) {
+    std::string axes;
+    for (const Partial& partial : attribute.partial)
+      if (partial.reduction == reduction) axes += (axes.empty() ? "" : ",") + name(partial.axis);
+    if (!axes.empty()) text += " " + std::string(name_of(reduction)) + "(" + axes + ")";
+  }
+  return text;
+}
+
+}  // namespace foreshard

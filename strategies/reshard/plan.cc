@@ -1,0 +1,214 @@
+#include "strategies/reshard/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/check.h"
+
+namespace foreshard::reshard {
+namespace {
+
+std::size_t index(Axis axis) {
+  return static_cast<std::size_t>(axis);
+}
+
+double as_double(std::int64_t count) {
+  return static_cast<double>(count);
+}
+
+// The largest piece that one rank of a group sends another in an all-to-all: the largest
+// intersection of a slice before with one after it.
+std::int64_t largest_piece(const Slices& from, const Slices& to, std::size_t dimensions) {
+  std::int64_t elements = 1;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const auto& a = from.bounds(d);
+    const auto& b = to.bounds(d);
+    std::int64_t extent = 0;
+    for (std::size_t i = 1, j = 1; i < a.size() && j < b.size();) {
+      extent = std::max(extent, std::min(a[i], b[j]) - std::max(a[i - 1], b[j - 1]));
+      if (a[i] < b[j])
+        ++i;
+      else
+        ++j;
+    }
+    elements *= extent;
+  }
+  return elements;
+}
+
+Volume volume_of_transfer(const Step& step, const TensorSpec& tensor) {
+  const Slices from(step.from, tensor.shape);
+  const Slices to(step.to, tensor.shape);
+  // Every target rank receives each element of its slice once, unless it holds it already.
+  std::map<std::int32_t, std::int64_t> source;
+  for (std::int64_t i = 0; i < step.from.mesh.size(); ++i)
+    source[step.from.mesh.ranks[static_cast<std::size_t>(i)]] = i;
+  double all = 0;
+  double received = 0;
+  for (std::int64_t j = 0; j < step.to.mesh.size(); ++j) {
+    const auto slice = to.of(j);
+    const double elements = as_double(slice.elements());
+    all += elements;
+    received += elements;
+    const auto own = source.find(step.to.mesh.ranks[static_cast<std::size_t>(j)]);
+    if (own != source.end())
+      received -= as_double(intersection(slice, from.of(own->second)).elements());
+  }
+  const Bytes element = size_of(tensor.dtype);
+  return {.logical = bytes_of(tensor),
+          .patent_total = element * all,
+          .exact_total = element * received};
+}
+
+}  // namespace
+
+Bytes bytes_of(const TensorSpec& tensor) {
+  Bytes bytes = size_of(tensor.dtype);
+  for (const auto extent : tensor.shape) bytes = bytes * as_double(extent);
+  return bytes;
+}
+
+std::string_view name_of(Primitive primitive) {
+  constexpr std::array<std::string_view, 8> kNames{
+      "all_reduce", "reduce_scatter", "all_gather", "all_to_all",
+      "broadcast",  "transfer",       "slice",      "pad"};
+  return kNames[static_cast<std::size_t>(primitive)];
+}
+
+bool is_local(Primitive primitive) {
+  return primitive == Primitive::kSlice || primitive == Primitive::kPad;
+}
+
+std::optional<program::CollectiveKind> collective_of(Primitive primitive) {
+  switch (primitive) {
+    case Primitive::kAllReduce:
+      return program::CollectiveKind::kAllReduce;
+    case Primitive::kReduceScatter:
+      return program::CollectiveKind::kReduceScatter;
+    case Primitive::kAllGather:
+      return program::CollectiveKind::kAllGather;
+    case Primitive::kAllToAll:
+      return program::CollectiveKind::kAllToAll;
+    case Primitive::kBroadcast:
+      return program::CollectiveKind::kBroadcast;
+    case Primitive::kTransfer:
+    case Primitive::kSlice:
+    case Primitive::kPad:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::vector<std::int32_t>> groups_of(const Step& step) {
+  FORESHARD_CHECK(collective_of(step.primitive).has_value());
+  const ProcessMesh& mesh = step.to.mesh;
+  // A position's group and its place there are mixed radix numbers of its coordinates.
+  struct Digit {
+    std::int64_t size;
+    std::int64_t weight;
+    bool inside;
+  };
+  std::vector<Digit> digits;
+  std::int64_t members = 1;
+  std::int64_t groups = 1;
+  for (Axis axis = 0; index(axis) < mesh.axes.size(); ++axis) {
+    const bool inside = std::ranges::find(step.axes, axis) != step.axes.end();
+    std::int64_t& weight = inside ? members : groups;
+    digits.push_back({mesh.axes[index(axis)].size, weight, inside});
+    weight *= mesh.axes[index(axis)].size;
+  }
+  std::vector<std::vector<std::int32_t>> result(
+      static_cast<std::size_t>(groups),
+      std::vector<std::int32_t>(static_cast<std::size_t>(members)));
+  for (std::size_t position = 0; position < mesh.ranks.size(); ++position) {
+    auto rest = static_cast<std::int64_t>(position);
+    std::int64_t group = 0;
+    std::int64_t member = 0;
+    for (const Digit& digit : digits) {
+      (digit.inside ? member : group) += rest % digit.size * digit.weight;
+      rest /= digit.size;
+    }
+    result[static_cast<std::size_t>(group)][static_cast<std::size_t>(member)] =
+        mesh.ranks[position];
+  }
+  if (step.primitive == Primitive::kBroadcast) {
+    std::vector<std::int32_t> roots = step.from.mesh.ranks;
+    std::ranges::sort(roots);
+    for (auto& group : result) {
+      const auto root = std::ranges::find_if(group, [&](std::int32_t rank) {
+        return std::binary_search(roots.begin(), roots.end(), rank);
+      });
+      FORESHARD_CHECK(root != group.end());
+      std::rotate(group.begin(), root, root + 1);
+    }
+  }
+  return result;
+}
+
+Volume volume_of_group(Primitive primitive, Bytes held, double ranks) {
+  const double p = ranks;
+  switch (primitive) {
+    case Primitive::kAllReduce:
+      return {held, held * (2 * p), held * (2 * (p - 1))};
+    case Primitive::kReduceScatter:
+    case Primitive::kAllGather:
+    case Primitive::kBroadcast:
+      return {held, held * p, held * (p - 1)};
+    case Primitive::kAllToAll:
+      return {held, held, held * ((p - 1) / p)};
+    case Primitive::kSlice:
+    case Primitive::kPad:
+      return {.logical = held};
+    case Primitive::kTransfer:
+      break;
+  }
+  FORESHARD_CHECK(primitive != Primitive::kTransfer);
+  return {};
+}
+
+Volume volume_of(const Step& step, const TensorSpec& tensor) {
+  if (step.primitive == Primitive::kTransfer) return volume_of_transfer(step, tensor);
+  const double ranks = as_double(ways(step.axes, step.to.mesh.axes));
+  const double groups = as_double(step.to.mesh.size()) / ranks;
+  const Slices from(step.from, tensor.shape);
+  const Slices to(step.to, tensor.shape);
+  double elements = 0;
+  switch (step.primitive) {
+    case Primitive::kAllGather:
+    case Primitive::kAllReduce:
+      elements = as_double(from.largest()) * (step.primitive == Primitive::kAllGather ? ranks : 1);
+      break;
+    case Primitive::kReduceScatter:
+      elements = as_double(to.largest()) * ranks;
+      break;
+    case Primitive::kAllToAll:
+      elements = as_double(largest_piece(from, to, tensor.shape.size())) * ranks * ranks;
+      break;
+    case Primitive::kBroadcast:
+    case Primitive::kTransfer:
+      elements = as_double(to.largest());
+      break;
+    case Primitive::kSlice:
+    case Primitive::kPad:
+      elements = as_double(from.largest());
+      break;
+  }
+  Volume volume = volume_of_group(step.primitive, size_of(tensor.dtype) * elements, ranks);
+  volume.patent_total = volume.patent_total * groups;
+  volume.exact_total = volume.exact_total * groups;
+  return volume;
+}
+
+Volume volume_of(const Plan& plan, const TensorSpec& tensor) {
+  Volume sum;
+  for (const Step& step : plan.steps) {
+    const Volume volume = volume_of(step, tensor);
+    sum.logical = std::max(sum.logical, volume.logical);
+    sum.patent_total += volume.patent_total;
+    sum.exact_total += volume.exact_total;
+  }
+  return sum;
+}
+
+}  // namespace foreshard::reshard
