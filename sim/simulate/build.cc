@@ -499,9 +499,8 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::i
   const auto communicator = static_cast<std::size_t>(
       folding_.communicator_representative[static_cast<std::size_t>(group_class)]);
   const Communicator& group = communicators_.all[communicator];
-  comm::Participants participants{.cluster = &cluster_, .devices = {}, .flow = communicator};
-  for (const std::int32_t rank : group.ranks)
-    participants.devices.push_back(device_of(program_, rank));
+  const comm::Participants participants =
+      participants_of(cluster_, program_, communicators_, communicator);
   const auto& form = forms_.of[communicator].at(what.bytes.in_base());
   const auto stepwise = comm::stepwise_form(form.algorithm, group.kind, participants);
   if (!stepwise) return stepwise.error();

@@ -1,8 +1,8 @@
 /// \file
 /// Who talks to whom: every group of ranks that communicates in a Program, found once.
 ///
-/// An *endpoint* is a communication as a task names it (its group and kind); seen from a rank it
-/// stands for one *communicator*: a set of ranks, or a sender and a receiver.
+/// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots); seen
+/// from a rank it stands for one *communicator*: a set of ranks, or a sender and a receiver.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,17 @@
 
 #include "base/result.h"
 
+#include "strategies/comm/collective.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::sim {
 
 struct Communicator {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;  ///< kSend for transfers.
-  std::vector<std::int32_t> ranks;  ///< Ascending; of a transfer: sender, receiver.
-  std::int32_t pattern = 0;         ///< Communicators of one group and kind have one pattern.
+  std::vector<std::int32_t> ranks;        ///< Ascending; of a transfer: sender, receiver.
+  std::int32_t pattern = 0;               ///< Communicators of one group and kind have one pattern.
+  std::int32_t root = 0;                  ///< Of a broadcast: index into `ranks`.
+  std::vector<comm::Transfer> transfers;  ///< Of an exchange: members are indices into `ranks`.
 };
 
 struct Communicators {

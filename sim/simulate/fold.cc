@@ -152,6 +152,19 @@ std::vector<std::int32_t> each_for_itself(std::size_t count) {
 
 }  // namespace
 
+comm::Participants participants_of(const ClusterView& cluster, const Program& program,
+                                   const Communicators& communicators, std::size_t communicator) {
+  const Communicator& of = communicators.all[communicator];
+  comm::Participants group{.cluster = &cluster,
+                           .devices = {},
+                           .flow = communicator,
+                           .root = of.root,
+                           .transfers = of.transfers};
+  for (const std::int32_t rank : of.ranks)
+    group.devices.push_back(Refinement::device_of(program, rank));
+  return group;
+}
+
 Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const Program& program,
                                        const Communicators& communicators,
                                        const comm::Parameters& parameters) {
@@ -174,9 +187,7 @@ Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const Program
   }
   CommunicatorForms chosen;
   for (std::size_t c = 0; c < communicators.all.size(); ++c) {
-    comm::Participants group{.cluster = &cluster, .devices = {}, .flow = c};
-    for (const std::int32_t rank : communicators.all[c].ranks)
-      group.devices.push_back(Refinement::device_of(program, rank));
+    const auto group = participants_of(cluster, program, communicators, c);
     const auto forms = comm::flat_forms(communicators.all[c].kind, group, parameters);
     if (!forms) return forms.error();
     auto& of = chosen.of.emplace_back();

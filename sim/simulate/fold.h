@@ -43,6 +43,10 @@ struct ChosenForm {
 struct CommunicatorForms {
   std::vector<std::map<double, comm::FlatCollective>> of;  ///< By bytes (in_base).
 };
+/// The devices of a communicator, with its root and transfers.
+comm::Participants participants_of(const ClusterView& cluster, const program::Program& program,
+                                   const Communicators& communicators, std::size_t communicator);
+
 Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program::Program& program,
                                        const Communicators& communicators,
                                        const comm::Parameters& parameters);

@@ -1,4 +1,4 @@
-// Pipelined broadcast of B bytes from the first member along a chain (NCCL's "ring" broadcast).
+// Pipelined broadcast of B bytes from the root along a chain (NCCL's "ring" broadcast).
 //
 //     time   = (p-1) latency + B / bandwidth + (p-2) chunk / bandwidth
 //     volume = B per member but the last, (p-1) B in total (R2.5)
@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::int32_t kChunksOfStepwiseForm = 8;
 
-// The ring, cut open before the first member.
-std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring) {
-  std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), 0), ring.end());
+// The ring, cut open before the root.
+std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring, std::int32_t root) {
+  std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), root), ring.end());
   return ring;
 }
 
@@ -31,7 +31,7 @@ Result<Pattern> chain_broadcast(const Participants& group) {
   if (!all) return all.error();
   internal::Traffic traffic(group);
   for (const auto& ring : *all) {
-    const auto chain = chain_of(ring);
+    const auto chain = chain_of(ring, group.root);
     for (std::size_t i = 0; i + 1 < chain.size(); ++i)
       traffic.add(chain[i], chain[i + 1], 1.0 / static_cast<double>(all->size()));
   }
@@ -39,7 +39,7 @@ Result<Pattern> chain_broadcast(const Participants& group) {
 
   Pattern pattern;
   for (const auto& ring : *all) {
-    const auto chain = chain_of(ring);
+    const auto chain = chain_of(ring, group.root);
     internal::Path path;
     for (std::size_t i = 0; i + 1 < chain.size(); ++i)
       path.add(traffic.hop(chain[i], chain[i + 1]));
@@ -53,7 +53,7 @@ Result<Pattern> chain_broadcast(const Participants& group) {
 }
 
 Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
-  const auto chain = chain_of(internal::first_ring(group));
+  const auto chain = chain_of(internal::first_ring(group), group.root);
   const auto hops = static_cast<std::int32_t>(chain.size()) - 1;
   if (const auto fault =
           internal::too_many_messages("chain", static_cast<double>(hops) * kChunksOfStepwiseForm))

@@ -44,10 +44,21 @@ std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
     if (!seen.insert(device).second)
       return fault("device " + std::to_string(device.value()) + " takes part twice");
   }
-  const bool transfer = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
-  if (transfer && group.devices.size() != 2)
+  const bool has_two = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  if (has_two && group.devices.size() != 2)
     return fault("needs a sender and a receiver, got " + std::to_string(group.devices.size()) +
                  " devices");
+  const auto members = static_cast<std::int32_t>(group.devices.size());
+  if (group.root < 0 || group.root >= members)
+    return fault("root " + std::to_string(group.root) + " of " + std::to_string(members));
+  if ((kind == CollectiveKind::kExchange) == group.transfers.empty())
+    return fault(group.transfers.empty() ? "needs at least 1 transfer, got none"
+                                         : "only an exchange lists transfers");
+  for (const Transfer& transfer : group.transfers)
+    if (transfer.from < 0 || transfer.from >= members || transfer.to < 0 ||
+        transfer.to >= members || transfer.from == transfer.to || !(transfer.part > 0))
+      return fault("no transfer of part " + std::to_string(transfer.part) + " from member " +
+                   std::to_string(transfer.from) + " to " + std::to_string(transfer.to));
   return std::nullopt;
 }
 
@@ -134,6 +145,8 @@ std::string_view name_of(CollectiveKind kind) {
       return "send";
     case CollectiveKind::kReceive:
       return "receive";
+    case CollectiveKind::kExchange:
+      return "exchange";
   }
   FORESHARD_CHECK(false && "every collective kind has a name");
   return {};

@@ -28,11 +28,20 @@ namespace foreshard::comm {
 
 using program::CollectiveKind;
 
+/// One message of an exchange, between members.
+struct Transfer {
+  std::int32_t from = 0;  ///< Index into Participants::devices.
+  std::int32_t to = 0;
+  double part = 0;  ///< Of the operation's bytes. Invariant: > 0.
+};
+
 /// The devices of one group, in rank order, and where they are.
 struct Participants {
   const ClusterView* cluster = nullptr;
-  std::vector<DeviceId> devices;  ///< Distinct, at least 1. Of a transfer: sender, receiver.
-  std::uint64_t flow = 0;         ///< Tells groups apart for kEcmpHash.
+  std::vector<DeviceId> devices;      ///< Distinct, at least 1. Of a transfer: sender, receiver.
+  std::uint64_t flow = 0;             ///< Tells groups apart for kEcmpHash.
+  std::int32_t root = 0;              ///< Of a broadcast: the member that has the data.
+  std::vector<Transfer> transfers{};  ///< Of an exchange, and of nothing else.
 };
 
 struct LinkLoad {

@@ -14,6 +14,7 @@ std::span<const Algorithm> algorithms() {
       Algorithm{"ring", kReduceScatter, ring_reduce_scatter, ring_reduce_scatter_steps},
       Algorithm{"chain", kBroadcast, chain_broadcast, chain_broadcast_steps},
       Algorithm{"pairwise", kAllToAll, pairwise_all_to_all, pairwise_all_to_all_steps},
+      Algorithm{"pairwise", kExchange, pairwise_exchange, pairwise_exchange_steps},
       Algorithm{"direct", kSend, direct_transfer, direct_transfer_steps},
       Algorithm{"direct", kReceive, direct_transfer, direct_transfer_steps},
   };

@@ -69,6 +69,24 @@ std::vector<std::int32_t> members_of(const Program& program, const Group& group,
   return sorted;
 }
 
+std::vector<std::int32_t> labels_of(const Program& program, const Group& group) {
+  const auto ranks = static_cast<std::int32_t>(program.ranks());
+  std::vector<std::int32_t> label(static_cast<std::size_t>(ranks), -1);
+  if (const auto* lists = std::get_if<RankGroups>(&group)) {
+    for (const auto& list : lists->groups)
+      for (const std::int32_t r : list) label[static_cast<std::size_t>(r)] = list[0];
+    return label;
+  }
+  const auto& axes = std::get<AxisGroup>(group);
+  for (std::int32_t r = 0; r < ranks; ++r) {
+    if (!takes_part(program, axes, r)) continue;
+    std::int32_t corner = r;
+    for (const std::int32_t axis : axes.axes) corner = with_coordinate(program, corner, axis, 0);
+    label[static_cast<std::size_t>(r)] = corner;
+  }
+  return label;
+}
+
 std::int64_t size_of(const Program& program, const Group& group, std::int32_t rank) {
   if (const auto* axes = std::get_if<AxisGroup>(&group)) {
     if (!takes_part(program, *axes, rank)) return 0;

@@ -23,6 +23,11 @@ std::int32_t with_coordinate(const Program& program, std::int32_t rank, std::int
 /// \pre indices are in range (verify).
 std::vector<std::int32_t> members_of(const Program& program, const Group& group, std::int32_t rank);
 
+/// Per rank, a label that the ranks of one operation share (one of the group's ranks, or the rank
+/// that its coordinates begin at); -1 if it takes part in none. Cost: O(ranks), where members_of
+/// rank by rank would be O(ranks x groups). \pre `group` is no AxisPeer; indices are in range.
+std::vector<std::int32_t> labels_of(const Program& program, const Group& group);
+
 /// How many ranks that is, without listing them. \pre as for members_of.
 std::int64_t size_of(const Program& program, const Group& group, std::int32_t rank);
 

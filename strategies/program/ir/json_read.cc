@@ -252,21 +252,28 @@ class Reader {
     return group;
   }
 
-  TaskBody communication(const Node& node) const {
-    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"});
+  TaskBody communication(const Node& node) {
+    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"}, {"transfers", "roots"});
     const auto index = static_cast<std::size_t>(node["group"].index());
     if (index >= groups_.size())
       node["group"].fault(std::to_string(index) + " is not one of the " +
                           std::to_string(groups_.size()) + " groups");
-    return Communication{.kind = node["kind"].named("kind of communication", find_collective),
-                         .group = groups_[index],
-                         .bytes = program::bytes_of(node["bytes"]),
-                         .dtype = dtype_of(node["dtype"]),
-                         .purpose = node["purpose"].named("purpose", find_purpose),
-                         .tag = node["tag"].text()};
+    Communication what{.kind = node["kind"].named("kind of communication", find_collective),
+                       .group = groups_[index],
+                       .bytes = program::bytes_of(node["bytes"]),
+                       .dtype = dtype_of(node["dtype"]),
+                       .purpose = node["purpose"].named("purpose", find_purpose),
+                       .tag = node["tag"].text()};
+    if (node.has("transfers"))
+      each(node["transfers"], what.transfers, [](const Node& n) {
+        n.size_between(3, 3);
+        return Transfer{n.at(0).index(), n.at(1).index(), program::bytes_of(n.at(2))};
+      });
+    if (node.has("roots")) what.roots = ranks(node["roots"]);
+    return what;
   }
 
-  TaskBody body(const Node& task) const {
+  TaskBody body(const Node& task) {
     if (task.has("gemm")) return gemm(task["gemm"]);
     if (task.has("attention")) return attention(task["attention"]);
     if (task.has("pass")) return pass(task["pass"]);
@@ -285,7 +292,7 @@ class Reader {
     return HostWork{Seconds::from_base(task["host_work_s"].non_negative())};
   }
 
-  Task task(const Node& node) const {
+  Task task(const Node& node) {
     static constexpr std::array<std::string_view, 8> kBodies{
         "gemm", "attention", "pass", "communication", "allocate", "free", "sync", "host_work_s"};
     node.fields({"name"}, {"gemm", "attention", "pass", "communication", "allocate", "free", "sync",
@@ -304,7 +311,7 @@ class Reader {
     return task;
   }
 
-  Block block(const Node& node) const {
+  Block block(const Node& node) {
     node.fields({"name", "tasks"});
     Block block{node["name"].text(), {}};
     each(node["tasks"], block.tasks, [this](const Node& n) { return task(n); });

@@ -99,6 +99,14 @@ class BodyWriter {
                               {"dtype", foreshard::name_of(communication.dtype)},
                               {"purpose", name_of(communication.purpose)},
                               {"tag", communication.tag}};
+    if (!communication.transfers.empty()) {
+      Json list = Json::array();
+      for (const Transfer& transfer : communication.transfers)
+        list.push_back(Json::array({transfer.from, transfer.to, number(transfer.bytes.in_base())}));
+      task_["communication"]["transfers"] = std::move(list);
+    }
+    if (!communication.roots.empty())
+      task_["communication"]["roots"] = internal::write_ranges(communication.roots);
   }
   void operator()(const Allocate& allocate) const {
     task_["allocate"] = {{"buffer", allocate.buffer},

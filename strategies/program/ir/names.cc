@@ -9,8 +9,9 @@ namespace {
 // Indexed by enumerator.
 constexpr std::array<std::string_view, 5> kPurposes{"tensor", "context", "expert", "pipeline",
                                                     "data"};
-constexpr std::array<std::string_view, 7> kCollectives{
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send", "receive"};
+constexpr std::array<std::string_view, 8> kCollectives{"all_reduce", "all_gather", "reduce_scatter",
+                                                       "broadcast",  "all_to_all", "send",
+                                                       "receive",    "exchange"};
 constexpr std::array<std::string_view, 5> kMemoryKinds{"parameters", "gradients", "optimizer",
                                                        "activations", "buffers"};
 constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::kBf16,

@@ -53,6 +53,7 @@ enum class CollectiveKind : std::uint8_t {
   kAllToAll,
   kSend,
   kReceive,
+  kExchange,  ///< Sends and receives of one group call (ncclGroupStart ... ncclGroupEnd).
 };
 
 /// The ranks that take part, seen from a rank r: all ranks that agree with r on every mesh axis not
@@ -76,16 +77,29 @@ struct RankGroups {
 };
 using Group = std::variant<AxisGroup, AxisPeer, RankGroups>;
 
+/// One send and its receive.
+struct Transfer {
+  std::int32_t from = 0;  ///< Rank.
+  std::int32_t to = 0;
+  Bytes bytes{};
+  auto operator<=>(const Transfer&) const = default;
+};
+
 struct Communication {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   Group group{};
   /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
   /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
-  /// buffer of all_to_all.
+  /// buffer of all_to_all; of an exchange the sum of its transfers, over all groups.
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
   std::string tag{};  ///< See rule 5. Defaults to the task's name.
+  /// Of an exchange, in all groups: who sends what to whom. It ends for all ranks of a group
+  /// together, so ranks that have nothing to do with each other belong in different groups.
+  std::vector<Transfer> transfers{};
+  /// Of a broadcast: the rank of each group that has the data. Empty: the lowest of each.
+  std::vector<std::int32_t> roots{};
   auto operator<=>(const Communication&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/group.h"
 #include "strategies/program/ir/internal/rank_classes.h"
 #include "strategies/program/ir/internal/rehearsal.h"
 #include "strategies/program/ir/internal/violation.h"
@@ -204,7 +205,7 @@ bool has_sizes(const Pass& pass) {
   return pass.rows >= 0 && pass.columns >= 1;
 }
 
-// Checks the body of one task: invariants 4, 7, 8, 12, 13 and 14.
+// Checks the body of one task: invariants 4, 7, 8, 12, 13, 14, 19 and 20.
 class BodyCheck {
  public:
   BodyCheck(const Program& program, const Task& task, std::string place)
@@ -227,6 +228,8 @@ class BodyCheck {
                        transfer ? "a transfer must name its peer (axis and coordinate)"
                                 : "only send and receive may name a peer");
     if (!is_size(communication.bytes.in_base())) return size_fault();
+    if (auto fault = transfers_fault(communication)) return fault;
+    if (auto fault = roots_fault(communication)) return fault;
     if (!is_printable(communication.tag))
       return violation(3, place_, "the tag is not printable UTF-8");
     return stream_fault(true);
@@ -244,6 +247,57 @@ class BodyCheck {
   }
 
  private:
+  Fault transfers_fault(const Communication& communication) const {
+    const auto& transfers = communication.transfers;
+    if (communication.kind != CollectiveKind::kExchange) {
+      if (transfers.empty()) return std::nullopt;
+      return violation(19, place_, "only an exchange lists transfers");
+    }
+    const auto label = labels_of(program_, communication.group);
+    std::set<std::int32_t> idle(label.begin(), label.end());
+    idle.erase(-1);
+    Bytes sum;
+    for (const Transfer& transfer : transfers) {
+      const std::string which =
+          "the transfer from rank " + text(transfer.from) + " to " + text(transfer.to);
+      if (!within(transfer.from, label) || !within(transfer.to, label))
+        return violation(19, place_, which + " names a rank outside the mesh");
+      if (transfer.from == transfer.to)
+        return violation(19, place_, which + " is no communication");
+      const auto from = label[static_cast<std::size_t>(transfer.from)];
+      if (from < 0 || from != label[static_cast<std::size_t>(transfer.to)])
+        return violation(19, place_, which + " is not within one group");
+      if (!is_size(transfer.bytes.in_base()) || !(transfer.bytes > 0_B))
+        return violation(19, place_, which + " is not of a finite size above 0");
+      sum += transfer.bytes;
+      idle.erase(from);
+    }
+    if (!idle.empty())
+      return violation(19, place_,
+                       "the group of rank " + text(*idle.begin()) + " exchanges nothing");
+    constexpr double kRounding = 1e-9;
+    if (std::abs(sum.in_base() - communication.bytes.in_base()) > kRounding * sum.in_base())
+      return violation(19, place_,
+                       "transfers of " + std::to_string(sum.in_base()) + " B in an exchange of " +
+                           std::to_string(communication.bytes.in_base()) + " B");
+    return std::nullopt;
+  }
+  Fault roots_fault(const Communication& communication) const {
+    if (communication.roots.empty()) return std::nullopt;
+    if (communication.kind != CollectiveKind::kBroadcast)
+      return violation(20, place_, "only a broadcast has roots");
+    const auto label = labels_of(program_, communication.group);
+    std::set<std::int32_t> without(label.begin(), label.end());
+    without.erase(-1);
+    for (const std::int32_t root : communication.roots) {
+      if (!within(root, label) || label[static_cast<std::size_t>(root)] < 0)
+        return violation(20, place_, "root " + text(root) + " is in no group");
+      if (without.erase(label[static_cast<std::size_t>(root)]) == 0)
+        return violation(20, place_, "root " + text(root) + " is the second of its group");
+    }
+    if (without.empty()) return std::nullopt;
+    return violation(20, place_, "the group of rank " + text(*without.begin()) + " has no root");
+  }
   Error size_fault() const { return violation(8, place_, "bytes are not finite and 0 or more"); }
   Fault buffer_fault(const std::string& buffer) const {
     if (buffer.empty() || !is_printable(buffer))

@@ -29,9 +29,12 @@
 /// 16. A rank takes part in the groups that its role's communication names, and does not send to
 ///     itself.
 /// 17. Members of a group make the same operations: for each tag as many, each of the same kind,
-///     bytes and dtype. Each send meets a receive of the same bytes and dtype.
+///     bytes, dtype, transfers and roots. Each send meets a receive of the same bytes and dtype.
 /// 18. No deadlock: the step ends, when every rank issues and every stream runs in order and an
 ///     operation waits for all its members (program.h, rules 1 to 5).
+/// 19. An exchange, and nothing else, has transfers: each between two ranks of one group, of more
+///     than 0 bytes, at least one in every group; they add up to the operation's bytes.
+/// 20. Only a broadcast has `roots`: none, or one rank in each group.
 ///
 /// Cost of 15 to 18: they run on classes of ranks that behave alike (roles, split where members of
 /// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.

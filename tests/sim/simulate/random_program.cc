@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "strategies/program/ir/group.h"
+
 namespace foreshard::sim {
 namespace {
 
@@ -69,15 +71,40 @@ class Writer {
 
   void collective(const std::vector<std::size_t>& roles, std::vector<std::int32_t> axes,
                   const std::string& tag) {
-    constexpr std::array kKinds{CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+    constexpr std::array kKinds{CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                 CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                                CollectiveKind::kAllToAll};
-    const Communication what{.kind = kKinds[static_cast<std::size_t>(below(kKinds.size()))],
-                             .group = program::AxisGroup{.axes = std::move(axes)},
-                             .bytes = some_bytes(),
-                             .tag = tag};
+                                CollectiveKind::kAllToAll,      CollectiveKind::kExchange};
+    Communication what{.kind = kKinds[static_cast<std::size_t>(below(kKinds.size()))],
+                       .group = program::AxisGroup{.axes = std::move(axes)},
+                       .bytes = some_bytes(),
+                       .tag = tag};
+    if (what.kind == CollectiveKind::kExchange) exchange(what, roles);
     for (const std::size_t role : roles)
       call(role, {.name = tag, .body = what, .stream = some_stream()});
+  }
+
+  // Some messages within every group: always from its first rank, else at random.
+  void exchange(Communication& what, const std::vector<std::size_t>& roles) {
+    for (const std::size_t role : roles) {
+      for (const std::int32_t rank : program_.roles[role].ranks) {
+        const auto members = program::members_of(program_, what.group, rank);
+        const auto other = members[static_cast<std::size_t>(below(std::ssize(members)))];
+        if (members.front() == rank && other == rank)
+          what.transfers.push_back({rank, members.back(), 1_MB});
+        else if (other != rank && (members.front() == rank || below(3) > 0))
+          what.transfers.push_back({rank, other, 1_kB * static_cast<double>(1 + below(9000))});
+      }
+    }
+    // Ranks outside these roles do not call it: their groups have to be left out.
+    program::RankGroups groups;
+    for (const std::size_t role : roles)
+      for (const std::int32_t rank : program_.roles[role].ranks)
+        if (const auto members = program::members_of(program_, what.group, rank);
+            members.front() == rank)
+          groups.groups.push_back(members);
+    what.group = std::move(groups);
+    what.bytes = 0_B;
+    for (const program::Transfer& transfer : what.transfers) what.bytes += transfer.bytes;
   }
 
   void transfer() {

@@ -38,9 +38,21 @@ double least_sent(CollectiveKind kind, double p) {
       return p - 1;
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive:
+    case CollectiveKind::kExchange:
       return 1;
   }
   return 0;
+}
+
+// An exchange needs to be told who sends to whom: here everyone to everyone, unequal amounts.
+Participants with_transfers(CollectiveKind kind, Participants group) {
+  if (kind != CollectiveKind::kExchange) return group;
+  const auto p = static_cast<std::int32_t>(group.devices.size());
+  for (std::int32_t from = 0; from < p; ++from)
+    for (std::int32_t to = 0; to < p; ++to)
+      if (from != to) group.transfers.push_back({from, to, from < to ? 1.0 : 2.0});
+  for (Transfer& transfer : group.transfers) transfer.part /= 1.5 * p * (p - 1);
+  return group;
 }
 
 std::map<LinkId, double> loads_of(const std::vector<LinkLoad>& loads) {
@@ -59,7 +71,8 @@ double sent_by_devices(const ClusterView& cluster, const std::vector<LinkLoad>& 
 }
 
 FlatCollective ideal_form(const Algorithm& algorithm, const Participants& group) {
-  const auto forms = flat_forms(algorithm.kind, group, ideal_parameters());
+  const auto forms =
+      flat_forms(algorithm.kind, with_transfers(algorithm.kind, group), ideal_parameters());
   EXPECT_TRUE(forms) << (forms ? "" : forms.error().message);
   if (forms)
     for (const FlatCollective& form : *forms)
@@ -140,6 +153,11 @@ class Replay {
         for (std::int32_t to = 0; to < members_; ++to)
           EXPECT_EQ(received_.contains({from, to}), from != to) << from << " to " << to;
     }
+    if (kind_ == CollectiveKind::kExchange) {
+      for (std::int32_t from = 0; from < members_; ++from)
+        for (std::int32_t to = 0; to < members_; ++to)
+          EXPECT_EQ(received_.count({from, to}), from != to ? 1U : 0U);
+    }
     if (kind_ == CollectiveKind::kSend) {
       EXPECT_EQ(received_, (std::multiset<std::pair<std::int32_t, std::int32_t>>{{0, 1}}));
     }
@@ -190,6 +208,7 @@ class Contract : public testing::TestWithParam<Algorithm> {
 TEST_P(Contract, OneMemberCostsNothing) {
   if (is_transfer(GetParam())) return;
   const auto cluster = star(3);
+  if (GetParam().kind == CollectiveKind::kExchange) return;
   const auto forms = flat_forms(GetParam().kind, first(cluster, 1), ideal_parameters());
   ASSERT_TRUE(forms);
   ASSERT_EQ(forms->size(), 1u);
@@ -217,28 +236,31 @@ TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
   if (is_in_switch(GetParam())) return;
   for (const std::int32_t p : sizes()) {
     const auto cluster = star(p);
-    const auto group = everyone(cluster);
+    const auto group = with_transfers(GetParam().kind, everyone(cluster));
     const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
     ASSERT_TRUE(steps) << steps.error().message;
     internal::LoadSum sum;
     for (const Message& message : steps->messages) {
-      EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps->chunks);
+      if (GetParam().kind != CollectiveKind::kExchange) {
+        EXPECT_DOUBLE_EQ(message.part, static_cast<double>(message.chunk_count) / steps->chunks);
+      }
       sum.add(*internal::route_between(group, message.from, message.to), message.part);
     }
     const auto from_steps = loads_of(sum.take());
-    const auto from_flat = loads_of(ideal_form(GetParam(), group).loads);
+    const auto from_flat = loads_of(ideal_form(GetParam(), everyone(cluster)).loads);
     ASSERT_EQ(from_steps.size(), from_flat.size());
     for (const auto& [link, load] : from_flat) EXPECT_NEAR(from_steps.at(link), load, 1e-12) << p;
   }
 }
 
 // On an idle star every message has its links to itself: a step takes latency + part / bandwidth.
-// (Not those of the two trees, which run side by side.)
+// (Not those of the two trees, or of an exchange, which run side by side.)
 TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
   if (is_in_switch(GetParam()) || GetParam().name == "tree") return;
+  if (GetParam().kind == CollectiveKind::kExchange) return;
   for (const std::int32_t p : sizes()) {
     const auto cluster = star(p);
-    const auto group = everyone(cluster);
+    const auto group = with_transfers(GetParam().kind, everyone(cluster));
     const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
     ASSERT_TRUE(steps);
     const Bytes bytes = 64_MB;
@@ -246,7 +268,7 @@ TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
     for (const Message& message : steps->messages)
       durations.push_back((message.latency + message.part * bytes / 100_GB_s) / 1_s);
     const double time = Replay(GetParam(), p, *steps).run(durations);
-    const double flat = ideal_form(GetParam(), group).idle_time(bytes, cluster) / 1_s;
+    const double flat = ideal_form(GetParam(), everyone(cluster)).idle_time(bytes, cluster) / 1_s;
     if (GetParam().name == "ring" || GetParam().name == "direct") {
       EXPECT_NEAR(time, flat, 1e-9 * flat) << p;
     } else {  // the flat form overlaps the rounds and the chunks perfectly
@@ -267,7 +289,8 @@ TEST_P(Contract, DeliversWhatTheCollectivePromises) {
     Participants group{.cluster = &cluster, .devices = {}};
     for (std::int32_t i = 0; i < p; ++i)
       group.devices.emplace_back(ranks[static_cast<std::size_t>(i)]);
-    const auto steps = stepwise_form(GetParam().name, GetParam().kind, group);
+    const auto steps =
+        stepwise_form(GetParam().name, GetParam().kind, with_transfers(GetParam().kind, group));
     RC_ASSERT(steps.has_value());
     std::vector<double> durations;
     std::uint64_t state = *rc::gen::arbitrary<std::uint64_t>();
@@ -297,7 +320,8 @@ TEST_P(Contract, IsSoundOnAnyGroup) {
       if (rank < 2 || *rc::gen::inRange(0, 3) > 0) group.devices.emplace_back(rank);
     if (is_transfer(GetParam()))
       group.devices.resize(std::min<std::size_t>(2, group.devices.size()));
-    const auto forms = flat_forms(GetParam().kind, group, ideal_parameters());
+    const auto forms =
+        flat_forms(GetParam().kind, with_transfers(GetParam().kind, group), ideal_parameters());
     RC_ASSERT(forms.has_value());
     for (const FlatCollective& form : *forms) {
       if (form.algorithm != GetParam().name) continue;
@@ -330,6 +354,7 @@ TEST_P(Contract, IsSoundOnAnyGroup) {
 // Where all members are alike, so are their links.
 TEST_P(Contract, LoadsAlikeLinksAlike) {
   if (is_transfer(GetParam()) || GetParam().name == "chain" || GetParam().name == "tree") return;
+  if (GetParam().kind == CollectiveKind::kExchange) return;
   for (const auto& cluster : {star(6), rails(1, 4), rails(2, 4), rails(4, 2), rails(6, 1)}) {
     const auto forms = flat_forms(GetParam().kind, everyone(cluster), ideal_parameters());
     ASSERT_TRUE(forms);

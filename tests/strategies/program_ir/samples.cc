@@ -160,14 +160,22 @@ class Draw {
       }
     }
   }
+  Communication communication() {
+    Communication what{one_of<CollectiveKind>(8), group(),
+                       Bytes::from_base(real()),  one_of<DType>(8),
+                       one_of<Purpose>(5),        name()};
+    if (what.kind == CollectiveKind::kExchange)
+      for (int i = below(4); i-- > 0;)
+        what.transfers.push_back({below(99), below(99), Bytes::from_base(real())});
+    if (what.kind == CollectiveKind::kBroadcast) what.roots = runs();
+    return what;
+  }
   TaskBody body() {
     switch (below(6)) {
       case 0:
         return kernel();
       case 1:
-        return Communication{one_of<CollectiveKind>(7), group(),
-                             Bytes::from_base(real()),  one_of<DType>(8),
-                             one_of<Purpose>(5),        name()};
+        return communication();
       case 2:
         return Allocate{name(), one_of<MemoryKind>(5), Bytes::from_base(real())};
       case 3:

@@ -105,6 +105,48 @@ TEST(Verify, NamesAFaultyTask) {
               HasSubstr("(invariant 14)"));
 }
 
+// Block 'forward' task 2 of both roles, over pairs (0 1), (2 3), (4 5), (6 7).
+TEST(Verify, HoldsAnExchangeToItsTransfers) {
+  const auto with = [](std::vector<Transfer> transfers, Bytes bytes) {
+    return fault_after([&](Program& p) {
+      auto& what = communication(p, 0, 2);
+      what.kind = CollectiveKind::kExchange;
+      what.transfers = std::move(transfers);
+      what.bytes = bytes;
+    });
+  };
+  EXPECT_EQ(with({{0, 1, 1_B}, {3, 2, 2_B}, {4, 5, 1_B}, {5, 4, 1_B}, {6, 7, 1_B}}, 6_B),
+            "accepted");
+  EXPECT_THAT(with({}, 0_B), HasSubstr("the group of rank 0 exchanges nothing (invariant 19)"));
+  EXPECT_THAT(with({{0, 2, 1_B}}, 1_B),
+              HasSubstr("the transfer from rank 0 to 2 is not within one group (invariant 19)"));
+  EXPECT_THAT(with({{1, 1, 1_B}}, 1_B), HasSubstr("is no communication"));
+  EXPECT_THAT(with({{1, 8, 1_B}}, 1_B), HasSubstr("outside the mesh"));
+  EXPECT_THAT(with({{1, 0, 0_B}}, 0_B), HasSubstr("not of a finite size above 0"));
+  EXPECT_THAT(with({{0, 1, 1_B}, {3, 2, 2_B}, {4, 5, 1_B}, {6, 7, 1_B}}, 6_B),
+              HasSubstr("transfers of 5.000000 B in an exchange of 6.000000 B"));
+  EXPECT_THAT(fault_after([](Program& p) {
+                communication(p, 0, 2).transfers = {{0, 1, 1_B}};
+              }),
+              HasSubstr("only an exchange lists transfers"));
+}
+
+TEST(Verify, HoldsABroadcastToOneRootForEachGroup) {
+  const auto with = [](std::vector<std::int32_t> roots) {
+    return fault_after([&](Program& p) {
+      communication(p, 0, 2).kind = CollectiveKind::kBroadcast;
+      communication(p, 0, 2).roots = std::move(roots);
+    });
+  };
+  EXPECT_EQ(with({}), "accepted");
+  EXPECT_EQ(with({1, 2, 5, 6}), "accepted");
+  EXPECT_THAT(with({1, 2, 5}), HasSubstr("the group of rank 6 has no root (invariant 20)"));
+  EXPECT_THAT(with({0, 1, 2, 4, 6}), HasSubstr("root 1 is the second of its group"));
+  EXPECT_THAT(with({9}), HasSubstr("root 9 is in no group"));
+  EXPECT_THAT(fault_after([](Program& p) { communication(p, 0, 2).roots = {0}; }),
+              HasSubstr("only a broadcast has roots"));
+}
+
 TEST(Verify, NamesAFaultyGroup) {
   const auto with_group = [](const Group& group) {
     return fault_after([&](Program& p) { communication(p, 0, 2).group = group; });

@@ -33,33 +33,14 @@ struct Partition {
   std::vector<std::uint64_t> fingerprint;  // Per cell: of its set of ranks.
 };
 
-std::vector<std::int32_t> cells_of(const Program& program, const AxisGroup& group) {
-  const auto ranks = static_cast<std::int32_t>(program.ranks());
-  std::vector<std::int32_t> cell(at(ranks));
-  for (std::int32_t r = 0; r < ranks; ++r) {
-    const bool listed = group.coordinates.empty() ||
-                        std::binary_search(group.coordinates.begin(), group.coordinates.end(),
-                                           coordinate_of(program, r, group.axes[0]));
-    std::int32_t corner = r;
-    for (const std::int32_t axis : group.axes) corner = with_coordinate(program, corner, axis, 0);
-    cell[at(r)] = listed ? corner : kNone;
-  }
-  return cell;
-}
-
 Partition partition(const Program& program, const Group& group) {
   const auto ranks = static_cast<std::int32_t>(program.ranks());
-  Partition out{&group, std::vector<std::int32_t>(at(ranks), kNone), {}};
+  Partition out{&group, {}, {}};
   if (std::holds_alternative<AxisPeer>(group)) {
-    for (std::int32_t r = 0; r < ranks; ++r) out.cell[at(r)] = *peer_of(program, group, r);
+    for (std::int32_t r = 0; r < ranks; ++r) out.cell.push_back(*peer_of(program, group, r));
     return out;
   }
-  if (const auto* axes = std::get_if<AxisGroup>(&group)) {
-    out.cell = cells_of(program, *axes);
-  } else {
-    for (const auto& list : std::get<RankGroups>(group).groups)
-      for (const std::int32_t r : list) out.cell[at(r)] = list[0];
-  }
+  out.cell = labels_of(program, group);
   out.fingerprint.resize(at(ranks));
   for (std::int32_t r = 0; r < ranks; ++r)
     if (out.cell[at(r)] != kNone)

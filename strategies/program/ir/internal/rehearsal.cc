@@ -206,7 +206,9 @@ class Rehearsal {
     for (std::size_t n = 0; n < std::min(ours.size(), theirs.size()); ++n) {
       const auto& a = std::get<Communication>(task(own, ours[n]).body);
       const auto& b = std::get<Communication>(task(other, theirs[n]).body);
-      if ((transfer || a.kind == b.kind) && a.bytes == b.bytes && a.dtype == b.dtype) continue;
+      if ((transfer || a.kind == b.kind) && a.bytes == b.bytes && a.dtype == b.dtype &&
+          a.transfers == b.transfers && a.roots == b.roots)
+        continue;
       return violation(17, who(own) + " " + what(own, ours[n]),
                        text(a) + " is operation " + std::to_string(n) + " with tag " +
                            in_quotes(std::string(channel.key.tag)) + ", but that of " + who(other) +
@@ -226,8 +228,12 @@ class Rehearsal {
     return end == End::kSend ? "send(s)" : "receive(s)";
   }
   static std::string text(const Communication& c) {
-    return std::string(name_of(c.kind)) + " of " + std::to_string(c.bytes / Bytes::from_base(1)) +
-           " B " + std::string(foreshard::name_of(c.dtype));
+    std::string text = std::string(name_of(c.kind)) + " of " +
+                       std::to_string(c.bytes / Bytes::from_base(1)) + " B " +
+                       std::string(foreshard::name_of(c.dtype));
+    if (!c.transfers.empty()) text += " in " + std::to_string(c.transfers.size()) + " transfers";
+    for (const std::int32_t root : c.roots) text += " from rank " + std::to_string(root);
+    return text;
   }
 
   // The instance of the same stream or another that `instance` still waits for, or kNone.

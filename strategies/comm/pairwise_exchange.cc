@@ -1,0 +1,64 @@
+// A group call of sends and receives: any member to any other, each its own number of bytes, all in
+// flight together. B = bytes of all of them.
+//
+//     time   = latency + max over links of (bytes that cross it) / bandwidth
+//     volume = B in total
+//
+// The latency is that of the longest wire, and a member starts its messages one after another: the
+// path counts those of the member that has most to start (or to take in), by what they cross, as
+// that of an all-to-all does, which NCCL runs as such a group.
+// Source: NVIDIA/nccl, src/enqueue.cc, and its "Point-to-point communication" (user guide, 2.28):
+// calls between ncclGroupStart and ncclGroupEnd progress together.
+// Not modelled: that one peer across the network gets 2 channels only (see "direct"); how members
+// divide their channels among peers, so that short messages end before long ones.
+#include <algorithm>
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/ring_pattern.h"
+
+namespace foreshard::comm {
+
+Result<Pattern> pairwise_exchange(const Participants& group) {
+  internal::LoadSum loads;
+  Pattern pattern;
+  Seconds longest_wire;
+  std::vector<internal::Path> sends(group.devices.size());
+  std::vector<internal::Path> receives(group.devices.size());
+  std::vector<double> sent(group.devices.size(), 0);
+  for (const Transfer& transfer : group.transfers) {
+    const auto route = internal::route_between(group, transfer.from, transfer.to);
+    if (!route) return route.error();
+    loads.add(*route, transfer.part);
+    const internal::Hop hop{route->widest_kind, 0_s};
+    sends[static_cast<std::size_t>(transfer.from)].add(hop);
+    receives[static_cast<std::size_t>(transfer.to)].add(hop);
+    sent[static_cast<std::size_t>(transfer.from)] += transfer.part;
+    longest_wire = std::max(longest_wire, route->latency);
+  }
+  for (const auto& of_member : {sends, receives})
+    for (const internal::Path& path : of_member)
+      if (internal::longer(path, pattern.path)) pattern.path = path;
+  pattern.path.wire = longest_wire;
+  pattern.sent_per_member = *std::max_element(sent.begin(), sent.end());
+  pattern.loads = loads.take();
+  return pattern;
+}
+
+Result<StepwiseCollective> pairwise_exchange_steps(const Participants& group) {
+  if (const auto fault =
+          internal::too_many_messages("pairwise", static_cast<double>(group.transfers.size())))
+    return *fault;
+  StepwiseCollective result{.algorithm = "pairwise", .chunks = 1, .messages = {}};
+  for (const Transfer& transfer : group.transfers) {
+    const auto route = internal::route_between(group, transfer.from, transfer.to);
+    if (!route) return route.error();
+    result.messages.push_back({.from = transfer.from,
+                               .to = transfer.to,
+                               .part = transfer.part,
+                               .latency = route->latency,
+                               .after = {}});
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm
