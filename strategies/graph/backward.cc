@@ -143,6 +143,8 @@ class Backward {
         return derive_view(op);
       case OperatorKind::kPass:
         return derive_pass(op);
+      case OperatorKind::kDefined:
+        return derive_defined(op);
     }
   }
 
@@ -207,6 +209,7 @@ class Backward {
   }
 
   void derive_pass(const Operator& op);
+  void derive_defined(const Operator&) {}
 
   const Graph& forward_;
   BackwardOptions options_;

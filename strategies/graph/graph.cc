@@ -75,6 +75,9 @@ std::optional<Kernel> kernel_of(const Operator& op,
   switch (op.kind) {
     case OperatorKind::kView:
       return std::nullopt;
+    case OperatorKind::kDefined:
+      FORESHARD_CHECK(false && "kernels_of() has the kernels of a defined operator");
+      return std::nullopt;
     case OperatorKind::kMatmul:
       return gemm_of(op, local_shapes, dtype);
     case OperatorKind::kPass: {

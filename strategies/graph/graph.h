@@ -18,6 +18,8 @@
 #include "base/ids.h"
 
 #include "strategies/graph/attribute.h"
+#include "strategies/graph/rule.h"
+#include "strategies/graph/settings.h"
 #include "strategies/program/ir/kernel.h"
 
 namespace foreshard {
@@ -37,6 +39,8 @@ struct Tensor {
   TensorRole role = TensorRole::kActivation;
   /// Set by the strategy: the tensor lies so, whatever its producer yields or its consumers want.
   std::optional<Attribute> pinned{};
+  std::vector<std::int32_t> open{};  ///< Of pinned: dimensions that propagation may split further.
+  TensorId gradient_of{};            ///< Of a parameter's gradient: the parameter.
 };
 
 enum class OperatorKind : std::uint8_t {
@@ -44,6 +48,7 @@ enum class OperatorKind : std::uint8_t {
   kPass,       ///< One memory-bound kernel.
   kAttention,  ///< Fused attention on the packed [batch, sequence, (q + k + v) heads] projection.
   kView,       ///< Another look at the same bytes: no kernel.
+  kDefined,    ///< `type` names its definition in the table (operators/definition.h).
 };
 
 /// What kAttention needs to know of its packed operand; whole model, not one rank.
@@ -65,10 +70,14 @@ struct Operator {
   HeadLayout heads{};               ///< Of kAttention.
   bool causal = true;               ///< Of kAttention.
   Direction direction = Direction::kForward;
-  bool accumulates = false;     ///< Of kMatmul: adds to an fp32 gradient.
-  TensorId fused_bias{};        ///< Of kMatmul: a bias that its epilogue adds for nothing.
-  bool linear = false;          ///< Works on summands: takes partial inputs as they are.
-  bool core_attention = false;  ///< Recomputed by selective recomputation.
+  bool accumulates = false;            ///< Of kMatmul: adds to an fp32 gradient.
+  TensorId fused_bias{};               ///< Of kMatmul: a bias that its epilogue adds for nothing.
+  bool linear = false;                 ///< Works on summands: takes partial inputs as they are.
+  bool core_attention = false;         ///< Recomputed by selective recomputation.
+  std::string type{};                  ///< Of kDefined: its name in the table.
+  Settings settings{};                 ///< Of kDefined: complete.
+  Rule rule{};                         ///< Of kDefined; others have their `equation`.
+  std::vector<std::int32_t> bodies{};  ///< Of kDefined loops and conditions: in Graph::bodies.
 };
 
 struct Graph {
@@ -77,6 +86,9 @@ struct Graph {
   std::vector<Operator> operators;  ///< In a valid order of execution.
   std::vector<TensorId> inputs{};   ///< From the block before.
   std::vector<TensorId> outputs{};  ///< For the block after.
+  /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs stand
+  /// for the operator's.
+  std::vector<Graph> bodies{};
 
   TensorId add(Tensor tensor);
   Tensor& operator[](TensorId id) { return tensors[id.index()]; }

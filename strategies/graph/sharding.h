@@ -44,6 +44,8 @@ struct ShardedGraph {
   std::vector<Conversion> conversions;
   /// Per operator output that is pinned differently: the conversion that follows the operator.
   std::vector<std::vector<std::int32_t>> after_operator;
+  std::vector<ShardedGraph> bodies{};  ///< Of Graph::bodies, in order; filled by distribute().
+  std::vector<std::string> remarks{};  ///< Conflicts that were resolved, and how; of distribute().
 };
 
 /// \return kInvalidInput if a dimension is not divisible by the axes that split it; the message

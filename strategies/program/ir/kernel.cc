@@ -67,6 +67,15 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kCast, "cast", 1, 0, 0, 4, 0},
     PassTraffic{PassKind::kZero, "zero", 0, 1, 0, 0, 0},
     PassTraffic{PassKind::kTokenPermute, "token_permute", 1, 1, 0, 0, 0},
+    PassTraffic{PassKind::kUnary, "unary", 1, 1, 0, 0, 1},
+    PassTraffic{PassKind::kBinary, "binary", 2, 1, 0, 0, 1},
+    PassTraffic{PassKind::kTernary, "ternary", 3, 1, 0, 0, 2},
+    PassTraffic{PassKind::kReduce, "reduce", 1, 0, 0, 0, 1},
+    PassTraffic{PassKind::kExpand, "expand", 0, 1, 0, 0, 1},
+    PassTraffic{PassKind::kStatistics, "statistics", 1, 0, 0, 0, 3},
+    PassTraffic{PassKind::kTopK, "top_k", 1, 0, 0, 0, 2},
+    // fp32 gradient, parameter and momentum in; parameter, momentum and the working copy out.
+    PassTraffic{PassKind::kOptimizer, "momentum", 0, 1, 12, 8, 4},
 };
 
 double count(std::int64_t n) {

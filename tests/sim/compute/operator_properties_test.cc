@@ -49,7 +49,7 @@ Attention any_attention() {
 }
 Pass any_pass() {
   return {.kind = static_cast<PassKind>(
-              *rc::gen::inRange(0, static_cast<int>(PassKind::kTokenPermute) + 1)),
+              *rc::gen::inRange(0, static_cast<int>(PassKind::kOptimizer) + 1)),
           .rows = extent(1 << 20),
           .columns = extent(1 << 14)};
 }

@@ -1,0 +1,62 @@
+/// \file
+/// Sharding of a general graph from partial annotations (R2.2, R2.3, R4.1, R4.2): `Tensor::pinned`
+/// says how some tensors lie, the rules of the operators (rule.h) carry that forward and backward
+/// to all others until nothing changes, and conversions are noted where a tensor lies otherwise
+/// than an operator needs it: once per distinct need, however many operators share it.
+///
+///  1. A pinned tensor lies as its annotation says; only its `open` dimensions may be split
+///     further. Parameters come first, then other annotations, then what followed from them.
+///  2. Axes move along factors, major ones first, both ways through every operator: in a first
+///     round through operators that work element by element, then through all.
+///  3. An operator gives an axis to one factor only: to that of its pinned parameter, then of
+///     another pinned operand, then of the operand that comes first. The operand that loses is
+///     converted, and a remark says so.
+///  4. A split that does not divide an unpinned dimension is not carried on.
+///  5. Slices of unequal size pass through operators whose rule says `uneven`, and are converted
+///     for all others.
+///  6. A result left as summands is reduced once, right after its producer, unless all its readers
+///     work on summands and none makes it larger. Gradients of parameters stay summands: they are
+///     reduced with their bucket.
+///
+/// Source: the fixpoint over factors and its order are those of Shardy (openxla.org/shardy,
+/// "Propagation") and GSPMD (Xu et al. 2021, section 3.5).
+/// Not modelled: axes split into parts; a choice of factor by cost (search does that from outside,
+/// by annotations).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/rule.h"
+#include "strategies/graph/sharding.h"
+
+namespace foreshard {
+
+/// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names the
+///     tensor, dimension, axis) or splits what the operator that makes or reads the tensor cannot
+///     take in any way.
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh);
+
+/// One way in which an operator can work.
+struct Signature {
+  std::vector<Attribute> inputs;  ///< As given, or sliced locally where they were whole.
+  std::vector<Attribute> outputs;
+};
+
+/// Every legal way to use an operator on inputs that lie as given, without communication: first as
+/// they lie, then with each split that slicing replicated inputs locally allows (R2.2).
+/// \return kInvalidInput if there is none (two inputs split one factor differently, one axis splits
+///     two factors, a factor must stay whole, summands where values are needed); the message names
+///     input, factor and axis.
+Result<std::vector<Signature>> legal_signatures(
+    const Rule& rule, const std::vector<std::vector<std::int64_t>>& shapes,
+    const std::vector<Attribute>& inputs, const std::vector<MeshAxis>& mesh);
+
+/// The shape that the rank with the largest slices holds (`local_shape` wants even ones).
+std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,
+                                              const Attribute& attribute,
+                                              const std::vector<MeshAxis>& mesh);
+
+}  // namespace foreshard

@@ -1,0 +1,273 @@
+// Sums of products: matmul and einsum. One Gemm each.
+#include <algorithm>
+#include <map>
+
+#include "base/check.h"
+
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
+
+namespace foreshard::operators {
+namespace {
+
+// Letters of each operand of "ab,bc->ac"; the outputs follow the inputs.
+Result<std::vector<std::string>> letters_of(const std::string& equation) {
+  const std::size_t arrow = equation.find("->");
+  if (arrow == std::string::npos) return wrong("equation '" + equation + "' needs '->'");
+  std::vector<std::string> operands(1);
+  for (std::size_t i = 0; i < equation.size(); ++i) {
+    const char c = equation[i];
+    if (c == ' ') continue;
+    if (i == arrow) {
+      operands.emplace_back();
+      ++i;
+    } else if (c == ',' && i < arrow) {
+      operands.emplace_back();
+    } else if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) {
+      if (operands.back().find(c) != std::string::npos)
+        return wrong("equation '" + equation + "': '" + c + "' twice in one operand");
+      operands.back() += c;
+    } else {
+      return wrong("equation '" + equation + "': '" + c + "' is neither a letter nor a comma");
+    }
+  }
+  return operands;
+}
+
+// Extents of all letters over the inputs.
+Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& letters,
+                                                const std::vector<TensorType>& inputs) {
+  std::map<char, std::int64_t> extent;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (letters[i].size() != inputs[i].shape.size())
+      return wrong("'" + letters[i] + "' does not fit input " + std::to_string(i) + " of shape " +
+                   text_of(inputs[i].shape));
+    for (std::size_t d = 0; d < letters[i].size(); ++d) {
+      const auto [known, added] = extent.emplace(letters[i][d], inputs[i].shape[d]);
+      if (!added && known->second != inputs[i].shape[d])
+        return wrong(std::string("'") + letters[i][d] + "' is " + std::to_string(known->second) +
+                     " in one input and " + std::to_string(inputs[i].shape[d]) + " in another");
+    }
+  }
+  return extent;
+}
+
+Result<Inferred> infer_letters(const std::string& equation, const std::vector<TensorType>& inputs) {
+  const auto letters = letters_of(equation);
+  if (!letters) return letters.error();
+  if (letters->size() != inputs.size() + 1)
+    return wrong("equation '" + equation + "' has " + std::to_string(letters->size() - 1) +
+                 " inputs, not " + std::to_string(inputs.size()));
+  for (const TensorType& input : inputs) {
+    if (input.dtype != inputs[0].dtype) return wrong("the inputs differ in type");
+  }
+  const auto extent = extents_of(*letters, inputs);
+  if (!extent) return extent.error();
+  TensorType out{inputs[0].dtype, {}};
+  for (const char letter : letters->back()) {
+    const auto known = extent->find(letter);
+    if (known == extent->end())
+      return wrong("equation '" + equation + "': '" + std::string(1, letter) + "' is in no input");
+    out.shape.push_back(known->second);
+  }
+  std::vector<Shape> shapes;
+  for (const TensorType& input : inputs) shapes.push_back(input.shape);
+  shapes.push_back(out.shape);
+  auto rule =
+      rule_from(equation, shapes,
+                {.linearity = inputs.size() == 1 ? Linearity::kJoint : Linearity::kSeparate});
+  if (!rule) return rule.error();
+  return Inferred{{std::move(out)}, *std::move(rule)};
+}
+
+// A letter of both inputs and the output is a batch, of the first and the output a row, of the
+// second and the output a column, of the inputs alone contracted.
+Gemm gemm_of(const std::string& equation, const Call& local) {
+  const auto letters = *letters_of(equation);
+  std::map<char, std::pair<std::int64_t, int>> found;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Shape& shape = i < 2 ? local.inputs[i].shape : local.outputs[0].shape;
+    for (std::size_t d = 0; d < letters[i].size(); ++d) {
+      auto& [extent, operands] = found[letters[i][d]];
+      extent = shape[d];
+      operands |= 1 << i;
+    }
+  }
+  Gemm gemm{.batch = 1,
+            .m = 1,
+            .n = 1,
+            .k = 1,
+            .dtype = local.inputs[0].dtype,
+            .accumulate = local.accumulates};
+  for (const auto& [letter, where] : found) {
+    std::int64_t& dimension = where.second == 0b111   ? gemm.batch
+                              : where.second == 0b101 ? gemm.m
+                              : where.second == 0b110 ? gemm.n
+                                                      : gemm.k;
+    dimension *= where.first;
+  }
+  return gemm;
+}
+
+std::vector<Kernel> letters_kernels(const std::string& equation, const Call& local) {
+  if (local.inputs.size() == 2) return {gemm_of(equation, local)};
+  // A sum or a transposition of one tensor.
+  const bool sums = product(local.inputs[0].shape) != product(local.outputs[0].shape);
+  return one_pass(sums ? PassKind::kReduce : PassKind::kTranspose, local.inputs[0]);
+}
+
+void letters_backward(Gradients& gradients, const std::string& equation) {
+  const auto letters = *letters_of(equation);
+  const TensorId dy = gradients.of_output(0);
+  if (gradients.op().inputs.size() == 1) {
+    // The sum's gradient goes back to every summand.
+    const Shape whole = gradients.shape(gradients.input(0));
+    Integers unit;
+    std::string kept;
+    for (std::size_t d = 0; d < letters[0].size(); ++d) {
+      const bool out = letters[1].find(letters[0][d]) != std::string::npos;
+      unit.push_back(out ? whole[d] : 1);
+      if (out) kept += letters[0][d];
+    }
+    TensorId gradient = dy;
+    if (kept != letters[1])
+      gradient =
+          gradients.add("einsum", "order", {dy}, {{"equation", letters[1] + "->" + kept}})[0];
+    if (gradients.shape(gradient) != unit)
+      gradient = gradients.add("reshape", "shape", {gradient}, {{"shape", unit}})[0];
+    if (unit != whole) gradient = gradients.add("expand", "", {gradient}, {{"shape", whole}})[0];
+    return gradients.give(0, gradient);
+  }
+  // Of a letter that one input alone has, and that is summed, each place gets the same gradient;
+  // such equations are refused when inferred.
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!gradients.wants(i)) continue;
+    const std::size_t other = 1 - i;
+    const auto inputs = i == 0 ? std::vector<TensorId>{dy, gradients.input(1)}
+                               : std::vector<TensorId>{gradients.input(0), dy};
+    const std::string back = i == 0 ? letters[2] + "," + letters[other] + "->" + letters[0]
+                                    : letters[other] + "," + letters[2] + "->" + letters[1];
+    gradients.give(
+        i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, {{"equation", back}})[0]);
+  }
+}
+
+// An einsum of two inputs sums only letters that both have, so that it is one product.
+Result<Inferred> infer_einsum(const Call& call) {
+  const std::string& equation = call.settings.text("equation");
+  auto inferred = infer_letters(equation, call.inputs);
+  if (!inferred || call.inputs.size() == 1) return inferred;
+  const auto letters = *letters_of(equation);
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (const char letter : letters[i]) {
+      if (letters[1 - i].find(letter) == std::string::npos &&
+          letters[2].find(letter) == std::string::npos)
+        return wrong("equation '" + equation + "': '" + std::string(1, letter) +
+                     "' is summed in one input alone; reduce that input first");
+    }
+  }
+  return inferred;
+}
+
+std::vector<Kernel> einsum_kernels(const Call& local, const Call&) {
+  return letters_kernels(local.settings.text("equation"), local);
+}
+
+void einsum_backward(Gradients& gradients) {
+  letters_backward(gradients, gradients.op().settings.text("equation"));
+}
+
+// The einsum that a matmul of these shapes is: leading dimensions of the second operand are a
+// batch; with a plain matrix all leading dimensions of the first are rows.
+Result<std::string> matmul_equation(const Shape& a, const Shape& b, bool transpose_a,
+                                    bool transpose_b) {
+  if (a.empty() || b.empty()) return wrong("needs tensors of at least one dimension");
+  if (a.size() > 20 || b.size() > 20) return wrong("takes at most 20 dimensions");
+  const std::size_t leading_a = a.size() >= 2 ? a.size() - 2 : 0;
+  const std::size_t leading_b = b.size() >= 2 ? b.size() - 2 : 0;
+  if (leading_b > 0 && leading_a != leading_b)
+    return wrong("batched operands " + text_of(a) + " and " + text_of(b) +
+                 " need the same leading dimensions; expand or reshape one");
+  std::string batch;
+  for (std::size_t d = 0; d < leading_a; ++d) batch += static_cast<char>('a' + d);
+  for (std::size_t d = 0; d < leading_b; ++d) {
+    if (a[d] != b[d])
+      return wrong("batched operands " + text_of(a) + " and " + text_of(b) +
+                   " differ in dimension " + std::to_string(d));
+  }
+  const std::string row = a.size() >= 2 ? "x" : "";
+  const std::string column = b.size() >= 2 ? "z" : "";
+  const std::string left = batch + (transpose_a ? "y" + row : row + "y");
+  const std::string right =
+      (leading_b > 0 ? batch : "") + (transpose_b ? column + "y" : "y" + column);
+  std::string out = batch;
+  out += row;
+  out += column;
+  const std::int64_t contracted_a = transpose_a && a.size() >= 2 ? a[a.size() - 2] : a.back();
+  const std::int64_t contracted_b = transpose_b || b.size() < 2 ? b.back() : b[b.size() - 2];
+  if (contracted_a != contracted_b)
+    return wrong("shapes " + text_of(a) + " and " + text_of(b) + " do not multiply: " +
+                 std::to_string(contracted_a) + " meets " + std::to_string(contracted_b));
+  return left + "," + right + "->" + out;
+}
+
+Result<std::string> matmul_equation(const Call& call) {
+  return matmul_equation(call.inputs[0].shape, call.inputs[1].shape,
+                         call.settings.flag("transpose_a"), call.settings.flag("transpose_b"));
+}
+
+Result<Inferred> infer_matmul(const Call& call) {
+  const auto equation = matmul_equation(call);
+  if (!equation) return equation.error();
+  return infer_letters(*equation, call.inputs);
+}
+
+std::vector<Kernel> matmul_kernels(const Call& local, const Call& whole) {
+  return letters_kernels(*matmul_equation(whole), local);
+}
+
+void matmul_backward(Gradients& gradients) {
+  const Settings& settings = gradients.op().settings;
+  const auto equation =
+      matmul_equation(gradients.shape(gradients.input(0)), gradients.shape(gradients.input(1)),
+                      settings.flag("transpose_a"), settings.flag("transpose_b"));
+  letters_backward(gradients, *equation);
+}
+
+}  // namespace
+
+OperatorDefinition einsum() {
+  return {.name = "einsum",
+          .doc = "Sum of products by letters, of one or two inputs: \"bsi,io->bso\".",
+          .inputs = "a[, b]",
+          .outputs = "y",
+          .least_inputs = 1,
+          .most_inputs = 2,
+          .settings = {{.name = "equation",
+                        .fallback = std::string{},
+                        .required = true,
+                        .doc = "Letters of the inputs, \"->\", letters of the output."}},
+          .infer = infer_einsum,
+          .kernels = einsum_kernels,
+          .gradient = einsum_backward};
+}
+
+OperatorDefinition matmul() {
+  return {.name = "matmul",
+          .doc =
+              "Matrix product over the last two dimensions; leading dimensions are a batch, or "
+              "rows if the second operand is one matrix.",
+          .inputs = "a, b",
+          .outputs = "y",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = {{.name = "transpose_a",
+                        .fallback = false,
+                        .doc = "The last two dimensions of `a` are swapped."},
+                       {.name = "transpose_b", .fallback = false, .doc = "Likewise of `b`."}},
+          .infer = infer_matmul,
+          .kernels = matmul_kernels,
+          .gradient = matmul_backward};
+}
+
+}  // namespace foreshard::operators

@@ -1,0 +1,83 @@
+/// \file
+/// What an operator of the table is. To add one: write its definition in the file of its family
+/// (or a new one), declare it in internal/families.h, and add a line to the table in table.cc; the
+/// contract test (tests/strategies/graph/operators_contract_test.cc) then holds it to what all must
+/// obey.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/graph.h"
+#include "strategies/graph/rule.h"
+#include "strategies/graph/settings.h"
+
+namespace foreshard {
+
+class Gradients;
+
+struct TensorType {
+  DType dtype = DType::kBf16;
+  std::vector<std::int64_t> shape{};
+  bool operator==(const TensorType&) const = default;
+};
+
+/// One use of an operator. For kernels the shapes are those of one rank.
+struct Call {
+  std::vector<TensorType> inputs{};
+  std::vector<TensorType> outputs{};
+  Settings settings{};                 ///< Complete: every setting of the definition has a value.
+  bool accumulates = false;            ///< Adds to an fp32 gradient (Operator::accumulates).
+  std::vector<const Graph*> bodies{};  ///< Of loop and condition.
+};
+
+struct Inferred {
+  std::vector<TensorType> outputs{};
+  Rule rule{};
+};
+
+struct SettingDefinition {
+  std::string_view name;
+  SettingValue fallback;  ///< Its type is the setting's type.
+  bool required = false;
+  std::string_view doc;
+  std::vector<std::string_view> words{};  ///< What a text may be; empty: anything.
+};
+
+struct OperatorDefinition {
+  static constexpr std::size_t kMany = std::numeric_limits<std::size_t>::max();
+
+  std::string_view name{};
+  std::string_view doc{};
+  std::string_view inputs{};   ///< "x, weight[, bias]"
+  std::string_view outputs{};  ///< "y"
+  std::size_t least_inputs = 1;
+  std::size_t most_inputs = 1;
+  std::vector<SettingDefinition> settings{};
+  bool view = false;       ///< The outputs are the input's bytes: no kernel.
+  std::size_t bodies = 0;  ///< Sub-graphs it takes.
+
+  /// Output types and sharding rule, or kInvalidInput with what is wrong about inputs or settings
+  /// (the operator's own name is put before it).
+  Result<Inferred> (*infer)(const Call& whole) = nullptr;
+  /// Kernels of one rank; null for a view. \param whole  the same call with logical shapes.
+  std::vector<Kernel> (*kernels)(const Call& local, const Call& whole) = nullptr;
+  /// Adds the operators of the backward pass; null if nothing flows back through it.
+  void (*gradient)(Gradients& gradients) = nullptr;
+};
+
+/// Sorted by name.
+std::span<const OperatorDefinition> operator_definitions();
+/// \return nullptr if there is none.
+const OperatorDefinition* find_operator(std::string_view name);
+
+/// "unknown operator 'matmull'; did you mean 'matmul'? See `foreshard catalog operators`".
+std::string unknown_operator(std::string_view name);
+
+}  // namespace foreshard

@@ -1,0 +1,64 @@
+/// \file
+/// What the definitions share: errors, axes, shapes, factors one by one, passes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/layout.h"
+#include "strategies/graph/operators/definition.h"
+#include "strategies/graph/operators/gradients.h"
+
+namespace foreshard::operators {
+
+Error wrong(std::string why);
+
+/// "[2, 3, 4]"
+std::string text_of(const Shape& shape);
+std::int64_t product(const Shape& shape);
+bool is_float(DType dtype);
+
+/// An axis of `dimensions`, negative ones counted from the end.
+Result<std::size_t> axis_in(std::int64_t axis, std::size_t dimensions);
+/// The same for several: ascending and distinct.
+Result<std::vector<std::size_t>> axes_in(const Integers& axes, std::size_t dimensions);
+
+/// Builds a rule factor by factor, for operators of any number of dimensions.
+class RuleMaker {
+ public:
+  using Dimensions = std::vector<std::vector<std::int32_t>>;
+
+  /// Factors are named f0, f1, ... unless `name` is given.
+  std::int32_t factor(std::int64_t size, bool whole = false, std::string name = {});
+  Factor& operator[](std::int32_t factor) {
+    return rule_.factors[static_cast<std::size_t>(factor)];
+  }
+  /// A factor for each dimension; those in `whole` are not to be split.
+  Dimensions each(const Shape& shape, const std::vector<std::size_t>& whole = {});
+  RuleMaker& input(Dimensions dimensions);
+  RuleMaker& output(Dimensions dimensions);
+  Rule take(Linearity linearity = Linearity::kNone, bool uneven = false);
+
+ private:
+  Rule rule_;
+};
+
+/// A pass over a tensor: its last dimension is the columns.
+Kernel pass_over(PassKind kind, const TensorType& tensor);
+std::vector<Kernel> one_pass(PassKind kind, const TensorType& tensor);
+
+/// The shape that `a` and `b` broadcast to, aligned at their last dimensions; an error names them.
+Result<Shape> broadcast(const Shape& a, const Shape& b);
+/// Dimensions of `shape` inside a result of `whole` (aligned at the end): the result's factor, or
+/// none where it is broadcast.
+RuleMaker::Dimensions inside(const RuleMaker::Dimensions& factors, const Shape& whole,
+                             const Shape& shape);
+
+/// Sums `gradient` (of the shape of a broadcast result) down to input `index` and gives it.
+void give_unbroadcast(Gradients& gradients, std::size_t index, TensorId gradient);
+
+}  // namespace foreshard::operators
