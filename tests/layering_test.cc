@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 22> kLayers{
+constexpr std::array<std::string_view, 23> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 22> kLayers{
     "strategies/reshard/",
     "strategies/schedule/",
     "strategies/program/lower/",
+    "strategies/execute/",
     "strategies/export/",
     "strategies/search/",
     "sim/compute/",

@@ -97,6 +97,8 @@ class Backward {
                   .inputs = std::move(inputs),
                   .pass = kind,
                   .extent = extent,
+                  .heads = op.heads,
+                  .causal = op.causal,
                   .core_attention = op.core_attention};
     for (const TensorId of : gradients_of) back.outputs.push_back(new_gradient(of));
     graph_.operators.push_back(back);
@@ -188,6 +190,7 @@ class Backward {
                                 .outputs = {gradient},
                                 .heads = op.heads,
                                 .causal = op.causal,
+                                .dropout = op.dropout,
                                 .direction = Direction::kBackward,
                                 .core_attention = op.core_attention});
     contribute(op.inputs[0], gradient);
@@ -222,10 +225,15 @@ void Backward::derive_pass(const Operator& op) {
   const TensorId x = op.inputs[0];
   const std::string& lx = letters[0];
   if (op.pass == PassKind::kCrossEntropyForward) {
-    // d logits = (softmax - one hot) / tokens: from the saved softmax.
+    // d logits = (softmax - one hot) / tokens: from the saved exponentials and the statistics that
+    // the ranks found together.
+    const auto combine = std::ranges::find_if(forward_.operators, [&](const Operator& other) {
+      return !other.inputs.empty() && other.inputs[0] == op.outputs[0];
+    });
+    FORESHARD_CHECK(combine != forward_.operators.end());
     Operator back{.name = "d." + op.name,
-                  .equation = letters[2] + "->" + lx,
-                  .inputs = {op.outputs[1]},
+                  .equation = letters[4] + "," + letters[3] + "," + letters[2] + "->" + lx,
+                  .inputs = {op.outputs[1], combine->outputs[0], op.inputs[2]},
                   .outputs = {new_gradient(x)},
                   .pass = PassKind::kCrossEntropyBackward};
     graph_.operators.push_back(back);
@@ -241,9 +249,11 @@ void Backward::derive_pass(const Operator& op) {
       return pass(op, PassKind::kRmsNormBackward, "bsh,bsh,h->bsh,h", {dy, x, op.inputs[1]},
                   {x, op.inputs[1]}, 1);
     case PassKind::kGeluForward: {
-      pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
-      if (op.inputs.size() > 1)
-        bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
+      if (op.inputs.size() == 1)
+        return pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
+      pass(op, PassKind::kGeluBackward, ly + "," + lx + "," + letters[1] + "->" + lx,
+           {dy, x, op.inputs[1]}, {x}, 0);
+      bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
       return;
     }
     case PassKind::kSwigluForward:

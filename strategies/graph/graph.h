@@ -47,11 +47,11 @@ enum class OperatorKind : std::uint8_t {
   kMatmul,     ///< Any einsum of two inputs: one Gemm.
   kPass,       ///< One memory-bound kernel.
   kAttention,  ///< Fused attention on the packed [batch, sequence, (q + k + v) heads] projection.
-  kView,       ///< Another look at the same bytes: no kernel.
+  kView,       ///< Another look at the same bytes, or work that another kernel's covers: none.
   kDefined,    ///< `type` names its definition in the table (operators/definition.h).
 };
 
-/// What kAttention needs to know of its packed operand; whole model, not one rank.
+/// How heads are packed (transformer.h); whole model, not one rank.
 struct HeadLayout {
   std::int64_t query_heads = 0;
   std::int64_t kv_heads = 0;
@@ -67,17 +67,21 @@ struct Operator {
   std::vector<TensorId> outputs{};
   PassKind pass = PassKind::kCast;  ///< Of kPass.
   std::int32_t extent = 0;          ///< Of kPass: the operand (inputs, then outputs) it runs over.
-  HeadLayout heads{};               ///< Of kAttention.
-  bool causal = true;               ///< Of kAttention.
+  HeadLayout heads{};               ///< Of kAttention, and of what else looks into heads.
+  bool causal = true;               ///< Where `heads` are set: a query sees no later key.
+  bool dropout = false;             ///< Of kAttention: weights are dropped at random.
   Direction direction = Direction::kForward;
-  bool accumulates = false;            ///< Of kMatmul: adds to an fp32 gradient.
-  TensorId fused_bias{};               ///< Of kMatmul: a bias that its epilogue adds for nothing.
-  bool linear = false;                 ///< Works on summands: takes partial inputs as they are.
-  bool core_attention = false;         ///< Recomputed by selective recomputation.
-  std::string type{};                  ///< Of kDefined: its name in the table.
-  Settings settings{};                 ///< Of kDefined: complete.
-  Rule rule{};                         ///< Of kDefined; others have their `equation`.
-  std::vector<std::int32_t> bodies{};  ///< Of kDefined loops and conditions: in Graph::bodies.
+  bool accumulates = false;  ///< Of kMatmul: adds to an fp32 gradient.
+  /// Of kMatmul: a bias that its epilogue adds for nothing. Where ranks compute summands of the
+  /// product, one of them adds it.
+  TensorId fused_bias{};
+  Reduction reduction = Reduction::kSum;  ///< Over letters that an output lacks; of kDefined: rule.
+  bool linear = false;                    ///< Works on summands: takes partial inputs as they are.
+  bool core_attention = false;            ///< Recomputed by selective recomputation.
+  std::string type{};                     ///< Of kDefined: its name in the table.
+  Settings settings{};                    ///< Of kDefined: complete.
+  Rule rule{};                            ///< Of kDefined; others have their `equation`.
+  std::vector<std::int32_t> bodies{};     ///< Of kDefined loops and conditions: in Graph::bodies.
 };
 
 struct Graph {

@@ -121,6 +121,9 @@ class Sharder {
       } else {
         attribute.partial = op.linear ? sharded_.attributes[op.inputs[0].index()].partial
                                       : sums_over(reduced_axes(op, letters, i, assignment));
+        if (!op.linear) {
+          for (Partial& partial : attribute.partial) partial.reduction = op.reduction;
+        }
       }
       if (auto fault = indivisible(graph()[operands[i]], attribute, sharded_.mesh)) return fault;
 

@@ -144,6 +144,7 @@ class BlockBuilder {
 
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
+  HeadLayout heads() const { return {model_.heads, model_.kv(), model_.head_size()}; }
   std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
   std::int64_t qkv_width() const {
     return attention_width() + 2 * model_.kv() * model_.head_size();
@@ -169,7 +170,8 @@ TensorId BlockBuilder::attention(TensorId qkv) {
       .whole = "s",
       .inputs = {qkv},
       .outputs = {context, statistics},
-      .heads = {model_.heads, model_.kv(), model_.head_size()}});
+      .heads = heads(),
+      .dropout = model_.dropout});
   graph_.operators.back().core_attention = true;
   return context;
 }
@@ -186,7 +188,8 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
       .equation = "bsa->bsad,btad,btad",
       .whole = "st",
       .inputs = {qkv},
-      .outputs = {q, k, v}});
+      .outputs = {q, k, v},
+      .heads = heads()});
   core_attention_ = true;
   const TensorId scores = activation("scores", {b, model_.heads, s, s});
   op({.name = "scores",
@@ -201,7 +204,8 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
       .whole = "st",
       .inputs = {scores},
       .outputs = {weights},
-      .pass = PassKind::kSoftmaxForward});
+      .pass = PassKind::kSoftmaxForward,
+      .heads = heads()});
   if (model_.dropout) {
     const TensorId kept = activation("attention_dropout", {b, model_.heads, s, s});
     const TensorId mask = typed("attention_dropout.mask", {b, model_.heads, s, s}, DType::kInt8);
@@ -245,7 +249,8 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
               .equation = "bsa->bsa",
               .inputs = {qkv},
               .outputs = {rotated},
-              .pass = PassKind::kRopeForward});
+              .pass = PassKind::kRopeForward,
+              .heads = build.heads()});
     qkv = rotated;
   }
   const TensorId context = build.attention(qkv);
@@ -328,23 +333,36 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const std::int64_t v = padded_vocabulary(model, options);
   const TensorId logits =
       build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});
-  // Vocabulary-parallel cross-entropy: each rank finds the maximum, the sum of exponentials and the
-  // target's logit of its part of the vocabulary; those three per token are what is reduced.
-  constexpr std::int64_t kStatistics = 3;
+  const TensorId targets = build.typed("targets", {options.batch, model.sequence}, DType::kInt64);
+  // Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
+  // then, with that of all, the sum of exponentials and the target's logit of its part; those three
+  // per token are what is reduced.
+  // Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
+  constexpr std::int64_t kStatistics = 2;
+  const TensorId maximum = build.typed("loss.maximum", build.tokens(1), DType::kFp32);
   const TensorId partial = build.typed("loss.partial", build.tokens(kStatistics), DType::kFp32);
-  const TensorId softmax = build.typed("loss.softmax", build.tokens(v), DType::kFp32);
+  const TensorId exponentials = build.typed("loss.exponentials", build.tokens(v), DType::kFp32);
   const TensorId statistics = build.typed("loss", build.tokens(kStatistics), DType::kFp32);
-  build.op({.name = "loss",
-            .equation = "bsv->bsc,bsv",
+  // The reading of the logits for it is counted by the loss kernel.
+  build.op({.name = "loss.maximum",
+            .kind = OperatorKind::kView,
+            .equation = "bsv->bsm",
             .inputs = {logits},
-            .outputs = {partial, softmax},
+            .outputs = {maximum},
+            .reduction = Reduction::kMax});
+  build.op({.name = "loss",
+            .equation = "bsv,bsm,bs->bsc,bsv",
+            .inputs = {logits, maximum, targets},
+            .outputs = {partial, exponentials},
             .pass = PassKind::kCrossEntropyForward});
   build.op({.name = "loss.combine",
             .kind = OperatorKind::kView,
             .equation = "bsc->bsc",
             .inputs = {partial},
             .outputs = {statistics}});
-  return build.take({x}, {statistics});
+  Graph graph = build.take({x}, {statistics});
+  graph[targets].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
+  return graph;
 }
 
 }  // namespace

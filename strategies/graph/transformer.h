@@ -1,6 +1,13 @@
 /// \file
 /// The operator graphs of a decoder transformer. A model is three blocks: the embedding, one layer
 /// (all are alike) and the head with the loss.
+///
+/// Packed projections are ordered so that an even split of the columns gives every rank what it
+/// needs together:
+/// - query, key, value: by key-value group; of each the query heads, then its key head, then its
+///   value head (Megatron-LM, megatron/core/transformer/attention.py). A rank holds whole groups:
+///   the strategy check refuses more tensor-parallel ranks than key-value heads;
+/// - gate and up of SwiGLU alternate: gate 0, up 0, gate 1, up 1, ...
 #pragma once
 
 #include "strategies/graph/graph.h"

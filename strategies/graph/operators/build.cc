@@ -191,6 +191,8 @@ Rule rule_of(const Graph& graph, const Operator& op) {
   for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
   auto rule = rule_from(op.equation, shapes,
                         {.whole = op.whole,
+                         .maximum = op.reduction == Reduction::kMax ? op.equation : "",
+                         .minimum = op.reduction == Reduction::kMin ? op.equation : "",
                          .linearity = op.linear ? Linearity::kJoint : Linearity::kNone,
                          .uneven = op.kind == OperatorKind::kPass && op.whole.empty()});
   FORESHARD_CHECK(rule.has_value());

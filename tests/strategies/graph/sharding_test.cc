@@ -211,7 +211,8 @@ TEST(VocabularyParallel, CrossEntropy) {
   const Pass pass(graphs_of(llama(), false).head);
   EXPECT_EQ(lies(pass.sharded, "logits"), "[S(data), -, S(tensor)]");
   EXPECT_EQ(conversions(pass.sharded),
-            (Lines{"loss.partial: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
+            (Lines{"loss.maximum: [S(data), -, -] max(tensor) -> [S(data), -, -]",
+                   "loss.partial: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
   EXPECT_EQ(conversions(pass.back),
             (Lines{"d.final_norm: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
   // 10 tokens padded to a multiple of 4.

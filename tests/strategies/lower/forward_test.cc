@@ -154,7 +154,7 @@ TEST(ForwardMode, CommunicatesOnlyWhatTheForwardPassNeeds) {
   using Sums = std::map<CollectiveKind, Traffic>;
   EXPECT_EQ(traffic(lowered(strategy(2, 1, 2, 3)), 0),
             (Sums{{CollectiveKind::kAllReduce,
-                   {3 * (2 * 4 + 2), 3 * ((2 * kLayers + 1) * stream + statistics)}}}));
+                   {3 * (2 * 4 + 3), 3 * ((2 * kLayers + 1) * stream + statistics)}}}));
   EXPECT_EQ(traffic(lowered(strategy(1, 1, 4, 3)), 0), Sums{});
   // One boundary each way of a middle stage, and only forward.
   const Program pipeline = lowered(strategy(1, 4, 1, 5));

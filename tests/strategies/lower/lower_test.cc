@@ -74,23 +74,24 @@ std::map<CollectiveKind, Traffic> traffic(const Program& program, std::size_t ro
 
 // Megatron-LM: two all-reduces forward and two backward per layer and micro-batch, two more where
 // the layer is computed again. Besides, per micro-batch: the embedding's lookup, the three
-// statistics per token of the loss (fp32), the gradient of the last norm's output.
+// statistics per token of the loss (fp32; first the maximum, then the sum and the target's logit),
+// the gradient of the last norm's output.
 TEST(TensorParallel, ReducesFourTimesPerLayerAndSixWithFullRecompute) {
   Strategy s = strategy(2, 1, 1, 3);
   const double statistics = 4 * 3 * kSequence * kMicroBatch;
   auto sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
   EXPECT_EQ(sums.size(), 1u);
   EXPECT_EQ(sums[CollectiveKind::kAllReduce],
-            (Traffic{3 * (4 * 4 + 3), 3 * ((4 * kLayers + 2) * kBoundary + statistics)}));
+            (Traffic{3 * (4 * 4 + 4), 3 * ((4 * kLayers + 2) * kBoundary + statistics)}));
 
   s.recompute = Recompute::kFull;
   sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
   EXPECT_EQ(sums[CollectiveKind::kAllReduce],
-            (Traffic{3 * (6 * 4 + 3), 3 * ((6 * kLayers + 2) * kBoundary + statistics)}));
+            (Traffic{3 * (6 * 4 + 4), 3 * ((6 * kLayers + 2) * kBoundary + statistics)}));
 
   s.recompute = Recompute::kSelective;
   sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
-  EXPECT_EQ(sums[CollectiveKind::kAllReduce].operations, 3 * (4 * 4 + 3));
+  EXPECT_EQ(sums[CollectiveKind::kAllReduce].operations, 3 * (4 * 4 + 4));
 }
 
 // Per layer: two all-gathers forward, four backward (two gradients, two saved inputs once more);
@@ -109,7 +110,7 @@ TEST(SequenceParallel, GathersAndScatters) {
             (Traffic{3 * (4 * 4 + 1), 3 * (4 * kLayers + 1) * kBoundary}));
   const double statistics = 4 * 3 * kSequence * kMicroBatch;
   EXPECT_EQ(sums[CollectiveKind::kAllReduce],
-            (Traffic{3 * 2 + 1,
+            (Traffic{3 * 3 + 1,
                      3 * (kBoundary + statistics) + 4 * (6 * kHidden * kLayers + 2 * kHidden)}));
 }
 

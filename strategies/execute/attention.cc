@@ -1,0 +1,360 @@
+// Attention, fused and in parts, on the packed projection of transformer.h.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "strategies/execute/internal/kernels.h"
+#include "strategies/execute/random.h"
+
+namespace foreshard::execute {
+namespace {
+
+constexpr double kRotaryBase = 10'000;
+
+// The groups that a slice of the packed projection has, and where their heads lie in a row of it.
+class Packed {
+ public:
+  Packed(const Operand& qkv, const HeadLayout& heads)
+      : queries_(heads.query_heads / heads.kv_heads), d_(heads.head_dim) {
+    const std::int64_t group = (queries_ + 2) * d_;
+    FORESHARD_CHECK(qkv.whole.back() == group * heads.kv_heads);
+    // A rank has whole groups, else its queries would lack their keys.
+    FORESHARD_CHECK(qkv.box.begin.back() % group == 0 && columns(qkv) % group == 0);
+    first_group_ = qkv.box.begin.back() / group;
+    groups_ = columns(qkv) / group;
+  }
+
+  std::int64_t groups() const { return groups_; }
+  std::int64_t query_heads() const { return groups_ * queries_; }
+  std::int64_t first_query_head() const { return first_group_ * queries_; }
+  std::int64_t head_dim() const { return d_; }
+
+  /// Columns at which the slice's head `h` (of queries), and the key and the value that it shares
+  /// with its group, begin.
+  std::int64_t query(std::int64_t h) const {
+    return h / queries_ * (queries_ + 2) * d_ + h % queries_ * d_;
+  }
+  std::int64_t key(std::int64_t h) const { return (h / queries_ * (queries_ + 2) + queries_) * d_; }
+  std::int64_t value(std::int64_t h) const { return key(h) + d_; }
+  std::int64_t queries_of_group() const { return queries_; }
+
+ private:
+  std::int64_t queries_;
+  std::int64_t d_;
+  std::int64_t first_group_ = 0;
+  std::int64_t groups_ = 0;
+};
+
+double scale_of(const HeadLayout& heads) {
+  return heads.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(heads.head_dim)) : 1.0;
+}
+
+// One head of one sequence: pointers to its first row, and the distance of rows.
+struct Head {
+  const double* q;
+  const double* k;
+  const double* v;
+  std::int64_t stride;
+  std::int64_t length;
+  std::int64_t d;
+  double scale;
+  bool causal;
+
+  std::int64_t visible(std::int64_t s) const { return causal ? s + 1 : length; }
+  double score(std::int64_t s, std::int64_t t) const {
+    double product = 0;
+    for (std::int64_t i = 0; i < d; ++i) product += q[s * stride + i] * k[t * stride + i];
+    return product * scale;
+  }
+};
+
+Head head_of(const Invocation& kernel, const Packed& packed, std::int64_t b, std::int64_t h) {
+  const Operand& qkv = kernel.in[0];
+  const std::int64_t length = extent(qkv, 1);
+  FORESHARD_CHECK(length == qkv.whole[1]);  // every query sees every key
+  const double* row = &qkv.values[at(b * length * columns(qkv))];
+  return {.q = row + packed.query(h),
+          .k = row + packed.key(h),
+          .v = row + packed.value(h),
+          .stride = columns(qkv),
+          .length = length,
+          .d = packed.head_dim(),
+          .scale = scale_of(kernel.op.heads),
+          .causal = kernel.op.causal};
+}
+
+// What the weight of key t for query s is multiplied by, as the dropout of unfused attention
+// would.
+class DroppedScores {
+ public:
+  DroppedScores(const Invocation& kernel, const Packed& packed)
+      : key_(key_of(kernel.context.key, kAttentionDropout)),
+        p_(kernel.op.dropout ? kernel.context.dropout : 0.0),
+        heads_(kernel.op.heads.query_heads),
+        length_(kernel.in[0].whole[1]),
+        first_batch_(kernel.in[0].box.begin[0]),
+        first_head_(packed.first_query_head()) {}
+
+  double factor(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t t) const {
+    if (p_ == 0) return 1;
+    const std::int64_t index =
+        (((first_batch_ + b) * heads_ + first_head_ + h) * length_ + s) * length_ + t;
+    return uniform(key_, index) < p_ ? 0.0 : 1 / (1 - p_);
+  }
+
+ private:
+  std::uint64_t key_;
+  double p_;
+  std::int64_t heads_;
+  std::int64_t length_;
+  std::int64_t first_batch_;
+  std::int64_t first_head_;
+};
+
+}  // namespace
+
+// Outputs: the heads' results side by side, and per head the logarithm of the sum of exponentials
+// (Dao et al., "FlashAttention", 2022).
+void attention_forward(const Invocation& kernel) {
+  const Packed packed(kernel.in[0], kernel.op.heads);
+  const DroppedScores dropped(kernel, packed);
+  Operand& out = kernel.out[0];
+  Operand& statistics = kernel.out[1];
+  const std::int64_t heads = packed.query_heads();
+  const std::int64_t d = packed.head_dim();
+  FORESHARD_CHECK(columns(out) == heads * d && columns(statistics) == heads);
+  for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const Head head = head_of(kernel, packed, b, h);
+      for (std::int64_t s = 0; s < head.length; ++s) {
+        double largest = -std::numeric_limits<double>::infinity();
+        for (std::int64_t t = 0; t < head.visible(s); ++t)
+          largest = std::max(largest, head.score(s, t));
+        double total = 0;
+        std::vector<double> result(at(d), 0.0);
+        for (std::int64_t t = 0; t < head.visible(s); ++t) {
+          const double weight = std::exp(head.score(s, t) - largest);
+          total += weight;
+          const double kept = weight * dropped.factor(b, h, s, t);
+          for (std::int64_t i = 0; i < d; ++i) result[at(i)] += kept * head.v[t * head.stride + i];
+        }
+        const std::int64_t row = b * head.length + s;
+        for (std::int64_t i = 0; i < d; ++i)
+          out.values[at(row * columns(out) + h * d + i)] = result[at(i)] / total;
+        statistics.values[at(row * heads + h)] = largest + std::log(total);
+      }
+    }
+  }
+}
+
+// Inputs: the packed projection, the result, its statistics, the result's gradient.
+void attention_backward(const Invocation& kernel) {
+  const Packed packed(kernel.in[0], kernel.op.heads);
+  const DroppedScores dropped(kernel, packed);
+  const Operand& result = kernel.in[1];
+  const Operand& statistics = kernel.in[2];
+  const Operand& gradient = kernel.in[3];
+  Operand& out = kernel.out[0];
+  need_same_slice(kernel.in[0], out);
+  need_same_slice(result, gradient);
+  const std::int64_t heads = packed.query_heads();
+  const std::int64_t d = packed.head_dim();
+  FORESHARD_CHECK(columns(result) == heads * d && columns(statistics) == heads);
+  std::ranges::fill(out.values, 0.0);
+  for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      const Head head = head_of(kernel, packed, b, h);
+      double* row = &out.values[at(b * head.length * head.stride)];
+      double* dq = row + packed.query(h);
+      double* dk = row + packed.key(h);
+      double* dv = row + packed.value(h);
+      for (std::int64_t s = 0; s < head.length; ++s) {
+        const std::int64_t token = b * head.length + s;
+        const double* o = &result.values[at(token * heads * d + h * d)];
+        const double* g = &gradient.values[at(token * heads * d + h * d)];
+        double along = 0;  // sum over keys of weight times its gradient
+        for (std::int64_t i = 0; i < d; ++i) along += o[i] * g[i];
+        for (std::int64_t t = 0; t < head.visible(s); ++t) {
+          const double weight =
+              std::exp(head.score(s, t) - statistics.values[at(token * heads + h)]);
+          const double factor = dropped.factor(b, h, s, t);
+          double slope = 0;
+          for (std::int64_t i = 0; i < d; ++i) {
+            slope += g[i] * head.v[t * head.stride + i];
+            dv[t * head.stride + i] += weight * factor * g[i];
+          }
+          const double score = weight * (slope * factor - along) * head.scale;
+          for (std::int64_t i = 0; i < d; ++i) {
+            dq[s * head.stride + i] += score * head.k[t * head.stride + i];
+            dk[t * head.stride + i] += score * head.q[s * head.stride + i];
+          }
+        }
+      }
+    }
+  }
+}
+
+// Scores [batch, head, query, key]: scale, causal mask (both only of attention) and softmax.
+void softmax_forward(const Invocation& kernel) {
+  const Operand& x = kernel.in[0];
+  need_whole_rows(x);
+  need_same_slice(x, kernel.out[0]);
+  const bool causal = kernel.op.heads.head_dim > 0 && kernel.op.causal;
+  const double scale = scale_of(kernel.op.heads);
+  const std::int64_t width = columns(x);
+  const std::int64_t queries = causal ? extent(x, 2) : 1;
+  for (std::int64_t r = 0; r < rows(x); ++r) {
+    const std::int64_t visible = causal ? std::min(width, x.box.begin[2] + r % queries + 1) : width;
+    const double* row = &x.values[at(r * width)];
+    double* y = &kernel.out[0].values[at(r * width)];
+    const double largest = *std::max_element(row, row + visible);
+    double total = 0;
+    for (std::int64_t i = 0; i < visible; ++i) {
+      y[i] = std::exp((row[i] - largest) * scale);
+      total += y[i];
+    }
+    for (std::int64_t i = 0; i < width; ++i) y[i] = i < visible ? y[i] / total : 0.0;
+  }
+}
+
+// Inputs: dy and y. dx = scale y (dy - sum(dy y)).
+void softmax_backward(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  const Operand& y = kernel.in[1];
+  need_whole_rows(y);
+  need_same_slice(dy, y);
+  need_same_slice(y, kernel.out[0]);
+  const double scale = scale_of(kernel.op.heads);
+  const std::int64_t width = columns(y);
+  for (std::int64_t r = 0; r < rows(y); ++r) {
+    double along = 0;
+    for (std::int64_t i = 0; i < width; ++i)
+      along += dy.values[at(r * width + i)] * y.values[at(r * width + i)];
+    for (std::int64_t i = 0; i < width; ++i) {
+      const std::size_t at_i = at(r * width + i);
+      kernel.out[0].values[at_i] = scale * y.values[at_i] * (dy.values[at_i] - along);
+    }
+  }
+}
+
+// Turns queries and keys by their position; the backward pass turns back. Values stay.
+void rope(const Invocation& kernel, Direction direction) {
+  const Operand& x = kernel.in[0];
+  Operand& y = kernel.out[0];
+  need_same_slice(x, y);
+  const Packed packed(x, kernel.op.heads);
+  const std::int64_t d = packed.head_dim();
+  const std::int64_t half = d / 2;
+  y.values = x.values;
+  for (std::int64_t r = 0; r < rows(x); ++r) {
+    const std::int64_t position = x.box.begin[1] + r % extent(x, 1);
+    const auto turn = [&](std::int64_t column) {
+      double* head = &y.values[at(r * columns(x) + column)];
+      for (std::int64_t i = 0; i < half; ++i) {
+        const double angle =
+            static_cast<double>(position) *
+            std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(d));
+        const double sine = direction == Direction::kForward ? std::sin(angle) : -std::sin(angle);
+        const double a = head[i];
+        const double b = head[i + half];
+        head[i] = a * std::cos(angle) - b * sine;
+        head[i + half] = b * std::cos(angle) + a * sine;
+      }
+    };
+    for (std::int64_t h = 0; h < packed.query_heads(); ++h) {
+      turn(packed.query(h));
+      if (h % packed.queries_of_group() == 0) turn(packed.key(h));
+    }
+  }
+}
+
+namespace {
+
+// Visits every row of the packed projection with the columns of its heads: `visit(packed offset,
+// which of q, k and v, offset in that)`, each of head_dim values.
+template <class Visit>
+void each_head(const Operand& qkv, const HeadLayout& heads, Visit visit) {
+  const Packed packed(qkv, heads);
+  const std::int64_t d = packed.head_dim();
+  const std::int64_t n = packed.query_heads();
+  for (std::int64_t r = 0; r < rows(qkv); ++r) {
+    const std::int64_t row = r * columns(qkv);
+    for (std::int64_t h = 0; h < n; ++h) {
+      visit(row + packed.query(h), 0, (r * n + h) * d);
+      if (h % packed.queries_of_group() != 0) continue;
+      const std::int64_t group = h / packed.queries_of_group();
+      visit(row + packed.key(h), 1, (r * packed.groups() + group) * d);
+      visit(row + packed.value(h), 2, (r * packed.groups() + group) * d);
+    }
+  }
+}
+
+// A slice of [batch, sequence, heads, d] has the heads of the packed slice.
+void need_heads_of(const Operand& qkv, const HeadLayout& heads, std::int64_t first,
+                   const Operand& part, std::int64_t count) {
+  FORESHARD_CHECK(part.box.begin[0] == qkv.box.begin[0] && part.box.end[0] == qkv.box.end[0] &&
+                  part.box.begin[1] == qkv.box.begin[1] && part.box.end[1] == qkv.box.end[1] &&
+                  part.box.begin[2] == first && extent(part, 2) == count &&
+                  extent(part, 3) == heads.head_dim);
+}
+
+template <class Parts>
+void need_parts_of(const Operand& qkv, const HeadLayout& heads, const Parts& parts) {
+  const Packed packed(qkv, heads);
+  const std::int64_t group = packed.first_query_head() / packed.queries_of_group();
+  need_heads_of(qkv, heads, packed.first_query_head(), parts[0], packed.query_heads());
+  need_heads_of(qkv, heads, group, parts[1], packed.groups());
+  need_heads_of(qkv, heads, group, parts[2], packed.groups());
+}
+
+}  // namespace
+
+void split_heads(const Invocation& kernel) {
+  need_parts_of(kernel.in[0], kernel.op.heads, kernel.out);
+  each_head(kernel.in[0], kernel.op.heads,
+            [&](std::int64_t packed, std::size_t part, std::int64_t offset) {
+              for (std::int64_t i = 0; i < kernel.op.heads.head_dim; ++i)
+                kernel.out[part].values[at(offset + i)] = kernel.in[0].values[at(packed + i)];
+            });
+}
+
+void join_heads(const Invocation& kernel) {
+  need_parts_of(kernel.out[0], kernel.op.heads, kernel.in);
+  each_head(kernel.out[0], kernel.op.heads,
+            [&](std::int64_t packed, std::size_t part, std::int64_t offset) {
+              for (std::int64_t i = 0; i < kernel.op.heads.head_dim; ++i)
+                kernel.out[0].values[at(packed + i)] = kernel.in[part].values[at(offset + i)];
+            });
+}
+
+// [batch, heads, sequence, d] <-> [batch, sequence, heads d], or the parts of a packed projection.
+void transpose(const Invocation& kernel) {
+  if (kernel.in.size() == 3) return join_heads(kernel);
+  const bool merges = kernel.in[0].whole.size() == 4;
+  const Operand& apart = merges ? kernel.in[0] : kernel.out[0];
+  const Operand& merged = merges ? kernel.out[0] : kernel.in[0];
+  FORESHARD_CHECK(apart.whole.size() == 4 && merged.whole.size() == 3);
+  const std::int64_t heads = extent(apart, 1);
+  const std::int64_t length = extent(apart, 2);
+  const std::int64_t d = extent(apart, 3);
+  FORESHARD_CHECK(apart.box.begin[0] == merged.box.begin[0] &&
+                  apart.box.begin[2] == merged.box.begin[1] && extent(merged, 1) == length &&
+                  apart.box.begin[1] * d == merged.box.begin[2] && columns(merged) == heads * d);
+  for (std::int64_t b = 0; b < extent(apart, 0); ++b) {
+    for (std::int64_t h = 0; h < heads; ++h) {
+      for (std::int64_t s = 0; s < length; ++s) {
+        for (std::int64_t i = 0; i < d; ++i) {
+          const std::size_t from = at(((b * heads + h) * length + s) * d + i);
+          const std::size_t to = at(((b * length + s) * heads + h) * d + i);
+          if (merges) {
+            kernel.out[0].values[to] = kernel.in[0].values[from];
+          } else {
+            kernel.out[0].values[from] = kernel.in[0].values[to];
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace foreshard::execute

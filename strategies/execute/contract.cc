@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "strategies/execute/internal/kernels.h"
+
+namespace foreshard::execute {
+namespace {
+
+constexpr std::size_t kMostOperands = 3;
+using Offsets = std::array<std::size_t, kMostOperands>;
+
+// The loop over one letter: how far entry i of it lies into each operand's values.
+struct Loop {
+  std::vector<Offsets> steps;
+};
+
+// Strides of a row-major slice.
+std::vector<std::size_t> strides_of(const Operand& operand) {
+  std::vector<std::size_t> strides(operand.whole.size(), 1);
+  for (std::size_t d = strides.size(); d-- > 1;)
+    strides[d - 1] = strides[d] * at(extent(operand, d));
+  return strides;
+}
+
+class Contraction {
+ public:
+  Contraction(std::span<const std::string> letters, std::span<const Operand* const> inputs,
+              Operand& output)
+      : inputs_(inputs), output_(output) {
+    FORESHARD_CHECK(letters.size() == inputs.size() + 1 && letters.size() <= kMostOperands);
+    std::vector<const Operand*> operands(inputs.begin(), inputs.end());
+    operands.push_back(&output);
+    // Letters of the output first: the innermost loops then sum.
+    std::string order = letters.back();
+    for (const std::string& operand : letters) {
+      for (const char letter : operand) {
+        if (order.find(letter) == std::string::npos) order += letter;
+      }
+    }
+    for (const char letter : order) loops_.push_back(loop(letter, letters, operands));
+  }
+
+  void run() { walk(0, {}); }
+
+ private:
+  static Loop loop(char letter, std::span<const std::string> letters,
+                   const std::vector<const Operand*>& operands) {
+    std::int64_t finest = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      const auto d = letters[o].find(letter);
+      if (d == std::string::npos || operands[o]->whole[d] <= finest) continue;
+      finest = operands[o]->whole[d];
+      begin = operands[o]->box.begin[d];
+      end = operands[o]->box.end[d];
+    }
+    Loop loop{.steps = std::vector<Offsets>(at(end - begin), Offsets{})};
+    for (std::size_t o = 0; o < operands.size(); ++o) {
+      const auto d = letters[o].find(letter);
+      if (d == std::string::npos) continue;
+      const std::int64_t group = finest / operands[o]->whole[d];
+      FORESHARD_CHECK(group * operands[o]->whole[d] == finest);
+      const std::int64_t first = operands[o]->box.begin[d];
+      // What this rank has of the letter is the same in every operand.
+      FORESHARD_CHECK(first * group == begin && operands[o]->box.end[d] * group == end);
+      const std::size_t stride = strides_of(*operands[o])[d];
+      for (std::int64_t i = begin; i < end; ++i)
+        loop.steps[at(i - begin)][o] = at(i / group - first) * stride;
+    }
+    return loop;
+  }
+
+  void walk(std::size_t depth, const Offsets& offsets) {
+    if (depth == loops_.size()) {
+      double product = 1;
+      for (std::size_t i = 0; i < inputs_.size(); ++i) product *= inputs_[i]->values[offsets[i]];
+      output_.values[offsets[inputs_.size()]] += product;
+      return;
+    }
+    for (const Offsets& step : loops_[depth].steps) {
+      Offsets next = offsets;
+      for (std::size_t o = 0; o < kMostOperands; ++o) next[o] += step[o];
+      walk(depth + 1, next);
+    }
+  }
+
+  std::span<const Operand* const> inputs_;
+  Operand& output_;
+  std::vector<Loop> loops_;
+};
+
+void zero(Operand& operand) {
+  std::ranges::fill(operand.values, 0.0);
+}
+
+}  // namespace
+
+void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
+              Operand& output) {
+  Contraction(letters, inputs, output).run();
+}
+
+void matmul(const Invocation& kernel) {
+  const auto letters = operand_letters(kernel.op.equation);
+  const std::array<const Operand*, 2> inputs{&kernel.in[0], &kernel.in[1]};
+  zero(kernel.out[0]);
+  contract(letters, inputs, kernel.out[0]);
+  if (!kernel.op.fused_bias.valid() || !kernel.context.first_summand) return;
+  const std::array<const Operand*, 1> bias{&kernel.in[2]};
+  const std::array<std::string, 2> along{letters[2].substr(letters[2].size() - 1), letters[2]};
+  contract(along, bias, kernel.out[0]);
+}
+
+void bias_gradient(const Invocation& kernel) {
+  const auto letters = operand_letters(kernel.op.equation);
+  const std::array<const Operand*, 1> input{kernel.in.data()};
+  zero(kernel.out[0]);
+  contract(letters, input, kernel.out[0]);
+}
+
+void sum(const Invocation& kernel) {
+  const auto letters = operand_letters(kernel.op.equation);
+  zero(kernel.out[0]);
+  for (std::size_t i = 0; i < kernel.in.size(); ++i) {
+    const std::array<const Operand*, 1> input{&kernel.in[i]};
+    const std::array<std::string, 2> along{letters[i], letters.back()};
+    contract(along, input, kernel.out[0]);
+  }
+}
+
+void copy(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  kernel.out[0].values = kernel.in[0].values;
+}
+
+}  // namespace foreshard::execute

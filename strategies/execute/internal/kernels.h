@@ -1,0 +1,90 @@
+/// \file
+/// The kernels behind compute(), by family.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+
+#include "strategies/execute/operators.h"
+
+namespace foreshard::execute {
+
+/// One call of compute().
+struct Invocation {
+  const Operator& op;
+  std::span<const Operand> in;
+  std::span<Operand> out;
+  const KernelContext& context;
+};
+
+/// out[...] += product of the inputs (one or two), summed over letters that `out` lacks. Where an
+/// operand has fewer entries of a letter than another (grouped heads), entry i stands for the group
+/// of entries that share it. `letters`: of the inputs, then of the output.
+void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
+              Operand& output);
+
+void matmul(const Invocation& kernel);
+void bias_gradient(const Invocation& kernel);
+
+void layer_norm_forward(const Invocation& kernel);  // also without shift and mean: RMS norm
+void layer_norm_backward(const Invocation& kernel);
+void gelu_forward(const Invocation& kernel);
+void gelu_backward(const Invocation& kernel);
+void swiglu_forward(const Invocation& kernel);
+void swiglu_backward(const Invocation& kernel);
+
+void dropout_forward(const Invocation& kernel);
+void dropout_backward(const Invocation& kernel);
+void bias_dropout_add_forward(const Invocation& kernel);
+void sum(const Invocation& kernel);  // residual_add, bias_add: of operands that broadcast
+void copy(const Invocation& kernel);
+
+/// Names the random numbers of dropped attention weights, fused or not.
+inline constexpr const char* kAttentionDropout = "attention_dropout";
+
+void attention_forward(const Invocation& kernel);
+void attention_backward(const Invocation& kernel);
+void softmax_forward(const Invocation& kernel);
+void softmax_backward(const Invocation& kernel);
+void rope(const Invocation& kernel, Direction direction);
+void split_heads(const Invocation& kernel);
+void join_heads(const Invocation& kernel);
+void transpose(const Invocation& kernel);
+
+void embedding_forward(const Invocation& kernel);
+void embedding_backward(const Invocation& kernel);
+void row_maximum(const Invocation& kernel);
+void cross_entropy_forward(const Invocation& kernel);
+void cross_entropy_backward(const Invocation& kernel);
+
+// --- indices ---------------------------------------------------------------------------------
+
+inline std::int64_t extent(const Operand& operand, std::size_t dim) {
+  return operand.box.end[dim] - operand.box.begin[dim];
+}
+inline std::size_t at(std::int64_t index) {
+  return static_cast<std::size_t>(index);
+}
+/// Columns are the last dimension, rows all others.
+inline std::int64_t columns(const Operand& operand) {
+  return operand.box.end.empty() ? 1 : extent(operand, operand.box.end.size() - 1);
+}
+inline std::int64_t rows(const Operand& operand) {
+  const std::int64_t width = columns(operand);
+  return width == 0 ? 0 : static_cast<std::int64_t>(operand.values.size()) / width;
+}
+/// The last dimension is whole on this rank.
+inline void need_whole_rows(const Operand& operand) {
+  FORESHARD_CHECK(columns(operand) == operand.whole.back());
+}
+inline void need_same_slice(const Operand& a, const Operand& b) {
+  FORESHARD_CHECK(a.box == b.box);
+}
+
+/// Index in the logical tensor, row-major, of every value of the slice in turn.
+std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box);
+
+}  // namespace foreshard::execute

@@ -1,0 +1,203 @@
+// Norms, activations and dropout: rows of the last dimension, or element by element.
+#include <array>
+#include <cmath>
+
+#include "strategies/execute/internal/kernels.h"
+#include "strategies/execute/random.h"
+
+namespace foreshard::execute {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+// gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); Hendrycks and Gimpel, "Gaussian error
+// linear units", 2016, section 2.
+constexpr double kGeluScale = 0.7978845608028654;
+constexpr double kGeluCubic = 0.044715;
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
+}
+
+double gelu_slope(double x) {
+  const double t = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluScale * (1 + 3 * kGeluCubic * x * x);
+}
+
+double logistic(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+// Mean (0 of an RMS norm) and 1 / standard deviation of one row.
+struct Statistics {
+  double mean = 0;
+  double inverse = 0;
+};
+Statistics statistics(const double* x, std::int64_t width, bool centred) {
+  Statistics s;
+  const auto n = static_cast<double>(width);
+  if (centred) {
+    for (std::int64_t i = 0; i < width; ++i) s.mean += x[i] / n;
+  }
+  double square = 0;
+  for (std::int64_t i = 0; i < width; ++i) square += (x[i] - s.mean) * (x[i] - s.mean) / n;
+  s.inverse = 1 / std::sqrt(square + kEpsilon);
+  return s;
+}
+
+// 0, or what a kept element is multiplied by.
+std::vector<double> drawn_mask(const Operand& like, const Invocation& kernel) {
+  const std::uint64_t key = key_of(kernel.context.key, kernel.op.name);
+  std::vector<double> mask;
+  mask.reserve(like.values.size());
+  for (const std::int64_t index : logical_indices(like.whole, like.box))
+    mask.push_back(uniform(key, index) < kernel.context.dropout ? 0.0 : 1.0);
+  return mask;
+}
+
+double kept_scale(const Invocation& kernel) {
+  return 1 / (1 - kernel.context.dropout);
+}
+
+}  // namespace
+
+// Ba et al., "Layer normalization", 2016: y = (x - mean) / sigma * scale + shift; Zhang and
+// Sennrich, "Root mean square layer normalization", 2019: without mean and shift.
+void layer_norm_forward(const Invocation& kernel) {
+  const Operand& x = kernel.in[0];
+  const bool centred = kernel.op.pass == PassKind::kLayerNormForward;
+  need_whole_rows(x);
+  need_whole_rows(kernel.in[1]);
+  need_same_slice(x, kernel.out[0]);
+  const std::int64_t width = columns(x);
+  for (std::int64_t r = 0; r < rows(x); ++r) {
+    const double* row = &x.values[at(r * width)];
+    const Statistics s = statistics(row, width, centred);
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double shift = centred ? kernel.in[2].values[at(i)] : 0.0;
+      kernel.out[0].values[at(r * width + i)] =
+          (row[i] - s.mean) * s.inverse * kernel.in[1].values[at(i)] + shift;
+    }
+  }
+}
+
+// With n = (x - mean) / sigma and g = dy * scale: dx = (g - mean(g) - n mean(g n)) / sigma.
+void layer_norm_backward(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  const Operand& x = kernel.in[1];
+  const bool centred = kernel.op.pass == PassKind::kLayerNormBackward;
+  need_whole_rows(x);
+  need_same_slice(x, dy);
+  need_same_slice(x, kernel.out[0]);
+  const std::int64_t width = columns(x);
+  const auto n = static_cast<double>(width);
+  for (std::size_t o = 1; o < kernel.out.size(); ++o) {
+    need_whole_rows(kernel.out[o]);
+    kernel.out[o].values.assign(at(width), 0.0);
+  }
+  for (std::int64_t r = 0; r < rows(x); ++r) {
+    const double* row = &x.values[at(r * width)];
+    const double* gradient = &dy.values[at(r * width)];
+    const Statistics s = statistics(row, width, centred);
+    double mean_g = 0;
+    double mean_gn = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double normal = (row[i] - s.mean) * s.inverse;
+      const double g = gradient[i] * kernel.in[2].values[at(i)];
+      if (centred) mean_g += g / n;
+      mean_gn += g * normal / n;
+      kernel.out[1].values[at(i)] += gradient[i] * normal;
+      if (centred) kernel.out[2].values[at(i)] += gradient[i];
+    }
+    for (std::int64_t i = 0; i < width; ++i) {
+      const double normal = (row[i] - s.mean) * s.inverse;
+      const double g = gradient[i] * kernel.in[2].values[at(i)];
+      kernel.out[0].values[at(r * width + i)] = (g - mean_g - normal * mean_gn) * s.inverse;
+    }
+  }
+}
+
+void gelu_forward(const Invocation& kernel) {
+  sum(kernel);  // of the product and its bias
+  for (double& y : kernel.out[0].values) y = gelu(y);
+}
+
+// Inputs: dy, x and, if it has one, the bias.
+void gelu_backward(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  need_same_slice(dy, kernel.in[1]);
+  need_same_slice(dy, kernel.out[0]);
+  std::vector<double> x = kernel.in[1].values;
+  if (kernel.in.size() > 2) {
+    const std::int64_t width = columns(dy);
+    FORESHARD_CHECK(kernel.in[2].box.begin.back() == dy.box.begin.back() &&
+                    kernel.in[2].box.end.back() == dy.box.end.back());
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] += kernel.in[2].values[i % at(width)];
+  }
+  for (std::size_t i = 0; i < x.size(); ++i)
+    kernel.out[0].values[i] = dy.values[i] * gelu_slope(x[i]);
+}
+
+// Shazeer, "GLU variants improve transformer", 2020: silu(gate) * up.
+void swiglu_forward(const Invocation& kernel) {
+  const Operand& x = kernel.in[0];
+  Operand& y = kernel.out[0];
+  FORESHARD_CHECK(x.box.begin.back() == 2 * y.box.begin.back() && rows(x) == rows(y) &&
+                  columns(x) == 2 * columns(y));
+  for (std::size_t i = 0; i < y.values.size(); ++i) {
+    const double gate = x.values[2 * i];
+    y.values[i] = gate * logistic(gate) * x.values[2 * i + 1];
+  }
+}
+
+void swiglu_backward(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  const Operand& x = kernel.in[1];
+  FORESHARD_CHECK(x.box.begin.back() == 2 * dy.box.begin.back() && columns(x) == 2 * columns(dy));
+  need_same_slice(x, kernel.out[0]);
+  for (std::size_t i = 0; i < dy.values.size(); ++i) {
+    const double gate = x.values[2 * i];
+    const double up = x.values[2 * i + 1];
+    const double s = logistic(gate);
+    kernel.out[0].values[2 * i] = dy.values[i] * up * s * (1 + gate * (1 - s));
+    kernel.out[0].values[2 * i + 1] = dy.values[i] * gate * s;
+  }
+}
+
+void dropout_forward(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  need_same_slice(kernel.in[0], kernel.out[1]);
+  const auto mask = drawn_mask(kernel.out[1], kernel);
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    kernel.out[0].values[i] = kernel.in[0].values[i] * mask[i] * kept_scale(kernel);
+    kernel.out[1].values[i] = mask[i];
+  }
+}
+
+void dropout_backward(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.in[1]);
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  for (std::size_t i = 0; i < kernel.in[0].values.size(); ++i)
+    kernel.out[0].values[i] = kernel.in[0].values[i] * kernel.in[1].values[i] * kept_scale(kernel);
+}
+
+// Inputs: the branch, the residual and, if it has one, the bias.
+void bias_dropout_add_forward(const Invocation& kernel) {
+  const auto letters = operand_letters(kernel.op.equation);
+  Operand& y = kernel.out[0];
+  need_same_slice(kernel.in[0], y);
+  need_same_slice(kernel.in[1], y);
+  need_same_slice(kernel.out[1], y);
+  y.values = kernel.in[0].values;
+  if (kernel.in.size() > 2) {
+    const std::array<const Operand*, 1> bias{&kernel.in[2]};
+    const std::array<std::string, 2> along{letters[2], letters[3]};
+    contract(along, bias, y);
+  }
+  kernel.out[1].values = drawn_mask(kernel.out[1], kernel);
+  for (std::size_t i = 0; i < y.values.size(); ++i) {
+    y.values[i] =
+        kernel.in[1].values[i] + y.values[i] * kernel.out[1].values[i] * kept_scale(kernel);
+  }
+}
+
+}  // namespace foreshard::execute
