@@ -7,36 +7,84 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/operators/build.h"
+#include "strategies/graph/operators/gradients.h"
+
 namespace foreshard {
 namespace {
 
+bool has_gradient(const Tensor& tensor) {
+  return tensor.dtype != DType::kInt8 && tensor.dtype != DType::kInt32 &&
+         tensor.dtype != DType::kInt64;
+}
+
 class Backward {
  public:
-  Backward(const ShardedGraph& forward, const BackwardOptions& options)
-      : forward_(*forward.graph), options_(options) {
+  Backward(const Graph& forward, const BackwardOptions& options)
+      : forward_(forward), options_(options) {
     graph_.name = forward_.name + ".backward";
     graph_.tensors = forward_.tensors;
+    for (const Operator& op : forward_.operators)
+      for (const TensorId id : op.inputs)
+        if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
+          ++uses_[id];
+  }
+
+  // Tensors lie as the forward pass leaves them.
+  void pin(const ShardedGraph& forward) {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       // A saved tensor lies as its producer left it. Partial ones are resolved before anything can
       // save them, so no backward operator reads one.
-      if (graph_.tensors[i].role == TensorRole::kActivation)
+      if (graph_.tensors[i].role == TensorRole::kActivation || !graph_.tensors[i].pinned)
         graph_.tensors[i].pinned = forward.attributes[i];
+      graph_.tensors[i].open.clear();
     }
   }
 
-  Graph run() {
+  // The forward operators come first.
+  void prepend() {
+    graph_.name = forward_.name + ".training";
+    graph_.operators = forward_.operators;
+    graph_.bodies = forward_.bodies;
+    graph_.inputs = forward_.inputs;
+    graph_.outputs = forward_.outputs;
+  }
+
+  /// \param complete  inputs that nothing flows back to get a gradient of zeroes.
+  Graph run(bool complete = false) {
     for (const TensorId out : forward_.outputs) {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
-      graph_.inputs.push_back(seed(out));
+      if (has_gradient(forward_[out])) graph_.inputs.push_back(seed(out));
     }
     for (auto op = forward_.operators.rbegin(); op != forward_.operators.rend(); ++op) derive(*op);
     for (const TensorId in : forward_.inputs) {
-      if (!gradient_of_.contains(in)) continue;
+      if (!gradient_of_.contains(in)) {
+        if (!complete || !has_gradient(forward_[in])) continue;
+        contribute(in, added({.type = "unary",
+                              .name = "d." + forward_[in].name,
+                              .inputs = {in},
+                              .settings = {{"operation", std::string("scale")}, {"value", 0.0}}})
+                           .front());
+      }
       const TensorId gradient = gradient_of_[in];
       graph_[gradient].pinned = forward_[in].pinned;
       graph_.outputs.push_back(gradient);
     }
     return std::move(graph_);
+  }
+
+  const Graph& forward() const { return forward_; }
+  const Graph& graph() const { return graph_; }
+  const BackwardOptions& options() const { return options_; }
+
+  std::vector<TensorId> added(OperatorSpec spec) {
+    auto outputs = add_operator(graph_, std::move(spec));
+    FORESHARD_CHECK(outputs.has_value());
+    return *std::move(outputs);
+  }
+  TensorId gradient_of(TensorId tensor) const {
+    const auto it = gradient_of_.find(tensor);
+    return it == gradient_of_.end() ? TensorId{} : it->second;
   }
 
  private:
@@ -53,11 +101,49 @@ class Backward {
     return gradient_of_[out] = graph_.add(std::move(gradient));
   }
 
+  // A summand of the gradient of a parameter that defined operators use; when all of them have had
+  // their turn, the sum becomes the gradient. `fresh`: no other tensor's gradient is the same.
+  void contribute_parameter(TensorId of, TensorId gradient, bool fresh) {
+    if (!fresh)
+      gradient = added({.type = "unary",
+                        .name = graph_[gradient].name + "." + forward_[of].name,
+                        .inputs = {gradient},
+                        .settings = {{"operation", std::string("identity")}}})
+                     .front();
+    const auto known = gradient_of_.find(of);
+    if (known != gradient_of_.end())
+      gradient = added({.type = "binary",
+                        .name = "sum.d." + forward_[of].name,
+                        .inputs = {known->second, gradient},
+                        .settings = {{"operation", std::string("add")}}})
+                     .front();
+    gradient_of_[of] = gradient;
+  }
+
+  void finish_parameter(TensorId parameter) {
+    const auto known = gradient_of_.find(parameter);
+    if (known == gradient_of_.end()) return;
+    Tensor& gradient = graph_[known->second];
+    gradient.name = "d." + forward_[parameter].name;
+    gradient.role = TensorRole::kParameterGradient;
+    gradient.gradient_of = parameter;
+    gradient.pinned = graph_[parameter].pinned;
+    gradient.open = graph_[parameter].open;
+    if (!options_.fused_accumulation) return accumulate(known->second);
+    gradient.dtype = DType::kFp32;
+    for (auto op = graph_.operators.rbegin(); op != graph_.operators.rend(); ++op) {
+      if (op->outputs.front() != known->second) continue;
+      op->accumulates = true;
+      break;
+    }
+  }
+
   TensorId new_gradient(TensorId of) {
     Tensor gradient = forward_[of];
     gradient.name = "d." + gradient.name;
     if (gradient.role == TensorRole::kParameter) {
       gradient.role = TensorRole::kParameterGradient;
+      gradient.gradient_of = of;
       if (options_.fused_accumulation) gradient.dtype = DType::kFp32;
     } else {
       gradient.pinned.reset();
@@ -212,13 +298,78 @@ class Backward {
   }
 
   void derive_pass(const Operator& op);
-  void derive_defined(const Operator&) {}
+  void derive_defined(const Operator& op);
 
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
-  std::map<TensorId, TensorId> gradient_of_;  // of activations
+  std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
+  std::map<TensorId, int> uses_;              // of parameters by defined operators not yet derived
+  friend class OperatorGradients;
 };
+
+// What the gradient function of one defined operator sees.
+class OperatorGradients final : public Gradients {
+ public:
+  OperatorGradients(Backward& backward, const Operator& op)
+      : backward_(backward), op_(op), first_new_(backward.graph().tensors.size()) {}
+
+  const Operator& op() const override { return op_; }
+  const Tensor& tensor(TensorId id) const override { return backward_.graph()[id]; }
+  TensorId of_output(std::size_t index) const override {
+    return backward_.gradient_of(op_.outputs[index]);
+  }
+  std::vector<TensorId> add(std::string_view type, std::string_view part,
+                            std::vector<TensorId> inputs, Settings settings) override {
+    return add_with(type, part, std::move(inputs), std::move(settings), {});
+  }
+  std::vector<TensorId> add_with(std::string_view type, std::string_view part,
+                                 std::vector<TensorId> inputs, Settings settings,
+                                 std::vector<Graph> bodies) override {
+    const std::string name = "d." + op_.name + (part.empty() ? "" : ".") + std::string(part);
+    return backward_.added({.type = std::string(type),
+                            .name = name,
+                            .inputs = std::move(inputs),
+                            .settings = std::move(settings),
+                            .bodies = std::move(bodies)});
+  }
+  const Graph& body(std::size_t index) const override {
+    return backward_.forward().bodies[static_cast<std::size_t>(op_.bodies[index])];
+  }
+  Graph backward_of(const Graph& body) const override {
+    return Backward(body, backward_.options()).run(true);
+  }
+  void give(std::size_t index, TensorId gradient) override {
+    const TensorId of = op_.inputs[index];
+    FORESHARD_CHECK(tensor(of).shape == tensor(gradient).shape);
+    if (tensor(of).role != TensorRole::kParameter) return backward_.contribute(of, gradient);
+    const bool fresh =
+        gradient.index() >= first_new_ && std::ranges::find(given_, gradient) == given_.end();
+    given_.push_back(gradient);
+    backward_.contribute_parameter(of, gradient, fresh);
+  }
+
+ private:
+  Backward& backward_;
+  const Operator& op_;
+  std::size_t first_new_;
+  std::vector<TensorId> given_;
+};
+
+void Backward::derive_defined(const Operator& op) {
+  const OperatorDefinition* definition = find_operator(op.type);
+  FORESHARD_CHECK(definition != nullptr);
+  const bool flows =
+      std::ranges::any_of(op.outputs, [&](TensorId out) { return gradient_of_.contains(out); });
+  if (flows && definition->gradient != nullptr) {
+    OperatorGradients gradients(*this, op);
+    definition->gradient(gradients);
+  }
+  for (const TensorId id : op.inputs) {
+    const auto use = uses_.find(id);
+    if (use != uses_.end() && --use->second == 0) finish_parameter(id);
+  }
+}
 
 void Backward::derive_pass(const Operator& op) {
   const auto letters = operand_letters(op.equation);
@@ -292,27 +443,46 @@ void Backward::derive_pass(const Operator& op) {
 }  // namespace
 
 Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options) {
-  return Backward(forward, options).run();
+  Backward backward(*forward.graph, options);
+  backward.pin(forward);
+  return backward.run();
+}
+
+Graph training_graph(const Graph& forward, const BackwardOptions& options) {
+  Backward backward(forward, options);
+  backward.prepend();
+  return backward.run();
+}
+
+std::vector<TensorId> storages_of(const Graph& graph) {
+  std::vector<TensorId> storage;
+  storage.reserve(graph.tensors.size());
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+    storage.emplace_back(static_cast<std::int64_t>(t));
+  for (const Operator& op : graph.operators) {
+    if (op.inputs.empty() || !is_view(op)) continue;
+    const Tensor& viewed = graph[op.inputs[0]];
+    for (const TensorId id : op.outputs) {
+      // A view of the loss partials is their reduced copy: storage of its own.
+      if (graph[id].dtype == viewed.dtype &&
+          (op.kind == OperatorKind::kDefined || graph[id].dtype != DType::kFp32))
+        storage[id.index()] = storage[op.inputs[0].index()];
+    }
+  }
+  return storage;
 }
 
 TensorId storage_of(const Graph& graph, TensorId id) {
-  for (const Operator& op : graph.operators) {
-    if (op.kind != OperatorKind::kView) continue;
-    // A view of the loss partials is their reduced copy: storage of its own.
-    if (std::ranges::find(op.outputs, id) != op.outputs.end() &&
-        graph[id].dtype == graph[op.inputs[0]].dtype && graph[id].dtype != DType::kFp32)
-      return storage_of(graph, op.inputs[0]);
-  }
-  return id;
+  return storages_of(graph)[id.index()];
 }
 
 std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward) {
+  const auto storage = storages_of(forward);
   std::set<TensorId> saved;
-  const auto forward_count = forward.tensors.size();
   for (const Operator& op : backward.operators) {
     for (const TensorId id : op.inputs) {
-      if (id.index() < forward_count && forward[id].role == TensorRole::kActivation)
-        saved.insert(storage_of(forward, id));
+      if (id.index() < storage.size() && forward[id].role == TensorRole::kActivation)
+        saved.insert(storage[id.index()]);
     }
   }
   return {saved.begin(), saved.end()};

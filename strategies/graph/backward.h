@@ -22,11 +22,18 @@ struct BackwardOptions {
 /// Not modelled: summing the key and value gradients of grouped heads where attention is unfused.
 Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options);
 
+/// The forward graph and its backward in one, no tensor pinned but those that the forward graph
+/// pins: for distribute() (distribute.h) to propagate through both at once. Its inputs are those of
+/// the forward graph, then gradients of the outputs (none of integers); its outputs likewise.
+Graph training_graph(const Graph& forward, const BackwardOptions& options);
+
 /// Forward tensors that the backward graph reads and that therefore stay in memory between the two:
 /// views counted as what they view, parameters left out.
 std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward);
 
-/// The tensor whose bytes `id` really is (views followed to their source).
+/// Of every tensor, the one whose bytes it really is (views followed to their source).
+std::vector<TensorId> storages_of(const Graph& graph);
+/// Of one tensor. Linear in the graph: for several, take storages_of().
 TensorId storage_of(const Graph& graph, TensorId id);
 
 }  // namespace foreshard

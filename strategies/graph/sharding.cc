@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/distribute.h"
+
 namespace foreshard {
 namespace {
 
@@ -84,6 +86,7 @@ class Sharder {
   Sharder(const Graph& graph, const std::vector<MeshAxis>& mesh) {
     sharded_.graph = &graph;
     sharded_.mesh = mesh;
+    conversions_of_.resize(graph.tensors.size());
     for (const Tensor& tensor : graph.tensors)
       sharded_.attributes.push_back(tensor.pinned.value_or(replicated(tensor.shape.size())));
   }
@@ -167,22 +170,26 @@ class Sharder {
 
   std::int32_t convert(TensorId tensor, const Attribute& to) {
     const Attribute& from = sharded_.attributes[tensor.index()];
-    for (std::size_t i = 0; i < sharded_.conversions.size(); ++i) {
-      const Conversion& known = sharded_.conversions[i];
-      if (known.tensor == tensor && known.from == from && known.to == to)
-        return static_cast<std::int32_t>(i);
+    auto& known = conversions_of_[tensor.index()];
+    for (const std::int32_t index : known) {
+      const Conversion& wish = sharded_.conversions[static_cast<std::size_t>(index)];
+      if (wish.from == from && wish.to == to) return index;
     }
+    known.push_back(static_cast<std::int32_t>(sharded_.conversions.size()));
     sharded_.conversions.push_back({tensor, from, to});
-    return static_cast<std::int32_t>(sharded_.conversions.size()) - 1;
+    return known.back();
   }
 
   ShardedGraph sharded_;
+  std::vector<std::vector<std::int32_t>> conversions_of_;  // per tensor
 };
 
 }  // namespace
 
 Result<ShardedGraph> shard(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  return Sharder(graph, mesh).run();
+  const bool defined = std::ranges::any_of(
+      graph.operators, [](const Operator& op) { return op.kind == OperatorKind::kDefined; });
+  return defined ? distribute(graph, mesh) : Sharder(graph, mesh).run();
 }
 
 }  // namespace foreshard

@@ -48,6 +48,7 @@ struct ShardedGraph {
   std::vector<std::string> remarks{};  ///< Conflicts that were resolved, and how; of distribute().
 };
 
+/// A graph that has operators of the table (OperatorKind::kDefined) is sharded by distribute().
 /// \return kInvalidInput if a dimension is not divisible by the axes that split it; the message
 ///     names tensor, dimension and axes.
 Result<ShardedGraph> shard(const Graph& graph, const std::vector<MeshAxis>& mesh);

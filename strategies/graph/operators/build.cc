@@ -199,6 +199,13 @@ Rule rule_of(const Graph& graph, const Operator& op) {
   return *std::move(rule);
 }
 
+bool is_view(const Operator& op) {
+  if (op.kind != OperatorKind::kDefined) return op.kind == OperatorKind::kView;
+  const OperatorDefinition* definition = find_operator(op.type);
+  FORESHARD_CHECK(definition != nullptr);
+  return definition->view;
+}
+
 Flops flops_of(const Graph& graph) {
   Flops sum;
   for (const Operator& op : graph.operators) {

@@ -47,6 +47,9 @@ Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec);
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
                                const std::vector<std::vector<std::int64_t>>& local_shapes);
 
+/// Whether the outputs are the bytes of the first input: no kernel, no memory.
+bool is_view(const Operator& op);
+
 /// Arithmetic of all operators on whole shapes: a loop's body as often as it runs, a condition's
 /// branches by their probabilities.
 Flops flops_of(const Graph& graph);

@@ -28,6 +28,10 @@ class Gradients {
   virtual std::vector<TensorId> add_with(std::string_view type, std::string_view part,
                                          std::vector<TensorId> inputs, Settings settings,
                                          std::vector<Graph> bodies) = 0;
+  /// Body `index` of the forward operator, and the backward graph of it: its inputs are gradients
+  /// of the floating-point outputs, its outputs those of the floating-point inputs, none left out.
+  virtual const Graph& body(std::size_t index) const = 0;
+  virtual Graph backward_of(const Graph& body) const = 0;
   /// `gradient` is a summand of the gradient of input `index`, and has its shape.
   virtual void give(std::size_t index, TensorId gradient) = 0;
 

@@ -1,0 +1,280 @@
+#include "strategies/graph/distribute.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/graph/internal/propagation.h"
+#include "strategies/graph/layout.h"
+
+namespace foreshard {
+namespace {
+
+using internal::Assignment;
+using internal::Clash;
+using internal::Node;
+using internal::Propagation;
+using Pins = std::vector<const Attribute*>;
+
+Pins pins_of(const Graph& graph) {
+  Pins pins;
+  pins.reserve(graph.tensors.size());
+  for (const Tensor& tensor : graph.tensors)
+    pins.push_back(tensor.pinned ? &*tensor.pinned : nullptr);
+  return pins;
+}
+
+// Every annotation, those of bodies included, keeps the constraints of layout.h.
+class Checker {
+ public:
+  explicit Checker(const std::vector<MeshAxis>& mesh) : layout_{.mesh = mesh_from(mesh)} {}
+
+  std::optional<Error> check(const Graph& graph) {
+    for (const Tensor& tensor : graph.tensors) {
+      if (!tensor.pinned) continue;
+      const auto [known, added] = faults_.try_emplace({*tensor.pinned, tensor.shape});
+      if (added) {
+        layout_.attribute = *tensor.pinned;
+        known->second = fault_in(layout_, tensor.shape);
+      }
+      if (known->second)
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("tensor '{}': {}", tensor.name, *known->second)};
+    }
+    for (const Graph& body : graph.bodies) {
+      if (auto fault = check(body)) return fault;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  Layout layout_;
+  std::map<std::pair<Attribute, Shape>, std::optional<std::string>> faults_;
+};
+
+class Distributor {
+ public:
+  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Pins pins)
+      : graph_(graph), mesh_(mesh), propagation_(graph, mesh, std::move(pins)) {
+    sharded_.graph = &graph;
+    sharded_.mesh = mesh;
+  }
+
+  Result<ShardedGraph> run() {
+    propagation_.run();
+    sharded_.attributes = propagation_.attributes();
+    readers_.resize(graph_.tensors.size());
+    needs_.resize(graph_.operators.size());
+    conversions_of_.resize(graph_.tensors.size());
+    for (const Node& node : propagation_.nodes())
+      if (node.op >= 0) plan(node);
+    is_output_.resize(graph_.tensors.size());
+    for (const TensorId id : graph_.outputs) is_output_[id.index()] = true;
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) resolve(i);
+    sharded_.bodies.resize(graph_.bodies.size());
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
+      if (auto fault = enter(i)) return *std::move(fault);
+    }
+    return std::move(sharded_);
+  }
+
+ private:
+  struct Reader {
+    std::size_t op;
+    std::size_t operand;
+  };
+
+  // What the operator wants of its operands, and who reads what.
+  void plan(const Node& node) {
+    const auto op = static_cast<std::size_t>(node.op);
+    std::vector<Clash> clashes;
+    const Assignment assignment = propagation_.assign(node, &clashes);
+    for (const Clash& clash : clashes) remark(node, clash);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      Attribute attribute = assignment.attribute(i);
+      if (i >= node.inputs) attribute.partial = assignment.partial(i);
+      needs_[op].push_back(std::move(attribute));
+      if (i < node.inputs) readers_[node.operands[i].index()].push_back({op, i});
+    }
+    linearity_.push_back(node.rule->linearity);
+  }
+
+  void remark(const Node& node, const Clash& clash) {
+    const Operator& op = graph_.operators[static_cast<std::size_t>(node.op)];
+    const TensorId tensor = node.operands[clash.operand];
+    const std::string& axis = mesh_[static_cast<std::size_t>(clash.axis)].name;
+    const auto name = [&](std::int32_t factor) {
+      return node.rule->factors[static_cast<std::size_t>(factor)].name;
+    };
+    std::string why = "a dimension that the operator repeats or makes cannot be split";
+    if (clash.factor >= 0) {
+      const Factor& factor = node.rule->factors[static_cast<std::size_t>(clash.factor)];
+      if (clash.holder >= 0) {
+        why = fmt::format("axis '{}' splits its factor '{}' already, and cannot split '{}' as well",
+                          axis, name(clash.holder), name(clash.factor));
+      } else if (factor.whole) {
+        why = fmt::format("its factor '{}' must stay whole", factor.name);
+      } else {
+        why =
+            fmt::format("its factor '{}' of size {} is split otherwise", factor.name, factor.size);
+      }
+    }
+    sharded_.remarks.push_back(
+        fmt::format("operator '{}' takes tensor '{}' not as it lies, {}: {} (rule {})", op.name,
+                    graph_[tensor].name, describe(propagation_.attributes()[tensor.index()], mesh_),
+                    why, describe(*node.rule)));
+  }
+
+  void resolve(std::size_t i) {
+    const Operator& op = graph_.operators[i];
+    ShardedOperator result{.operands = std::move(needs_[i]), .conversions = {}};
+    std::vector<std::int32_t> after;
+    std::vector<Partial> carried;
+    if (op.inputs.size() == 1 && deferred(op.inputs[0])) {
+      carried = sharded_.attributes[op.inputs[0].index()].partial;
+      result.operands[0].partial = carried;
+    }
+    for (std::size_t o = 0; o < op.inputs.size(); ++o) {
+      const TensorId tensor = op.inputs[o];
+      if (sharded_.attributes[tensor.index()] == result.operands[o]) continue;
+      const std::int32_t conversion = convert(tensor, result.operands[o]);
+      if (std::ranges::find(result.conversions, conversion) == result.conversions.end())
+        result.conversions.push_back(conversion);
+    }
+    for (std::size_t o = op.inputs.size(); o < result.operands.size(); ++o) {
+      const TensorId tensor = op.outputs[o - op.inputs.size()];
+      Attribute& made = result.operands[o];
+      made.partial.insert(made.partial.end(), carried.begin(), carried.end());
+      std::ranges::sort(made.partial);
+      const Attribute lies = settled(tensor, made);
+      sharded_.attributes[tensor.index()] = made;
+      if (lies != made) after.push_back(convert(tensor, lies));
+      sharded_.attributes[tensor.index()] = lies;
+    }
+    sharded_.operators.push_back(std::move(result));
+    sharded_.after_operator.push_back(std::move(after));
+  }
+
+  // How an output that the operator leaves as `made` is to lie for those who read it.
+  Attribute settled(TensorId tensor, const Attribute& made) {
+    const Attribute* pin = propagation_.pin(tensor);
+    if (graph_[tensor].role != TensorRole::kActivation) {
+      Attribute lies = propagation_.attributes()[tensor.index()];
+      lies.partial = made.partial;
+      for (const Partial& partial : made.partial)
+        if (state_of(lies, partial.axis).kind == AxisState::Kind::kSplit) return made;
+      return lies;
+    }
+    if (pin != nullptr) return propagation_.attributes()[tensor.index()];
+    if (made.partial.empty()) return made;
+    if (may_defer(tensor, made)) {
+      set_deferred(tensor);
+      return made;
+    }
+    const auto& readers = readers_[tensor.index()];
+    const auto need = [&](const Reader& reader) { return needs_[reader.op][reader.operand]; };
+    if (!readers.empty()) {
+      const Attribute first = need(readers.front());
+      if (std::ranges::all_of(readers, [&](const Reader& r) { return need(r) == first; }))
+        return first;
+    }
+    return propagation_.attributes()[tensor.index()];
+  }
+
+  // All readers work on summands, alone, split nothing over their axes, and make no more of them.
+  bool may_defer(TensorId tensor, const Attribute& made) const {
+    const auto& readers = readers_[tensor.index()];
+    if (readers.empty() || is_output_[tensor.index()]) return false;
+    return std::ranges::all_of(readers, [&](const Reader& reader) {
+      const Operator& op = graph_.operators[reader.op];
+      std::int64_t results = 0;
+      for (const TensorId out : op.outputs) results += elements(graph_[out]);
+      return linearity_[reader.op] == Linearity::kJoint && op.inputs.size() == 1 &&
+             results <= elements(graph_[tensor]) &&
+             std::ranges::all_of(made.partial, [&](const Partial& partial) {
+               return partial.reduction == Reduction::kSum &&
+                      state_of(needs_[reader.op][reader.operand], partial.axis).kind ==
+                          AxisState::Kind::kReplicated;
+             });
+    });
+  }
+
+  bool deferred(TensorId tensor) const {
+    return tensor.index() < deferred_.size() && deferred_[tensor.index()];
+  }
+  void set_deferred(TensorId tensor) {
+    deferred_.resize(graph_.tensors.size());
+    deferred_[tensor.index()] = true;
+  }
+
+  std::int32_t convert(TensorId tensor, const Attribute& to) {
+    auto& known = conversions_of_[tensor.index()];
+    const Attribute& from = sharded_.attributes[tensor.index()];
+    for (const std::int32_t index : known) {
+      const Conversion& wish = sharded_.conversions[static_cast<std::size_t>(index)];
+      if (wish.from == from && wish.to == to) return index;
+    }
+    known.push_back(static_cast<std::int32_t>(sharded_.conversions.size()));
+    sharded_.conversions.push_back({tensor, from, to});
+    return known.back();
+  }
+
+  // Bodies lie at their borders as the operator's operands do.
+  std::optional<Error> enter(std::size_t i) {
+    for (const std::int32_t index : graph_.operators[i].bodies) {
+      const auto at = static_cast<std::size_t>(index);
+      const Graph& body = graph_.bodies[at];
+      const auto& operands = sharded_.operators[i].operands;
+      Pins pins = pins_of(body);
+      FORESHARD_CHECK(body.inputs.size() + body.outputs.size() == operands.size());
+      for (std::size_t o = 0; o < body.inputs.size(); ++o)
+        pins[body.inputs[o].index()] = &operands[o];
+      for (std::size_t o = 0; o < body.outputs.size(); ++o)
+        pins[body.outputs[o].index()] = &operands[body.inputs.size() + o];
+      auto sharded = Distributor(body, mesh_, std::move(pins)).run();
+      if (!sharded) return sharded.error();
+      for (const std::string& line : sharded->remarks)
+        sharded_.remarks.push_back("in '" + graph_.operators[i].name + "': " + line);
+      sharded_.bodies[at] = *std::move(sharded);
+    }
+    return std::nullopt;
+  }
+
+  const Graph& graph_;
+  const std::vector<MeshAxis>& mesh_;
+  Propagation propagation_;
+  ShardedGraph sharded_;
+  std::vector<std::vector<Reader>> readers_;
+  std::vector<std::vector<Attribute>> needs_;  // per operator and operand, until it is resolved
+  std::vector<Linearity> linearity_;
+  std::vector<std::vector<std::int32_t>> conversions_of_;
+  std::vector<bool> is_output_;
+  std::vector<bool> deferred_;
+};
+
+}  // namespace
+
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  if (auto fault = Checker(mesh).check(graph)) return *std::move(fault);
+  return Distributor(graph, mesh, pins_of(graph)).run();
+}
+
+std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,
+                                              const Attribute& attribute,
+                                              const std::vector<MeshAxis>& mesh) {
+  std::vector<std::int64_t> local = shape;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (d < attribute.sizes.size() && !attribute.sizes[d].empty()) {
+      local[d] = *std::ranges::max_element(attribute.sizes[d]);
+      continue;
+    }
+    const std::int64_t parts = ways(attribute.dims[d], mesh);
+    local[d] = (shape[d] + parts - 1) / parts;
+  }
+  return local;
+}
+
+}  // namespace foreshard
