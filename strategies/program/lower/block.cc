@@ -45,9 +45,10 @@ std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Rec
   std::set<TensorId> kept(all.begin(), all.end());
   if (recompute == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
   if (recompute == Recompute::kSelective) {
+    const auto storage = storages_of(forward);
     for (const Operator& op : forward.operators) {
       if (!op.core_attention) continue;
-      for (const TensorId id : op.outputs) kept.erase(storage_of(forward, id));
+      for (const TensorId id : op.outputs) kept.erase(storage[id.index()]);
     }
     std::set<TensorId> made;
     for (const Operator& op : forward.operators) {
@@ -57,7 +58,7 @@ std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Rec
     for (const Operator& op : forward.operators) {
       if (!op.core_attention) continue;
       for (const TensorId id : op.inputs) {
-        if (!made.contains(id)) kept.insert(storage_of(forward, id));
+        if (!made.contains(id)) kept.insert(storage[id.index()]);
       }
     }
   }

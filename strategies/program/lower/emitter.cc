@@ -147,8 +147,9 @@ Bytes transient_peak(const ShardedGraph& sharded, const std::set<TensorId>& kept
   const Graph& graph = *sharded.graph;
   std::map<TensorId, std::size_t> last_use;
   std::map<std::int32_t, std::size_t> last_conversion_use;
+  const auto storage = storages_of(graph);
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    for (const TensorId id : graph.operators[i].inputs) last_use[storage_of(graph, id)] = i;
+    for (const TensorId id : graph.operators[i].inputs) last_use[storage[id.index()]] = i;
     for (const std::int32_t c : sharded.operators[i].conversions) last_conversion_use[c] = i;
   }
   for (const TensorId id : graph.outputs) last_use[id] = graph.operators.size();
