@@ -32,6 +32,7 @@ constexpr std::array<std::string_view, 23> kLayers{
     "topology/",
     "strategies/program/ir/",
     "strategies/graph/",
+    "strategies/checkpoint/",
     "strategies/parallelism/",
     "strategies/cost/",
     "strategies/comm/",

@@ -14,5 +14,11 @@ TEST(Sha256, MatchesThePublishedVectors) {
   EXPECT_EQ(sha256(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
+TEST(Sha256, TakesBytesInPieces) {
+  Sha256 digest;
+  for (const char* const piece : {"a", "", "bc"}) digest.update(piece);
+  EXPECT_EQ(digest.finish(), sha256("abc"));
+}
+
 }  // namespace
 }  // namespace foreshard

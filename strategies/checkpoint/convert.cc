@@ -1,0 +1,351 @@
+#include "strategies/checkpoint/convert.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mutex>
+#include <set>
+#include <sys/statvfs.h>
+#include <thread>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/quantity.h"
+
+#include "strategies/checkpoint/internal/gather.h"
+#include "strategies/checkpoint/internal/journal.h"
+
+namespace foreshard::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using internal::Journal;
+using internal::OutputFile;
+
+// Blocks that stay in a core's cache between reading, hashing and writing are the fastest.
+constexpr std::int64_t kMostBlock = 4 << 20;
+constexpr std::int64_t kLeastBlock = 256 << 10;
+constexpr Bytes kMostManifest = 256_MiB;
+
+Error fault(const fs::path& path, const std::string& why) {
+  return {Error::Code::kInvalidInput, path.string() + ": " + why};
+}
+
+// Buffers of one thread, each of `block` bytes.
+struct Buffers {
+  std::int32_t threads = 1;
+  std::int64_t block = kMostBlock;
+};
+Buffers buffers_for(Bytes max_memory, std::int32_t wanted_threads) {
+  const auto memory = static_cast<std::int64_t>(std::min(max_memory, 1e6 * 1_GB).in_base());
+  const std::int64_t most = std::clamp<std::int64_t>(memory / (2 * kLeastBlock), 1, 1024);
+  std::int64_t threads = wanted_threads;
+  if (threads <= 0) threads = std::clamp<std::int64_t>(std::thread::hardware_concurrency(), 1, 8);
+  threads = std::min(threads, most);
+  return {static_cast<std::int32_t>(threads), std::min(kMostBlock, memory / (2 * threads))};
+}
+
+// Does `work(index, worker)` for all indices below `count` on several threads. The first fault ends
+// it; `stop` tells running work that there was one.
+class Workers {
+ public:
+  explicit Workers(const Buffers& buffers) : buffers_(buffers) {}
+
+  using Work = std::function<std::optional<Error>(std::size_t index, std::span<char> block,
+                                                  std::span<char> bounce)>;
+  std::optional<Error> run(std::size_t count, const Work& work) {
+    next_ = 0;
+    std::vector<std::jthread> threads;
+    const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(buffers_.threads), count);
+    for (std::size_t i = 0; i < wanted; ++i)
+      threads.emplace_back([&] { work_through(count, work); });
+    threads.clear();
+    return std::move(error_);
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  void work_through(std::size_t count, const Work& work) {
+    std::vector<char> block(static_cast<std::size_t>(buffers_.block));
+    std::vector<char> bounce(static_cast<std::size_t>(buffers_.block));
+    for (std::size_t i = next_++; i < count && !stopped_; i = next_++) {
+      auto error = work(i, block, bounce);
+      if (!error) continue;
+      const std::scoped_lock lock(failing_);
+      if (!error_) error_ = std::move(error);
+      stopped_ = true;
+    }
+  }
+
+  Buffers buffers_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex failing_;
+  std::optional<Error> error_;
+};
+
+class Converter {
+ public:
+  Converter(const ConversionPlan& plan, fs::path out, const ConvertOptions& options)
+      : plan_(plan),
+        out_(std::move(out)),
+        partial_(partial_of(out_)),
+        options_(options),
+        workers_(buffers_for(options.max_memory, options.threads)) {
+    for (const SourceFile& file : plan.source.files) paths_.push_back(file.path);
+  }
+
+  Result<Conversion> run() {
+    if (auto error = look_at_target()) return *std::move(error);
+    if (result_.was_there) return result_;
+    if (auto error = verify_source()) return *std::move(error);
+    if (auto error = begin()) return *std::move(error);
+    if (auto error = make_files()) {
+      if (!any_finished_ && is_new_)
+        discard();
+      else
+        error->message +=
+            fmt::format(" ({} keeps what is finished for a next run)", partial_.string());
+      return *std::move(error);
+    }
+    if (auto error = finish()) return *std::move(error);
+    return result_;
+  }
+
+ private:
+  // --- before anything is written ----------------------------------------------------------
+  std::optional<Error> look_at_target() {
+    if (options_.max_memory < 1_MiB)
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("a conversion needs 1 MiB of memory at least, not {}",
+                               format(options_.max_memory))};
+    std::error_code error;
+    const fs::path source = fs::weakly_canonical(plan_.source.directory, error);
+    const fs::path target = fs::weakly_canonical(out_, error);
+    if (target == source) return fault(out_, "is the source itself, which is only read");
+    const fs::path inside = target.lexically_relative(source);
+    if (!inside.empty() && *inside.begin() != "..")
+      return fault(out_, "is inside the source, which is only read");
+    const auto status = fs::symlink_status(out_, error);
+    exists_ = fs::exists(status);
+    if (!exists_) return std::nullopt;
+    if (!fs::is_directory(status)) return fault(out_, "exists and is no directory");
+    const auto text = read_file(out_ / kManifestName, kMostManifest);
+    const auto manifest = text ? manifest_from_json(*text) : Result<Manifest>(text.error());
+    if (!manifest)
+      return fault(out_,
+                   "exists and is no complete checkpoint, so it is not replaced; choose "
+                   "another place");
+    if (manifest->conversion == plan_.identity && is_complete(*manifest)) {
+      result_.was_there = true;
+      result_.files = static_cast<std::int64_t>(manifest->files.size());
+      fs::remove(out_ / kJournalName, error);
+      return std::nullopt;
+    }
+    if (!options_.replace)
+      return fault(out_, "exists already; --force replaces it, once the new one is complete");
+    return std::nullopt;
+  }
+
+  bool is_complete(const Manifest& manifest) const {
+    return std::ranges::all_of(manifest.files, [&](const ShardFile& file) {
+      std::error_code error;
+      const auto bytes = fs::file_size(out_ / file.path, error);
+      return !error && bytes == static_cast<std::uintmax_t>(file.bytes);
+    });
+  }
+
+  std::optional<Error> verify_source() {
+    return workers_.run(
+        plan_.files_read.size(),
+        [&](std::size_t i, std::span<char> block, std::span<char>) -> std::optional<Error> {
+          const SourceFile& file =
+              plan_.source.files[static_cast<std::size_t>(plan_.files_read[i])];
+          if (file.sha256.empty()) return std::nullopt;
+          const auto digest = internal::digest_of(file.path, block, options_.progress);
+          if (!digest) return digest.error();
+          if (*digest == file.sha256) return std::nullopt;
+          return fault(file.path, fmt::format("is damaged: its SHA-256 is {}, the manifest says {}",
+                                              *digest, file.sha256));
+        });
+  }
+
+  // --- writing -----------------------------------------------------------------------------
+  std::optional<Error> begin() {
+    std::error_code error;
+    is_new_ = fs::create_directory(partial_, error);
+    if (error)
+      return Error{Error::Code::kIo, partial_.string() + ": cannot create: " + error.message()};
+    if (!is_new_ && !fs::exists(partial_ / kJournalName) && !fs::is_empty(partial_, error))
+      return fault(partial_, "is in the way: it is not what a conversion leaves; remove it");
+    auto journal = Journal::open(partial_, plan_.identity);
+    if (!journal) return journal.error();
+    journal_ = std::make_unique<Journal>(*std::move(journal));
+    any_finished_ = !journal_->finished().empty();
+    done_.resize(plan_.files.size());
+    return enough_space();
+  }
+
+  std::optional<Error> enough_space() {
+    double needed = 0;
+    for (const TargetFile& file : plan_.files)
+      if (!recorded(file)) needed += static_cast<double>(file.bytes);
+    struct statvfs space {};
+    if (::statvfs(partial_.c_str(), &space) != 0) return std::nullopt;  // writing will tell
+    const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+    // Unfinished files of a run before are overwritten: what they take is free as well.
+    double reclaimed = 0;
+    for (const TargetFile& file : plan_.files) {
+      std::error_code error;
+      const auto bytes = fs::file_size(partial_ / name_of_file(file), error);
+      if (!error && !recorded(file)) reclaimed += static_cast<double>(bytes);
+    }
+    if (needed <= free + reclaimed) return std::nullopt;
+    Error error{
+        Error::Code::kIo,
+        fmt::format("{}: no space: the conversion writes {}, and {} are free", out_.string(),
+                    format(Bytes::from_base(needed)), format(Bytes::from_base(free + reclaimed)))};
+    if (is_new_) discard();
+    return error;
+  }
+
+  std::string name_of_file(const TargetFile& file) const {
+    return shard_name(file.rank, plan_.target.format);
+  }
+  const ShardFile* recorded(const TargetFile& file) const {
+    const auto it = journal_->finished().find(name_of_file(file));
+    return it != journal_->finished().end() && it->second.bytes == file.bytes ? &it->second
+                                                                              : nullptr;
+  }
+
+  std::optional<Error> make_files() {
+    return workers_.run(
+        plan_.files.size(),
+        [&](std::size_t i, std::span<char> block, std::span<char> bounce) -> std::optional<Error> {
+          const TargetFile& file = plan_.files[i];
+          ShardFile& done = done_[i];
+          done = {.rank = file.rank, .path = name_of_file(file), .bytes = file.bytes};
+          if (const ShardFile* const before = recorded(file)) {
+            const auto digest = internal::digest_of(partial_ / done.path, block, options_.progress);
+            if (digest && *digest == before->sha256) {
+              done.sha256 = *digest;
+              ++files_reused_;
+              return std::nullopt;
+            }
+          }
+          auto digest = make(file, block, bounce);
+          if (!digest) return digest.error();
+          done.sha256 = *std::move(digest);
+          if (auto error = journal_->add(done)) return error;
+          any_finished_ = true;
+          return std::nullopt;
+        });
+  }
+
+  Result<std::string> make(const TargetFile& file, std::span<char> block, std::span<char> bounce) {
+    auto output = OutputFile::create(partial_ / name_of_file(file));
+    if (!output) return output.error();
+    OutputFile out = *std::move(output);
+    if (auto error = out.append(file.header)) return *std::move(error);
+
+    internal::Gatherer gatherer(paths_, bounce);
+    std::size_t filled = 0;
+    std::optional<Error> error;
+    const auto flush = [&] {
+      error = out.append({block.data(), filled});
+      if (!error && options_.progress) options_.progress(static_cast<std::int64_t>(filled));
+      filled = 0;
+    };
+    for (const TargetFile::Slice& slice : file.slices) {
+      const auto t = static_cast<std::size_t>(slice.tensor);
+      const TensorEntry& entry = plan_.target.tensors[t];
+      const SourceTensor& source =
+          plan_.source.tensors[static_cast<std::size_t>(plan_.source_tensors[t])];
+      auto slices = internal::distinct_slices(source);
+      std::erase_if(slices, [&](const internal::SourceSlice& from) {
+        return intersection(from.box, slice.box).elements() == 0;
+      });
+      // Padding is taken over as it is, unless its extent changes.
+      const Box valid = whole_of(source.entry.shape == entry.shape ? entry.shape : entry.logical());
+      const std::int64_t element = size_of(entry.type);
+      const auto visit = [&](const Box& part) {
+        const auto bytes = static_cast<std::size_t>(part.elements() * element);
+        if (error || workers_.stopped()) return;
+        if (filled + bytes > block.size()) flush();
+        if (error) return;
+        error = gatherer.gather(slices, valid, element, part, block.subspan(filled, bytes));
+        filled += bytes;
+      };
+      if (slice.box.elements() > 0)
+        internal::for_each_part(slice.box, element, static_cast<std::int64_t>(block.size()), visit);
+      if (error) return *std::move(error);
+      if (workers_.stopped()) return Error{Error::Code::kIo, "stopped"};
+    }
+    flush();
+    if (error) return *std::move(error);
+    FORESHARD_CHECK(out.bytes() == file.bytes);
+    bytes_read_ += gatherer.bytes_read();
+    bytes_written_ += out.bytes();
+    return out.finish();
+  }
+
+  // --- the end -----------------------------------------------------------------------------
+  std::optional<Error> finish() {
+    const Manifest manifest{.format = plan_.target.format,
+                            .origin = plan_.target.origin,
+                            .conversion = plan_.identity,
+                            .files = done_,
+                            .tensors = plan_.target.tensors};
+    if (auto error = write_file(partial_ / kManifestName, to_json(manifest))) return error;
+    if (auto error = internal::flush_directory(partial_)) return error;
+    const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+    if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, out_.c_str(), how) != 0)
+      return internal::system_fault(out_, "rename " + partial_.string() + " to it");
+    if (auto error = internal::flush_directory(fs::absolute(out_).parent_path())) return error;
+    std::error_code ignored;
+    fs::remove(out_ / kJournalName, ignored);
+    if (exists_) fs::remove_all(partial_, ignored);  // by now the old one
+    result_.files = static_cast<std::int64_t>(done_.size());
+    result_.files_reused = files_reused_;
+    result_.bytes_read = bytes_read_;
+    result_.bytes_written = bytes_written_;
+    return std::nullopt;
+  }
+
+  void discard() {
+    std::error_code ignored;
+    fs::remove_all(partial_, ignored);
+  }
+
+  const ConversionPlan& plan_;
+  const fs::path out_;
+  const fs::path partial_;
+  const ConvertOptions& options_;
+  Workers workers_;
+  std::vector<fs::path> paths_;
+  bool exists_ = false;
+  bool is_new_ = false;
+  std::atomic<bool> any_finished_{false};
+  std::unique_ptr<Journal> journal_;
+  std::vector<ShardFile> done_;
+  std::atomic<std::int64_t> files_reused_{0};
+  std::atomic<std::int64_t> bytes_read_{0};
+  std::atomic<std::int64_t> bytes_written_{0};
+  Conversion result_;
+};
+
+}  // namespace
+
+Result<Conversion> convert(const ConversionPlan& plan, const fs::path& out,
+                           const ConvertOptions& options) {
+  // "out/" and "out" are the same place; the neighbour's name is made from the latter.
+  const fs::path place = out.has_filename() ? out : out.parent_path();
+  if (place.empty()) return Error{Error::Code::kInvalidInput, "the target directory has no name"};
+  return Converter(plan, place, options).run();
+}
+
+}  // namespace foreshard::checkpoint

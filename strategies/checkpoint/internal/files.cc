@@ -1,0 +1,137 @@
+#include "strategies/checkpoint/internal/files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace foreshard::checkpoint::internal {
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int Descriptor::release() {
+  return std::exchange(fd_, -1);
+}
+
+Error system_fault(const std::filesystem::path& path, std::string_view verb) {
+  return {Error::Code::kIo,
+          path.string() + ": cannot " + std::string(verb) + ": " + std::strerror(errno)};
+}
+
+Result<InputFile> InputFile::open(const std::filesystem::path& path) {
+  InputFile input;
+  input.path_ = path;
+  // Not blocking: a named pipe without a writer is refused below instead of waited for.
+  input.file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (input.file_.get() < 0) {
+    Error error = system_fault(path, "open");
+    if (errno == ENOENT) error = {Error::Code::kInvalidInput, path.string() + ": is missing"};
+    return error;
+  }
+  struct stat status {};
+  if (::fstat(input.file_.get(), &status) != 0) return system_fault(path, "read");
+  if (!S_ISREG(status.st_mode))
+    return Error{Error::Code::kInvalidInput, path.string() + ": is no regular file"};
+  input.bytes_ = status.st_size;
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  input.modified_ = status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec;
+  return input;
+}
+
+std::optional<Error> InputFile::read(std::int64_t offset, std::span<char> to) const {
+  while (!to.empty()) {
+    const ssize_t n = ::pread(file_.get(), to.data(), to.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_fault(path_, "read");
+    if (n == 0)
+      return Error{Error::Code::kIo, path_.string() + ": ends at byte " + std::to_string(offset) +
+                                         ", although there were " + std::to_string(bytes_) +
+                                         " before: it changes while it is read"};
+    to = to.subspan(static_cast<std::size_t>(n));
+    offset += n;
+  }
+  return std::nullopt;
+}
+
+Result<const InputFile*> OpenFiles::at(std::int32_t index) {
+  const auto it = std::ranges::find(recent_, index, &Entry::index);
+  if (it != recent_.end()) {
+    recent_.splice(recent_.begin(), recent_, it);
+    return &recent_.front().file;
+  }
+  auto file = InputFile::open((*paths_)[static_cast<std::size_t>(index)]);
+  if (!file) return file.error();
+  if (recent_.size() == kMostOpenFiles) recent_.pop_back();
+  recent_.push_front({index, *std::move(file)});
+  return &recent_.front().file;
+}
+
+Result<OutputFile> OutputFile::create(const std::filesystem::path& path) {
+  OutputFile output;
+  output.path_ = path;
+  output.file_ =
+      Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (output.file_.get() < 0) return system_fault(path, "create");
+  return output;
+}
+
+std::optional<Error> OutputFile::append(std::string_view bytes) {
+  digest_.update(bytes);
+  const std::int64_t begin = bytes_;
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(file_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_fault(path_, "write");
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+    bytes_ += n;
+  }
+  // Lets the device begin now, so that finish() has little left to wait for. A hint: where it is
+  // not known, fsync does all.
+  ::sync_file_range(file_.get(), begin, bytes_ - begin, SYNC_FILE_RANGE_WRITE);
+  return std::nullopt;
+}
+
+Result<std::string> OutputFile::finish() {
+  if (::fsync(file_.get()) != 0) return system_fault(path_, "write");
+  if (::close(file_.release()) != 0) return system_fault(path_, "write");
+  return digest_.finish();
+}
+
+Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
+                              const std::function<void(std::int64_t)>& progress) {
+  const auto file = InputFile::open(path);
+  if (!file) return file.error();
+  Sha256 digest;
+  for (std::int64_t at = 0; at < file->bytes();) {
+    const auto rest = static_cast<std::size_t>(file->bytes() - at);
+    const auto piece = buffer.first(std::min(buffer.size(), rest));
+    if (auto error = file->read(at, piece)) return *std::move(error);
+    digest.update({piece.data(), piece.size()});
+    at += static_cast<std::int64_t>(piece.size());
+    if (progress) progress(static_cast<std::int64_t>(piece.size()));
+  }
+  return digest.finish();
+}
+
+std::optional<Error> flush_directory(const std::filesystem::path& path) {
+  const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return system_fault(path, "open");
+  // Some file systems cannot flush a directory and need not.
+  if (::fsync(directory.get()) != 0 && errno != EINVAL) return system_fault(path, "write");
+  return std::nullopt;
+}
+
+}  // namespace foreshard::checkpoint::internal

@@ -1,0 +1,102 @@
+/// \file
+/// Files of shards by descriptor: read at any place, written from front to back while their digest
+/// is taken. Faults carry the path and the system's word.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest/sha256.h"
+#include "base/result.h"
+
+namespace foreshard::checkpoint::internal {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor();
+
+  int get() const { return fd_; }
+  int release();
+
+ private:
+  int fd_ = -1;
+};
+
+/// "PATH: cannot read: No such file or directory", from errno.
+Error system_fault(const std::filesystem::path& path, std::string_view verb);
+
+class InputFile {
+ public:
+  /// Regular files only. \return kInvalidInput if there is none, kIo if it cannot be opened.
+  static Result<InputFile> open(const std::filesystem::path& path);
+
+  std::int64_t bytes() const { return bytes_; }
+  /// When it was last written to, in nanoseconds since 1970.
+  std::int64_t modified() const { return modified_; }
+  /// Fills `to` from `offset` on. \return kIo, also where the file ends before.
+  std::optional<Error> read(std::int64_t offset, std::span<char> to) const;
+
+ private:
+  std::filesystem::path path_;
+  Descriptor file_;
+  std::int64_t bytes_ = 0;
+  std::int64_t modified_ = 0;
+};
+
+/// Keeps files open for one thread, the least recently used are closed beyond a number.
+class OpenFiles {
+ public:
+  explicit OpenFiles(const std::vector<std::filesystem::path>& paths) : paths_(&paths) {}
+  /// The pointer is valid until the next call.
+  Result<const InputFile*> at(std::int32_t index);
+
+ private:
+  struct Entry {
+    std::int32_t index;
+    InputFile file;
+  };
+  const std::vector<std::filesystem::path>* paths_;
+  std::list<Entry> recent_;
+};
+
+class OutputFile {
+ public:
+  /// Replaces what is there.
+  static Result<OutputFile> create(const std::filesystem::path& path);
+
+  /// \return kIo: no space, a limit, a broken disk.
+  std::optional<Error> append(std::string_view bytes);
+  std::int64_t bytes() const { return bytes_; }
+  /// Waits until the device has all bytes. \return their SHA-256.
+  Result<std::string> finish();
+
+ private:
+  std::filesystem::path path_;
+  Descriptor file_;
+  Sha256 digest_;
+  std::int64_t bytes_ = 0;
+};
+
+/// SHA-256 of the whole file, read through `buffer`; `progress` is told of every piece.
+Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
+                              const std::function<void(std::int64_t)>& progress);
+
+/// Makes the names in a directory durable.
+std::optional<Error> flush_directory(const std::filesystem::path& path);
+
+/// The least recently used files beyond this are closed.
+inline constexpr std::size_t kMostOpenFiles = 64;
+
+}  // namespace foreshard::checkpoint::internal

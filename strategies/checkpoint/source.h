@@ -1,0 +1,54 @@
+/// \file
+/// A checkpoint that can be read: which tensors it has, how each lies, and in which file from which
+/// byte on the slice of every position of its mesh begins.
+///
+/// Understood are directories with a manifest (manifest.h) and unsharded Hugging Face directories
+/// (`model.safetensors`, or several files and `model.safetensors.index.json`): there every tensor
+/// is whole in one file, which is a layout on one rank.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/checkpoint/manifest.h"
+
+namespace foreshard::checkpoint {
+
+/// Where a slice begins.
+struct Location {
+  std::int32_t file = -1;   ///< Index into Source::files; -1: its rank is lost.
+  std::int64_t offset = 0;  ///< From the beginning of the file.
+};
+
+struct SourceFile {
+  std::filesystem::path path{};
+  std::int64_t bytes = 0;
+  std::string sha256{};  ///< Empty: the checkpoint states none.
+};
+
+struct SourceTensor {
+  TensorEntry entry{};
+  std::vector<Location> locations{};  ///< By position of its layout's mesh.
+};
+
+struct Source {
+  std::filesystem::path directory{};
+  std::string origin{};
+  std::vector<SourceFile> files{};
+  std::vector<SourceTensor> tensors{};
+  std::string identity{};  ///< Digest of all that is known of its contents without reading them.
+};
+
+/// Opens and checks a checkpoint: sizes of files, headers, that every slice that should be in a
+/// file is there with its type and shape and nothing else is. Contents are not read.
+/// \param lost  ranks whose files are to be done without; they need not be there.
+/// \return kInvalidInput with the file and what is wrong with it (missing, truncated, garbage, a
+///     tensor that it lacks or that the manifest lacks); kIo where the system refuses.
+Result<Source> open_source(const std::filesystem::path& directory,
+                           const std::vector<std::int32_t>& lost = {});
+
+}  // namespace foreshard::checkpoint

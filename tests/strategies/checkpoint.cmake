@@ -1,0 +1,6 @@
+foreshard_test(checkpoint_test
+  SOURCES
+    checkpoint/manifest_test.cc
+    checkpoint/safetensors_test.cc
+    checkpoint/convert_test.cc
+  DEPS foreshard_checkpoint rapidcheck::rapidcheck)

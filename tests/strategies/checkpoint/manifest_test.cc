@@ -1,0 +1,73 @@
+#include "strategies/checkpoint/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foreshard::checkpoint {
+namespace {
+
+using testing::HasSubstr;
+
+Manifest small_manifest() {
+  const Layout columns{.mesh = mesh_from({{"tp", 2}}), .attribute = {.dims = {{}, {0}}}};
+  Layout uneven{.mesh = {.axes = {{"tp", 3}}, .ranks = {4, 0, 1}}, .attribute = {.dims = {{0}}}};
+  uneven.attribute.sizes = {{3, 0, 2}};
+  return {.format = FileFormat::kRaw,
+          .origin = "\"quoted\" größe",
+          .conversion = "",
+          .files = {{0, "a", 12, std::string(64, 'a')},
+                    {1, "b", 12, std::string(64, '0')},
+                    {4, "c", 3, std::string(64, '7')}},
+          .tensors = {{.name = "w", .type = ElementType::kBf16, .shape = {2, 4}, .layout = columns},
+                      {.name = "v",
+                       .type = ElementType::kF32,
+                       .shape = {2, 4},
+                       .unpadded = {2, 3},
+                       .layout = columns},
+                      {.name = "b", .type = ElementType::kI8, .shape = {5}, .layout = uneven}}};
+}
+
+TEST(Manifest, ReadsBackWhatItWrites) {
+  const Manifest manifest = small_manifest();
+  const std::string text = to_json(manifest);
+  const auto read = manifest_from_json(text);
+  ASSERT_TRUE(read) << read.error().message << "\n" << text;
+  EXPECT_EQ(*read, manifest);
+  EXPECT_EQ(to_json(*read), text);
+}
+
+// The manifest above with `from` replaced by `to`, once.
+std::string fault(const std::string& from, const std::string& to) {
+  std::string text = to_json(small_manifest());
+  const std::size_t at = text.find(from);
+  if (at == std::string::npos) return "'" + from + "' is not in " + text;
+  const auto read = manifest_from_json(text.replace(at, from.size(), to));
+  return read ? "accepted" : read.error().message;
+}
+
+TEST(Manifest, NamesWhatIsWrong) {
+  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("is not valid JSON at its byte 2"));
+  EXPECT_THAT(fault("checkpoint/1", "checkpoint/9"),
+              HasSubstr("expected 'foreshard.checkpoint/1'"));
+  EXPECT_THAT(fault("\"raw\"", "\"pickle\""), HasSubstr("format: 'pickle' is no format"));
+  EXPECT_THAT(fault("\"format\"", "\"form\""), HasSubstr("unknown key 'form'; legal: schema"));
+  EXPECT_THAT(fault("\"origin\"", "\"format\""), HasSubstr("key 'format' appears twice"));
+  EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"../b\""), HasSubstr("no name of a file inside"));
+  EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"a\""), HasSubstr("'a' appears twice"));
+  EXPECT_THAT(fault("\"rank\":1", "\"rank\":0"),
+              HasSubstr("files[1].rank: rank 0 does not ascend"));
+  EXPECT_THAT(fault("aaaa", "AAAA"), HasSubstr("files[0].sha256: is not 64 digits"));
+  EXPECT_THAT(fault("\"bytes\":3", "\"bytes\":-3"), HasSubstr("files[2].bytes: -3 is not in"));
+  EXPECT_THAT(fault("[4,0,1]", "[4,0,2]"), HasSubstr("layouts[1].ranks: rank 2 has no file"));
+  EXPECT_THAT(fault("[[],[\"tp\"]]", "[[],[\"pp\"]]"), HasSubstr("the mesh has no axis 'pp'"));
+  EXPECT_THAT(fault("\"BF16\"", "\"BF17\""),
+              HasSubstr("tensors[0].dtype: unknown dtype 'BF17' of tensor 'w'"));
+  EXPECT_THAT(fault("\"layout\":1", "\"layout\":2"), HasSubstr("2 is not in [0, 1]"));
+  EXPECT_THAT(fault("\"shape\":[5]", "\"shape\":[6]"), HasSubstr("tensor 'b': "));
+  EXPECT_THAT(fault("\"shape\":[2,4]", "\"shape\":[2,3]"), HasSubstr("tensor 'w': "));
+  EXPECT_THAT(fault("\"unpadded\":[2,3]", "\"unpadded\":[3,3]"), HasSubstr("more than the 2"));
+  EXPECT_THAT(fault("\"name\":\"v\"", "\"name\":\"w\""), HasSubstr("tensor 'w' appears twice"));
+}
+
+}  // namespace
+}  // namespace foreshard::checkpoint

@@ -1,0 +1,108 @@
+#include "strategies/checkpoint/safetensors.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foreshard::checkpoint {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kQkv =
+    R"({"__metadata__":{"format":"pt"},"qkv":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]})";
+
+// By hand: 2 x 3 elements of 2 bytes are 12, a scalar of 8 bytes follows. The text has 132
+// characters; the header is padded to 136 = 0x88.
+TEST(Safetensors, WritesAHeader) {
+  const std::vector<StoredTensor> tensors{
+      {.name = "qkv", .type = ElementType::kBf16, .shape = {2, 3}},
+      {.name = "step", .type = ElementType::kI64, .offset = 12}};
+  const std::string text = kQkv + R"(,"step":{"dtype":"I64","shape":[],"data_offsets":[12,20]}})";
+  ASSERT_LE(text.size(), 152U);
+  const std::string header = safetensors_header(tensors, {{"format", "pt"}});
+  EXPECT_EQ(header.size() % 8, 0U);
+  EXPECT_EQ(static_cast<unsigned char>(header[0]), header.size() - 8);
+  EXPECT_EQ(header.substr(1, 7), std::string(7, '\0'));
+  EXPECT_EQ(header.substr(8, text.size()), text);
+  EXPECT_EQ(header.find_first_not_of(' ', 8 + text.size()), std::string::npos);
+
+  EXPECT_EQ(*safetensors_header_length(header.substr(0, 8), 1000),
+            static_cast<std::int64_t>(header.size()) - 8);
+  const auto read = parse_safetensors_header(header.substr(8), 20);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->tensors, tensors);
+  EXPECT_EQ(read->metadata.at("format"), "pt");
+}
+
+TEST(Safetensors, ReadsNamesInAnyScriptAndEmptyTensors) {
+  const auto read = parse_safetensors_header(
+      R"({"Gewicht.größe":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+      R"("\u91cd\u307f":{"data_offsets":[4,4],"shape":[0,7],"dtype":"F8_E4M3"}}   )",
+      4);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->tensors[0].name, "Gewicht.größe");
+  EXPECT_EQ(read->tensors[1].name, "重み");
+  const std::string again = safetensors_header(read->tensors, {});
+  EXPECT_EQ(parse_safetensors_header(again.substr(8), 4)->tensors, read->tensors);
+}
+
+std::string fault(const std::string& json, std::int64_t data_bytes = 12) {
+  const auto read = parse_safetensors_header(json, data_bytes);
+  return read ? "accepted" : read.error().message;
+}
+
+TEST(Safetensors, NamesWhatIsWrongWithAHeader) {
+  const auto tensor = [](const std::string& dtype, const std::string& shape,
+                         const std::string& offsets) {
+    return R"({"t":{"dtype":")" + dtype + R"(","shape":[)" + shape + R"(],"data_offsets":[)" +
+           offsets + "]}}";
+  };
+  EXPECT_EQ(fault(tensor("BF16", "2,3", "0,12")), "accepted");
+  EXPECT_THAT(fault(""), HasSubstr("does not begin with '{'"));
+  EXPECT_THAT(fault(" {}"), HasSubstr("does not begin with '{'"));
+  EXPECT_THAT(fault("{\x01garbage"), HasSubstr("not valid JSON at its byte 2"));
+  EXPECT_THAT(fault("{\"\xff\":1}"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(fault(tensor("BF17", "2,3", "0,12")),
+              HasSubstr("unknown dtype 'BF17'; known are BOOL, U8"));
+  EXPECT_THAT(fault(tensor("F4", "2,3", "0,3")), HasSubstr("unknown dtype 'F4'"));
+  EXPECT_THAT(fault(tensor("BF16", "2,4", "0,12")),
+              HasSubstr("BF16[2,4] does not take the 12 bytes"));
+  EXPECT_THAT(fault(tensor("BF16", "4611686018427387904,4", "0,12")), HasSubstr("does not take"));
+  EXPECT_THAT(fault(tensor("BF16", "-2,3", "0,12")), HasSubstr("the number -2 is not expected"));
+  EXPECT_THAT(fault(tensor("BF16", "2.5", "0,12")), HasSubstr("the number 2.5 is not expected"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "12,0")), HasSubstr("end at 0 before they begin at 12"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "0")), HasSubstr("two numbers, found 1"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "0,18446744073709551615")), HasSubstr("is too large"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "0,12"), 10), HasSubstr("the file is truncated"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "0,12"), 13), HasSubstr("last 1 bytes belong to no"));
+  EXPECT_THAT(fault(tensor("BF16", "2,3", "1,13"), 13), HasSubstr("bytes 0 to 1 before tensor"));
+  EXPECT_THAT(fault(R"({"t":{"dtype":"I8","shape":[2]}})"), HasSubstr("has no data_offsets"));
+  EXPECT_THAT(fault(R"({"t":{"dtype":"I8","kind":1}})"), HasSubstr("unknown key 'kind'"));
+  EXPECT_THAT(fault(R"({"t":{"dtype":"I8","dtype":"I8"}})"), HasSubstr("'dtype' appears twice"));
+  EXPECT_THAT(fault(R"({"t":7})"), HasSubstr("'t': the number 7 is not expected here"));
+  EXPECT_THAT(fault(R"({"__metadata__":{"a":1}})"), HasSubstr("the number 1 is not expected"));
+  EXPECT_THAT(fault(R"({"":{"dtype":"I8"}})"), HasSubstr("without a name"));
+}
+
+TEST(Safetensors, RefusesOverlapsAndDoubleNames) {
+  const std::string a = R"("a":{"dtype":"I8","shape":[8],"data_offsets":[0,8]})";
+  const std::string b = R"("b":{"dtype":"I8","shape":[6],"data_offsets":[6,12]})";
+  EXPECT_THAT(fault("{" + a + "," + b + "}"),
+              HasSubstr("tensor 'b' begins at 6 and overlaps 'a', which ends at 8"));
+  EXPECT_THAT(fault("{" + a + "," + a + "}"), HasSubstr("'a' appears twice"));
+}
+
+TEST(Safetensors, ChecksTheLength) {
+  const auto length = [](const std::string& first, std::int64_t file_bytes) {
+    const auto read = safetensors_header_length(first, file_bytes);
+    return read ? std::to_string(*read) : read.error().message;
+  };
+  using namespace std::string_literals;
+  EXPECT_EQ(length("\x10\x01\0\0\0\0\0\0"s, 280), "272");
+  EXPECT_THAT(length("\x10\x01\0\0\0\0\0\0"s, 279), HasSubstr("does not fit into a file of 279"));
+  EXPECT_THAT(length("\x10\x01"s, 2), HasSubstr("2 bytes are no safetensors file"));
+  EXPECT_THAT(length("PK\3\4garb"s, 1 << 30), HasSubstr("above the limit of 100000000"));
+}
+
+}  // namespace
+}  // namespace foreshard::checkpoint
