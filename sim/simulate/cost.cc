@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
+
+#include "sim/simulate/fold.h"
+#include "sim/simulate/simulate.h"
 
 namespace foreshard::sim {
 
@@ -14,29 +18,117 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<const std::vector<SimulatedCost::Form>*> SimulatedCost::forms(
-    program::CollectiveKind kind, const std::vector<DeviceId>& devices) const {
-  auto key = std::pair(kind, devices);
-  if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
-  const auto flat =
-      comm::flat_forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_);
+Result<std::vector<SimulatedCost::Form>> SimulatedCost::forms(
+    program::CollectiveKind kind, const comm::Participants& group) const {
+  const auto flat = comm::flat_forms(kind, group, communication_);
   if (!flat) return flat.error();
   std::vector<Form> list;
   for (const comm::FlatCollective& form : *flat)
     list.push_back({form.latency, form.idle_rate(cluster_), form.fill_chunks, form.chunk});
-  return &forms_.emplace(std::move(key), std::move(list)).first->second;
+  return list;
+}
+
+Seconds SimulatedCost::least(const std::vector<Form>& forms, Bytes bytes) {
+  Seconds least = Seconds::from_base(std::numeric_limits<double>::infinity());
+  for (const Form& form : forms)
+    least = std::min(least,
+                     form.latency + (bytes + std::min(form.chunk, bytes) * form.fill) / form.rate);
+  return least;
 }
 
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2) return Seconds{};
-  const auto list = forms(kind, devices);
+  auto key = std::pair(kind, devices);
+  auto known = forms_.find(key);
+  if (known == forms_.end()) {
+    auto list = forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0});
+    if (!list) return list.error();
+    known = forms_.emplace(std::move(key), *std::move(list)).first;
+  }
+  return least(known->second, bytes);
+}
+
+Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, Bytes bytes,
+                                                const std::vector<DeviceId>& devices) const {
+  constexpr std::size_t kMostForAllPairs = 64;
+  if (kind != program::CollectiveKind::kAllToAll || devices.size() <= kMostForAllPairs)
+    return communication_time(kind, bytes, devices);
+  auto known = approximate_.find(devices);
+  if (known == approximate_.end()) {
+    // The messages of one member out, of another in, as an exchange: their own links are right.
+    const auto count = static_cast<std::int32_t>(devices.size());
+    comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
+    for (std::int32_t other = 1; other < count; ++other) {
+      group.transfers.push_back({0, other, 1.0 / count});
+      if (other + 1 < count) group.transfers.push_back({other, count - 1, 1.0 / count});
+    }
+    auto list = forms(program::CollectiveKind::kExchange, group);
+    if (!list) return list.error();
+    known = approximate_.emplace(devices, *std::move(list)).first;
+  }
+  return least(known->second, bytes);
+}
+
+Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& transfers) const {
+  if (transfers.empty()) return Seconds{};
+  comm::Participants group{.cluster = &cluster_, .devices = {}, .flow = 0};
+  std::unordered_map<std::int32_t, std::int32_t> member;
+  const auto member_of = [&](DeviceId device) {
+    const auto [place, is_new] =
+        member.try_emplace(device.value(), static_cast<std::int32_t>(group.devices.size()));
+    if (is_new) group.devices.push_back(device);
+    return place->second;
+  };
+  Bytes bytes;
+  for (const DeviceTransfer& transfer : transfers) bytes += transfer.bytes;
+  for (const DeviceTransfer& transfer : transfers) {
+    const std::int32_t from = member_of(transfer.from);
+    group.transfers.push_back({from, member_of(transfer.to), transfer.bytes / bytes});
+  }
+  const auto list = forms(program::CollectiveKind::kExchange, group);
   if (!list) return list.error();
-  Seconds least = Seconds::from_base(std::numeric_limits<double>::infinity());
-  for (const Form& form : **list)
-    least = std::min(least,
-                     form.latency + (bytes + std::min(form.chunk, bytes) * form.fill) / form.rate);
-  return least;
+  return least(*list, bytes);
+}
+
+Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {
+  const auto prediction = simulate(cluster_, program, communication_, {.critical_path = false});
+  if (!prediction) return prediction.error();
+  return prediction->step;
+}
+
+Result<std::vector<LinkBytes>> SimulatedCost::link_bytes(const program::Program& program) const {
+  const Communicators communicators = communicators_of(program);
+  const auto forms = choose_forms(cluster_, program, communicators, communication_);
+  if (!forms) return forms.error();
+  std::vector<double> on_link(cluster_.links().size(), 0);
+  for (const program::Role& role : program.roles) {
+    // Each operation once: of the ranks of a communicator the first adds it.
+    for (const program::Call& call : role.calls) {
+      const auto b = call.block.index();
+      for (std::size_t t = 0; t < program.blocks[b].tasks.size(); ++t) {
+        const std::int32_t endpoint = communicators.endpoint_of_task[b][t];
+        if (endpoint == Communicators::kNone) continue;
+        const auto& what = std::get<program::Communication>(program.blocks[b].tasks[t].body);
+        if (what.kind == program::CollectiveKind::kReceive) continue;
+        for (const std::int32_t rank : role.ranks) {
+          const auto c = static_cast<std::size_t>(
+              communicators
+                  .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(rank)]);
+          if (communicators.all[c].ranks.front() != rank) continue;
+          for (const comm::LinkLoad& load : forms->of[c].at(what.bytes.in_base()).loads)
+            on_link[load.link.index()] +=
+                load.bytes_per_byte * what.bytes.in_base() * static_cast<double>(call.repeat);
+        }
+      }
+    }
+  }
+  std::vector<LinkBytes> used;
+  for (std::size_t l = 0; l < on_link.size(); ++l) {
+    if (on_link[l] > 0)
+      used.push_back({LinkId{static_cast<std::int64_t>(l)}, Bytes::from_base(on_link[l])});
+  }
+  return used;
 }
 
 }  // namespace foreshard::sim

@@ -23,6 +23,12 @@ class SimulatedCost final : public CostModel {
   Seconds kernel_time(const Kernel& kernel, DeviceTypeId type) const override;
   Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                      const std::vector<DeviceId>& devices) const override;
+  Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
+                                   const std::vector<DeviceId>& devices) const override;
+  Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const override;
+  /// By the fluid engine, flat and folded.
+  Result<Seconds> program_time(const program::Program& program) const override;
+  Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override;
 
  private:
   // time = latency + (bytes + fill x min(chunk, bytes)) / rate
@@ -32,14 +38,16 @@ class SimulatedCost final : public CostModel {
     double fill = 0;
     Bytes chunk;
   };
-  Result<const std::vector<Form>*> forms(program::CollectiveKind kind,
-                                         const std::vector<DeviceId>& devices) const;
+  Result<std::vector<Form>> forms(program::CollectiveKind kind,
+                                  const comm::Participants& group) const;
+  static Seconds least(const std::vector<Form>& forms, Bytes bytes);
 
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
   mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, std::vector<Form>>
       forms_;
+  mutable std::map<std::vector<DeviceId>, std::vector<Form>> approximate_;  // of all-to-alls
 };
 
 }  // namespace foreshard::sim

@@ -3,6 +3,8 @@
 /// strategies/ stays independent of how times are modelled.
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "base/units.h"
 
@@ -10,6 +12,19 @@
 #include "topology/cluster_view.h"
 
 namespace foreshard {
+
+/// What one device sends another.
+struct DeviceTransfer {
+  DeviceId from;
+  DeviceId to;
+  Bytes bytes{};  ///< Invariant: > 0.
+};
+
+/// What crosses a link.
+struct LinkBytes {
+  LinkId link;
+  Bytes bytes{};
+};
 
 class CostModel {
  public:
@@ -22,6 +37,23 @@ class CostModel {
   /// \return kInfeasible where two of them have no route.
   virtual Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                              const std::vector<DeviceId>& devices) const = 0;
+
+  /// The same in time proportional to the devices, for ranking: where an exact answer takes time
+  /// quadratic in them (an all-to-all among more than 64), the messages of a few stand for all.
+  virtual Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
+                                           const std::vector<DeviceId>& devices) const = 0;
+
+  /// Time of an exchange (program::CollectiveKind::kExchange) of these transfers on idle links.
+  /// \pre from != to. \return kInfeasible where two have no route.
+  virtual Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const = 0;
+
+  /// What `program` takes, all that runs at the same time sharing the links: simulated.
+  /// \pre the Program is verified. \return kInvalidInput if it does not fit the cluster,
+  /// kInfeasible where two devices have no route.
+  virtual Result<Seconds> program_time(const program::Program& program) const = 0;
+
+  /// What all communication of `program` puts on each link that it uses, ascending. As above.
+  virtual Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const = 0;
 };
 
 }  // namespace foreshard

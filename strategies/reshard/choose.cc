@@ -1,0 +1,155 @@
+#include "strategies/reshard/choose.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+#include "base/quantity.h"
+
+#include "strategies/reshard/price.h"
+#include "strategies/reshard/program.h"
+
+namespace foreshard::reshard {
+namespace {
+
+std::optional<Error> fault_in(const char* what, const Layout& layout, const TensorSpec& tensor,
+                              const Placement& placement) {
+  const auto fault = [&](const std::string& why) {
+    return Error{Error::Code::kInvalidInput, std::string(what) + ": " + why};
+  };
+  if (const auto why = foreshard::fault_in(layout, tensor.shape)) return fault(*why);
+  if (const auto why = fault_in(placement, layout.mesh)) return fault(*why);
+  return std::nullopt;
+}
+
+double messages_of(const Plan& plan, const TensorSpec& tensor) {
+  double messages = 0;
+  for (const Step& step : plan.steps) {
+    const auto ranks = static_cast<double>(step.to.mesh.size());
+    if (step.primitive == Primitive::kTransfer)
+      messages += count_moves(step, tensor);
+    else if (step.primitive == Primitive::kAllToAll)
+      messages += ranks * static_cast<double>(ways(step.axes, step.to.mesh.axes) - 1);
+  }
+  return messages;
+}
+
+// Sets the simulated time, or why there is none.
+std::optional<Error> simulate(Alternative& alternative, const TensorSpec& tensor,
+                              const CostModel& cost, const Placement& placement) {
+  if (!(alternative.plan.estimate > 0_s)) {
+    alternative.simulated = 0_s;
+    return std::nullopt;
+  }
+  const double messages = messages_of(alternative.plan, tensor);
+  if (messages > kMostSimulatedMessages) {
+    alternative.remark =
+        fmt::format("{:.3g} messages are too many to simulate: closed form only", messages);
+    return std::nullopt;
+  }
+  const auto program = program_of(alternative.plan, tensor, placement);
+  if (!program) return program.error();
+  const auto time = cost.program_time(*program);
+  if (!time) return time.error();
+  alternative.simulated = *time;
+  return std::nullopt;
+}
+
+void say_why_not(Choice& choice, std::size_t simulated) {
+  const Alternative& best = choice.best();
+  for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
+    Alternative& other = choice.alternatives[i];
+    if (i == choice.chosen) continue;
+    const std::string already = other.remark.empty() ? "" : other.remark + "; ";
+    const double slower = best.time() > 0_s ? 100 * (other.time() / best.time() - 1) : 0;
+    if (other.simulated)
+      other.remark =
+          already + (other.time() > best.time() ? fmt::format("{:.1f} % slower, simulated", slower)
+                                                : std::string("as fast, simulated; ranked later"));
+    else if (!already.empty())
+      other.remark = already + "not the fastest";
+    else
+      other.remark = fmt::format("closed form {}: number {}, only the best {} are simulated",
+                                 format(other.plan.estimate), i + 1, simulated);
+  }
+}
+
+}  // namespace
+
+Plan gather_and_slice(const Layout& from, const Layout& to, std::size_t dimensions) {
+  Plan plan;
+  Layout at = from;
+  const auto add = [&](Primitive primitive, Layout next, std::vector<Axis> axes) {
+    if (next == at) return;
+    plan.name += (plan.name.empty() ? "" : " + ") + std::string(name_of(primitive));
+    plan.steps.push_back({.primitive = primitive, .from = at, .to = next, .axes = std::move(axes)});
+    at = std::move(next);
+  };
+  const auto split_axes = [](const Attribute& attribute) {
+    std::vector<Axis> axes;
+    for (const auto& dim : attribute.dims) axes.insert(axes.end(), dim.begin(), dim.end());
+    std::ranges::sort(axes);
+    return axes;
+  };
+  Layout summed = from;
+  summed.attribute.partial.clear();
+  add(Primitive::kAllReduce, summed, axes_of(from.attribute.partial));
+  add(Primitive::kAllGather, replicated_on(from.mesh, dimensions), split_axes(from.attribute));
+  const std::set<std::int32_t> sources(from.mesh.ranks.begin(), from.mesh.ranks.end());
+  if (!std::ranges::all_of(to.mesh.ranks, [&](std::int32_t r) { return sources.contains(r); }))
+    add(Primitive::kTransfer, replicated_on(to.mesh, dimensions), {});
+  Layout cut = to;
+  cut.attribute.partial.clear();
+  add(Primitive::kSlice, cut, at.mesh == to.mesh ? split_axes(to.attribute) : std::vector<Axis>{});
+  add(Primitive::kPad, to, axes_of(to.attribute.partial));
+  if (plan.name.empty()) plan.name = "nothing";
+  return plan;
+}
+
+Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                      const CostModel& cost, const Placement& placement,
+                      const ChooseOptions& options) {
+  if (options.keep < 1 || options.simulate < 0)
+    return Error{Error::Code::kInvalidInput, "at least 1 plan must be kept, 0 simulated"};
+  if (auto fault = fault_in("from", from, tensor, placement)) return *std::move(fault);
+  if (auto fault = fault_in("to", to, tensor, placement)) return *std::move(fault);
+
+  StepPricer price(tensor, cost, placement);
+  auto considered = candidates(tensor, from, to, [&](const Step& step) { return price(step); },
+                               {.keep = options.keep, .node_of_rank = nodes_of_ranks(placement)});
+  if (!considered) return considered.error();
+  Candidates found = *std::move(considered);
+
+  Choice choice;
+  choice.rejected = std::move(found.rejected);
+  Plan gather = gather_and_slice(from, to, tensor.shape.size());
+  auto& plans = found.plans;
+  if (std::ranges::find(plans, gather.steps, &Plan::steps) == plans.end()) plans.push_back(gather);
+  for (Plan& plan : plans) {
+    plan.estimate = {};
+    for (const Step& step : plan.steps) {
+      const auto time = price(step);
+      if (!time) return time.error();
+      plan.estimate += *time;
+    }
+    choice.alternatives.push_back({.plan = std::move(plan)});
+  }
+  std::ranges::stable_sort(choice.alternatives, {},
+                           [](const Alternative& a) { return a.plan.estimate; });
+  const auto simulated = static_cast<std::size_t>(options.simulate);
+  for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
+    Alternative& alternative = choice.alternatives[i];
+    if (alternative.plan.steps == gather.steps) choice.baseline = i;
+    const bool wanted = i < simulated || (simulated > 0 && choice.baseline == i);
+    if (!wanted) continue;
+    if (auto fault = simulate(alternative, tensor, cost, placement)) return *std::move(fault);
+    if (alternative.time() < choice.best().time()) choice.chosen = i;
+  }
+  choice.bound = lower_bound(tensor, from, to, placement);
+  say_why_not(choice, simulated);
+  choice.alternatives[choice.chosen].remark.clear();
+  return choice;
+}
+
+}  // namespace foreshard::reshard

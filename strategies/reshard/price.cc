@@ -1,0 +1,205 @@
+#include "strategies/reshard/price.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/reshard/repack.h"
+
+namespace foreshard::reshard {
+namespace {
+
+// Transfers of more messages are priced by those of a few ranks.
+constexpr double kMostListed = 4096;
+constexpr std::int64_t kMostSampledTargets = 4;
+constexpr std::size_t kMostSampledMessages = 1024;
+
+}  // namespace
+
+StepPricer::StepPricer(const TensorSpec& tensor, const CostModel& cost, const Placement& placement)
+    : tensor_(tensor),
+      cost_(cost),
+      placement_(placement),
+      surroundings_(*placement.cluster),
+      nodes_(nodes_of_ranks(placement)) {}
+
+Result<Seconds> StepPricer::operator()(const Step& step) {
+  if (is_local(step.primitive)) return copies(step);
+  auto time = step.primitive == Primitive::kTransfer ? transfer(step) : collective(step);
+  if (!time) return time;
+  return *time + copies(step);
+}
+
+Seconds StepPricer::copies(const Step& step) const {
+  const Repack repack = repack_of(step, tensor_);
+  const auto time_of = [&](std::int64_t elements, const ProcessMesh& mesh) {
+    Seconds slowest;
+    if (elements == 0) return slowest;
+    std::set<DeviceTypeId> types;
+    for (const std::int32_t rank : mesh.ranks)
+      types.insert(placement_.cluster->devices()[placement_.device(rank).index()].type);
+    for (const DeviceTypeId type : types)
+      slowest = std::max(slowest, cost_.kernel_time(Pass{.kind = PassKind::kTranspose,
+                                                         .rows = elements,
+                                                         .columns = 1,
+                                                         .dtype = tensor_.dtype},
+                                                    type));
+    return slowest;
+  };
+  return time_of(repack.before, step.from.mesh) + time_of(repack.after, step.to.mesh);
+}
+
+const StepPricer::Groups& StepPricer::distinct_groups(const Step& step) {
+  auto mesh = std::ranges::find(meshes_, step.to.mesh);
+  if (mesh == meshes_.end()) mesh = meshes_.insert(meshes_.end(), step.to.mesh);
+  // Where a broadcast begins depends on `from`, but hardly what it costs.
+  const auto key = std::pair(static_cast<std::size_t>(mesh - meshes_.begin()), step.axes);
+  const auto [place, is_new] = groups_.try_emplace(key);
+  if (!is_new) return place->second;
+  std::set<std::uint64_t> seen;
+  for (const auto& group : groups_of(step)) {
+    std::vector<DeviceId> devices;
+    devices.reserve(group.size());
+    for (const std::int32_t rank : group) devices.push_back(placement_.device(rank));
+    if (step.primitive != Primitive::kBroadcast) std::ranges::sort(devices);
+    if (seen.insert(surroundings_.pattern_of(devices)).second)
+      place->second.push_back(std::move(devices));
+  }
+  return place->second;
+}
+
+Result<Seconds> StepPricer::collective(const Step& step) {
+  const Groups& groups = distinct_groups(step);
+  Bytes bytes = volume_of(step, tensor_).logical;
+  if (step.primitive == Primitive::kAllToAll)  // one rank's send buffer
+    bytes = bytes / static_cast<double>(groups.front().size());
+  const auto key = std::tuple(step.primitive, &groups, bytes.in_base());
+  if (const auto known = times_.find(key); known != times_.end()) return known->second;
+  Seconds slowest;
+  for (const auto& devices : groups) {
+    const auto time = cost_.approximate_time(*collective_of(step.primitive), bytes, devices);
+    if (!time) return time;
+    slowest = std::max(slowest, *time);
+  }
+  times_.emplace(key, slowest);
+  return slowest;
+}
+
+Result<Seconds> StepPricer::transfer(const Step& step) {
+  const auto known = std::ranges::find(transfers_, step, &std::pair<Step, Seconds>::first);
+  if (known != transfers_.end()) return known->second;
+  auto time = transfer_time(step);
+  if (time) transfers_.emplace_back(step, *time);
+  return time;
+}
+
+Result<Seconds> StepPricer::transfer_time(const Step& step) const {
+  const double moves = count_moves(step, tensor_);
+  if (moves > kMostListed) return cost_.exchange_time(sampled(step, moves));
+  // Sets of ranks that have to do with each other run side by side: the slowest decides, and it is
+  // the one with the busiest link of all, so one exchange of them all takes as long, but for the
+  // latency of the rank with most messages, which need not be of that set.
+  std::vector<DeviceTransfer> transfers;
+  for (const Move& move : moves_of(step, tensor_, nodes_)) {
+    if (move.from == move.to) continue;
+    transfers.push_back({placement_.device(move.from), placement_.device(move.to),
+                         size_of(tensor_.dtype) * static_cast<double>(move.box.elements())});
+  }
+  return cost_.exchange_time(transfers);
+}
+
+// Some targets, evenly spaced, with what each receives; and a source with its average share.
+std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) const {
+  const Slices from(step.from, tensor_.shape);
+  const Slices to(step.to, tensor_.shape);
+  const std::size_t dimensions = tensor_.shape.size();
+  const Bytes element = size_of(tensor_.dtype);
+
+  // Positions of the source by the slice that they hold.
+  std::vector<std::int64_t> weight(dimensions, 1);
+  for (std::size_t d = 1; d < dimensions; ++d)
+    weight[d] = weight[d - 1] * (std::ssize(from.bounds(d - 1)) - 1);
+  std::unordered_map<std::int64_t, std::vector<std::int32_t>> holders;
+  for (std::int64_t i = 0; i < step.from.mesh.size(); ++i) {
+    std::int64_t slice = 0;
+    for (std::size_t d = 0; d < dimensions; ++d) slice += from.part_of(i, d) * weight[d];
+    holders[slice].push_back(step.from.mesh.ranks[static_cast<std::size_t>(i)]);
+  }
+  const auto sender_of = [&](std::int64_t slice, std::int32_t target, std::int64_t turn) {
+    const auto& ranks = holders.at(slice);
+    for (const std::int32_t rank : ranks)
+      if (rank == target) return rank;
+    for (const std::int32_t rank : ranks)
+      if (nodes_[static_cast<std::size_t>(rank)] == nodes_[static_cast<std::size_t>(target)])
+        return rank;
+    return ranks[static_cast<std::size_t>(turn) % ranks.size()];
+  };
+
+  std::vector<DeviceTransfer> transfers;
+  const std::int64_t targets = step.to.mesh.size();
+  const std::int64_t stride = std::max<std::int64_t>(1, targets / kMostSampledTargets);
+  for (std::int64_t j = 0; j < targets; j += stride) {
+    const std::int32_t target = step.to.mesh.ranks[static_cast<std::size_t>(j)];
+    const Box slice = to.of(j);
+    if (slice.empty()) continue;
+    std::vector<std::size_t> first(dimensions);
+    std::vector<std::size_t> last(dimensions);
+    double pieces = 1;
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      const auto& bounds = from.bounds(d);
+      first[d] = static_cast<std::size_t>(
+          std::upper_bound(bounds.begin(), bounds.end(), slice.begin[d]) - bounds.begin() - 1);
+      last[d] = static_cast<std::size_t>(
+          std::lower_bound(bounds.begin(), bounds.end(), slice.end[d]) - bounds.begin());
+      pieces *= static_cast<double>(last[d] - first[d]);
+    }
+    // Of very many pieces every n-th stands for n.
+    const auto skip = static_cast<std::int64_t>(
+        std::max(1.0, pieces / static_cast<double>(kMostSampledMessages)));
+    auto part = first;
+    std::int64_t turn = 0;
+    for (bool more = true; more; ++turn) {
+      if (turn % skip == 0) {
+        std::int64_t source = 0;
+        double elements = 1;
+        for (std::size_t d = 0; d < dimensions; ++d) {
+          const auto& bounds = from.bounds(d);
+          source += static_cast<std::int64_t>(part[d]) * weight[d];
+          elements *= static_cast<double>(std::min(slice.end[d], bounds[part[d] + 1]) -
+                                          std::max(slice.begin[d], bounds[part[d]]));
+        }
+        const std::int32_t sender = sender_of(source, target, turn + j);
+        if (sender != target && elements > 0)
+          transfers.push_back({placement_.device(sender), placement_.device(target),
+                               element * (elements * static_cast<double>(skip))});
+      }
+      more = false;
+      for (std::size_t d = dimensions; d-- > 0 && !more;) {
+        more = ++part[d] < last[d];
+        if (!more) part[d] = first[d];
+      }
+    }
+  }
+  // One source's average share, to targets that are evenly spaced.
+  const std::int32_t source = step.from.mesh.ranks.front();
+  const double sources = static_cast<double>(step.from.mesh.size());
+  const Bytes share = volume_of(step, tensor_).exact_total / sources;
+  const auto messages = static_cast<std::int64_t>(std::clamp(
+      moves / sources, 1.0,
+      std::min(static_cast<double>(targets), static_cast<double>(kMostSampledMessages))));
+  std::vector<std::int32_t> others;
+  for (std::int64_t m = 0; m < messages; ++m) {
+    const std::int32_t target =
+        step.to.mesh.ranks[static_cast<std::size_t>(m * targets / messages)];
+    if (target != source) others.push_back(target);
+  }
+  for (const std::int32_t target : others)
+    transfers.push_back({placement_.device(source), placement_.device(target),
+                         share / static_cast<double>(others.size())});
+  return transfers;
+}
+
+}  // namespace foreshard::reshard

@@ -1,0 +1,205 @@
+#include "strategies/reshard/program.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/reshard/repack.h"
+
+namespace foreshard::reshard {
+namespace {
+
+using program::Communication;
+using program::Task;
+
+// Sets of ranks joined by messages.
+class Components {
+ public:
+  explicit Components(std::size_t ranks) : parent_(ranks) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  std::int32_t of(std::int32_t rank) {
+    while (at(rank) != rank) rank = at(rank) = at(at(rank));
+    return rank;
+  }
+  void join(std::int32_t a, std::int32_t b) {
+    a = of(a);
+    b = of(b);
+    at(std::max(a, b)) = std::min(a, b);
+  }
+
+ private:
+  std::int32_t& at(std::int32_t rank) { return parent_[static_cast<std::size_t>(rank)]; }
+  std::vector<std::int32_t> parent_;
+};
+
+class Writer {
+ public:
+  Writer(const Plan& plan, const TensorSpec& tensor, const Placement& placement)
+      : tensor_(tensor), placement_(placement), nodes_(nodes_of_ranks(placement)) {
+    std::set<std::int32_t> ranks;
+    for (const Step& step : plan.steps) {
+      ranks.insert(step.from.mesh.ranks.begin(), step.from.mesh.ranks.end());
+      ranks.insert(step.to.mesh.ranks.begin(), step.to.mesh.ranks.end());
+    }
+    for (const std::int32_t rank : ranks) {
+      number_.emplace(rank, static_cast<std::int32_t>(program_.device_of_rank.size()));
+      program_.device_of_rank.push_back(placement.device(rank).value());
+    }
+    blocks_of_rank_.resize(ranks.size());
+    program_.name = plan.name;
+    program_.mesh = {{"rank", std::max<std::int64_t>(1, std::ssize(ranks))}};
+    program_.streams = {{"compute"}};
+    program_.totals.peak_dtype = name_of(tensor.dtype);
+  }
+
+  Result<program::Program> run(const Plan& plan) {
+    for (std::size_t s = 0; s < plan.steps.size(); ++s)
+      if (auto fault = add(plan.steps[s], std::to_string(s + 1) + " ")) return *std::move(fault);
+    if (program_.blocks.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "plan '" + plan.name + "' is no program: nothing moves and nothing is copied"};
+    add_roles();
+    return std::move(program_);
+  }
+
+ private:
+  std::int32_t number(std::int32_t rank) const { return number_.at(rank); }
+  std::vector<std::int32_t> numbers(const std::vector<std::int32_t>& ranks) const {
+    std::vector<std::int32_t> list;
+    list.reserve(ranks.size());
+    for (const std::int32_t rank : ranks) list.push_back(number(rank));
+    std::ranges::sort(list);
+    return list;
+  }
+
+  // A block of one task, called by these ranks.
+  void call(Task task, const std::vector<std::int32_t>& ranks) {
+    const auto block = static_cast<std::int32_t>(program_.blocks.size());
+    for (const std::int32_t rank : ranks)
+      blocks_of_rank_[static_cast<std::size_t>(rank)].push_back(block);
+    std::string name = task.name;
+    program_.blocks.push_back({.name = std::move(name), .tasks = {std::move(task)}});
+  }
+
+  void copy(const std::string& name, std::int64_t elements, const ProcessMesh& mesh) {
+    if (elements == 0) return;
+    call(
+        {.name = name,
+         .body = Kernel{Pass{
+             .kind = PassKind::kTranspose, .rows = elements, .columns = 1, .dtype = tensor_.dtype}},
+         .stream = program::StreamId{0},
+         .after = {}},
+        numbers(mesh.ranks));
+  }
+
+  std::optional<Error> add(const Step& step, const std::string& prefix) {
+    const std::string name = prefix + std::string(name_of(step.primitive));
+    const Repack repack = repack_of(step, tensor_);
+    copy(name + ": pack", repack.before, step.from.mesh);
+    if (step.primitive == Primitive::kTransfer) {
+      if (auto fault = transfer(step, name)) return fault;
+    } else if (!is_local(step.primitive)) {
+      collective(step, name);
+    }
+    copy(is_local(step.primitive) ? name : name + ": unpack", repack.after, step.to.mesh);
+    return std::nullopt;
+  }
+
+  void collective(const Step& step, const std::string& name) {
+    program::RankGroups groups;
+    std::vector<std::int32_t> roots;
+    std::size_t members = 0;
+    for (const auto& group : groups_of(step)) {
+      members = group.size();
+      if (members < 2) return;  // nobody to talk to
+      groups.groups.push_back(numbers(group));
+      roots.push_back(number(group.front()));
+    }
+    std::ranges::sort(groups.groups);
+    std::ranges::sort(roots);
+    const bool sends_parts = step.primitive == Primitive::kAllToAll;
+    Bytes bytes = volume_of(step, tensor_).logical;
+    if (sends_parts) bytes = bytes / static_cast<double>(members);  // one rank's send buffer
+    Communication what{.kind = *collective_of(step.primitive),
+                       .group = std::move(groups),
+                       .bytes = bytes,
+                       .dtype = tensor_.dtype};
+    if (step.primitive == Primitive::kBroadcast) what.roots = std::move(roots);
+    call({.name = name, .body = std::move(what), .stream = program::StreamId{0}, .after = {}},
+         numbers(step.to.mesh.ranks));
+  }
+
+  std::optional<Error> transfer(const Step& step, const std::string& name) {
+    if (const double moves = count_moves(step, tensor_); moves > kMostMoves)
+      return Error{Error::Code::kUnsupported,
+                   "a transfer of " + std::to_string(static_cast<std::int64_t>(moves)) +
+                       " messages; at most " +
+                       std::to_string(static_cast<std::int64_t>(kMostMoves)) + " are written out"};
+    Communication what{
+        .kind = program::CollectiveKind::kExchange, .group = {}, .dtype = tensor_.dtype};
+    Components components(program_.device_of_rank.size());
+    for (const Move& move : moves_of(step, tensor_, nodes_)) {
+      if (move.from == move.to) continue;
+      const Bytes bytes = size_of(tensor_.dtype) * static_cast<double>(move.box.elements());
+      what.transfers.push_back({number(move.from), number(move.to), bytes});
+      what.bytes += bytes;
+      components.join(number(move.from), number(move.to));
+    }
+    if (what.transfers.empty()) return std::nullopt;
+    std::map<std::int32_t, std::vector<std::int32_t>> lists;
+    for (std::int32_t rank = 0; rank < std::ssize(program_.device_of_rank); ++rank)
+      lists[components.of(rank)].push_back(rank);
+    program::RankGroups groups;
+    std::vector<std::int32_t> all;
+    for (auto& [first, list] : lists) {
+      if (list.size() < 2) continue;
+      all.insert(all.end(), list.begin(), list.end());
+      groups.groups.push_back(std::move(list));
+    }
+    what.group = std::move(groups);
+    call({.name = name, .body = std::move(what), .stream = program::StreamId{0}, .after = {}}, all);
+    return std::nullopt;
+  }
+
+  // Ranks that call the same blocks have one role. A rank without a part in it has a role of its
+  // kind all the same, without calls.
+  void add_roles() {
+    std::map<std::vector<std::int32_t>, std::vector<std::int32_t>> ranks_of;
+    for (std::size_t rank = 0; rank < blocks_of_rank_.size(); ++rank)
+      ranks_of[blocks_of_rank_[rank]].push_back(static_cast<std::int32_t>(rank));
+    std::vector<program::Role> roles;
+    for (auto& [blocks, ranks] : ranks_of) {
+      program::Role role{.name = {}, .ranks = std::move(ranks)};
+      for (const std::int32_t block : blocks)
+        role.calls.push_back({.block = program::BlockId{block}, .repeat = 1});
+      roles.push_back(std::move(role));
+    }
+    std::ranges::sort(roles, {}, [](const program::Role& role) { return role.ranks.front(); });
+    for (std::size_t r = 0; r < roles.size(); ++r) roles[r].name = "ranks " + std::to_string(r);
+    program_.roles = std::move(roles);
+  }
+
+  const TensorSpec& tensor_;
+  const Placement& placement_;
+  std::vector<std::int32_t> nodes_;
+  std::map<std::int32_t, std::int32_t> number_;
+  std::vector<std::vector<std::int32_t>> blocks_of_rank_;
+  program::Program program_;
+};
+
+}  // namespace
+
+Result<program::Program> program_of(const Plan& plan, const TensorSpec& tensor,
+                                    const Placement& placement) {
+  FORESHARD_CHECK(placement.cluster != nullptr);
+  return Writer(plan, tensor, placement).run(plan);
+}
+
+}  // namespace foreshard::reshard
