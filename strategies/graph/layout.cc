@@ -95,6 +95,12 @@ Layout replicated_on(ProcessMesh mesh, std::size_t dimensions) {
   return {.mesh = std::move(mesh), .attribute = replicated(dimensions)};
 }
 
+bool is_partial(const Layout& layout) {
+  return std::ranges::any_of(layout.attribute.partial, [&](const Partial& partial) {
+    return layout.mesh.axes[index(partial.axis)].size > 1;
+  });
+}
+
 bool Box::empty() const {
   for (std::size_t d = 0; d < begin.size(); ++d)
     if (begin[d] >= end[d]) return true;

@@ -39,6 +39,9 @@ struct Layout {
   bool operator==(const Layout&) const = default;
 };
 
+/// Whether ranks hold summands: partial over an axis of more than one rank.
+bool is_partial(const Layout& layout);
+
 /// Whole on every rank of `mesh`.
 Layout replicated_on(ProcessMesh mesh, std::size_t dimensions);
 

@@ -99,7 +99,7 @@ class Senders {
 std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
                            const std::vector<std::int32_t>& node_of_rank) {
   FORESHARD_CHECK(step.primitive == Primitive::kTransfer);
-  FORESHARD_CHECK(step.from.attribute.partial.empty() && step.to.attribute.partial.empty());
+  FORESHARD_CHECK(!is_partial(step.from) && !is_partial(step.to));
   const Slices from(step.from, tensor.shape);
   const Slices to(step.to, tensor.shape);
   Senders senders(step, from, tensor.shape, node_of_rank);

@@ -167,17 +167,14 @@ Volume volume_of_group(Primitive primitive, Bytes held, double ranks) {
   return {};
 }
 
-Volume volume_of(const Step& step, const TensorSpec& tensor) {
-  if (step.primitive == Primitive::kTransfer) return volume_of_transfer(step, tensor);
+Bytes logical_bytes(const Step& step, const TensorSpec& tensor) {
   const double ranks = as_double(ways(step.axes, step.to.mesh.axes));
-  const double groups = as_double(step.to.mesh.size()) / ranks;
   const Slices from(step.from, tensor.shape);
   const Slices to(step.to, tensor.shape);
   double elements = 0;
   switch (step.primitive) {
     case Primitive::kAllGather:
-    case Primitive::kAllReduce:
-      elements = as_double(from.largest()) * (step.primitive == Primitive::kAllGather ? ranks : 1);
+      elements = as_double(from.largest()) * ranks;
       break;
     case Primitive::kReduceScatter:
       elements = as_double(to.largest()) * ranks;
@@ -186,15 +183,24 @@ Volume volume_of(const Step& step, const TensorSpec& tensor) {
       elements = as_double(largest_piece(from, to, tensor.shape.size())) * ranks * ranks;
       break;
     case Primitive::kBroadcast:
-    case Primitive::kTransfer:
       elements = as_double(to.largest());
       break;
+    case Primitive::kAllReduce:
     case Primitive::kSlice:
     case Primitive::kPad:
       elements = as_double(from.largest());
       break;
+    case Primitive::kTransfer:
+      FORESHARD_CHECK(step.primitive != Primitive::kTransfer);
   }
-  Volume volume = volume_of_group(step.primitive, size_of(tensor.dtype) * elements, ranks);
+  return size_of(tensor.dtype) * elements;
+}
+
+Volume volume_of(const Step& step, const TensorSpec& tensor) {
+  if (step.primitive == Primitive::kTransfer) return volume_of_transfer(step, tensor);
+  const double ranks = as_double(ways(step.axes, step.to.mesh.axes));
+  const double groups = as_double(step.to.mesh.size()) / ranks;
+  Volume volume = volume_of_group(step.primitive, logical_bytes(step, tensor), ranks);
   volume.patent_total = volume.patent_total * groups;
   volume.exact_total = volume.exact_total * groups;
   return volume;

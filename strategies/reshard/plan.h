@@ -109,6 +109,8 @@ struct Volume {
   Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
+/// Its `logical` alone, of a step that is no transfer: needs the axes of the meshes, not the ranks.
+Bytes logical_bytes(const Step& step, const TensorSpec& tensor);
 /// One group of a collective or local primitive: the table's row with T = `held`, p = `ranks`.
 Volume volume_of_group(Primitive primitive, Bytes held, double ranks);
 

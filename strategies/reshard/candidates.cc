@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "base/quantity.h"
+
+#include "strategies/reshard/internal/common_mesh.h"
+#include "strategies/reshard/internal/paths.h"
+#include "strategies/reshard/internal/templates.h"
+#include "strategies/reshard/plan.h"
+
+namespace foreshard::reshard {
+namespace internal {
+namespace {
+
+constexpr std::size_t kMostRejected = 40;
+
+// What a step costs is what tells plans apart: its primitive, the positions it joins, its bytes. A
+// transfer is told by its two ends.
+using Key = std::vector<std::tuple<Primitive, std::vector<std::int64_t>, double, Place, Place>>;
+
+Key key_of(const Draft& draft, const Pricer& pricer) {
+  Key key;
+  for (const DraftStep& step : draft.steps) {
+    if (is_local(step.primitive)) continue;
+    if (step.primitive == Primitive::kTransfer || step.primitive == Primitive::kBroadcast) {
+      key.emplace_back(step.primitive, std::vector<std::int64_t>{}, 0., step.from, step.to);
+      continue;
+    }
+    const ProcessMesh axes{.axes = pricer.meshes().at(step.to.mesh).axes};
+    // Strides and ends of runs of axes that adjoin.
+    std::vector<std::int64_t> runs;
+    std::int64_t stride = 1;
+    for (Axis axis = 0; static_cast<std::size_t>(axis) < axes.axes.size(); ++axis) {
+      const std::int64_t end = stride * axes.axes[static_cast<std::size_t>(axis)].size;
+      if (std::ranges::find(step.axes, axis) != step.axes.end()) {
+        if (!runs.empty() && runs.back() == stride)
+          runs.back() = end;
+        else
+          runs.insert(runs.end(), {stride, end});
+      }
+      stride = end;
+    }
+    const Bytes bytes = logical_bytes({.primitive = step.primitive,
+                                       .from = {.mesh = axes, .attribute = step.from.attribute},
+                                       .to = {.mesh = axes, .attribute = step.to.attribute},
+                                       .axes = step.axes},
+                                      pricer.tensor());
+    key.emplace_back(step.primitive, std::move(runs), bytes.in_base(), Place{}, Place{});
+  }
+  return key;
+}
+
+std::size_t working_steps(const Draft& draft) {
+  return static_cast<std::size_t>(std::ranges::count_if(draft.steps, [](const DraftStep& step) {
+    return step.primitive != Primitive::kSlice || !step.axes.empty();
+  }));
+}
+
+class Planner {
+ public:
+  Planner(const TensorSpec& tensor, const Layout& from, const Layout& to, const StepPrice& price,
+          const CandidateOptions& options)
+      : from_(from), to_(to), options_(options), pricer_(tensor, meshes_, price) {}
+
+  Result<Candidates> run() {
+    const Place from{meshes_.add(from_.mesh), from_.attribute};
+    const Place to{meshes_.add(to_.mesh), to_.attribute};
+    const auto keep = static_cast<std::size_t>(std::max(options_.keep, 1));
+    const Templates templates(meshes_, pricer_, failures_);
+    const std::int64_t run = ranks_per_node(from_.mesh, options_.node_of_rank);
+    std::set<std::size_t> tried;
+    for (const std::int64_t cut : {std::int64_t{1}, run}) {
+      auto common = common_mesh(from_.mesh, to_.mesh, cut);
+      if (!common || !tried.insert(common->mesh.axes.size()).second) continue;
+      Place here;
+      Place there;
+      if (cut == 1 && from_.mesh == to_.mesh) {
+        here = from;
+        there = to;
+      } else {
+        const MeshId mesh = meshes_.add(common->mesh);
+        here = {mesh, told_on(common->from, from_.attribute)};
+        there = {mesh, told_on(common->to, to_.attribute)};
+      }
+      for (Draft& draft : cheapest_paths(here, there, 4 * keep, pricer_, failures_))
+        take(std::move(draft), from, to);
+      for (Draft& draft : templates.on_one_mesh(here, there)) take(std::move(draft), from, to);
+    }
+    if (tried.empty()) between(templates, from, to, run);
+    return ranked(keep);
+  }
+
+ private:
+  // Meshes that share no axes: also with the axes cut where the node changes.
+  void between(const Templates& templates, const Place& from, const Place& to, std::int64_t run) {
+    for (Draft& draft : templates.between(from, to)) take(std::move(draft), from, to);
+    const auto cut = [&](const Layout& layout, std::int64_t at) -> std::optional<Place> {
+      if (at == 1) return std::nullopt;
+      const auto finer = common_mesh(layout.mesh, layout.mesh, at);
+      if (!finer || finer->mesh.axes.size() <= layout.mesh.axes.size()) return std::nullopt;
+      return Place{meshes_.add(finer->mesh), told_on(finer->from, layout.attribute)};
+    };
+    const auto finer_from = cut(from_, run);
+    const auto finer_to = cut(to_, ranks_per_node(to_.mesh, options_.node_of_rank));
+    if (!finer_from && !finer_to) return;
+    for (Draft& draft : templates.between(finer_from.value_or(from), finer_to.value_or(to)))
+      take(std::move(draft), from, to);
+  }
+
+  // Lets the draft begin and end as the caller spells it, and prices it.
+  void take(Draft draft, const Place& from, const Place& to) {
+    auto& steps = draft.steps;
+    const auto rename = [](const Place& before, const Place& after) {
+      return DraftStep{.primitive = Primitive::kSlice, .from = before, .to = after, .axes = {}};
+    };
+    if (steps.empty()) {
+      if (from != to) steps.push_back(rename(from, to));
+    } else {
+      if (steps.front().from.mesh == from.mesh)
+        steps.front().from = from;
+      else
+        steps.insert(steps.begin(), rename(from, steps.front().from));
+      if (steps.back().to.mesh == to.mesh)
+        steps.back().to = to;
+      else
+        steps.push_back(rename(steps.back().to, to));
+    }
+    const auto price = pricer_.price(draft);
+    if (!price) {
+      reject(name_of(draft, meshes_), price.error().message);
+      return;
+    }
+    draft.estimate = *price;
+    std::string name = name_of(draft, meshes_);
+    drafts_.push_back({std::move(draft), std::move(name)});
+  }
+
+  void reject(std::string name, std::string reason) {
+    const bool known = std::ranges::any_of(
+        rejected_, [&](const Candidates::Rejected& other) { return other.name == name; });
+    if (!known && rejected_.size() < kMostRejected)
+      rejected_.push_back({std::move(name), std::move(reason)});
+  }
+
+  Result<Candidates> ranked(std::size_t keep) {
+    std::ranges::stable_sort(drafts_, [](const Named& a, const Named& b) {
+      return std::tuple(a.draft.estimate, working_steps(a.draft), std::string_view(a.name)) <
+             std::tuple(b.draft.estimate, working_steps(b.draft), std::string_view(b.name));
+    });
+    std::set<Key> known;
+    std::map<std::string, int> names;
+    Candidates result;
+    for (Named& named : drafts_) {
+      if (!known.insert(key_of(named.draft, pricer_)).second) continue;
+      const int number = ++names[named.name];
+      if (number > 1) named.name += " #" + std::to_string(number);
+      if (result.plans.size() == keep) {
+        reject(std::move(named.name),
+               "dearer: " + format_quantity(named.draft.estimate.in_base(), Dimension::kSeconds));
+        continue;
+      }
+      Plan plan{.name = std::move(named.name), .steps = {}, .estimate = named.draft.estimate};
+      for (const DraftStep& step : named.draft.steps) plan.steps.push_back(pricer_.step_of(step));
+      result.plans.push_back(std::move(plan));
+    }
+    for (const Failure& failure : failures_) {
+      Draft alone;
+      alone.steps.push_back(failure.step);
+      reject(name_of(alone, meshes_), failure.reason);
+    }
+    if (result.plans.empty())
+      return Error{Error::Code::kInfeasible,
+                   "no way from " + describe(from_) + " to " + describe(to_) + ": " +
+                       (rejected_.empty() ? "nothing leads there"
+                                          : rejected_[0].name + ": " + rejected_[0].reason)};
+    result.rejected = std::move(rejected_);
+    return result;
+  }
+
+  struct Named {
+    Draft draft;
+    std::string name;
+  };
+
+  const Layout& from_;
+  const Layout& to_;
+  const CandidateOptions& options_;
+  Meshes meshes_;
+  Pricer pricer_;
+  std::vector<Named> drafts_;
+  std::vector<Failure> failures_;
+  std::vector<Candidates::Rejected> rejected_;
+};
+
+}  // namespace
+}  // namespace internal
+
+Result<Candidates> candidates(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                              const StepPrice& price, const CandidateOptions& options) {
+  for (const auto& [what, layout] : {std::pair("source", &from), std::pair("target", &to)}) {
+    if (const auto fault = fault_in(*layout, tensor.shape))
+      return Error{Error::Code::kInvalidInput, std::string(what) + " layout: " + *fault};
+    for (const auto rank : layout->mesh.ranks)
+      if (!options.node_of_rank.empty() &&
+          static_cast<std::size_t>(rank) >= options.node_of_rank.size())
+        return Error{Error::Code::kInvalidInput,
+                     std::string(what) + " layout: rank " + std::to_string(rank) +
+                         " is not in the cluster, which has ranks 0 to " +
+                         std::to_string(options.node_of_rank.size() - 1)};
+  }
+  return internal::Planner(tensor, from, to, price, options).run();
+}
+
+}  // namespace foreshard::reshard

@@ -1,0 +1,80 @@
+/// \file
+/// Plans while they are compared: attributes on a few shared meshes instead of whole layouts, and
+/// the price of each distinct step.
+#pragma once
+
+#include <compare>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "strategies/reshard/internal/attributes.h"
+#include "strategies/reshard/plan.h"
+
+namespace foreshard::reshard::internal {
+
+/// Index of a mesh in Meshes.
+using MeshId = int;
+
+/// The meshes of one call of `candidates`, each once.
+class Meshes {
+ public:
+  MeshId add(ProcessMesh mesh);
+  const ProcessMesh& at(MeshId id) const { return meshes_[static_cast<std::size_t>(id)]; }
+
+ private:
+  std::vector<ProcessMesh> meshes_{};
+};
+
+struct Place {
+  MeshId mesh = 0;
+  Attribute attribute{};
+  auto operator<=>(const Place&) const = default;
+};
+
+struct DraftStep {
+  Primitive primitive = Primitive::kSlice;
+  Place from{};
+  Place to{};
+  std::vector<Axis> axes{};
+};
+
+struct Draft {
+  std::vector<DraftStep> steps{};
+  Seconds estimate{};
+};
+
+/// Appends `step`, joined with a slice before it on the same mesh.
+void append(Draft& draft, DraftStep step);
+
+class Pricer {
+ public:
+  Pricer(const TensorSpec& tensor, const Meshes& meshes, const StepPrice& price)
+      : tensor_(tensor), meshes_(meshes), price_(price) {}
+
+  /// Of a step that is not local; asks once for each primitive, axes and bytes (of a transfer and a
+  /// broadcast: once for each step).
+  const Result<Seconds>& price(const DraftStep& step);
+  /// The sum over the steps, local ones free.
+  Result<Seconds> price(const Draft& draft);
+
+  Step step_of(const DraftStep& step) const;
+  const TensorSpec& tensor() const { return tensor_; }
+  const Meshes& meshes() const { return meshes_; }
+
+ private:
+  using Key = std::tuple<Primitive, MeshId, std::vector<Axis>, double>;
+
+  const TensorSpec& tensor_;
+  const Meshes& meshes_;
+  const StepPrice& price_;
+  std::map<Key, Result<Seconds>> collectives_{};
+  std::map<std::pair<Place, Place>, Result<Seconds>> others_{};
+};
+
+/// "all_gather(tp) + slice(dp)"; "nothing" if no step does anything but rename.
+std::string name_of(const Draft& draft, const Meshes& meshes);
+
+}  // namespace foreshard::reshard::internal

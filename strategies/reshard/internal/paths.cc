@@ -1,0 +1,219 @@
+#include "strategies/reshard/internal/paths.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <set>
+#include <tuple>
+
+namespace foreshard::reshard::internal {
+namespace {
+
+constexpr std::size_t kMostStates = 1500;
+constexpr std::size_t kMostVisits = 20'000;
+constexpr int kMostSteps = 8;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct Edge {
+  Primitive primitive = Primitive::kSlice;
+  std::vector<Axis> axes{};
+  int to = 0;
+  double seconds = 0;
+};
+
+// The explored part of the attribute graph, states numbered as they were met.
+class Graph {
+ public:
+  Graph(const Place& from, const Place& to, Pricer& pricer, std::vector<Failure>& failures)
+      : mesh_(to.mesh),
+        grid_{pricer.tensor().shape, pricer.meshes().at(to.mesh).axes},
+        from_(canonical(from.attribute, grid_)),
+        to_(canonical(to.attribute, grid_)) {
+    explore(pricer, failures);
+    measure();
+  }
+
+  std::vector<Draft> paths(std::size_t most) const;
+
+ private:
+  int number_of(const Attribute& attribute) {
+    const auto [at, fresh] = number_.emplace(attribute, static_cast<int>(states_.size()));
+    if (fresh) {
+      states_.push_back(&at->first);
+      edges_.emplace_back();
+    }
+    return at->second;
+  }
+
+  void explore(Pricer& pricer, std::vector<Failure>& failures);
+  // Seconds from every state to the nearest one that is the target but for a pad.
+  void measure();
+  Draft draft_of(const std::vector<const Edge*>& edges, const std::vector<Axis>& pad,
+                 double seconds) const;
+
+  MeshId mesh_;
+  Grid grid_;
+  Attribute from_;
+  Attribute to_;
+  std::map<Attribute, int> number_;
+  std::vector<const Attribute*> states_;
+  std::vector<std::vector<Edge>> edges_;
+  std::map<int, std::vector<Axis>> goals_;  // With the axes that are left to pad.
+  std::vector<double> remaining_;
+};
+
+void Graph::explore(Pricer& pricer, std::vector<Failure>& failures) {
+  using Entry = std::pair<double, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  std::vector<double> reached;
+  std::set<int> done;
+  open.push({0, number_of(from_)});
+  reached.push_back(0);
+  while (!open.empty() && done.size() < kMostStates) {
+    const auto [seconds, state] = open.top();
+    open.pop();
+    if (!done.insert(state).second) continue;
+    const Attribute& at = *states_[static_cast<std::size_t>(state)];
+    if (auto pad = pad_to(at, to_, grid_)) goals_.emplace(state, *std::move(pad));
+    if (goals_.contains(state) && goals_[state].empty()) continue;
+    for (Route& route : routes_from(at, from_, to_, grid_)) {
+      double price = 0;
+      if (!is_local(route.primitive)) {
+        const DraftStep step{.primitive = route.primitive,
+                             .from = {mesh_, at},
+                             .to = {mesh_, route.to},
+                             .axes = route.axes};
+        const auto& asked = pricer.price(step);
+        if (!asked) {
+          failures.push_back({step, asked.error().message});
+          continue;
+        }
+        price = asked->in_base();
+      }
+      const int next = number_of(route.to);
+      reached.resize(states_.size(), kNever);
+      edges_[static_cast<std::size_t>(state)].push_back({.primitive = route.primitive,
+                                                         .axes = std::move(route.axes),
+                                                         .to = next,
+                                                         .seconds = price});
+      if (seconds + price < reached[static_cast<std::size_t>(next)]) {
+        reached[static_cast<std::size_t>(next)] = seconds + price;
+        open.push({seconds + price, next});
+      }
+    }
+  }
+}
+
+void Graph::measure() {
+  std::vector<std::vector<std::pair<int, double>>> back(states_.size());
+  for (std::size_t i = 0; i < edges_.size(); ++i)
+    for (const Edge& edge : edges_[i])
+      back[static_cast<std::size_t>(edge.to)].push_back({static_cast<int>(i), edge.seconds});
+  using Entry = std::pair<double, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  remaining_.assign(states_.size(), kNever);
+  for (const auto& [goal, pad] : goals_) {
+    remaining_[static_cast<std::size_t>(goal)] = 0;
+    open.push({0, goal});
+  }
+  while (!open.empty()) {
+    const auto [seconds, state] = open.top();
+    open.pop();
+    if (seconds > remaining_[static_cast<std::size_t>(state)]) continue;
+    for (const auto& [before, price] : back[static_cast<std::size_t>(state)]) {
+      double& best = remaining_[static_cast<std::size_t>(before)];
+      if (seconds + price >= best) continue;
+      best = seconds + price;
+      open.push({best, before});
+    }
+  }
+}
+
+Draft Graph::draft_of(const std::vector<const Edge*>& edges, const std::vector<Axis>& pad,
+                      double seconds) const {
+  Draft draft{.steps = {}, .estimate = 1_s * seconds};
+  Attribute at = from_;
+  for (const Edge* edge : edges) {
+    const Attribute& next = *states_[static_cast<std::size_t>(edge->to)];
+    append(draft, {.primitive = edge->primitive,
+                   .from = {mesh_, at},
+                   .to = {mesh_, next},
+                   .axes = edge->axes});
+    at = next;
+  }
+  if (!pad.empty())
+    append(draft,
+           {.primitive = Primitive::kPad, .from = {mesh_, at}, .to = {mesh_, to_}, .axes = pad});
+  return draft;
+}
+
+// A* with the exact remaining time: only prefixes of the paths wanted are extended. A visit is a
+// path; its predecessor is another.
+std::vector<Draft> Graph::paths(std::size_t most) const {
+  struct Visit {
+    int state;
+    int before;
+    int steps;
+    const Edge* by;
+    double seconds;
+  };
+  struct Later {
+    bool operator()(const std::tuple<double, int, int>& a,
+                    const std::tuple<double, int, int>& b) const {
+      return a > b;
+    }
+  };
+  std::vector<Visit> visits;
+  std::priority_queue<std::tuple<double, int, int>, std::vector<std::tuple<double, int, int>>,
+                      Later>
+      open;  // Total seconds, steps, visit.
+  const auto add = [&](const Visit& visit) {
+    const double rest = remaining_[static_cast<std::size_t>(visit.state)];
+    if (rest == kNever || visit.steps > kMostSteps || visits.size() >= kMostVisits) return;
+    open.push({visit.seconds + rest, visit.steps, static_cast<int>(visits.size())});
+    visits.push_back(visit);
+  };
+  add({.state = 0, .before = -1, .steps = 0, .by = nullptr, .seconds = 0});
+  std::vector<Draft> drafts;
+  while (!open.empty() && drafts.size() < most) {
+    const int index = std::get<2>(open.top());
+    open.pop();
+    const Visit visit = visits[static_cast<std::size_t>(index)];
+    if (const auto goal = goals_.find(visit.state); goal != goals_.end()) {
+      std::vector<const Edge*> edges;
+      for (int i = index; visits[static_cast<std::size_t>(i)].by != nullptr;
+           i = visits[static_cast<std::size_t>(i)].before)
+        edges.push_back(visits[static_cast<std::size_t>(i)].by);
+      std::ranges::reverse(edges);
+      drafts.push_back(draft_of(edges, goal->second, visit.seconds));
+      continue;
+    }
+    for (const Edge& edge : edges_[static_cast<std::size_t>(visit.state)]) {
+      // Slices in a row are one step: only in ascending order, unless the later needs the earlier.
+      if (visit.by != nullptr && visit.by->primitive == Primitive::kSlice &&
+          edge.primitive == Primitive::kSlice && edge.axes < visit.by->axes &&
+          dim_of(*states_[static_cast<std::size_t>(edge.to)], edge.axes[0]) !=
+              dim_of(*states_[static_cast<std::size_t>(edge.to)], visit.by->axes[0]))
+        continue;
+      bool seen = false;
+      for (int i = index; i >= 0 && !seen; i = visits[static_cast<std::size_t>(i)].before)
+        seen = visits[static_cast<std::size_t>(i)].state == edge.to;
+      if (seen) continue;
+      add({.state = edge.to,
+           .before = index,
+           .steps = visit.steps + 1,
+           .by = &edge,
+           .seconds = visit.seconds + edge.seconds});
+    }
+  }
+  return drafts;
+}
+
+}  // namespace
+
+std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
+                                  Pricer& pricer, std::vector<Failure>& failures) {
+  return Graph(from, to, pricer, failures).paths(most);
+}
+
+}  // namespace foreshard::reshard::internal

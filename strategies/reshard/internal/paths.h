@@ -1,0 +1,42 @@
+/// \file
+/// The cheapest paths through the attributes of one mesh (R2.6): an attribute is a state, a
+/// primitive on one axis, or on several as one collective over the joined group, an edge.
+///
+/// What is not tried, since it cannot help or helps too rarely: moving an axis that already lies as
+/// the target has it; gathering an axis to cut it elsewhere than where the target wants it.
+/// Replicated axes that the target does not split may be *parked* on some dimension for the way:
+/// what comes then is smaller, and an all-gather at the end restores them (an all-reduce becomes
+/// reduce-scatter, something among fewer bytes, all-gather).
+#pragma once
+
+#include <vector>
+
+#include "strategies/reshard/internal/draft.h"
+
+namespace foreshard::reshard::internal {
+
+struct Route {
+  Primitive primitive = Primitive::kSlice;
+  std::vector<Axis> axes{};
+  Attribute to{};
+};
+
+/// The edges from `at` on the way from `from` to `to`. All three are canonical.
+std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const Attribute& to,
+                               const Grid& grid);
+
+/// The axes that a local pad would still have to make partial to get from `at` to `to`, if nothing
+/// else is missing. \return nothing if more is missing; an empty list at `to` itself.
+std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to, const Grid& grid);
+
+/// Up to `most` paths, cheapest first, none through a state twice. Considers up to 1,500 states,
+/// nearest first; where a tensor has more (beyond about four axes) a path may be missed.
+/// `failures` receives steps that have no price, each with the reason.
+struct Failure {
+  DraftStep step{};
+  std::string reason{};
+};
+std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
+                                  Pricer& pricer, std::vector<Failure>& failures);
+
+}  // namespace foreshard::reshard::internal

@@ -1,0 +1,63 @@
+/// \file
+/// Compositions that are always tried: those of the source documents (R0.2 to R0.4) and those that
+/// hold a transfer, which the search along axes (paths.h) does not.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "strategies/reshard/internal/paths.h"
+
+namespace foreshard::reshard::internal {
+
+class Templates {
+ public:
+  /// Holds references.
+  Templates(Meshes& meshes, Pricer& pricer, std::vector<Failure>& failures)
+      : meshes_(meshes), pricer_(pricer), failures_(failures) {}
+
+  /// \pre from.mesh == to.mesh. All-gather + slice; point to point, from the slices as they are and
+  /// with replicas cut first; slice + permute + all-gather (the normal form of Rink et al.); gather
+  /// to a root + broadcast.
+  std::vector<Draft> on_one_mesh(const Place& from, const Place& to) const;
+
+  /// Collectives on the source, a transfer, collectives on the target: partial sums are resolved
+  /// first; replicas share the sending by cutting their slices; replicas at the target receive
+  /// parts and gather them, or one receives and broadcasts, axis by axis. And gather to a root +
+  /// broadcast.
+  std::vector<Draft> between(const Place& from, const Place& to) const;
+
+ private:
+  // A way to begin: its last step's end is the place without partial sums that is transferred. Or
+  // to end: `place` is where the transfer goes, `draft` what follows.
+  struct End {
+    Draft draft{};
+    Place place{};
+  };
+  enum class Effort : std::uint8_t { kFew, kAll };
+
+  Grid grid_at(MeshId mesh) const { return {pricer_.tensor().shape, meshes_.at(mesh).axes}; }
+  Place canonical_at(const Place& place) const;
+  bool is_split(const Place& place, Axis axis) const;
+  std::vector<Axis> replicated_axes(const Place& place, const Attribute& wanted) const;
+
+  std::vector<End> beginnings(const Place& from) const;
+  std::vector<End> endings(const Place& to, Effort effort) const;
+  std::optional<End> ending(const Place& padless, const Place& to, const std::vector<Axis>& gather,
+                            const std::vector<Axis>& broadcast) const;
+  Place part_of(const Place& place, const std::vector<Axis>& without) const;
+
+  std::optional<Draft> gather_and_slice(const Place& from, const Place& to) const;
+  std::optional<Draft> permuted(const Place& from, const Place& to) const;
+  std::optional<Draft> by_root(const End& begin, const Place& to) const;
+  std::optional<Draft> joined(const End& begin, const End& end) const;
+  // Nothing, a local slice or a transfer, whichever it takes.
+  void append_transfer(Draft& draft, const Place& from, const Place& to) const;
+  void append_pad(Draft& draft, const Place& at, const Place& to) const;
+
+  Meshes& meshes_;
+  Pricer& pricer_;
+  std::vector<Failure>& failures_;
+};
+
+}  // namespace foreshard::reshard::internal
