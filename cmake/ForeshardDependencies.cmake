@@ -71,6 +71,25 @@ if(NOT FORESHARD_MPI STREQUAL "OFF")
   foreshard_wanted(FORESHARD_MPI ${FORESHARD_MPI_FOUND} "an MPI library")
 endif()
 
+# ONNX, to import graphs. Debian's libonnx is built with the ML operators and this namespace; its
+# headers want to be told so.
+set(FORESHARD_ONNX_FOUND FALSE)
+if(NOT FORESHARD_ONNX STREQUAL "OFF")
+  find_path(ONNX_INCLUDE_DIR onnx/shape_inference/implementation.h)
+  find_library(ONNX_LIBRARY onnx)
+  find_library(ONNX_PROTO_LIBRARY onnx_proto)
+  find_package(Protobuf QUIET)
+  mark_as_advanced(ONNX_INCLUDE_DIR ONNX_LIBRARY ONNX_PROTO_LIBRARY)
+  if(ONNX_INCLUDE_DIR AND ONNX_LIBRARY AND ONNX_PROTO_LIBRARY AND Protobuf_FOUND)
+    set(FORESHARD_ONNX_FOUND TRUE)
+    foreshard_imported(ONNX::onnx ${ONNX_LIBRARY} ${ONNX_INCLUDE_DIR})
+    set_target_properties(ONNX::onnx PROPERTIES
+      INTERFACE_COMPILE_DEFINITIONS "ONNX_ML=1;ONNX_NAMESPACE=onnx"
+      INTERFACE_LINK_LIBRARIES "${ONNX_PROTO_LIBRARY};protobuf::libprotobuf")
+  endif()
+  foreshard_wanted(FORESHARD_ONNX ${FORESHARD_ONNX_FOUND} "libonnx with protobuf")
+endif()
+
 # One line per optional part: what it is for and whether this build can have it.
 function(foreshard_print_summary)
   set(cuda "not found (foreshard-replay on GPUs needs the CUDA Toolkit and NCCL; nothing else does)")
@@ -85,10 +104,17 @@ function(foreshard_print_summary)
   elseif(FORESHARD_MPI_FOUND)
     set(mpi "MPI ${MPI_CXX_VERSION}")
   endif()
+  set(onnx "not found (only graphs from .onnx files need it)")
+  if(FORESHARD_ONNX STREQUAL "OFF")
+    set(onnx "off")
+  elseif(FORESHARD_ONNX_FOUND)
+    set(onnx "${ONNX_LIBRARY}, protobuf ${Protobuf_VERSION}")
+  endif()
   message(STATUS "foreshard ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, "
                  "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   message(STATUS "  CUDA + NCCL  ${cuda}")
   message(STATUS "  MPI          ${mpi}")
+  message(STATUS "  ONNX         ${onnx}")
   message(STATUS "  tests ${FORESHARD_TESTS}, benchmarks ${FORESHARD_BENCHMARKS}, "
                  "fuzzers ${FORESHARD_FUZZERS}")
 endfunction()

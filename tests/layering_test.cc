@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 24> kLayers{
+constexpr std::array<std::string_view, 25> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 24> kLayers{
     "strategies/program/ir/",
     "strategies/graph/",
     "strategies/checkpoint/",
+    "strategies/graph/onnx/",
     "strategies/parallelism/",
     "strategies/cost/",
     "strategies/comm/",
@@ -63,6 +64,11 @@ struct Confined {
 const std::vector<Confined>& confined() {
   static const std::vector<Confined> rules{
       {"include yaml-cpp/", {"base/yaml/"}, "YAML is read by base/yaml alone"},
+      {"include onnx/",
+       {"strategies/graph/onnx/internal/", "strategies/graph/onnx/read.cc",
+        "tests/strategies/onnx/"},
+       "ONNX files are read by strategies/graph/onnx alone"},
+      {"include google/protobuf/", {"strategies/graph/onnx/"}, "protobuf stays behind ONNX"},
       {"include simgrid/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
       {"include xbt/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
       {"include cuda", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},
