@@ -3,4 +3,5 @@ foreshard_test(checkpoint_test
     checkpoint/manifest_test.cc
     checkpoint/safetensors_test.cc
     checkpoint/convert_test.cc
+    checkpoint/interrupted_test.cc
   DEPS foreshard_checkpoint rapidcheck::rapidcheck)

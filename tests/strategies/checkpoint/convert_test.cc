@@ -186,23 +186,6 @@ Layout random_layout(const Shape& shape) {
   return layout;
 }
 
-// In memory where the system lets us: every file is flushed to its device, and hundreds are made.
-class MemoryFolder {
- public:
-  MemoryFolder() {
-    if (const char* const before = std::getenv("TMPDIR")) before_ = before;
-    std::error_code error;
-    if (fs::is_directory("/dev/shm", error)) ::setenv("TMPDIR", "/dev/shm", 1);
-    folder_.emplace();
-    before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
-  }
-  const fs::path& path() const { return folder_->path(); }
-
- private:
-  std::optional<std::string> before_;
-  std::optional<TemporaryFolder> folder_;
-};
-
 TEST(Convert, ThereAndBackGivesTheSameBytes) {
   EXPECT_TRUE(rc::check("A -> B -> A is the identity on every file", [] {
     constexpr ElementType kTypes[] = {ElementType::kBf16, ElementType::kF32, ElementType::kI8,

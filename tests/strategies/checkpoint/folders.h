@@ -2,12 +2,16 @@
 /// Small checkpoints and how they look on disk.
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/base/temporary_folder.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/synthetic.h"
@@ -61,5 +65,22 @@ inline std::string contents_of(const std::filesystem::path& directory, std::uint
   const auto error = check_synthetic(*source, seed);
   return error ? error->message : "right";
 }
+
+// In memory where the system lets us: every file is flushed to its device, and hundreds are made.
+class MemoryFolder {
+ public:
+  MemoryFolder() {
+    if (const char* const before = std::getenv("TMPDIR")) before_ = before;
+    std::error_code error;
+    if (std::filesystem::is_directory("/dev/shm", error)) ::setenv("TMPDIR", "/dev/shm", 1);
+    folder_.emplace();
+    before_ ? ::setenv("TMPDIR", before_->c_str(), 1) : ::unsetenv("TMPDIR");
+  }
+  const std::filesystem::path& path() const { return folder_->path(); }
+
+ private:
+  std::optional<std::string> before_;
+  std::optional<TemporaryFolder> folder_;
+};
 
 }  // namespace foreshard::checkpoint
