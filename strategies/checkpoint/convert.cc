@@ -27,7 +27,7 @@ using internal::Journal;
 using internal::OutputFile;
 
 // Blocks that stay in a core's cache between reading, hashing and writing are the fastest.
-constexpr std::int64_t kMostBlock = 4 << 20;
+constexpr std::int64_t kMostBlock = 1 << 20;
 constexpr std::int64_t kLeastBlock = 256 << 10;
 constexpr Bytes kMostManifest = 256_MiB;
 
