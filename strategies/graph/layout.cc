@@ -182,14 +182,16 @@ Box Slices::of(std::int64_t position) const {
   return box;
 }
 
+std::int64_t Slices::widest(std::size_t dim) const {
+  std::int64_t extent = 0;
+  for (std::size_t i = 1; i < bounds_[dim].size(); ++i)
+    extent = std::max(extent, bounds_[dim][i] - bounds_[dim][i - 1]);
+  return extent;
+}
+
 std::int64_t Slices::largest() const {
   std::int64_t elements = 1;
-  for (const auto& bounds : bounds_) {
-    std::int64_t extent = 0;
-    for (std::size_t i = 1; i < bounds.size(); ++i)
-      extent = std::max(extent, bounds[i] - bounds[i - 1]);
-    elements *= extent;
-  }
+  for (std::size_t d = 0; d < bounds_.size(); ++d) elements *= widest(d);
   return elements;
 }
 

@@ -79,6 +79,8 @@ class Slices {
   /// Where the slices of `dim` begin, and behind the last where it ends.
   const std::vector<std::int64_t>& bounds(std::size_t dim) const { return bounds_[dim]; }
   Box of(std::int64_t position) const;
+  /// The largest extent of the slices of `dim`.
+  std::int64_t widest(std::size_t dim) const;
   /// Elements of the largest slice: the product over the dimensions of the largest extents.
   std::int64_t largest() const;
 

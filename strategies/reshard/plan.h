@@ -123,8 +123,9 @@ struct Plan {
 /// The sum over its steps; `logical` is the largest.
 Volume volume_of(const Plan& plan, const TensorSpec& tensor);
 
-/// Closed-form time of one step. Asked once per distinct step that is not local (those take no
-/// time: copies that pack pieces are not modelled). \return kInfeasible where ranks have no route.
+/// Closed-form time of one step, copies of a local one too. It must not depend on more than the
+/// primitive, the groups, the bytes and the extents of the slices: steps that share them are asked
+/// for once. \return kInfeasible where ranks have no route.
 using StepPrice = std::function<Result<Seconds>(const Step&)>;
 
 struct CandidateOptions {

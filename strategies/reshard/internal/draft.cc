@@ -33,7 +33,7 @@ Step Pricer::step_of(const DraftStep& step) const {
 }
 
 const Result<Seconds>& Pricer::price(const DraftStep& step) {
-  if (step.primitive == Primitive::kTransfer || step.primitive == Primitive::kBroadcast) {
+  if (step.axes.empty() || step.primitive == Primitive::kBroadcast) {
     const std::pair<Place, Place> key{step.from, step.to};
     const auto known = others_.find(key);
     if (known != others_.end()) return known->second;
@@ -41,21 +41,25 @@ const Result<Seconds>& Pricer::price(const DraftStep& step) {
   }
   // The bytes depend on the mesh's axes only: a layout without its ranks is enough.
   const ProcessMesh axes{.axes = meshes_.at(step.to.mesh).axes};
-  const Bytes bytes = logical_bytes({.primitive = step.primitive,
-                                     .from = {.mesh = axes, .attribute = step.from.attribute},
-                                     .to = {.mesh = axes, .attribute = step.to.attribute},
-                                     .axes = step.axes},
-                                    tensor_);
-  const Key key{step.primitive, step.to.mesh, step.axes, bytes.in_base()};
+  const Step rankless{.primitive = step.primitive,
+                      .from = {.mesh = axes, .attribute = step.from.attribute},
+                      .to = {.mesh = axes, .attribute = step.to.attribute},
+                      .axes = step.axes};
+  const Bytes bytes = logical_bytes(rankless, tensor_);
+  std::vector<std::int64_t> extents;
+  for (const Layout* layout : {&rankless.from, &rankless.to}) {
+    const Slices slices(*layout, tensor_.shape);
+    for (std::size_t d = 0; d < tensor_.shape.size(); ++d) extents.push_back(slices.widest(d));
+  }
+  Key key{step.primitive, step.to.mesh, step.axes, bytes.in_base(), std::move(extents)};
   const auto known = collectives_.find(key);
   if (known != collectives_.end()) return known->second;
-  return collectives_.emplace(key, price_(step_of(step))).first->second;
+  return collectives_.emplace(std::move(key), price_(step_of(step))).first->second;
 }
 
 Result<Seconds> Pricer::price(const Draft& draft) {
   Seconds sum{};
   for (const DraftStep& step : draft.steps) {
-    if (is_local(step.primitive)) continue;
     const auto& time = price(step);
     if (!time) return time;
     sum += *time;

@@ -54,10 +54,10 @@ class Pricer {
   Pricer(const TensorSpec& tensor, const Meshes& meshes, const StepPrice& price)
       : tensor_(tensor), meshes_(meshes), price_(price) {}
 
-  /// Of a step that is not local; asks once for each primitive, axes and bytes (of a transfer and a
-  /// broadcast: once for each step).
+  /// Asks once for each primitive, axes, bytes and extents of the slices (of a step that has no
+  /// axes and of a broadcast: once for each step). A mere change of names is free.
   const Result<Seconds>& price(const DraftStep& step);
-  /// The sum over the steps, local ones free.
+  /// The sum over the steps.
   Result<Seconds> price(const Draft& draft);
 
   Step step_of(const DraftStep& step) const;
@@ -65,7 +65,8 @@ class Pricer {
   const Meshes& meshes() const { return meshes_; }
 
  private:
-  using Key = std::tuple<Primitive, MeshId, std::vector<Axis>, double>;
+  using Key =
+      std::tuple<Primitive, MeshId, std::vector<Axis>, double, std::vector<std::int64_t>>;
 
   const TensorSpec& tensor_;
   const Meshes& meshes_;

@@ -77,19 +77,16 @@ void Graph::explore(Pricer& pricer, std::vector<Failure>& failures) {
     if (auto pad = pad_to(at, to_, grid_)) goals_.emplace(state, *std::move(pad));
     if (goals_.contains(state) && goals_[state].empty()) continue;
     for (Route& route : routes_from(at, from_, to_, grid_)) {
-      double price = 0;
-      if (!is_local(route.primitive)) {
-        const DraftStep step{.primitive = route.primitive,
-                             .from = {mesh_, at},
-                             .to = {mesh_, route.to},
-                             .axes = route.axes};
-        const auto& asked = pricer.price(step);
-        if (!asked) {
-          failures.push_back({step, asked.error().message});
-          continue;
-        }
-        price = asked->in_base();
+      const DraftStep step{.primitive = route.primitive,
+                           .from = {mesh_, at},
+                           .to = {mesh_, route.to},
+                           .axes = route.axes};
+      const auto& asked = pricer.price(step);
+      if (!asked) {
+        failures.push_back({step, asked.error().message});
+        continue;
       }
+      const double price = asked->in_base();
       const int next = number_of(route.to);
       reached.resize(states_.size(), kNever);
       edges_[static_cast<std::size_t>(state)].push_back({.primitive = route.primitive,
