@@ -25,6 +25,9 @@ struct Operand {
 /// Values that nobody has written: reading one shows in the result.
 Operand unwritten(const Shape& whole, const Box& box);
 
+/// Index in the logical tensor, row-major, of every value of the slice in turn.
+std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box);
+
 /// What a kernel knows besides its operands.
 struct KernelContext {
   std::uint64_t key = 0;      ///< Of the random numbers of this layer and micro-batch.

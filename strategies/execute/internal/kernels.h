@@ -84,7 +84,4 @@ inline void need_same_slice(const Operand& a, const Operand& b) {
   FORESHARD_CHECK(a.box == b.box);
 }
 
-/// Index in the logical tensor, row-major, of every value of the slice in turn.
-std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box);
-
 }  // namespace foreshard::execute

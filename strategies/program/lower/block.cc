@@ -39,32 +39,6 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
   return groups;
 }
 
-// What stays between forward and backward under `recompute`.
-std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute) {
-  const auto all = saved_tensors(forward, backward);
-  std::set<TensorId> kept(all.begin(), all.end());
-  if (recompute == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
-  if (recompute == Recompute::kSelective) {
-    const auto storage = storages_of(forward);
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      for (const TensorId id : op.outputs) kept.erase(storage[id.index()]);
-    }
-    std::set<TensorId> made;
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      made.insert(op.outputs.begin(), op.outputs.end());
-    }
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      for (const TensorId id : op.inputs) {
-        if (!made.contains(id)) kept.insert(storage[id.index()]);
-      }
-    }
-  }
-  return kept;
-}
-
 std::int64_t largest_parameter(const Graph& graph, const std::vector<MeshAxis>& mesh) {
   std::int64_t largest = 0;
   for (const Tensor& tensor : graph.tensors) {
@@ -146,6 +120,31 @@ program::Purpose purpose_of(const MeshAxis& axis) {
   return program::Purpose::kData;
 }
 
+std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute) {
+  const auto all = saved_tensors(forward, backward);
+  std::set<TensorId> kept(all.begin(), all.end());
+  if (recompute == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
+  if (recompute == Recompute::kSelective) {
+    const auto storage = storages_of(forward);
+    for (const Operator& op : forward.operators) {
+      if (!op.core_attention) continue;
+      for (const TensorId id : op.outputs) kept.erase(storage[id.index()]);
+    }
+    std::set<TensorId> made;
+    for (const Operator& op : forward.operators) {
+      if (!op.core_attention) continue;
+      made.insert(op.outputs.begin(), op.outputs.end());
+    }
+    for (const Operator& op : forward.operators) {
+      if (!op.core_attention) continue;
+      for (const TensorId id : op.inputs) {
+        if (!made.contains(id)) kept.insert(storage[id.index()]);
+      }
+    }
+  }
+  return kept;
+}
+
 std::optional<std::int32_t> append_reshard(Block& block, const std::string& name,
                                            const std::vector<std::int64_t>& shape, DType dtype,
                                            const Attribute& from, const Attribute& to,
@@ -173,18 +172,20 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
   return last;
 }
 
-Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
-  LoweredModel lowered;
+std::vector<MeshAxis> mesh_of(const Strategy& strategy) {
+  std::vector<MeshAxis> mesh;
   for (const std::string& name : strategy.rank_order) {
-    lowered.mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                                  : name == "data" ? strategy.data_parallel
-                                                   : strategy.pipeline_parallel});
+    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
+                          : name == "data" ? strategy.data_parallel
+                                           : strategy.pipeline_parallel});
   }
-  const auto data = static_cast<Axis>(
-      std::ranges::find(lowered.mesh, std::string("data"), &MeshAxis::name) - lowered.mesh.begin());
+  return mesh;
+}
+
+TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
   const TransformerOptions options{
-      .mesh = lowered.mesh,
+      .mesh = mesh_of(strategy),
       .batch = strategy.micro_batch * strategy.data_parallel,
       .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
       .flash_attention = framework.flash_attention,
@@ -192,7 +193,28 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
       .dtype = strategy.precision};
   Model used = model;
   if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
-  const TransformerGraphs graphs = transformer_graphs(used, options);
+  return transformer_graphs(used, options);
+}
+
+Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
+                  const std::vector<MeshAxis>& mesh) {
+  Attribute sent = *boundary.pinned;
+  const auto tensor = static_cast<Axis>(
+      std::ranges::find(mesh, std::string("tensor"), &MeshAxis::name) - mesh.begin());
+  const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
+  const std::int64_t ways = mesh[static_cast<std::size_t>(tensor)].size;
+  if (strategy.framework->pipeline_scatter_gather && whole && ways > 1 &&
+      boundary.shape[1] % ways == 0)
+    sent.dims[1].push_back(tensor);
+  return sent;
+}
+
+Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
+  LoweredModel lowered;
+  lowered.mesh = mesh_of(strategy);
+  const auto data = static_cast<Axis>(
+      std::ranges::find(lowered.mesh, std::string("data"), &MeshAxis::name) - lowered.mesh.begin());
+  const TransformerGraphs graphs = graphs_of(model, strategy);
 
   struct Part {
     const Graph& graph;
@@ -209,6 +231,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   const Tensor& boundary = graphs.layer[graphs.layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;
   lowered.boundary = *boundary.pinned;
+  lowered.boundary_sent = as_sent(boundary, strategy, lowered.mesh);
   return lowered;
 }
 

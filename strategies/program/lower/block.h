@@ -4,6 +4,7 @@
 /// follows from the sharded graphs; no formula per strategy.
 #pragma once
 
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -63,7 +64,22 @@ struct LoweredModel {
   LoweredBlock head;
   std::vector<std::int64_t> boundary_shape;  ///< Residual stream of a micro-batch, all replicas.
   Attribute boundary;                        ///< How it lies.
+  Attribute boundary_sent;                   ///< How it lies while it is sent: `as_sent`.
 };
+
+/// Axes "tensor", "data", "pipeline" in the strategy's order.
+std::vector<MeshAxis> mesh_of(const Strategy& strategy);
+
+/// The model's forward graphs with the attributes that the strategy wants.
+TransformerGraphs graphs_of(const Model& model, const Strategy& strategy);
+
+/// Activations of `forward` (views as what they view) that stay in memory until `backward` runs.
+std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute);
+
+/// How a boundary between pipeline stages lies while it is sent: in pieces over the tensor-parallel
+/// ranks, if it is whole on each of them and the framework does so.
+Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
+                  const std::vector<MeshAxis>& mesh);
 
 /// \pre faults_in(strategy, model, ...) is empty.
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants.

@@ -305,22 +305,10 @@ class Stage {
   }
 
   // --- transfers between stages ------------------------------------------------------------
-  // The boundary lies in pieces over the tensor-parallel ranks while it is sent, if it is whole on
-  // each of them and the framework does so.
-  Attribute sent_as() const {
-    Attribute sent = blocks_.boundary;
-    const Axis tensor = axis_named(blocks_.mesh, "tensor");
-    const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
-    const std::int64_t ways = blocks_.mesh[static_cast<std::size_t>(tensor)].size;
-    if (framework_.pipeline_scatter_gather && whole && ways > 1 &&
-        blocks_.boundary_shape[1] % ways == 0)
-      sent.dims[1].push_back(tensor);
-    return sent;
-  }
-
   Communication transfer(CollectiveKind kind, std::int64_t peer, Direction direction) const {
     double count = 1;
-    for (const auto extent : local_shape(blocks_.boundary_shape, sent_as(), blocks_.mesh))
+    for (const auto extent :
+         local_shape(blocks_.boundary_shape, blocks_.boundary_sent, blocks_.mesh))
       count *= static_cast<double>(extent);
     return {.kind = kind,
             .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer},
@@ -342,8 +330,9 @@ class Stage {
         fmt::format("receive_{}.from{}", is_forward ? "forward" : "backward", peer);
     Block receive = communication(name, transfer(CollectiveKind::kReceive, peer, slot.direction),
                                   is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
-    append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision, sent_as(),
-                   blocks_.boundary, blocks_.mesh, stream(kTensorStream), {0});
+    append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision,
+                   blocks_.boundary_sent, blocks_.boundary, blocks_.mesh, stream(kTensorStream),
+                   {0});
     // Stages of an interleaved pipeline wait for each other in a ring: a receive has to be ready
     // one slot ahead (Megatron-LM posts those of the next forward and the next backward pass
     // together), and a host that waited for its sends too would never come to issue it.
