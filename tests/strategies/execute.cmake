@@ -4,3 +4,9 @@ foreshard_test(execute_test
 foreshard_test(many_conversions_test SLOW
   SOURCES execute/many_conversions_test.cc
   DEPS foreshard_execute)
+foreshard_test(step_test
+  SOURCES execute/step_test.cc
+  DEPS foreshard_execute fmt::fmt)
+foreshard_test(many_steps_test SLOW
+  SOURCES execute/many_steps_test.cc lower/random_strategy.cc
+  DEPS foreshard_execute fmt::fmt)

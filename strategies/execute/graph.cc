@@ -1,0 +1,180 @@
+#include "strategies/execute/graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/execute/reshard.h"
+#include "strategies/reshard/direct.h"
+
+namespace foreshard::execute {
+namespace {
+
+// `axis` does in the result what it does in `to`; the others what they do in `from`.
+Attribute with_axis_of(const Attribute& from, const Attribute& to, Axis axis) {
+  Attribute next = from;
+  for (auto& axes : next.dims) std::erase(axes, axis);
+  std::erase_if(next.partial, [&](const Partial& partial) { return partial.axis == axis; });
+  const AxisState state = state_of(to, axis);
+  if (state.kind == AxisState::Kind::kPartial) {
+    next.partial.push_back({axis, state.reduction});
+    std::ranges::sort(next.partial);
+  } else if (state.kind == AxisState::Kind::kSplit) {
+    next.dims[static_cast<std::size_t>(state.dim)].push_back(axis);
+  }
+  return next;
+}
+
+class GraphRunner {
+ public:
+  GraphRunner(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors)
+      : sharded_(sharded), graph_(*sharded.graph), how_(how), tensors_(tensors) {
+    FORESHARD_CHECK(how.mesh.axes.size() == sharded.mesh.size());
+  }
+
+  std::optional<Error> run() {
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
+      if (how_.wanted && !how_.wanted(graph_.operators[i])) continue;
+      if (auto error = run_operator(i)) return error;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<Error> run_operator(std::size_t i) {
+    const Operator& op = graph_.operators[i];
+    const ShardedOperator& how = sharded_.operators[i];
+    std::vector<const Distributed*> inputs;
+    for (std::size_t k = 0; k < op.inputs.size(); ++k) {
+      const auto input = find(op, op.inputs[k]);
+      if (!input) return input.error();
+      const Distributed* lies = *input;
+      if (lies->attribute != how.operands[k]) {
+        const auto converted = converted_input(op, how, op.inputs[k], how.operands[k], *lies);
+        if (!converted) return converted.error();
+        lies = *converted;
+      }
+      inputs.push_back(lies);
+    }
+    if (op.fused_bias.valid()) {
+      const auto bias = find(op, op.fused_bias);
+      if (!bias) return bias.error();
+      inputs.push_back(*bias);
+    }
+    compute_everywhere(op, how, inputs);
+    for (const std::int32_t c : sharded_.after_operator[i]) {
+      const Conversion& wish = sharded_.conversions[static_cast<std::size_t>(c)];
+      Distributed& lies = tensors_.at(wish.tensor);
+      if (lies.attribute != wish.from) return misplaced(op, wish.tensor, lies.attribute, wish.from);
+      lies.shards = convert(lies.shards, graph_[wish.tensor].shape, wish.from, wish.to, how_.mesh);
+      lies.attribute = wish.to;
+    }
+    return std::nullopt;
+  }
+
+  void compute_everywhere(const Operator& op, const ShardedOperator& how,
+                          const std::vector<const Distributed*>& inputs) {
+    std::vector<TensorId> ids = op.inputs;
+    if (op.fused_bias.valid()) ids.push_back(op.fused_bias);
+    std::vector<Slices> slices;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      slices.emplace_back(Layout{how_.mesh, inputs[k]->attribute}, graph_[ids[k]].shape);
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+      const Attribute& attribute = how.operands[op.inputs.size() + o];
+      slices.emplace_back(Layout{how_.mesh, attribute}, graph_[op.outputs[o]].shape);
+      tensors_[op.outputs[o]] = {attribute, {}};
+    }
+    // Those at the first coordinate of every axis over which the result is summed later.
+    const auto& summed = how.operands[op.inputs.size()].partial;
+    for (std::int64_t p = 0; p < how_.mesh.size(); ++p) {
+      std::vector<Operand> in;
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        in.push_back({graph_[ids[k]].shape, slices[k].of(p),
+                      inputs[k]->shards.of_position[static_cast<std::size_t>(p)]});
+      std::vector<Operand> out;
+      for (std::size_t o = 0; o < op.outputs.size(); ++o)
+        out.push_back(unwritten(graph_[op.outputs[o]].shape, slices[inputs.size() + o].of(p)));
+      KernelContext context = how_.context;
+      context.first_summand = std::ranges::all_of(summed, [&](const Partial& partial) {
+        return coordinate_of(how_.mesh, p, partial.axis) == 0;
+      });
+      compute(op, in, out, context);
+      for (std::size_t o = 0; o < out.size(); ++o)
+        tensors_[op.outputs[o]].shards.of_position.push_back(std::move(out[o].values));
+    }
+    for (const TensorId id : op.outputs) forget_conversions_of(id);
+  }
+
+  Result<const Distributed*> find(const Operator& op, TensorId id) const {
+    const auto it = tensors_.find(id);
+    if (it != tensors_.end()) return &it->second;
+    return Error{Error::Code::kInvalidInput, graph_.name + ": operator '" + op.name + "' reads '" +
+                                                 graph_[id].name + "', which nobody made"};
+  }
+
+  Result<const Distributed*> converted_input(const Operator& op, const ShardedOperator& how,
+                                             TensorId id, const Attribute& to,
+                                             const Distributed& lies) {
+    for (const std::int32_t c : how.conversions) {
+      const Conversion& wish = sharded_.conversions[static_cast<std::size_t>(c)];
+      if (wish.tensor != id || wish.to != to || wish.from != lies.attribute) continue;
+      const auto [it, is_new] = converted_.try_emplace(c);
+      if (is_new)
+        it->second = {to, convert(lies.shards, graph_[id].shape, wish.from, to, how_.mesh)};
+      return &it->second;
+    }
+    return misplaced(op, id, lies.attribute, to);
+  }
+
+  void forget_conversions_of(TensorId id) {
+    std::erase_if(converted_, [&](const auto& entry) {
+      return sharded_.conversions[static_cast<std::size_t>(entry.first)].tensor == id;
+    });
+  }
+
+  Error misplaced(const Operator& op, TensorId id, const Attribute& lies,
+                  const Attribute& wanted) const {
+    return {Error::Code::kInvalidInput,
+            graph_.name + ": operator '" + op.name + "' needs '" + graph_[id].name + "' as " +
+                describe(wanted, sharded_.mesh) + ", it lies as " + describe(lies, sharded_.mesh) +
+                ", and the graph has no conversion"};
+  }
+
+  const ShardedGraph& sharded_;
+  const Graph& graph_;
+  const GraphRun& how_;
+  Tensors& tensors_;
+  std::map<std::int32_t, Distributed> converted_;
+};
+
+}  // namespace
+
+std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors) {
+  return GraphRunner(sharded, how, tensors).run();
+}
+
+Shards<double> convert(const Shards<double>& shards, const Shape& shape, const Attribute& from,
+                       const Attribute& to, const ProcessMesh& mesh) {
+  const reshard::TensorSpec tensor{.dtype = DType::kFp32, .shape = shape};
+  Shards<double> current = shards;
+  Attribute lies = from;
+  for (const auto& axis_step :
+       reshard::direct_steps(shape, size_of(tensor.dtype), from, to, mesh.axes)) {
+    Attribute next = with_axis_of(lies, to, axis_step.axis);
+    const reshard::Step step{.primitive = axis_step.primitive,
+                             .from = {mesh, lies},
+                             .to = {mesh, next},
+                             .axes = {axis_step.axis}};
+    current = execute(step, tensor, current).shards;
+    lies = std::move(next);
+  }
+  // What is left differs on axes of one rank only.
+  for (Axis axis = 0; axis < static_cast<Axis>(mesh.axes.size()); ++axis) {
+    if (mesh.axes[static_cast<std::size_t>(axis)].size == 1) lies = with_axis_of(lies, to, axis);
+  }
+  FORESHARD_CHECK(lies == to);
+  return current;
+}
+
+}  // namespace foreshard::execute

@@ -1,0 +1,270 @@
+#include "strategies/execute/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+
+#include "base/check.h"
+
+#include "strategies/execute/internal/stage.h"
+#include "strategies/program/lower/block.h"
+
+namespace foreshard::execute {
+namespace {
+
+constexpr std::size_t kMostFaults = 20;
+
+Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
+  const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
+  FORESHARD_CHECK(it != mesh.end());
+  return static_cast<Axis>(it - mesh.begin());
+}
+
+class Step {
+ public:
+  Step(const Model& model, const Strategy& strategy, const StepOptions& options)
+      : training_{.model = model, .strategy = strategy, .options = options} {}
+
+  Result<StepResult> run() {
+    if (auto error = prepare()) return *error;
+    if (auto error = passes()) return *error;
+    for (Stage& stage : stages_) stage.finish_gradients();
+    reduce_tied();
+    std::vector<Held> gradients;
+    for (Stage& stage : stages_) {
+      for (Held& held : stage.parameters().held(&Bucket::gradients, ".gradient", false))
+        gradients.push_back(std::move(held));
+    }
+    StepResult result;
+    result.gradient_norm = gradient_norm();
+    double factor = 1;
+    if (strategy().framework->gradient_clipping)
+      factor = std::min(1.0, training_.options.clip / (result.gradient_norm + 1e-6));
+    for (Stage& stage : stages_) {
+      StageParameters& parameters = stage.parameters();
+      parameters.update(factor);
+      if (!parameters.gathers_early()) parameters.gather_all();
+      const bool whole = !parameters.shards_parameters() && !parameters.gathers_early();
+      add(result, parameters.held(&Bucket::parameters, "", whole));
+      add(result, parameters.held(&Bucket::first_moment, ".first_moment", false));
+      add(result, parameters.held(&Bucket::second_moment, ".second_moment", false));
+      add(result, std::move(stage.losses()));
+    }
+    add(result, std::move(gradients));
+    result.loss = mean_loss(result);
+    return result;
+  }
+
+ private:
+  const Strategy& strategy() const { return training_.strategy; }
+
+  static void add(StepResult& result, std::vector<Held> held) {
+    for (Held& one : held) result.held.push_back(std::move(one));
+  }
+
+  std::optional<Error> prepare() {
+    Training& t = training_;
+    t.mesh = lower::mesh_of(strategy());
+    t.axes = {.tensor = axis_named(t.mesh, "tensor"),
+              .data = axis_named(t.mesh, "data"),
+              .pipeline = axis_named(t.mesh, "pipeline")};
+    t.layers_of_piece = layers_of_stages(strategy(), t.model);
+    TransformerGraphs graphs = lower::graphs_of(t.model, strategy());
+    const auto block = [&](Graph graph, Recompute recompute,
+                           std::unique_ptr<ShardedBlock>& into) -> std::optional<Error> {
+      auto made = sharded_block(std::move(graph), strategy(), t.mesh, t.axes, recompute);
+      if (!made) return made.error();
+      into = *std::move(made);
+      return std::nullopt;
+    };
+    if (auto e = block(std::move(graphs.embedding), Recompute::kNone, t.embedding)) return e;
+    if (auto e = block(std::move(graphs.layer), strategy().recompute, t.layer)) return e;
+    if (auto e = block(std::move(graphs.head), Recompute::kNone, t.head)) return e;
+    for (std::int64_t stage = 0; stage < strategy().pipeline_parallel; ++stage) {
+      const auto slots =
+          schedule::order(strategy().schedule,
+                          {.stage = static_cast<std::int32_t>(stage),
+                           .stages = static_cast<std::int32_t>(strategy().pipeline_parallel),
+                           .chunks = static_cast<std::int32_t>(strategy().virtual_stages),
+                           .micro_batches = static_cast<std::int32_t>(strategy().micro_batches())});
+      if (!slots) return slots.error();
+      stages_.emplace_back(training_, stage, *slots);
+    }
+    return std::nullopt;
+  }
+
+  // Forward and backward passes of all stages, each as far as what has arrived lets it.
+  std::optional<Error> passes() {
+    Mail mail;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Stage& stage : stages_) {
+        const auto any = stage.advance(mail);
+        if (!any) return any.error();
+        moved = moved || *any;
+      }
+    }
+    if (!std::ranges::all_of(stages_, &Stage::done))
+      return Error{Error::Code::kInvalidInput,
+                   "schedule '" + strategy().schedule + "': stages wait for each other for ever"};
+    FORESHARD_CHECK(mail.empty());
+    return std::nullopt;
+  }
+
+  Bucket* tied_bucket(Stage& stage) const {
+    auto& buckets = stage.parameters().buckets();
+    const auto it = std::ranges::find(buckets, true, &Bucket::tied);
+    return it == buckets.end() ? nullptr : &*it;
+  }
+
+  // First and last stage hold a copy each of a tied embedding and add up their gradients.
+  void reduce_tied() {
+    if (!training_.model.tied_embeddings || stages_.size() == 1) return;
+    Bucket& first = *tied_bucket(stages_.front());
+    Bucket& last = *tied_bucket(stages_.back());
+    ProcessMesh mesh = mesh_from(training_.mesh);
+    const std::int64_t pipeline = strategy().pipeline_parallel;
+    std::vector<std::int32_t> ranks;
+    Shards<double> shards;
+    // The stages' meshes have the order of the whole mesh.
+    std::array<std::size_t, 2> next{};
+    std::vector<std::pair<std::size_t, std::size_t>> origin;
+    for (std::int64_t p = 0; p < mesh.size(); ++p) {
+      const std::int64_t stage = coordinate_of(mesh, p, training_.axes.pipeline);
+      if (stage != 0 && stage != pipeline - 1) continue;
+      const std::size_t which = stage == 0 ? 0 : 1;
+      ranks.push_back(mesh.ranks[static_cast<std::size_t>(p)]);
+      origin.emplace_back(which, next[which]);
+      shards.of_position.push_back((which == 0 ? first : last).gradients[next[which]++]);
+    }
+    mesh.axes[static_cast<std::size_t>(training_.axes.pipeline)].size = 2;
+    mesh.ranks = std::move(ranks);
+    const Shape shape{strategy().tensor_parallel, strategy().data_parallel, first.padded};
+    const Attribute to{.dims = {{training_.axes.tensor}, {training_.axes.data}, {}}};
+    Attribute from = to;
+    from.partial = sums_over({training_.axes.pipeline});
+    auto sums = convert(shards, shape, from, to, mesh);
+    for (std::size_t i = 0; i < origin.size(); ++i) {
+      const auto& [which, position] = origin[i];
+      (which == 0 ? first : last).gradients[position] = std::move(sums.of_position[i]);
+    }
+  }
+
+  // Over the ranks that hold different gradients, as lowering reduces it.
+  double gradient_norm() {
+    const ProcessMesh mesh = mesh_from(training_.mesh);
+    const bool sharded = stages_.front().parameters().shards_optimizer();
+    std::vector<std::size_t> next(stages_.size());
+    Shards<double> shards;
+    for (std::int64_t p = 0; p < mesh.size(); ++p) {
+      const auto stage = static_cast<std::size_t>(coordinate_of(mesh, p, training_.axes.pipeline));
+      const auto position = static_cast<std::int64_t>(next[stage]++);
+      // The first stage answers for a tied table.
+      shards.of_position.push_back(
+          {stages_[stage].parameters().squared_norm(position, stage == 0)});
+    }
+    const Shape shape{sharded ? 1 : strategy().data_parallel};
+    Attribute to{.dims = {{}}};
+    if (!sharded) to.dims[0] = {training_.axes.data};
+    Attribute from = to;
+    std::vector<Axis> axes{training_.axes.tensor, training_.axes.pipeline};
+    if (sharded) axes.push_back(training_.axes.data);
+    std::ranges::sort(axes);
+    from.partial = sums_over(axes);
+    return std::sqrt(convert(shards, shape, from, to, mesh).of_position.front().front());
+  }
+
+  double mean_loss(const StepResult& result) const {
+    std::map<std::pair<std::string, std::int64_t>, double> tokens;
+    for (const Held& held : result.held) {
+      if (!held.tensor.starts_with("loss.")) continue;
+      for (std::size_t i = 0; i < held.indices.size(); ++i)
+        tokens[{held.tensor, held.indices[i]}] = held.values[i];
+    }
+    double sum = 0;
+    for (const auto& [token, loss] : tokens) sum += loss;
+    return sum / static_cast<double>(tokens.size());
+  }
+
+  Training training_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
+                                const StepOptions& options) {
+  return Step(model, strategy, options).run();
+}
+
+Strategy serial_of(const Strategy& strategy) {
+  Strategy serial = strategy;
+  serial.tensor_parallel = 1;
+  serial.pipeline_parallel = 1;
+  serial.data_parallel = 1;
+  serial.sequence_parallel = false;
+  serial.schedule = "1f1b";
+  serial.virtual_stages = 1;
+  serial.layers_per_stage.clear();
+  serial.micro_batch = strategy.micro_batch * strategy.data_parallel;
+  serial.zero_stage = 0;
+  serial.recompute = Recompute::kNone;
+  serial.framework.value.vocabulary_multiple *= strategy.tensor_parallel;
+  return serial;
+}
+
+Comparison compare(const StepResult& serial, const StepResult& sharded, double tolerance) {
+  Comparison result;
+  const auto fault = [&](std::string text) {
+    if (result.faults.size() < kMostFaults) result.faults.push_back(std::move(text));
+  };
+  struct Reference {
+    std::map<std::int64_t, double> values;
+    std::map<std::int64_t, bool> seen;
+    double largest = 0;
+  };
+  std::map<std::string, Reference> references;
+  for (const Held& held : serial.held) {
+    Reference& reference = references[held.tensor];
+    for (std::size_t i = 0; i < held.indices.size(); ++i) {
+      reference.values[held.indices[i]] = held.values[i];
+      reference.largest = std::max(reference.largest, std::abs(held.values[i]));
+    }
+  }
+  for (const Held& held : sharded.held) {
+    const auto it = references.find(held.tensor);
+    if (it == references.end()) {
+      fault(held.tensor + ": the serial run has no such tensor");
+      continue;
+    }
+    Reference& reference = it->second;
+    for (std::size_t i = 0; i < held.indices.size(); ++i) {
+      const std::int64_t index = held.indices[i];
+      const auto expected = reference.values.find(index);
+      if (expected == reference.values.end()) {
+        fault(fmt::format("{}: the serial run has no element {}", held.tensor, index));
+        continue;
+      }
+      reference.seen[index] = true;
+      ++result.elements;
+      const double scale = reference.largest > 0 ? reference.largest : 1;
+      const double difference = std::abs(held.values[i] - expected->second) / scale;
+      if (difference > result.worst) result.worst = difference;
+      if (!(difference <= tolerance))
+        fault(fmt::format(
+            "{} on rank {}, element {}: {} where the serial run has {} (relative "
+            "difference {:.3g})",
+            held.tensor, held.rank, index, held.values[i], expected->second, difference));
+    }
+  }
+  for (const auto& [tensor, reference] : references) {
+    ++result.tensors;
+    if (reference.seen.size() != reference.values.size())
+      fault(fmt::format("{}: {} of {} elements are on no rank", tensor,
+                        reference.values.size() - reference.seen.size(), reference.values.size()));
+  }
+  return result;
+}
+
+}  // namespace foreshard::execute

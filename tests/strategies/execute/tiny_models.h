@@ -1,0 +1,60 @@
+/// \file
+/// Models small enough to train a step of in double precision, with every part that a family has.
+#pragma once
+
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard {
+
+/// GPT-2's kind: layer norm, biases, GELU, learned positions, tied embeddings, dropout. The
+/// vocabulary is odd, so that it is padded where it is split.
+inline Model tiny_gpt() {
+  Model model{.name = "tiny gpt", .layers = 4, .hidden = 16, .heads = 4, .source = ""};
+  model.vocabulary = 21;
+  model.sequence = 8;
+  return model;
+}
+
+/// Llama's kind: RMS norm, no biases, SwiGLU, rotary positions, an output projection of its own,
+/// groups of two query heads, no dropout.
+inline Model tiny_llama() {
+  Model model = tiny_gpt();
+  model.name = "tiny llama";
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.head_dim = 4;
+  model.ffn = 24;
+  model.norm = Norm::kRmsNorm;
+  model.activation = Activation::kSwiglu;
+  model.positions = Positions::kRotary;
+  model.bias = false;
+  model.tied_embeddings = false;
+  model.dropout = false;
+  return model;
+}
+
+/// What neither has: RMS norm with biases everywhere and grouped heads, a gate with a bias, rotary
+/// positions and tied embeddings, dropout without a bias to fuse it with and the other way round.
+inline Model tiny_mixture(bool dropout) {
+  Model model = tiny_llama();
+  model.name = dropout ? "tiny mixture with dropout" : "tiny mixture";
+  model.bias = !dropout;
+  model.qkv_bias = true;
+  model.tied_embeddings = true;
+  model.dropout = dropout;
+  model.positions = dropout ? Positions::kNone : Positions::kLearned;
+  return model;
+}
+
+inline Strategy tiny_strategy(std::int64_t tensor, std::int64_t pipeline, std::int64_t data,
+                              std::int64_t micro_batches = 4) {
+  Strategy s;
+  s.tensor_parallel = tensor;
+  s.pipeline_parallel = pipeline;
+  s.data_parallel = data;
+  s.framework.value.vocabulary_multiple = 1;
+  s.global_batch = micro_batches * data;
+  return s;
+}
+
+}  // namespace foreshard
