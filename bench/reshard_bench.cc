@@ -3,6 +3,7 @@
 // reference, the price of the direct transfer alone on the same cluster. Run from the repository's
 // root, or name the catalogue: reshard_bench [CATALOGUE].
 #include <benchmark/benchmark.h>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 
@@ -25,7 +26,10 @@ struct Case {
 std::vector<Case> cases() {
   // Axes: 0 within nodes of 8 and beyond, 1 and 2 across nodes.
   return {
-      {"S(a) to S(b), 3-D", {4096, 4096, 8192}, {.dims = {{0}, {1}, {2}}}, {.dims = {{1}, {2}, {0}}}},
+      {"S(a) to S(b), 3-D",
+       {4096, 4096, 8192},
+       {.dims = {{0}, {1}, {2}}},
+       {.dims = {{1}, {2}, {0}}}},
       {"joint S to joint S, 4-D",
        {4096, 64, 128, 4096},
        {.dims = {{0, 1, 2}, {}, {}, {}}},
@@ -41,7 +45,10 @@ std::vector<Case> cases() {
   };
 }
 
+// Of the last ranking.
 std::int64_t planned = 0;
+std::int64_t asked = 0;
+double pricing = 0;  // milliseconds
 
 void ranking(benchmark::State& state, const ClusterView& cluster,
              const comm::Parameters& communication, const Case& c, bool first) {
@@ -58,12 +65,24 @@ void ranking(benchmark::State& state, const ClusterView& cluster,
       state.ResumeTiming();
     }
     StepPricer price(tensor, *cost, placement);
-    const auto found =
-        candidates(tensor, {mesh, c.from}, {mesh, c.to},
-                   [&](const Step& step) { return price(step); }, {.node_of_rank = nodes});
+    asked = 0;
+    pricing = 0;
+    const auto found = candidates(tensor, {mesh, c.from}, {mesh, c.to},
+                                  [&](const Step& step) {
+                                    ++asked;
+                                    const auto begin = std::chrono::steady_clock::now();
+                                    auto time = price(step);
+                                    pricing += std::chrono::duration<double, std::milli>(
+                                                   std::chrono::steady_clock::now() - begin)
+                                                   .count();
+                                    return time;
+                                  },
+                                  {.node_of_rank = nodes});
     planned = found ? static_cast<std::int64_t>(found->plans.size()) : -1;
   }
   state.counters["plans"] = static_cast<double>(planned);
+  state.counters["prices"] = static_cast<double>(asked);
+  state.counters["pricing_ms"] = pricing;
 }
 
 void direct(benchmark::State& state, const ClusterView& cluster,
@@ -76,10 +95,8 @@ void direct(benchmark::State& state, const ClusterView& cluster,
   const sim::SimulatedCost cost(cluster, communication);
   for (auto _ : state) {
     StepPricer price(tensor, cost, placement);
-    auto time = price({.primitive = Primitive::kTransfer,
-                       .from = {mesh, from},
-                       .to = {mesh, c.to},
-                       .axes = {}});
+    auto time = price(
+        {.primitive = Primitive::kTransfer, .from = {mesh, from}, .to = {mesh, c.to}, .axes = {}});
     benchmark::DoNotOptimize(time);
   }
 }

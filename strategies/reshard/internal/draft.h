@@ -65,8 +65,7 @@ class Pricer {
   const Meshes& meshes() const { return meshes_; }
 
  private:
-  using Key =
-      std::tuple<Primitive, MeshId, std::vector<Axis>, double, std::vector<std::int64_t>>;
+  using Key = std::tuple<Primitive, MeshId, std::vector<Axis>, double, std::vector<std::int64_t>>;
 
   const TensorSpec& tensor_;
   const Meshes& meshes_;

@@ -1,0 +1,86 @@
+/// \file
+/// Reads a one-line notation from left to right and says where it breaks off:
+///
+///     layout: expected ']' or ',', found 'x'
+///       tp=4 [tp x]
+///                ^
+#pragma once
+
+#include <cctype>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace foreshard {
+
+class TextCursor {
+ public:
+  /// `what` begins the messages. Both must outlive it.
+  TextCursor(std::string_view what, std::string_view text) : what_(what), text_(text) {}
+
+  std::size_t place() {
+    while (at_ < text_.size() && std::isspace(byte(at_)) != 0) ++at_;
+    return at_;
+  }
+  bool at_end() { return place() == text_.size(); }
+  bool sees(char c) { return !at_end() && text_[at_] == c; }
+  bool take(char c) {
+    if (!sees(c)) return false;
+    ++at_;
+    return true;
+  }
+
+  /// A name, or nothing if none begins here.
+  std::optional<std::string> name() {
+    place();
+    const std::size_t begin = at_;
+    if (at_ < text_.size() && std::isdigit(byte(at_)) != 0) return std::nullopt;
+    while (at_ < text_.size() && (std::isalnum(byte(at_)) != 0 || text_[at_] == '_' ||
+                                  (at_ > begin && (text_[at_] == '.' || text_[at_] == '\''))))
+      ++at_;
+    if (at_ == begin) return std::nullopt;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  /// A whole number without sign, or nothing if none begins here or it is out of range.
+  std::optional<std::int64_t> number() {
+    place();
+    std::int64_t value = 0;
+    const char* begin = text_.data() + at_;
+    const auto [end, fault] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (fault != std::errc{} || *begin == '-') return std::nullopt;
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  Error error(std::size_t place, const std::string& why) const {
+    // A long line is shown around the place.
+    constexpr std::size_t kShown = 100;
+    const std::size_t from = place > kShown / 2 ? place - kShown / 2 : 0;
+    std::string line(text_.substr(from, kShown));
+    for (char& c : line)
+      if (std::isprint(static_cast<unsigned char>(c)) == 0) c = '?';
+    return {Error::Code::kInvalidInput, std::string(what_) + ": " + why + "\n  " + line + "\n  " +
+                                            std::string(place - from, ' ') + "^"};
+  }
+  Error expected(const std::string& what) {
+    const std::size_t here = place();
+    if (here == text_.size()) return error(here, "expected " + what + ", but it ends here");
+    const char c = text_[here];
+    const std::string found =
+        std::isprint(static_cast<unsigned char>(c)) != 0 ? std::string(1, c) : "?";
+    return error(here, "expected " + what + ", found '" + found + "'");
+  }
+
+ private:
+  int byte(std::size_t i) const { return static_cast<unsigned char>(text_[i]); }
+
+  std::string_view what_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace foreshard
