@@ -1,9 +1,12 @@
 #include "strategies/execute/step.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
+#include <set>
 
 #include "base/check.h"
 
@@ -14,6 +17,7 @@ namespace foreshard::execute {
 namespace {
 
 constexpr std::size_t kMostFaults = 20;
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
   const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
@@ -215,15 +219,15 @@ Strategy serial_of(const Strategy& strategy) {
 }
 
 Comparison compare(const StepResult& serial, const StepResult& sharded, double tolerance) {
-  Comparison result;
-  const auto fault = [&](std::string text) {
-    if (result.faults.size() < kMostFaults) result.faults.push_back(std::move(text));
-  };
   struct Reference {
     std::map<std::int64_t, double> values;
-    std::map<std::int64_t, bool> seen;
+    std::set<std::int64_t> seen;
     double largest = 0;
+    std::int64_t faults = 0;
+    double worst = 0;
+    std::string text;  // of the worst fault
   };
+  Comparison result;
   std::map<std::string, Reference> references;
   for (const Held& held : serial.held) {
     Reference& reference = references[held.tensor];
@@ -233,37 +237,47 @@ Comparison compare(const StepResult& serial, const StepResult& sharded, double t
     }
   }
   for (const Held& held : sharded.held) {
-    const auto it = references.find(held.tensor);
-    if (it == references.end()) {
-      fault(held.tensor + ": the serial run has no such tensor");
-      continue;
-    }
-    Reference& reference = it->second;
+    Reference& reference = references[held.tensor];
+    const double scale = reference.largest > 0 ? reference.largest : 1;
     for (std::size_t i = 0; i < held.indices.size(); ++i) {
       const std::int64_t index = held.indices[i];
+      reference.seen.insert(index);
+      ++result.elements;
       const auto expected = reference.values.find(index);
-      if (expected == reference.values.end()) {
-        fault(fmt::format("{}: the serial run has no element {}", held.tensor, index));
+      const double value = expected == reference.values.end() ? kNoNumber : expected->second;
+      const double difference = std::abs(held.values[i] - value) / scale;
+      if (difference <= tolerance) {
+        result.worst = std::max(result.worst, difference);
         continue;
       }
-      reference.seen[index] = true;
-      ++result.elements;
-      const double scale = reference.largest > 0 ? reference.largest : 1;
-      const double difference = std::abs(held.values[i] - expected->second) / scale;
-      if (difference > result.worst) result.worst = difference;
-      if (!(difference <= tolerance))
-        fault(fmt::format(
-            "{} on rank {}, element {}: {} where the serial run has {} (relative "
-            "difference {:.3g})",
-            held.tensor, held.rank, index, held.values[i], expected->second, difference));
+      const bool worse = reference.faults++ == 0 || difference > reference.worst ||
+                         (std::isnan(difference) && !std::isnan(reference.worst));
+      if (!worse) continue;
+      reference.worst = difference;
+      reference.text = fmt::format(
+          "on rank {}, element {}: {} where the serial run has {} (relative difference {:.3g})",
+          held.rank, index, held.values[i], value, difference);
     }
   }
   for (const auto& [tensor, reference] : references) {
     ++result.tensors;
-    if (reference.seen.size() != reference.values.size())
-      fault(fmt::format("{}: {} of {} elements are on no rank", tensor,
-                        reference.values.size() - reference.seen.size(), reference.values.size()));
+    if (reference.faults > 0) {
+      result.worst = std::isnan(reference.worst) ? std::numeric_limits<double>::infinity()
+                                                 : std::max(result.worst, reference.worst);
+      result.faults.push_back(
+          fmt::format("{} {}; {} such values", tensor, reference.text, reference.faults));
+    }
+    if (reference.seen.size() < reference.values.size())
+      result.faults.push_back(fmt::format("{}: {} of {} elements are on no rank", tensor,
+                                          reference.values.size() - reference.seen.size(),
+                                          reference.values.size()));
   }
+  // What went wrong first shows best in the losses, then in the gradients.
+  std::ranges::stable_sort(result.faults, {}, [](const std::string& fault) {
+    if (fault.starts_with("loss.")) return 0;
+    return fault.find(".gradient") != std::string::npos ? 1 : 2;
+  });
+  if (result.faults.size() > kMostFaults) result.faults.resize(kMostFaults);
   return result;
 }
 

@@ -77,7 +77,9 @@ struct Comparison {
   std::int64_t elements = 0;  ///< Values, copies too.
   /// Largest difference, relative to the largest value of the serial tensor.
   double worst = 0;
-  std::vector<std::string> faults{};  ///< Tensor, rank and index of each; at most 20.
+  /// Of each tensor that differs the worst value, with rank and index: losses first, then
+  /// gradients; at most 20.
+  std::vector<std::string> faults{};
 };
 
 /// Every value that a rank of the sharded run holds against the serial run's, and whether every
