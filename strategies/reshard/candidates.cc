@@ -52,9 +52,8 @@ Key key_of(const Draft& draft, const Pricer& pricer) {
 }
 
 std::size_t working_steps(const Draft& draft) {
-  return static_cast<std::size_t>(std::ranges::count_if(draft.steps, [](const DraftStep& step) {
-    return step.primitive != Primitive::kSlice || !step.axes.empty();
-  }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(draft.steps, [](const DraftStep& step) { return !step.rename; }));
 }
 
 class Planner {
@@ -112,7 +111,8 @@ class Planner {
   void take(Draft draft, const Place& from, const Place& to) {
     auto& steps = draft.steps;
     const auto rename = [](const Place& before, const Place& after) {
-      return DraftStep{.primitive = Primitive::kSlice, .from = before, .to = after, .axes = {}};
+      return DraftStep{
+          .primitive = Primitive::kSlice, .from = before, .to = after, .axes = {}, .rename = true};
     };
     if (steps.empty()) {
       if (from != to) steps.push_back(rename(from, to));

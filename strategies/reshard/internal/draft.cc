@@ -70,7 +70,7 @@ Result<Seconds> Pricer::price(const Draft& draft) {
 std::string name_of(const Draft& draft, const Meshes& meshes) {
   std::string text;
   for (const DraftStep& step : draft.steps) {
-    if (step.primitive == Primitive::kSlice && step.axes.empty()) continue;
+    if (step.rename) continue;
     if (!text.empty()) text += " + ";
     text += name_of(step.primitive);
     std::string axes;

@@ -39,6 +39,7 @@ struct DraftStep {
   Place from{};
   Place to{};
   std::vector<Axis> axes{};
+  bool rename = false;  ///< The same slices told on another mesh: counts for nothing.
 };
 
 struct Draft {

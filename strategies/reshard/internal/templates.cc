@@ -41,7 +41,13 @@ void Templates::append_transfer(Draft& draft, const Place& from, const Place& to
   if (from == to) return;
   DraftStep step{.primitive = Primitive::kTransfer, .from = from, .to = to, .axes = {}};
   const Step whole = pricer_.step_of(step);
-  if (volume_of(whole, pricer_.tensor()).exact_total == Bytes{}) step.primitive = Primitive::kSlice;
+  if (volume_of(whole, pricer_.tensor()).exact_total == Bytes{}) {
+    step.primitive = Primitive::kSlice;
+    if (from.mesh == to.mesh) {
+      for (Axis axis = 0; static_cast<std::size_t>(axis) < whole.to.mesh.axes.size(); ++axis)
+        if (dim_of(from.attribute, axis) != dim_of(to.attribute, axis)) step.axes.push_back(axis);
+    }
+  }
   append(draft, std::move(step));
 }
 
