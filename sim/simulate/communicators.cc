@@ -112,7 +112,8 @@ class Finder {
                                        to.ranks.begin());
     };
     for (const program::Transfer& transfer : transfers)
-      to.transfers.push_back({member(transfer.from), member(transfer.to), transfer.bytes / bytes});
+      to.transfers.push_back(
+          {member(transfer.from), member(transfer.to), transfer.bytes / bytes, 1});
   }
 
   void join(std::int32_t endpoint, std::int32_t rank) {

@@ -18,12 +18,10 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-Result<std::vector<SimulatedCost::Form>> SimulatedCost::forms(
-    program::CollectiveKind kind, const comm::Participants& group) const {
-  const auto flat = comm::flat_forms(kind, group, communication_);
-  if (!flat) return flat.error();
+std::vector<SimulatedCost::Form> SimulatedCost::shortened(
+    const std::vector<comm::FlatCollective>& flat) const {
   std::vector<Form> list;
-  for (const comm::FlatCollective& form : *flat)
+  for (const comm::FlatCollective& form : flat)
     list.push_back({form.latency, form.idle_rate(cluster_), form.fill_chunks, form.chunk});
   return list;
 }
@@ -42,30 +40,24 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
   auto key = std::pair(kind, devices);
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    auto list = forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0});
-    if (!list) return list.error();
-    known = forms_.emplace(std::move(key), *std::move(list)).first;
+    const auto flat = comm::flat_forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
+                                       communication_);
+    if (!flat) return flat.error();
+    known = forms_.emplace(std::move(key), shortened(*flat)).first;
   }
   return least(known->second, bytes);
 }
 
 Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, Bytes bytes,
                                                 const std::vector<DeviceId>& devices) const {
-  constexpr std::size_t kMostForAllPairs = 64;
-  if (kind != program::CollectiveKind::kAllToAll || devices.size() <= kMostForAllPairs)
-    return communication_time(kind, bytes, devices);
-  auto known = approximate_.find(devices);
+  if (devices.size() < 2) return Seconds{};
+  auto key = std::pair(kind, devices);
+  auto known = approximate_.find(key);
   if (known == approximate_.end()) {
-    // The messages of one member out, of another in, as an exchange: their own links are right.
-    const auto count = static_cast<std::int32_t>(devices.size());
-    comm::Participants group{.cluster = &cluster_, .devices = devices, .flow = 0};
-    for (std::int32_t other = 1; other < count; ++other) {
-      group.transfers.push_back({0, other, 1.0 / count});
-      if (other + 1 < count) group.transfers.push_back({other, count - 1, 1.0 / count});
-    }
-    auto list = forms(program::CollectiveKind::kExchange, group);
-    if (!list) return list.error();
-    known = approximate_.emplace(devices, *std::move(list)).first;
+    const auto flat = comm::representative_forms(
+        kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_);
+    if (!flat) return flat.error();
+    known = approximate_.emplace(std::move(key), shortened(*flat)).first;
   }
   return least(known->second, bytes);
 }
@@ -84,11 +76,12 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
   for (const DeviceTransfer& transfer : transfers) bytes += transfer.bytes;
   for (const DeviceTransfer& transfer : transfers) {
     const std::int32_t from = member_of(transfer.from);
-    group.transfers.push_back({from, member_of(transfer.to), transfer.bytes / bytes});
+    group.transfers.push_back(
+        {from, member_of(transfer.to), transfer.bytes / bytes, transfer.messages});
   }
-  const auto list = forms(program::CollectiveKind::kExchange, group);
-  if (!list) return list.error();
-  return least(*list, bytes);
+  const auto flat = comm::flat_forms(program::CollectiveKind::kExchange, group, communication_);
+  if (!flat) return flat.error();
+  return least(shortened(*flat), bytes);
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {

@@ -38,8 +38,7 @@ class SimulatedCost final : public CostModel {
     double fill = 0;
     Bytes chunk;
   };
-  Result<std::vector<Form>> forms(program::CollectiveKind kind,
-                                  const comm::Participants& group) const;
+  std::vector<Form> shortened(const std::vector<comm::FlatCollective>& flat) const;
   static Seconds least(const std::vector<Form>& forms, Bytes bytes);
 
   const ClusterView& cluster_;
@@ -47,7 +46,8 @@ class SimulatedCost final : public CostModel {
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
   mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, std::vector<Form>>
       forms_;
-  mutable std::map<std::vector<DeviceId>, std::vector<Form>> approximate_;  // of all-to-alls
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, std::vector<Form>>
+      approximate_;
 };
 
 }  // namespace foreshard::sim

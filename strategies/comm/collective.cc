@@ -9,6 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/representative.h"
 
 namespace foreshard::comm {
 namespace {
@@ -172,8 +173,11 @@ Seconds FlatCollective::idle_time(Bytes bytes, const ClusterView& cluster) const
   return time;
 }
 
-Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
-                                               const Parameters& parameters) {
+namespace {
+
+template <class PatternOf>
+Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Participants& group,
+                                             const Parameters& parameters, PatternOf pattern_of) {
   if (const auto fault = fault_in(kind, group)) return *fault;
   if (group.devices.size() == 1) {
     FlatCollective nothing;
@@ -189,7 +193,7 @@ Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Partic
     for (const FormParameters* form : suitable) {
       if (form->algorithm != algorithm.name) continue;
       if (!pattern) {
-        auto result = algorithm.pattern(group);
+        auto result = pattern_of(algorithm);
         if (!result && result.error().code == Error::Code::kUnsupported) break;
         if (!result) return result.error();
         pattern = *std::move(result);
@@ -202,6 +206,22 @@ Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Partic
                                                 parameters.name +
                                                 "' has no form that these devices can do"};
   return forms;
+}
+
+}  // namespace
+
+Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
+                                               const Parameters& parameters) {
+  return forms_of(kind, group, parameters,
+                  [&](const Algorithm& algorithm) { return algorithm.pattern(group); });
+}
+
+Result<std::vector<FlatCollective>> representative_forms(CollectiveKind kind,
+                                                         const Participants& group,
+                                                         const Parameters& parameters) {
+  return forms_of(kind, group, parameters, [&](const Algorithm& algorithm) {
+    return internal::representative_pattern(algorithm, group);
+  });
 }
 
 std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,

@@ -32,7 +32,8 @@ using program::CollectiveKind;
 struct Transfer {
   std::int32_t from = 0;  ///< Index into Participants::devices.
   std::int32_t to = 0;
-  double part = 0;  ///< Of the operation's bytes. Invariant: > 0.
+  double part = 0;      ///< Of the operation's bytes. Invariant: > 0.
+  double messages = 1;  ///< How many messages it stands for, one after another. Invariant: >= 1.
 };
 
 /// The devices of one group, in rank order, and where they are.
@@ -100,6 +101,12 @@ struct StepwiseCollective {
 ///     kUnsupported if `parameters` has no form for the operation.
 Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
                                                const Parameters& parameters);
+/// The same from a few members of a large group, for ranking: right in latency and idle rate where
+/// the nodes' own links are the slowest; `loads` has a part of the links only.
+/// \pre nodes of the group are alike and have as many members each.
+Result<std::vector<FlatCollective>> representative_forms(CollectiveKind kind,
+                                                         const Participants& group,
+                                                         const Parameters& parameters);
 /// The one of `forms` with the least idle time for `bytes`; ties: the earlier one. This is the idea
 /// of NCCL's tuner (ncclTopoGetAlgoTime and its caller in NCCL 2.28), with our times.
 /// \pre !forms.empty()

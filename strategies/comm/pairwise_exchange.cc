@@ -30,8 +30,8 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
     if (!route) return route.error();
     loads.add(*route, transfer.part);
     const internal::Hop hop{route->widest_kind, 0_s};
-    sends[static_cast<std::size_t>(transfer.from)].add(hop);
-    receives[static_cast<std::size_t>(transfer.to)].add(hop);
+    sends[static_cast<std::size_t>(transfer.from)].add(hop, transfer.messages);
+    receives[static_cast<std::size_t>(transfer.to)].add(hop, transfer.messages);
     sent[static_cast<std::size_t>(transfer.from)] += transfer.part;
     longest_wire = std::max(longest_wire, route->latency);
   }

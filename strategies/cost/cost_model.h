@@ -17,7 +17,8 @@ namespace foreshard {
 struct DeviceTransfer {
   DeviceId from;
   DeviceId to;
-  Bytes bytes{};  ///< Invariant: > 0.
+  Bytes bytes{};        ///< Invariant: > 0.
+  double messages = 1;  ///< In how many messages. Invariant: >= 1.
 };
 
 /// What crosses a link.
@@ -38,8 +39,8 @@ class CostModel {
   virtual Result<Seconds> communication_time(program::CollectiveKind kind, Bytes bytes,
                                              const std::vector<DeviceId>& devices) const = 0;
 
-  /// The same in time proportional to the devices, for ranking: where an exact answer takes time
-  /// quadratic in them (an all-to-all among more than 64), the messages of a few stand for all.
+  /// The same in time that hardly grows with the devices, for ranking: of large groups a few
+  /// members stand for all. \pre their nodes are alike and have as many of them each.
   virtual Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                            const std::vector<DeviceId>& devices) const = 0;
 

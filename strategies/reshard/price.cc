@@ -1,6 +1,7 @@
 #include "strategies/reshard/price.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -13,9 +14,9 @@ namespace foreshard::reshard {
 namespace {
 
 // Transfers of more messages are priced by those of a few ranks.
-constexpr double kMostListed = 4096;
+constexpr double kMostListed = 1024;
 constexpr std::int64_t kMostSampledTargets = 4;
-constexpr std::size_t kMostSampledMessages = 1024;
+constexpr std::size_t kMostSampledMessages = 128;
 
 }  // namespace
 
@@ -66,7 +67,7 @@ const StepPricer::Groups& StepPricer::distinct_groups(const Step& step) {
     for (const std::int32_t rank : group) devices.push_back(placement_.device(rank));
     if (step.primitive != Primitive::kBroadcast) std::ranges::sort(devices);
     if (seen.insert(surroundings_.pattern_of(devices)).second)
-      place->second.push_back(std::move(devices));
+      place->second.push_back({devices, surroundings_.uniform(devices)});
   }
   return place->second;
 }
@@ -75,12 +76,14 @@ Result<Seconds> StepPricer::collective(const Step& step) {
   const Groups& groups = distinct_groups(step);
   Bytes bytes = volume_of(step, tensor_).logical;
   if (step.primitive == Primitive::kAllToAll)  // one rank's send buffer
-    bytes = bytes / static_cast<double>(groups.front().size());
+    bytes = bytes / static_cast<double>(groups.front().devices.size());
   const auto key = std::tuple(step.primitive, &groups, bytes.in_base());
   if (const auto known = times_.find(key); known != times_.end()) return known->second;
   Seconds slowest;
-  for (const auto& devices : groups) {
-    const auto time = cost_.approximate_time(*collective_of(step.primitive), bytes, devices);
+  const auto kind = *collective_of(step.primitive);
+  for (const DistinctGroup& group : groups) {
+    const auto time = group.uniform ? cost_.approximate_time(kind, bytes, group.devices)
+                                    : cost_.communication_time(kind, bytes, group.devices);
     if (!time) return time;
     slowest = std::max(slowest, *time);
   }
@@ -174,7 +177,8 @@ std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) 
         const std::int32_t sender = sender_of(source, target, turn + j);
         if (sender != target && elements > 0)
           transfers.push_back({placement_.device(sender), placement_.device(target),
-                               element * (elements * static_cast<double>(skip))});
+                               element * (elements * static_cast<double>(skip)),
+                               static_cast<double>(skip)});
       }
       more = false;
       for (std::size_t d = dimensions; d-- > 0 && !more;) {
@@ -187,18 +191,19 @@ std::vector<DeviceTransfer> StepPricer::sampled(const Step& step, double moves) 
   const std::int32_t source = step.from.mesh.ranks.front();
   const double sources = static_cast<double>(step.from.mesh.size());
   const Bytes share = volume_of(step, tensor_).exact_total / sources;
-  const auto messages = static_cast<std::int64_t>(std::clamp(
-      moves / sources, 1.0,
-      std::min(static_cast<double>(targets), static_cast<double>(kMostSampledMessages))));
+  const double messages = std::clamp(moves / sources, 1.0, static_cast<double>(targets));
+  const double listed = std::ceil(std::min(messages, static_cast<double>(kMostSampledMessages)));
   std::vector<std::int32_t> others;
-  for (std::int64_t m = 0; m < messages; ++m) {
+  for (std::int64_t m = 0; m < static_cast<std::int64_t>(listed); ++m) {
     const std::int32_t target =
-        step.to.mesh.ranks[static_cast<std::size_t>(m * targets / messages)];
+        step.to.mesh
+            .ranks[static_cast<std::size_t>(m * targets / static_cast<std::int64_t>(listed))];
     if (target != source) others.push_back(target);
   }
   for (const std::int32_t target : others)
     transfers.push_back({placement_.device(source), placement_.device(target),
-                         share / static_cast<double>(others.size())});
+                         share / static_cast<double>(others.size()),
+                         std::max(1.0, messages / listed)});
   return transfers;
 }
 

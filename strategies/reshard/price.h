@@ -32,6 +32,8 @@ class Surroundings {
 
   /// Equal for groups that look alike, member by member.
   std::uint64_t pattern_of(const std::vector<DeviceId>& devices) const;
+  /// Whether they are on nodes of one kind, as many on each.
+  bool uniform(const std::vector<DeviceId>& devices) const;
 
  private:
   struct Place {
@@ -54,7 +56,11 @@ class StepPricer {
 
  private:
   // Of each set of groups that look alike, one.
-  using Groups = std::vector<std::vector<DeviceId>>;
+  struct DistinctGroup {
+    std::vector<DeviceId> devices;
+    bool uniform = false;
+  };
+  using Groups = std::vector<DistinctGroup>;
   const Groups& distinct_groups(const Step& step);
   Result<Seconds> collective(const Step& step);
   Result<Seconds> transfer(const Step& step);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <bit>
-#include <set>
 #include <unordered_map>
 
 #include "strategies/reshard/price.h"
@@ -38,14 +37,18 @@ class Numbers {
   std::unordered_map<Key, std::uint64_t, Hash> known_;
 };
 
-// One number for each distinct set.
-std::vector<std::int32_t> numbered(const std::vector<std::set<std::int32_t>>& sets) {
-  std::map<std::set<std::int32_t>, std::int32_t> known;
+// One number for each distinct set of vertices.
+std::vector<std::int32_t> numbered(std::vector<std::vector<std::int32_t>>& sets) {
+  Numbers<std::uint64_t> known;
   std::vector<std::int32_t> numbers;
   numbers.reserve(sets.size());
-  for (const auto& set : sets)
-    numbers.push_back(
-        known.try_emplace(set, static_cast<std::int32_t>(known.size())).first->second);
+  for (auto& set : sets) {
+    std::ranges::sort(set);
+    set.erase(std::ranges::unique(set).begin(), set.end());
+    std::uint64_t hash = set.size();
+    for (const std::int32_t vertex : set) hash = joined(hash, static_cast<std::uint64_t>(vertex));
+    numbers.push_back(static_cast<std::int32_t>(known.of(hash)));
+  }
   return numbers;
 }
 
@@ -68,8 +71,8 @@ Surroundings::Surroundings(const ClusterView& cluster) {
 
   // What switches are made of, themselves and their neighbours; then what nodes are.
   std::vector<std::uint64_t> own(vertices.size(), 0);
-  std::vector<std::set<std::int32_t>> leaves(nodes);
-  std::vector<std::set<std::int32_t>> above(vertices.size());
+  std::vector<std::vector<std::int32_t>> leaves(nodes);
+  std::vector<std::vector<std::int32_t>> above(vertices.size());
   node_kind_.assign(nodes, 0);
   for (const Link& link : cluster.links()) {
     const auto from = link.from.index();
@@ -78,9 +81,9 @@ Surroundings::Surroundings(const ClusterView& cluster) {
     own[from] += joined(kind, std::uint64_t{1});
     own[to] += joined(kind, std::uint64_t{2});
     if (vertices[from].node < 0 && vertices[to].node < 0)
-      above[from].insert(link.to.value());
+      above[from].push_back(link.to.value());
     else if (vertices[from].node >= 0 && vertices[to].node < 0)
-      leaves[static_cast<std::size_t>(vertices[from].node)].insert(link.to.value());
+      leaves[static_cast<std::size_t>(vertices[from].node)].push_back(link.to.value());
     if (vertices[from].node >= 0)
       node_kind_[static_cast<std::size_t>(vertices[from].node)] +=
           joined(joined(kind, place[from]), vertices[to].node < 0 ? ~std::uint64_t{0} : place[to]);
@@ -93,16 +96,24 @@ Surroundings::Surroundings(const ClusterView& cluster) {
     if (vertices[link.from.index()].node < 0 && vertices[link.to.index()].node < 0)
       wider[link.from.index()] += mixed(own[link.to.index()]);
   }
-  std::vector<std::set<std::int32_t>> pods(nodes);
+  leaves_ = numbered(leaves);  // each once from here on
+  // Nodes under the same switches share what is above them.
+  std::vector<std::vector<std::int32_t>> pods(nodes);
+  std::unordered_map<std::int32_t, std::size_t> first_of_leaves;
+  std::vector<std::size_t> like(nodes);
   for (std::size_t n = 0; n < nodes; ++n) {
-    for (const std::int32_t leaf : leaves[n]) {
+    for (const std::int32_t leaf : leaves[n])
       node_kind_[n] += mixed(wider[static_cast<std::size_t>(leaf)]);
+    const auto [first, is_new] = first_of_leaves.try_emplace(leaves_[n], n);
+    like[n] = first->second;
+    if (!is_new) continue;
+    for (const std::int32_t leaf : leaves[n]) {
       const auto& next = above[static_cast<std::size_t>(leaf)];
-      pods[n].insert(next.begin(), next.end());
+      pods[n].insert(pods[n].end(), next.begin(), next.end());
     }
   }
-  leaves_ = numbered(leaves);
   pods_ = numbered(pods);
+  for (std::size_t n = 0; n < nodes; ++n) pods_[n] = pods_[like[n]];
 }
 
 std::uint64_t Surroundings::pattern_of(const std::vector<DeviceId>& devices) const {
@@ -119,6 +130,16 @@ std::uint64_t Surroundings::pattern_of(const std::vector<DeviceId>& devices) con
     pattern = joined(pattern, leaf_number.of(leaves_[node]) << 32 | pod_number.of(pods_[node]));
   }
   return pattern;
+}
+
+bool Surroundings::uniform(const std::vector<DeviceId>& devices) const {
+  std::unordered_map<std::int32_t, std::int32_t> members;
+  for (const DeviceId device : devices) ++members[place_of_[device.index()].node];
+  const auto& [first, count] = *members.begin();
+  return std::ranges::all_of(members, [&, first = first, count = count](const auto& node) {
+    return node.second == count && node_kind_[static_cast<std::size_t>(node.first)] ==
+                                       node_kind_[static_cast<std::size_t>(first)];
+  });
 }
 
 }  // namespace foreshard::reshard

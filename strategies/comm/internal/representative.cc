@@ -1,0 +1,111 @@
+#include "strategies/comm/internal/representative.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "strategies/comm/internal/rings.h"
+
+namespace foreshard::comm::internal {
+namespace {
+
+constexpr std::size_t kMostMembers = 64;
+constexpr std::size_t kMostForAllPairs = 16;
+
+// Messages between `member` and the others, in one direction. Those within its node are all there.
+class Messages {
+ public:
+  Messages(const Participants& group, Pattern& pattern) : group_(group), pattern_(pattern) {}
+
+  std::optional<Error> add(std::int32_t member, bool sends) {
+    const auto count = static_cast<std::int32_t>(group_.devices.size());
+    const auto node_of = [&](std::int32_t m) {
+      return group_.cluster->devices()[group_.devices[static_cast<std::size_t>(m)].index()].node;
+    };
+    std::vector<std::int32_t> near;
+    std::vector<std::int32_t> far;
+    for (std::int32_t other = 0; other < count; ++other) {
+      if (other == member) continue;
+      (node_of(other) == node_of(member) ? near : far).push_back(other);
+    }
+    Path starts;
+    const auto listed = std::min(far.size(), kMostMembers);
+    const double stands_for =
+        listed == 0 ? 0 : static_cast<double>(far.size()) / static_cast<double>(listed);
+    for (std::size_t i = 0; i < near.size() + listed; ++i) {
+      const bool is_near = i < near.size();
+      const std::int32_t other = is_near ? near[i] : far[(i - near.size()) * far.size() / listed];
+      const double messages = is_near ? 1 : stands_for;
+      const auto route =
+          sends ? route_between(group_, member, other) : route_between(group_, other, member);
+      if (!route) return route.error();
+      loads_.add(*route, messages / count);
+      starts.add(Hop{route->widest_kind, 0_s}, messages);
+      longest_wire_ = std::max(longest_wire_, route->latency);
+    }
+    if (longer(starts, pattern_.path)) pattern_.path = starts;
+    return std::nullopt;
+  }
+
+  void finish() {
+    pattern_.path.wire = longest_wire_;
+    pattern_.loads = loads_.take();
+  }
+
+ private:
+  const Participants& group_;
+  Pattern& pattern_;
+  LoadSum loads_;
+  Seconds longest_wire_;
+};
+
+Result<Pattern> all_to_all(const Participants& group) {
+  Pattern pattern;
+  Messages messages(group, pattern);
+  const auto last = static_cast<std::int32_t>(group.devices.size()) - 1;
+  if (const auto fault = messages.add(0, true)) return *fault;
+  if (const auto fault = messages.add(last, false)) return *fault;
+  messages.finish();
+  pattern.sent_per_member = static_cast<double>(last) / (last + 1.0);
+  return pattern;
+}
+
+}  // namespace
+
+Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group) {
+  const bool all_pairs = algorithm.kind == CollectiveKind::kAllToAll;
+  if (group.devices.size() <= (all_pairs ? kMostForAllPairs : kMostMembers) ||
+      algorithm.kind == CollectiveKind::kExchange)
+    return algorithm.pattern(group);
+  if (all_pairs) return all_to_all(group);
+  const auto nodes = members_by_node(group);
+  const std::size_t each = nodes.front().size();
+  // An even number: rings over an odd one need a third place to close.
+  const std::size_t kept = std::max<std::size_t>(2, kMostMembers / each / 2 * 2);
+  if (nodes.size() <= kept) return algorithm.pattern(group);
+  Participants part{.cluster = group.cluster, .devices = {}, .flow = group.flow};
+  for (std::size_t n = 0; n < kept; ++n)
+    for (const std::int32_t member : nodes[n])
+      part.devices.push_back(group.devices[static_cast<std::size_t>(member)]);
+  auto found = algorithm.pattern(part);
+  if (!found) return found.error();
+  Pattern pattern = *std::move(found);
+
+  const auto all = static_cast<double>(group.devices.size());
+  const auto some = static_cast<double>(part.devices.size());
+  const bool is_tree = algorithm.name == "tree";
+  const double hops =
+      is_tree ? std::log2(static_cast<double>(nodes.size())) / std::log2(static_cast<double>(kept))
+              : (all - 1) / (some - 1);
+  Path path;
+  path.add(pattern.path, hops);
+  pattern.path = path;
+  if (pattern.fill_chunks > 0) pattern.fill_chunks *= hops;
+  // Of a broadcast every member passes on all bytes, however many there are.
+  if (is_tree || algorithm.kind == CollectiveKind::kBroadcast) return pattern;
+  const double volume = (all - 1) / all / ((some - 1) / some);
+  for (LinkLoad& load : pattern.loads) load.bytes_per_byte *= volume;
+  pattern.sent_per_member *= volume;
+  return pattern;
+}
+
+}  // namespace foreshard::comm::internal

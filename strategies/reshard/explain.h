@@ -1,0 +1,57 @@
+/// \file
+/// A choice in words and numbers: the plan that `foreshard reshard` prints. Text for people; JSON
+/// (schema "foreshard.reshard/1", docs/reshard.md) and CSV (one line per step of the chosen plan)
+/// for programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/reshard/choose.h"
+
+namespace foreshard::reshard {
+
+inline constexpr std::string_view kReshardSchema = "foreshard.reshard/1";
+
+/// What was asked for, and what is known of the answer beyond the choice itself.
+struct Explanation {
+  TensorSpec tensor{};
+  Layout from{};
+  Layout to{};
+  std::string cluster{};
+  Choice choice{};
+
+  struct StepNumbers {
+    std::int64_t groups = 0;
+    std::int64_t ranks_per_group = 0;  ///< Of the largest.
+    double messages = 0;               ///< Of a transfer, moves within a rank included; else 0.
+    Bytes bytes_per_rank{};            ///< What crosses links, over the ranks of the step.
+    Volume volume{};
+    Seconds time{};  ///< Closed form, copies included.
+  };
+  std::vector<StepNumbers> steps{};  ///< Of the chosen plan.
+
+  struct LinkUse {
+    std::string from{};
+    std::string to{};
+    Bytes bytes{};
+    Seconds time{};  ///< Those bytes at the link's bandwidth.
+  };
+  std::vector<LinkUse> links{};  ///< Of the chosen plan, the busiest (by time) first.
+  bool links_known = true;       ///< False if the plan has too many messages to follow.
+};
+
+/// \return as `choose`.
+Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
+                            const CostModel& cost, const Placement& placement,
+                            const ChooseOptions& options = {});
+
+std::string to_text(const Explanation& explanation);
+std::string to_json(const Explanation& explanation);
+std::string to_csv(const Explanation& explanation);
+
+}  // namespace foreshard::reshard

@@ -1,0 +1,28 @@
+/// \file
+/// Named conversions on two nodes of eight devices (ranks 0 to 15), and random ones.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "strategies/reshard/plan.h"
+
+namespace foreshard::reshard {
+
+struct Case {
+  std::string name;
+  TensorSpec tensor{};
+  Layout from{};
+  Layout to{};
+};
+
+/// What training runs into: other splits, other groups, other ranks.
+std::vector<Case> named_cases();
+
+/// Any conversion that can be written down on `ranks` ranks: meshes of one to three axes on some of
+/// them, even and uneven, at times partial.
+Case random_case(std::mt19937& random, std::int32_t ranks);
+
+}  // namespace foreshard::reshard
