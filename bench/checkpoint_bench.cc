@@ -25,7 +25,7 @@
 #include "base/quantity.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/synthetic.h"
 
 namespace foreshard::checkpoint {
@@ -99,11 +99,11 @@ std::optional<Error> copy_all(const Source& source, const fs::path& to, std::int
   const auto work = [&]() -> std::optional<Error> {
     std::vector<char> block(std::size_t{4} << 20);
     for (std::size_t i = next++; i < source.files.size(); i = next++) {
-      const auto input = internal::InputFile::open(source.files[i].path);
+      const auto input = InputFile::open(source.files[i].path);
       if (!input) return input.error();
-      auto created = internal::OutputFile::create(to / source.files[i].path.filename());
+      auto created = OutputFile::create(to / source.files[i].path.filename());
       if (!created) return created.error();
-      internal::OutputFile output = *std::move(created);
+      OutputFile output = *std::move(created);
       while (output.bytes() < input->bytes()) {
         const auto rest = static_cast<std::size_t>(input->bytes() - output.bytes());
         const auto piece = std::span(block).first(std::min(block.size(), rest));
@@ -113,7 +113,7 @@ std::optional<Error> copy_all(const Source& source, const fs::path& to, std::int
       const auto digest = output.finish();
       if (!digest) return digest.error();
     }
-    return internal::flush_directory(to);
+    return flush_directory(to);
   };
   std::vector<std::jthread> workers;
   for (std::int32_t t = 0; t < threads; ++t)

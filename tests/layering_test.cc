@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 25> kLayers{
+constexpr std::array<std::string_view, 26> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -35,6 +35,7 @@ constexpr std::array<std::string_view, 25> kLayers{
     "strategies/checkpoint/",
     "strategies/graph/onnx/",
     "strategies/parallelism/",
+    "strategies/conversion/",
     "strategies/cost/",
     "strategies/comm/",
     "strategies/reshard/",

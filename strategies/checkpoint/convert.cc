@@ -24,7 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using internal::Journal;
-using internal::OutputFile;
 
 // Blocks that stay in a core's cache between reading, hashing and writing are the fastest.
 constexpr std::int64_t kMostBlock = 1 << 20;
@@ -166,7 +165,7 @@ class Converter {
           const SourceFile& file =
               plan_.source.files[static_cast<std::size_t>(plan_.files_read[i])];
           if (file.sha256.empty()) return std::nullopt;
-          const auto digest = internal::digest_of(file.path, block, options_.progress);
+          const auto digest = digest_of(file.path, block, options_.progress);
           if (!digest) return digest.error();
           if (*digest == file.sha256) return std::nullopt;
           return fault(file.path, fmt::format("is damaged: its SHA-256 is {}, the manifest says {}",
@@ -230,7 +229,7 @@ class Converter {
           ShardFile& done = done_[i];
           done = {.rank = file.rank, .path = name_of_file(file), .bytes = file.bytes};
           if (const ShardFile* const before = recorded(file)) {
-            const auto digest = internal::digest_of(partial_ / done.path, block, options_.progress);
+            const auto digest = digest_of(partial_ / done.path, block, options_.progress);
             if (digest && *digest == before->sha256) {
               done.sha256 = *digest;
               ++files_reused_;
@@ -301,11 +300,11 @@ class Converter {
                             .files = done_,
                             .tensors = plan_.target.tensors};
     if (auto error = write_file(partial_ / kManifestName, to_json(manifest))) return error;
-    if (auto error = internal::flush_directory(partial_)) return error;
+    if (auto error = flush_directory(partial_)) return error;
     const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
     if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, out_.c_str(), how) != 0)
-      return internal::system_fault(out_, "rename " + partial_.string() + " to it");
-    if (auto error = internal::flush_directory(fs::absolute(out_).parent_path())) return error;
+      return system_fault(out_, "rename " + partial_.string() + " to it");
+    if (auto error = flush_directory(fs::absolute(out_).parent_path())) return error;
     std::error_code ignored;
     fs::remove(out_ / kJournalName, ignored);
     if (exists_) fs::remove_all(partial_, ignored);  // by now the old one

@@ -10,14 +10,12 @@
 #include "base/digest/sha256.h"
 #include "base/file.h"
 
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/internal/json_node.h"
 #include "strategies/checkpoint/safetensors.h"
 
 namespace foreshard::checkpoint {
 namespace {
-
-using internal::InputFile;
 
 constexpr Bytes kMostManifest = 256_MiB;
 constexpr std::string_view kIndexName = "model.safetensors.index.json";

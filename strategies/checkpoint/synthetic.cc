@@ -82,9 +82,9 @@ std::optional<Error> write_synthetic(const std::filesystem::path& directory, Fil
   std::vector<char> block(kBlock);
   for (const auto& [rank, slices] : of_rank) {
     ShardFile file{.rank = rank, .path = shard_name(rank, format)};
-    auto created = internal::OutputFile::create(directory / file.path);
+    auto created = OutputFile::create(directory / file.path);
     if (!created) return created.error();
-    internal::OutputFile output = *std::move(created);
+    OutputFile output = *std::move(created);
     if (format == FileFormat::kSafetensors) {
       std::vector<StoredTensor> stored;
       for (const auto& [tensor, box] : slices) {
@@ -122,7 +122,7 @@ std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed) {
   std::vector<std::filesystem::path> paths;
   paths.reserve(source.files.size());
   for (const SourceFile& file : source.files) paths.push_back(file.path);
-  internal::OpenFiles files(paths);
+  OpenFiles files(paths);
   for (const SourceTensor& tensor : source.tensors) {
     const TensorEntry& entry = tensor.entry;
     const std::uint64_t number = number_of(entry.name, seed);

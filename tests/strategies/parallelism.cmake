@@ -1,3 +1,3 @@
 foreshard_test(parallelism_test
-  SOURCES parallelism/strategy_test.cc
+  SOURCES parallelism/parameters_test.cc parallelism/strategy_test.cc
   DEPS foreshard_parallelism)

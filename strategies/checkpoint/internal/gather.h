@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/source.h"
 
 namespace foreshard::checkpoint::internal {

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/manifest.h"
 
 namespace foreshard::checkpoint::internal {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/reshard/direct.h"
 
@@ -170,30 +171,6 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     after = {*last};
   }
   return last;
-}
-
-std::vector<MeshAxis> mesh_of(const Strategy& strategy) {
-  std::vector<MeshAxis> mesh;
-  for (const std::string& name : strategy.rank_order) {
-    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.data_parallel
-                                           : strategy.pipeline_parallel});
-  }
-  return mesh;
-}
-
-TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
-  const Framework& framework = *strategy.framework;
-  const TransformerOptions options{
-      .mesh = mesh_of(strategy),
-      .batch = strategy.micro_batch * strategy.data_parallel,
-      .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
-      .flash_attention = framework.flash_attention,
-      .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
-      .dtype = strategy.precision};
-  Model used = model;
-  if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
-  return transformer_graphs(used, options);
 }
 
 Attribute as_sent(const Tensor& boundary, const Strategy& strategy,

@@ -12,6 +12,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/sharding.h"
 #include "strategies/graph/transformer.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/ir/program.h"
 
@@ -67,11 +68,8 @@ struct LoweredModel {
   Attribute boundary_sent;                   ///< How it lies while it is sent: `as_sent`.
 };
 
-/// Axes "tensor", "data", "pipeline" in the strategy's order.
-std::vector<MeshAxis> mesh_of(const Strategy& strategy);
-
-/// The model's forward graphs with the attributes that the strategy wants.
-TransformerGraphs graphs_of(const Model& model, const Strategy& strategy);
+using foreshard::graphs_of;
+using foreshard::mesh_of;
 
 /// Activations of `forward` (views as what they view) that stay in memory until `backward` runs.
 std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute);

@@ -13,7 +13,7 @@
 #include "tests/strategies/checkpoint/folders.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 
 namespace foreshard::checkpoint {
 namespace {
@@ -188,9 +188,9 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(partial_of(to)));
 
-  auto full = internal::OutputFile::create("/dev/full");
+  auto full = OutputFile::create("/dev/full");
   ASSERT_TRUE(full);
-  internal::OutputFile file = *std::move(full);
+  OutputFile file = *std::move(full);
   const auto error = file.append("x");
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "/dev/full: cannot write: No space left on device");

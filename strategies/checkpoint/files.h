@@ -16,7 +16,7 @@
 #include "base/digest/sha256.h"
 #include "base/result.h"
 
-namespace foreshard::checkpoint::internal {
+namespace foreshard::checkpoint {
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -99,4 +99,4 @@ std::optional<Error> flush_directory(const std::filesystem::path& path);
 /// The least recently used files beyond this are closed.
 inline constexpr std::size_t kMostOpenFiles = 64;
 
-}  // namespace foreshard::checkpoint::internal
+}  // namespace foreshard::checkpoint

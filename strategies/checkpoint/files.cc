@@ -1,4 +1,4 @@
-#include "strategies/checkpoint/internal/files.h"
+#include "strategies/checkpoint/files.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
-namespace foreshard::checkpoint::internal {
+namespace foreshard::checkpoint {
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   if (this != &other) {
@@ -134,4 +134,4 @@ std::optional<Error> flush_directory(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-}  // namespace foreshard::checkpoint::internal
+}  // namespace foreshard::checkpoint

@@ -1,0 +1,31 @@
+#include "strategies/parallelism/graphs.h"
+
+namespace foreshard {
+
+std::vector<MeshAxis> mesh_of(const Strategy& strategy) {
+  std::vector<MeshAxis> mesh;
+  for (const std::string& name : strategy.rank_order) {
+    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
+                          : name == "data" ? strategy.data_parallel
+                                           : strategy.pipeline_parallel});
+  }
+  return mesh;
+}
+
+TransformerOptions transformer_options(const Strategy& strategy) {
+  const Framework& framework = *strategy.framework;
+  return {.mesh = mesh_of(strategy),
+          .batch = strategy.micro_batch * strategy.data_parallel,
+          .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
+          .flash_attention = framework.flash_attention,
+          .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
+          .dtype = strategy.precision};
+}
+
+TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
+  Model used = model;
+  if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
+  return transformer_graphs(used, transformer_options(strategy));
+}
+
+}  // namespace foreshard

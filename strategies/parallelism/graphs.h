@@ -1,0 +1,22 @@
+/// \file
+/// What a strategy makes of a model: the mesh of its ranks and the operator graphs whose tensors
+/// lie on it. Lowering runs them; parameters.h reads from them where parameters lie.
+#pragma once
+
+#include <vector>
+
+#include "strategies/graph/transformer.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard {
+
+/// Axes "tensor", "data" and "pipeline" in the strategy's order, the fastest first.
+std::vector<MeshAxis> mesh_of(const Strategy& strategy);
+
+/// The options with which a strategy builds the graphs of a model.
+TransformerOptions transformer_options(const Strategy& strategy);
+
+/// Embedding, layer and head of one step. \pre faults_in(strategy, model, ...) is empty.
+TransformerGraphs graphs_of(const Model& model, const Strategy& strategy);
+
+}  // namespace foreshard

@@ -1,0 +1,167 @@
+#include "strategies/parallelism/parameters.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+#include "strategies/parallelism/graphs.h"
+
+namespace foreshard {
+namespace {
+
+// The part of the strategy's mesh with these coordinates of the pipeline axis. Its axes are those
+// of the strategy without the pipeline axis, and an axis "end" where there are two coordinates.
+ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
+                    const std::vector<std::int64_t>& pipeline_coordinates) {
+  ProcessMesh part;
+  std::int64_t ranks = 1;
+  for (const MeshAxis& axis : mesh) {
+    MeshAxis kept = axis;
+    if (axis.name == "pipeline")
+      kept = {"end", static_cast<std::int64_t>(pipeline_coordinates.size())};
+    part.axes.push_back(kept);
+    ranks *= kept.size;
+  }
+  for (std::int64_t position = 0; position < ranks; ++position) {
+    std::int64_t rest = position;
+    std::int64_t rank = 0;
+    std::int64_t stride = 1;
+    for (std::size_t a = 0; a < mesh.size(); ++a) {
+      const std::int64_t coordinate = rest % part.axes[a].size;
+      rest /= part.axes[a].size;
+      rank += stride * (mesh[a].name == "pipeline"
+                            ? pipeline_coordinates[static_cast<std::size_t>(coordinate)]
+                            : coordinate);
+      stride *= mesh[a].size;
+    }
+    part.ranks.push_back(static_cast<std::int32_t>(rank));
+  }
+  return part;
+}
+
+// Cut along the first dimension over the data-parallel ranks, below what cuts it already.
+void share(Layout& layout, const Shape& shape) {
+  const auto it = std::ranges::find(layout.mesh.axes, std::string("data"), &MeshAxis::name);
+  FORESHARD_CHECK(it != layout.mesh.axes.end());
+  if (it->size == 1 || shape.empty()) return;
+  auto& dims = layout.attribute.dims;
+  const std::int64_t blocks = ways(dims[0], layout.mesh.axes);
+  dims[0].push_back(static_cast<Axis>(it - layout.mesh.axes.begin()));
+  const std::int64_t rows = shape[0] / blocks;
+  if (rows % it->size == 0) return;
+  const std::int64_t most = (rows + it->size - 1) / it->size;
+  layout.attribute.sizes.resize(shape.size());
+  for (std::int64_t block = 0; block < blocks; ++block)
+    for (std::int64_t i = 0; i < it->size; ++i)
+      layout.attribute.sizes[0].push_back(std::clamp<std::int64_t>(rows - i * most, 0, most));
+}
+
+class Placer {
+ public:
+  Placer(const Model& model, const Strategy& strategy)
+      : model_(model),
+        strategy_(strategy),
+        mesh_(mesh_of(strategy)),
+        graphs_(graphs_of(model, strategy)) {}
+
+  std::vector<PlacedTensor> run() {
+    const std::int64_t stages = strategy_.pipeline_parallel;
+    const std::vector<std::int64_t> first{0};
+    const std::vector<std::int64_t> last{stages - 1};
+    const bool tied = model_.tied_embeddings;
+    place(graphs_.embedding, "", first,
+          tied && stages > 1 ? std::vector<std::int64_t>{0, stages - 1} : first);
+    const auto split = layers_of_stages(strategy_, model_);
+    std::int64_t layer = 0;
+    for (std::size_t piece = 0; piece < split.size(); ++piece) {
+      const std::int64_t stage = static_cast<std::int64_t>(piece) % stages;
+      for (std::int64_t i = 0; i < split[piece]; ++i, ++layer)
+        place(graphs_.layer, fmt::format("layers.{}.", layer), {stage}, {});
+    }
+    place(graphs_.head, "", last, {});
+    return std::move(tensors_);
+  }
+
+ private:
+  // `table_at`: the stages that have the embedding's table.
+  void place(const Graph& graph, const std::string& prefix, const std::vector<std::int64_t>& stages,
+             const std::vector<std::int64_t>& table_at) {
+    const ProcessMesh mesh = part_of(mesh_, stages);
+    for (const Tensor& tensor : graph.tensors) {
+      if (tensor.role != TensorRole::kParameter) continue;
+      const bool projection = tensor.name == "logits.weight";
+      if (projection && model_.tied_embeddings) continue;  // it is the embedding's table
+      const bool table = tensor.name == "embedding.weight";
+      PlacedTensor placed{
+          .name = prefix + tensor.name,
+          .dtype = tensor.dtype,
+          .shape = tensor.shape,
+          .layout = {.mesh = table ? part_of(mesh_, table_at) : mesh, .attribute = *tensor.pinned}};
+      placed.layout.attribute.partial.clear();
+      if (model_.activation == Activation::kSwiglu && tensor.name.starts_with("mlp_up."))
+        part_halves(placed);
+      placed.unpadded = placed.shape;
+      if (table) placed.unpadded.front() = model_.vocabulary;
+      if (projection) placed.unpadded.back() = model_.vocabulary;
+      add(std::move(placed));
+    }
+  }
+
+  // [..., 2 f] -> [..., 2, f].
+  static void part_halves(PlacedTensor& tensor) {
+    const std::int64_t both = tensor.shape.back();
+    FORESHARD_CHECK(both % 2 == 0);
+    tensor.shape.back() = 2;
+    tensor.shape.push_back(both / 2);
+    auto& dims = tensor.layout.attribute.dims;
+    dims.insert(dims.end() - 1, std::vector<Axis>{});
+  }
+
+  void add(PlacedTensor parameter) {
+    const Layout whole = parameter.layout;
+    if (strategy_.zero_stage >= 3) share(parameter.layout, parameter.shape);
+    tensors_.push_back(parameter);
+    if (strategy_.mode == Mode::kForward) return;
+    const std::string name = parameter.name;
+    parameter.layout = whole;
+    if (strategy_.zero_stage >= 1) share(parameter.layout, parameter.shape);
+    const bool full = parameter.dtype == DType::kFp32 || parameter.dtype == DType::kTf32;
+    parameter.dtype = DType::kFp32;
+    for (const StateKind kind :
+         {StateKind::kMaster, StateKind::kFirstMoment, StateKind::kSecondMoment}) {
+      if (kind == StateKind::kMaster && full) continue;
+      parameter.kind = kind;
+      parameter.name = fmt::format("{}.{}", name, name_of(kind));
+      tensors_.push_back(parameter);
+    }
+  }
+
+  const Model& model_;
+  const Strategy& strategy_;
+  std::vector<MeshAxis> mesh_;
+  TransformerGraphs graphs_;
+  std::vector<PlacedTensor> tensors_;
+};
+
+}  // namespace
+
+std::string_view name_of(StateKind kind) {
+  switch (kind) {
+    case StateKind::kParameter:
+      return "parameter";
+    case StateKind::kMaster:
+      return "master";
+    case StateKind::kFirstMoment:
+      return "first_moment";
+    case StateKind::kSecondMoment:
+      return "second_moment";
+  }
+  FORESHARD_CHECK(false);
+}
+
+std::vector<PlacedTensor> parameters_of(const Model& model, const Strategy& strategy) {
+  return Placer(model, strategy).run();
+}
+
+}  // namespace foreshard
