@@ -1,0 +1,328 @@
+#include "strategies/graph/annotate.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+
+#include "strategies/graph/operators/build.h"
+
+namespace foreshard {
+namespace {
+
+Error invalid(std::string why) {
+  return {Error::Code::kInvalidInput, std::move(why)};
+}
+
+Result<Axis> axis_of(const std::string& name, const std::vector<MeshAxis>& mesh) {
+  const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
+  if (it != mesh.end()) return static_cast<Axis>(it - mesh.begin());
+  std::vector<std::string> names;
+  for (const MeshAxis& axis : mesh) names.push_back(axis.name);
+  return invalid(fmt::format("no mesh axis is called '{}'; there are {}", name, join(names)));
+}
+
+Result<std::vector<Axis>> axes_of(const std::string& text, const std::vector<MeshAxis>& mesh) {
+  std::vector<Axis> axes;
+  if (text == "-") return axes;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find('+', begin), text.size());
+    const auto axis = axis_of(text.substr(begin, end - begin), mesh);
+    if (!axis) return axis.error();
+    axes.push_back(*axis);
+    begin = end + 1;
+  }
+  return axes;
+}
+
+// What `annotation` says of a tensor.
+Result<Attribute> attribute_for(const Annotation& annotation, const Tensor& tensor,
+                                const std::vector<MeshAxis>& mesh) {
+  if (annotation.dims.size() != tensor.shape.size())
+    return invalid(fmt::format("annotation '{}' has {} dimensions, but tensor '{}' has {}: [{}]",
+                               annotation.tensor, annotation.dims.size(), tensor.name,
+                               tensor.shape.size(), fmt::join(tensor.shape, ", ")));
+  Attribute attribute = replicated(tensor.shape.size());
+  for (std::size_t d = 0; d < annotation.dims.size(); ++d) {
+    const auto axes = axes_of(annotation.dims[d], mesh);
+    if (!axes)
+      return invalid(fmt::format("annotation '{}': {}", annotation.tensor, axes.error().message));
+    attribute.dims[d] = *axes;
+  }
+  std::vector<Axis> partial;
+  for (const std::string& name : annotation.partial) {
+    const auto axis = axis_of(name, mesh);
+    if (!axis)
+      return invalid(fmt::format("annotation '{}': {}", annotation.tensor, axis.error().message));
+    partial.push_back(*axis);
+  }
+  std::ranges::sort(partial);
+  attribute.partial = sums_over(partial);
+  return attribute;
+}
+
+void collect_names(const Graph& graph, std::vector<std::string>& names) {
+  for (const Tensor& tensor : graph.tensors) names.push_back(tensor.name);
+  for (const Graph& body : graph.bodies) collect_names(body, names);
+}
+
+// Where the tensor-parallel axis splits a tensor on the way through the graph: its dimension.
+using Split = std::optional<std::size_t>;
+
+class TensorParallel {
+ public:
+  TensorParallel(const std::vector<MeshAxis>& mesh, Axis axis, std::vector<std::string>& remarks)
+      : mesh_(mesh),
+        axis_(axis),
+        ways_(mesh[static_cast<std::size_t>(axis)].size),
+        remarks_(remarks) {}
+
+  // `splits`: of the inputs, as the operator around a body leaves them. Returns those of the
+  // outputs.
+  std::vector<Split> run(Graph& graph, const std::vector<Split>& splits) {
+    std::vector<Split> of(graph.tensors.size());
+    for (std::size_t t = 0; t < graph.tensors.size(); ++t) of[t] = pinned(graph.tensors[t]);
+    for (std::size_t i = 0; i < splits.size() && i < graph.inputs.size(); ++i) {
+      if (splits[i]) of[graph.inputs[i].index()] = splits[i];
+    }
+    for (const Operator& op : graph.operators) visit(graph, op, of);
+    std::vector<Split> results;
+    for (const TensorId id : graph.outputs) results.push_back(of[id.index()]);
+    return results;
+  }
+
+ private:
+  Split pinned(const Tensor& tensor) const {
+    if (!tensor.pinned) return std::nullopt;
+    const AxisState state = state_of(*tensor.pinned, axis_);
+    if (state.kind != AxisState::Kind::kSplit) return std::nullopt;
+    return static_cast<std::size_t>(state.dim);
+  }
+
+  void visit(Graph& graph, const Operator& op, std::vector<Split>& of) {
+    if (!op.bodies.empty()) {
+      std::vector<Split> inputs;
+      for (const TensorId id : op.inputs) inputs.push_back(of[id.index()]);
+      for (const std::int32_t body : op.bodies) {
+        const auto results = run(graph.bodies[static_cast<std::size_t>(body)], inputs);
+        for (std::size_t i = 0; i < results.size() && i < op.outputs.size(); ++i)
+          of[op.outputs[i].index()] = results[i];
+      }
+      return;
+    }
+    const Rule rule = rule_of(graph, op);
+    std::int32_t factor = arriving(rule, op, of);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      Tensor& tensor = graph[op.inputs[i]];
+      if (tensor.role != TensorRole::kParameter || tensor.pinned || !contracts(rule, i)) continue;
+      const std::int32_t chosen = choose(rule, i, factor);
+      if (chosen < 0) {
+        remark(tensor);
+        continue;
+      }
+      const auto dim = dimension_of(rule, i, chosen);
+      Attribute attribute = replicated(tensor.shape.size());
+      attribute.dims[*dim] = {axis_};
+      tensor.pinned = std::move(attribute);
+      of[op.inputs[i].index()] = dim;
+      factor = chosen;
+    }
+    for (std::size_t o = 0; o < op.outputs.size(); ++o)
+      of[op.outputs[o].index()] =
+          factor < 0 ? std::nullopt : dimension_of(rule, rule.inputs + o, factor);
+  }
+
+  bool splittable(const Rule& rule, std::int32_t factor) const {
+    const Factor& f = rule.factors[static_cast<std::size_t>(factor)];
+    return !f.whole && f.size % ways_ == 0;
+  }
+
+  // The factor that inputs arrive split along, or -1.
+  std::int32_t arriving(const Rule& rule, const Operator& op, const std::vector<Split>& of) const {
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const Split& split = of[op.inputs[i].index()];
+      if (!split || rule.operands[i][*split].empty()) continue;
+      const std::int32_t factor = rule.operands[i][*split].front();
+      if (splittable(rule, factor)) return factor;
+    }
+    return -1;
+  }
+
+  static bool has(const Rule& rule, std::size_t operand, std::int32_t factor) {
+    return std::ranges::any_of(rule.operands[operand], [&](const auto& dimension) {
+      return std::ranges::find(dimension, factor) != dimension.end();
+    });
+  }
+  static bool in_outputs(const Rule& rule, std::int32_t factor) {
+    for (std::size_t o = rule.inputs; o < rule.operands.size(); ++o)
+      if (has(rule, o, factor)) return true;
+    return false;
+  }
+  static bool in_other_inputs(const Rule& rule, std::size_t input, std::int32_t factor) {
+    for (std::size_t i = 0; i < rule.inputs; ++i)
+      if (i != input && has(rule, i, factor)) return true;
+    return false;
+  }
+
+  // The dimension that begins with the factor, so that splitting the factor splits it.
+  static Split dimension_of(const Rule& rule, std::size_t operand, std::int32_t factor) {
+    const auto& dimensions = rule.operands[operand];
+    for (std::size_t d = 0; d < dimensions.size(); ++d)
+      if (!dimensions[d].empty() && dimensions[d].front() == factor) return d;
+    return std::nullopt;
+  }
+
+  // Whether the operator sums over a factor of this input: a matrix, a filter, a table.
+  static bool contracts(const Rule& rule, std::size_t input) {
+    if (rule.operands[input].size() < 2) return false;
+    return std::ranges::any_of(rule.operands[input], [&](const auto& dimension) {
+      return std::ranges::any_of(dimension,
+                                 [&](std::int32_t factor) { return !in_outputs(rule, factor); });
+    });
+  }
+
+  std::int32_t choose(const Rule& rule, std::size_t input, std::int32_t arrives) const {
+    if (arrives >= 0 && dimension_of(rule, input, arrives)) return arrives;
+    std::int32_t column = -1;
+    std::int32_t row = -1;
+    for (const auto& dimension : rule.operands[input]) {
+      if (dimension.empty() || !splittable(rule, dimension.front())) continue;
+      const std::int32_t factor = dimension.front();
+      const bool shared = in_other_inputs(rule, input, factor);
+      if (in_outputs(rule, factor)) {
+        if (column < 0) column = factor;
+      } else if (!shared && row < 0) {
+        row = factor;  // rows of a table that are looked up
+      }
+    }
+    return row >= 0 ? row : column;
+  }
+
+  void remark(const Tensor& tensor) {
+    remarks_.push_back(
+        fmt::format("parameter '{}' [{}] has no dimension that {} ways of '{}' can split: it is "
+                    "whole on every rank",
+                    tensor.name, fmt::join(tensor.shape, ", "), ways_,
+                    mesh_[static_cast<std::size_t>(axis_)].name));
+  }
+
+  const std::vector<MeshAxis>& mesh_;
+  Axis axis_;
+  std::int64_t ways_;
+  std::vector<std::string>& remarks_;
+};
+
+class Annotator {
+ public:
+  Annotator(const std::vector<MeshAxis>& mesh, const AnnotateOptions& options)
+      : mesh_(mesh), options_(options) {}
+
+  Result<std::vector<std::string>> run(Graph& graph) {
+    for (std::size_t i = 0; i < options_.annotations.size(); ++i) {
+      auto pinned = pin(graph, options_.annotations[i]);
+      if (!pinned) return pinned.error();
+      if (*pinned > 0) continue;
+      std::vector<std::string> names;
+      collect_names(graph, names);
+      const auto near = nearest_name(options_.annotations[i].tensor, names);
+      return invalid(fmt::format("annotation '{}' matches no tensor{}",
+                                 options_.annotations[i].tensor,
+                                 near ? fmt::format("; did you mean '{}'?", *near) : ""));
+    }
+    split_batch(graph);
+    const auto tensor = std::ranges::find(mesh_, options_.tensor, &MeshAxis::name);
+    if (tensor != mesh_.end() && tensor->size > 1)
+      TensorParallel(mesh_, static_cast<Axis>(tensor - mesh_.begin()), remarks_).run(graph, {});
+    return std::move(remarks_);
+  }
+
+ private:
+  Result<std::int64_t> pin(Graph& graph, const Annotation& annotation) {
+    std::int64_t count = 0;
+    for (Tensor& tensor : graph.tensors) {
+      if (!matches(annotation.tensor, tensor.name)) continue;
+      auto attribute = attribute_for(annotation, tensor, mesh_);
+      if (!attribute) return attribute.error();
+      tensor.pinned = *std::move(attribute);
+      ++count;
+    }
+    for (Graph& body : graph.bodies) {
+      const auto inner = pin(body, annotation);
+      if (!inner) return inner;
+      count += *inner;
+    }
+    return count;
+  }
+
+  void split_batch(Graph& graph) {
+    const auto data = std::ranges::find(mesh_, options_.data, &MeshAxis::name);
+    if (data == mesh_.end() || data->size == 1) return;
+    for (const TensorId id : graph.inputs) {
+      Tensor& tensor = graph[id];
+      if (tensor.pinned || tensor.shape.empty()) continue;
+      if (tensor.shape[0] != options_.batch || tensor.shape[0] % data->size != 0) {
+        remarks_.push_back(
+            fmt::format("input '{}' [{}] is whole on every rank: its first dimension "
+                        "is not the batch of {}",
+                        tensor.name, fmt::join(tensor.shape, ", "), options_.batch));
+        continue;
+      }
+      Attribute attribute = replicated(tensor.shape.size());
+      attribute.dims[0] = {static_cast<Axis>(data - mesh_.begin())};
+      tensor.pinned = std::move(attribute);
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+        tensor.open.push_back(static_cast<std::int32_t>(d));
+    }
+  }
+
+  const std::vector<MeshAxis>& mesh_;
+  const AnnotateOptions& options_;
+  std::vector<std::string> remarks_;
+};
+
+}  // namespace
+
+const yaml::Table<Annotation>& yaml_table(const Annotation*) {
+  static const auto table =
+      yaml::Table<Annotation>("annotation", "How tensors of a graph lie on the mesh.")
+          .required("tensor", &Annotation::tensor,
+                    "Name of a tensor; '*' stands for any letters: encoder.*.weight.",
+                    yaml::non_empty())
+          .required("dims", &Annotation::dims,
+                    "Per dimension '-' or the axes that split it, major to minor: data+tensor.")
+          .optional("partial", &Annotation::partial, "Axes over which it is left as summands.");
+  return table;
+}
+
+bool matches(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (p < pattern.size() && pattern[p] == name[n]) {
+      ++p;
+      ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+Result<std::vector<std::string>> annotate(Graph& graph, const std::vector<MeshAxis>& mesh,
+                                          const AnnotateOptions& options) {
+  return Annotator(mesh, options).run(graph);
+}
+
+}  // namespace foreshard
