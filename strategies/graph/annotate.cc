@@ -50,14 +50,15 @@ Result<Attribute> attribute_for(const Annotation& annotation, const Tensor& tens
     const auto axes = axes_of(annotation.dims[d], mesh);
     if (!axes)
       return invalid(fmt::format("annotation '{}': {}", annotation.tensor, axes.error().message));
-    attribute.dims[d] = *axes;
+    for (const Axis axis : *axes)  // an axis of one rank splits nothing
+      if (mesh[static_cast<std::size_t>(axis)].size > 1) attribute.dims[d].push_back(axis);
   }
   std::vector<Axis> partial;
   for (const std::string& name : annotation.partial) {
     const auto axis = axis_of(name, mesh);
     if (!axis)
       return invalid(fmt::format("annotation '{}': {}", annotation.tensor, axis.error().message));
-    partial.push_back(*axis);
+    if (mesh[static_cast<std::size_t>(*axis)].size > 1) partial.push_back(*axis);
   }
   std::ranges::sort(partial);
   attribute.partial = sums_over(partial);

@@ -57,6 +57,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "Of accumulated gradients and of their reduction.")
           .optional("gradient_reduction", &Framework::gradient_reduction,
                     "When gradients are reduced over data-parallel ranks.")
+          .optional("gradient_bucket", &Framework::gradient_bucket,
+                    "Overlapped gradients of a general graph are reduced when so many bytes are "
+                    "there (default: 25 MiB, bucket_cap_mb of PyTorch's DistributedDataParallel).",
+                    yaml::positive())
           .optional("overlap_parameter_gather", &Framework::overlap_parameter_gather,
                     "ZeRO 1 and 2: parameters are gathered beside the next forward pass.")
           .optional("overlap_tensor_gradients", &Framework::overlap_tensor_gradients,

@@ -42,6 +42,9 @@ struct Framework {
   bool fused_gradient_accumulation = true;
   DType gradient_dtype = DType::kFp32;  ///< Of the accumulated gradient, and of its reduction.
   GradientReduction gradient_reduction = GradientReduction::kOverlapped;
+  /// Overlapped gradients of a general graph are reduced when so many bytes are there (a
+  /// transformer's by the layer).
+  Bytes gradient_bucket = 25_MiB;
   bool overlap_parameter_gather = false;  ///< ZeRO-1/2: gather beside the next forward pass.
   bool overlap_tensor_gradients = true;   ///< Tensor-parallel reductions beside weight gradients.
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
@@ -18,24 +20,18 @@ const Conversion& conversion(const ShardedGraph& sharded, std::int32_t index) {
   return sharded.conversions[static_cast<std::size_t>(index)];
 }
 
-std::optional<Kernel> kernel_for(const ShardedGraph& sharded, std::size_t i) {
+std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
   const Graph& graph = *sharded.graph;
   const Operator& op = graph.operators[i];
   std::vector<std::vector<std::int64_t>> local;
-  std::vector<std::vector<std::int64_t>> whole;
   std::size_t operand = 0;
   const auto add = [&](TensorId id) {
-    whole.push_back(graph[id].shape);
-    local.push_back(
-        local_shape(graph[id].shape, sharded.operators[i].operands[operand++], sharded.mesh));
+    local.push_back(largest_local_shape(graph[id].shape, sharded.operators[i].operands[operand++],
+                                        sharded.mesh));
   };
   for (const TensorId id : op.inputs) add(id);
   for (const TensorId id : op.outputs) add(id);
-  const TensorId main =
-      op.kind == OperatorKind::kPass && op.extent >= static_cast<std::int32_t>(op.inputs.size())
-          ? op.outputs[static_cast<std::size_t>(op.extent) - op.inputs.size()]
-          : op.inputs[op.kind == OperatorKind::kPass ? static_cast<std::size_t>(op.extent) : 0];
-  return kernel_of(op, local, whole, graph[main].dtype);
+  return kernels_of(graph, op, local);
 }
 
 }  // namespace
@@ -43,7 +39,8 @@ std::optional<Kernel> kernel_for(const ShardedGraph& sharded, std::size_t i) {
 std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
                             const std::vector<MeshAxis>& mesh) {
   std::int64_t count = 1;
-  for (const std::int64_t extent : local_shape(tensor.shape, attribute, mesh)) count *= extent;
+  for (const std::int64_t extent : largest_local_shape(tensor.shape, attribute, mesh))
+    count *= extent;
   return count;
 }
 
@@ -54,15 +51,23 @@ Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
 
 void Emitter::emit(const ShardedGraph& sharded, const Wanted& wanted) {
   const Graph& graph = *sharded.graph;
+  std::vector<std::size_t> selected;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i)
+    if (wanted(graph.operators[i])) selected.push_back(i);
+  std::set<std::int32_t> none;
+  emit(sharded, selected, none);
+}
+
+void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
+                   std::set<std::int32_t>& done) {
+  const Graph& graph = *sharded.graph;
   converted_.clear();
   producer_.clear();
+  for (const std::int32_t c : done) converted_[c] = std::nullopt;
   std::set<TensorId> produced;
-  std::vector<std::size_t> selected;
   // Conversions of each tensor that a selected operator needs, ascending.
   std::map<TensorId, std::set<std::int32_t>> needed;
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    if (!wanted(graph.operators[i])) continue;
-    selected.push_back(i);
+  for (const std::size_t i : selected) {
     produced.insert(graph.operators[i].outputs.begin(), graph.operators[i].outputs.end());
     for (const std::int32_t c : sharded.operators[i].conversions)
       needed[conversion(sharded, c).tensor].insert(c);
@@ -86,6 +91,21 @@ void Emitter::emit(const ShardedGraph& sharded, const Wanted& wanted) {
     }
     for (const std::int32_t c : ready) convert(sharded, c);
   }
+  for (const auto& [c, last] : converted_) done.insert(c);
+}
+
+void Emitter::convert(const ShardedGraph& sharded, const std::vector<std::int32_t>& conversions,
+                      std::set<std::int32_t>& done) {
+  for (const std::int32_t c : conversions) {
+    if (!done.contains(c)) convert(sharded, c);
+    done.insert(c);
+  }
+}
+
+std::optional<std::int32_t> Emitter::ready(TensorId tensor) const {
+  const auto found = producer_.find(tensor);
+  if (found != producer_.end()) return found->second;
+  return last_kernel_ < 0 ? std::nullopt : std::optional(last_kernel_);
 }
 
 void Emitter::emit(const ShardedGraph& sharded) {
@@ -128,17 +148,21 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
   }
   if (!overlap_ && pending_ >= 0) after.insert(std::exchange(pending_, -1));
 
-  const auto body = kernel_for(sharded, i);
-  if (!body) {  // a view: whoever reads it waits for what it views
+  const auto kernels = kernels_for(sharded, i);
+  if (kernels.empty()) {  // a view: whoever reads it waits for what it views
     for (const TensorId output : op.outputs) {
       if (!after.empty()) producer_[output] = *after.rbegin();
     }
     return;
   }
-  Task task{.name = op.name, .body = *body, .stream = stream(kComputeStream)};
-  task.after.assign(after.begin(), after.end());
-  block_.tasks.push_back(std::move(task));
-  last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    Task task{.name = k == 0 ? op.name : op.name + "." + std::to_string(k),
+              .body = kernels[k],
+              .stream = stream(kComputeStream)};
+    if (k == 0) task.after.assign(after.begin(), after.end());
+    block_.tasks.push_back(std::move(task));
+    last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;
+  }
   for (const TensorId output : op.outputs) producer_[output] = last_kernel_;
 }
 
@@ -177,7 +201,7 @@ Bytes transient_peak(const ShardedGraph& sharded, const std::set<TensorId>& kept
       const Conversion& wish = sharded.conversions[static_cast<std::size_t>(c)];
       appear(local_bytes(graph[wish.tensor], wish.to, sharded.mesh), last_conversion_use[c]);
     }
-    if (op.kind != OperatorKind::kView) {
+    if (!is_view(op)) {
       for (std::size_t o = 0; o < op.outputs.size(); ++o) {
         const TensorId id = op.outputs[o];
         if (kept.contains(id) || graph[id].role != TensorRole::kActivation) continue;

@@ -35,6 +35,17 @@ class Emitter {
   void emit(const ShardedGraph& sharded, const Wanted& wanted);
   /// Emits all of them.
   void emit(const ShardedGraph& sharded);
+  /// Emits the operators `selected` (indices, ascending). Conversions in `done` (of the same graph)
+  /// were made in an earlier block; those made here are added.
+  void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
+            std::set<std::int32_t>& done);
+  /// Emits conversions alone, but for those in `done`.
+  void convert(const ShardedGraph& sharded, const std::vector<std::int32_t>& conversions,
+               std::set<std::int32_t>& done);
+
+  /// The task after which a tensor made here can be used (of a view: the last kernel); nothing if
+  /// there is no kernel yet.
+  std::optional<std::int32_t> ready(TensorId tensor) const;
 
  private:
   void convert(const ShardedGraph& sharded, std::int32_t index);

@@ -1,0 +1,469 @@
+#include "strategies/program/lower/graph.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/block.h"
+#include "strategies/program/lower/graph_blocks.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::Block;
+using program::BlockId;
+using program::Call;
+using program::CallDependency;
+using program::MemoryKind;
+using program::Program;
+using program::Task;
+
+std::optional<Error> uneven_conversion(const ShardedGraph& sharded) {
+  const auto uneven = [](const Attribute& attribute) {
+    return std::ranges::any_of(attribute.sizes, [](const auto& sizes) { return !sizes.empty(); });
+  };
+  for (const Conversion& wish : sharded.conversions) {
+    if (!uneven(wish.from) && !uneven(wish.to)) continue;
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("tensor '{}' lies in slices of unequal size, {}, and would have to be "
+                             "converted to {}; annotate its readers alike, or split it evenly",
+                             (*sharded.graph)[wish.tensor].name, describe(wish.from, sharded.mesh),
+                             describe(wish.to, sharded.mesh))};
+  }
+  for (const ShardedGraph& body : sharded.bodies) {
+    if (auto error = uneven_conversion(body)) return error;
+  }
+  return std::nullopt;
+}
+
+Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  auto sharded = distribute(graph, mesh);
+  if (!sharded) return sharded;
+  if (auto error = uneven_conversion(*sharded)) return *std::move(error);
+  return sharded;
+}
+
+// Writes the calls of a step, the same on every rank.
+class Step {
+ public:
+  Step(Program& program, const Strategy& strategy, const GraphOptions& options,
+       const GraphParameters& parameters)
+      : program_(program),
+        strategy_(strategy),
+        framework_(*strategy.framework),
+        parameters_(parameters),
+        random_(options.seed) {}
+
+  void run(const Pieces& forward, const Pieces& backward, const Pieces& reducing) {
+    const std::int64_t count = strategy_.micro_batches();
+    for (std::int64_t m = 0; m < count; ++m) {
+      micro_batch_ = static_cast<std::int32_t>(m);
+      branches_.clear();
+      write(forward, Direction::kForward, 0);
+      if (!trains()) continue;
+      const bool reduces = overlapped() && (m == count - 1 || strategy_.zero_stage >= 2);
+      write(reduces ? reducing : backward, Direction::kBackward, 0);
+      if (strategy_.zero_stage >= 2 && !overlapped()) reduce_rest();
+    }
+    micro_batch_ = 0;
+    if (trains()) {
+      if (strategy_.zero_stage < 2 || overlapped()) reduce_rest();
+      optimizer();
+    }
+    memory();
+    role_.name = "all ranks";
+    role_.ranks.resize(static_cast<std::size_t>(program_.ranks()));
+    std::iota(role_.ranks.begin(), role_.ranks.end(), 0);
+    program_.roles.push_back(std::move(role_));
+  }
+
+  // Elements that the blocks of `reducing` reduce on the way, by axes.
+  void reduced_on_the_way(std::map<std::vector<Axis>, std::int64_t> elements) {
+    on_the_way_ = std::move(elements);
+  }
+
+ private:
+  bool trains() const { return strategy_.mode == Mode::kTrain; }
+  bool overlapped() const {
+    return framework_.gradient_reduction == GradientReduction::kOverlapped;
+  }
+  std::int64_t replicas() const { return strategy_.data_parallel; }
+  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
+
+  BlockId block(const Block& wanted) {
+    const auto [known, added] =
+        ids_.try_emplace(wanted.name, BlockId{static_cast<std::int64_t>(program_.blocks.size())});
+    if (added) program_.blocks.push_back(wanted);
+    return known->second;
+  }
+
+  // The last task of each stream of the call before that what follows may need.
+  std::vector<CallDependency> after_last() const {
+    std::vector<CallDependency> after;
+    if (role_.calls.empty()) return after;
+    const auto call = static_cast<std::int32_t>(role_.calls.size()) - 1;
+    const Block& before = program_.blocks[role_.calls.back().block.index()];
+    for (const StreamIndex where : {kComputeStream, kTensorStream}) {
+      for (std::size_t t = before.tasks.size(); t-- > 0;) {
+        const Task& task = before.tasks[t];
+        const bool runs = std::holds_alternative<Kernel>(task.body) ||
+                          std::holds_alternative<program::Communication>(task.body);
+        if (!runs || task.stream != stream(where)) continue;
+        after.push_back({.call = call, .task = static_cast<std::int32_t>(t)});
+        break;
+      }
+    }
+    return after;
+  }
+
+  std::int32_t call(const Block& wanted, Call how, std::vector<CallDependency> after) {
+    how.block = block(wanted);
+    how.micro_batch = micro_batch_;
+    std::ranges::sort(after);
+    how.after = std::move(after);
+    role_.calls.push_back(std::move(how));
+    return static_cast<std::int32_t>(role_.calls.size()) - 1;
+  }
+
+  void write(const Pieces& pieces, Direction direction, std::int64_t layer) {
+    for (const Piece& piece : pieces) {
+      switch (piece.kind) {
+        case Piece::Kind::kBlock:
+          call(piece.block, {.first_layer = static_cast<std::int32_t>(layer)}, after_last());
+          break;
+        case Piece::Kind::kLoop:
+          loop(piece, direction, layer);
+          break;
+        case Piece::Kind::kChoice:
+          write(piece.bodies[branch(piece)], direction, layer);
+          break;
+      }
+    }
+  }
+
+  void loop(const Piece& piece, Direction direction, std::int64_t layer) {
+    const Pieces& body = piece.bodies[0];
+    const bool is_forward = direction == Direction::kForward;
+    const std::int64_t first = layer * piece.count + (is_forward ? 0 : piece.count - 1);
+    const std::int32_t step = is_forward ? 1 : -1;
+    if (body.size() == 1 && body[0].kind == Piece::Kind::kBlock && piece.count > 0) {
+      call(body[0].block,
+           {.repeat = static_cast<std::int32_t>(piece.count),
+            .first_layer = static_cast<std::int32_t>(first),
+            .layer_step = step},
+           after_last());
+      return;
+    }
+    for (std::int64_t i = 0; i < piece.count; ++i) write(body, direction, first + i * step);
+  }
+
+  // The backward pass takes the branch that the forward pass took.
+  std::size_t branch(const Piece& piece) {
+    for (const auto& [key, taken] : branches_)
+      if (piece.key == "d." + key || piece.key.starts_with("d." + key + ".")) return taken;
+    const double draw = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
+    const std::size_t taken = draw < piece.probability ? 0 : 1;
+    branches_[piece.key] = taken;
+    return taken;
+  }
+
+  // --- end of the step ---------------------------------------------------------------------
+  // What no block of the backward pass has reduced.
+  void reduce_rest() {
+    for (const auto& [axes, count] : parameters_.elements) {
+      if (axes.empty()) continue;
+      std::int64_t rest = count;
+      if (overlapped()) {
+        const auto done = on_the_way_.find(axes);
+        if (done != on_the_way_.end()) rest -= done->second;
+      }
+      if (rest <= 0) continue;
+      std::string over;
+      for (const Axis axis : axes) over += "." + program_.mesh[static_cast<std::size_t>(axis)].name;
+      Block sum{.name = "gradients.reduce" + over};
+      append_reduction(sum, "gradients", rest, axes, program_.mesh, strategy_, {});
+      if (!sum.tasks.empty()) call(sum, {}, after_last());
+    }
+  }
+
+  // Elements of the optimizer's state on one rank.
+  std::int64_t stepped(const std::vector<Axis>& axes, std::int64_t count) const {
+    const bool over_data = std::ranges::any_of(axes, [&](Axis axis) {
+      return program_.mesh[static_cast<std::size_t>(axis)].name == "data";
+    });
+    return shards_optimizer() && over_data ? (count + replicas() - 1) / replicas() : count;
+  }
+
+  void optimizer() {
+    std::int64_t count = 0;
+    std::int64_t shared = 0;
+    for (const auto& [axes, elements] : parameters_.elements) {
+      const std::int64_t own = stepped(axes, elements);
+      count += own;
+      if (own != elements) shared += elements;
+    }
+    if (count == 0) return;
+    Block step{.name = "optimizer"};
+    if (framework_.gradient_clipping) clip(step, count);
+    step.tasks.push_back(Task{
+        .name = "adam",
+        .body = Kernel{Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}},
+        .stream = stream(kComputeStream),
+        .optimizer = true});
+    std::vector<CallDependency> all;
+    for (std::size_t i = 0; i < role_.calls.size(); ++i) {
+      const std::string& name = program_.blocks[role_.calls[i].block.index()].name;
+      if (i + 1 == role_.calls.size() || name.find(".reduce") != std::string::npos)
+        all.push_back({.call = static_cast<std::int32_t>(i)});
+    }
+    const std::int32_t done = call(step, {}, std::move(all));
+    if (shared == 0) return;
+    Block gather{.name = "parameters.gather"};
+    const auto data = std::ranges::find(program_.mesh, std::string("data"), &MeshAxis::name);
+    Attribute from = replicated(1);
+    from.dims[0] = {static_cast<Axis>(data - program_.mesh.begin())};
+    append_reshard(gather, "parameters", {shared}, strategy_.precision, from, replicated(1),
+                   program_.mesh, stream(kDataStream), {});
+    call(gather, {}, {{.call = done}});
+  }
+
+  // The gradient's norm over all ranks that hold different parts of it.
+  void clip(Block& step, std::int64_t count) const {
+    step.tasks.push_back(Task{
+        .name = "gradient_norm",
+        .body = Kernel{Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}},
+        .stream = stream(kComputeStream),
+        .optimizer = true});
+    std::set<Axis> axes = parameters_.split_over;
+    for (std::size_t a = 0; a < program_.mesh.size(); ++a)
+      if (program_.mesh[a].name == "data" && shards_optimizer()) axes.insert(static_cast<Axis>(a));
+    std::erase_if(
+        axes, [&](Axis axis) { return program_.mesh[static_cast<std::size_t>(axis)].size == 1; });
+    std::int32_t last = 0;
+    if (!axes.empty()) {
+      const program::AxisGroup group{.axes = {axes.begin(), axes.end()}};
+      step.tasks.push_back(Task{
+          .name = "all_reduce.gradient_norm",
+          .body =
+              program::Communication{
+                  .kind = program::CollectiveKind::kAllReduce,
+                  .group = group,
+                  .bytes = size_of(DType::kFp32),
+                  .dtype = DType::kFp32,
+                  .purpose = purpose_of(program_.mesh[static_cast<std::size_t>(*axes.begin())]),
+                  .tag = "gradient_norm"},
+          .stream = stream(kTensorStream),
+          .after = {0}});
+      last = 1;
+    }
+    step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
+  }
+
+  void memory() {
+    const auto bytes = [](Bytes element, std::int64_t count) {
+      return element * static_cast<double>(count);
+    };
+    const std::int64_t trained = parameters_.trained();
+    role_.memory = {{MemoryKind::kParameters,
+                     bytes(size_of(strategy_.precision), trained + parameters_.frozen)}};
+    if (!trains()) return;
+    std::int64_t gradients = 0;
+    std::int64_t state = 0;
+    for (const auto& [axes, count] : parameters_.elements) {
+      gradients += strategy_.zero_stage >= 2 ? stepped(axes, count) : count;
+      state += stepped(axes, count);
+    }
+    role_.memory.push_back(
+        {MemoryKind::kGradients, bytes(size_of(framework_.gradient_dtype), gradients)});
+    role_.memory.push_back(
+        {MemoryKind::kOptimizer, bytes(optimizer_bytes(strategy_.precision), state)});
+  }
+
+  Program& program_;
+  const Strategy& strategy_;
+  const Framework& framework_;
+  const GraphParameters& parameters_;
+  std::mt19937_64 random_;
+  program::Role role_;
+  std::map<std::string, BlockId> ids_;
+  std::map<std::string, std::size_t> branches_;  // of this micro-batch: by the operator's name
+  std::map<std::vector<Axis>, std::int64_t> on_the_way_;
+  std::int32_t micro_batch_ = 0;
+};
+
+// Elements that the blocks of a pass reduce, by axes: a loop's as often as it runs.
+void count_reduced(const Pieces& pieces, std::int64_t times,
+                   std::map<std::vector<Axis>, std::int64_t>& elements) {
+  for (const Piece& piece : pieces) {
+    for (const Pieces& body : piece.bodies) count_reduced(body, times * piece.count, elements);
+    for (const auto& [axes, count] : piece.reduced) elements[axes] += times * count;
+  }
+}
+
+std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward) {
+  std::vector<std::string> remarks;
+  for (const TensorId id : backward.inputs) {
+    if (elements(backward[id]) <= 1) continue;
+    remarks.push_back(
+        fmt::format("output '{}' of '{}' has no loss behind it: the backward pass begins "
+                    "with a gradient of its size, written once",
+                    backward[id].name.substr(2), graph.name));
+  }
+  return remarks;
+}
+
+}  // namespace
+
+std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& axes) {
+  std::vector<MeshAxis> mesh;
+  for (const std::string& name : strategy.rank_order) {
+    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
+                          : name == "data" ? strategy.data_parallel
+                                           : strategy.pipeline_parallel});
+  }
+  mesh.insert(mesh.end(), axes.begin(), axes.end());
+  return mesh;
+}
+
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy,
+                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
+                                           std::int64_t devices) {
+  std::vector<StrategyFault> faults;
+  std::int64_t ranks = strategy.devices();
+  std::string others;
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+    others += fmt::format(" x {} {}", axis.name, axis.size);
+  }
+  if (ranks != devices)
+    faults.push_back(
+        {"data_parallel",
+         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {}, "
+                     "but the cluster has {} devices",
+                     strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
+                     others, ranks, devices),
+         ""});
+  if (strategy.pipeline_parallel != 1)
+    faults.push_back({"pipeline_parallel", "a general graph has no layers to cut into stages",
+                      "set pipeline_parallel: 1"});
+  if (strategy.sequence_parallel)
+    faults.push_back({"sequence_parallel",
+                      "a general graph does not say which dimension is the sequence",
+                      "annotate the tensors between the matrices instead (graph.annotations)"});
+  if (strategy.recompute != Recompute::kNone)
+    faults.push_back({"recompute", "activations of a general graph are not computed again",
+                      "set recompute: none"});
+  if (strategy.zero_stage == 3)
+    faults.push_back({"zero_stage",
+                      "a general graph has no layers whose parameters could be gathered (ZeRO 3)",
+                      "set zero_stage: 2, or split the parameters by graph.annotations"});
+  if (strategy.mode == Mode::kForward && (strategy.zero_stage == 1 || strategy.zero_stage == 2))
+    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to share",
+                      "set zero_stage: 0"});
+  if (batch != strategy.micro_batch * strategy.data_parallel)
+    faults.push_back(
+        {"micro_batch",
+         fmt::format(
+             "the graph's inputs hold {} samples, but micro_batch {} x data_parallel {} = {}",
+             batch, strategy.micro_batch, strategy.data_parallel,
+             strategy.micro_batch * strategy.data_parallel),
+         batch % strategy.data_parallel == 0
+             ? fmt::format("set micro_batch: {}", batch / strategy.data_parallel)
+             : fmt::format("{} samples do not divide over {} replicas", batch,
+                           strategy.data_parallel)});
+  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
+  if (strategy.global_batch % unit != 0)
+    faults.push_back(
+        {"global_batch",
+         fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
+                     strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
+         fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
+  return faults;
+}
+
+Flops product_flops(const Graph& graph) {
+  Flops sum;
+  for (const Operator& op : graph.operators) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
+    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
+    if (op.bodies.empty()) {
+      for (const Kernel& kernel : kernels_of(graph, op, shapes))
+        if (!std::holds_alternative<Pass>(kernel)) sum += flops_of(kernel);
+    }
+    for (std::size_t i = 0; i < op.bodies.size(); ++i)
+      sum +=
+          body_weight(op, i) * product_flops(graph.bodies[static_cast<std::size_t>(op.bodies[i])]);
+  }
+  return sum;
+}
+
+Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
+                                 const GraphOptions& options) {
+  const bool trains = strategy.mode == Mode::kTrain;
+  const Framework& framework = *strategy.framework;
+  LoweredGraph result;
+  Program& program = result.program;
+  program.mesh = mesh_of(strategy, options.axes);
+  program.name = fmt::format("{}, tensor {} x data {}{}", graph.name, strategy.tensor_parallel,
+                             strategy.data_parallel, trains ? "" : ", forward");
+  program.streams = streams();
+  program.launch_time = options.launch_time;
+
+  const auto forward = distributed(graph, program.mesh);
+  if (!forward) return forward.error();
+  result.remarks = forward->remarks;
+  Graph back;
+  std::optional<ShardedGraph> backward;
+  if (trains) {
+    back = backward_graph(*forward, {.fused_accumulation = framework.fused_gradient_accumulation});
+    auto sharded = distributed(back, program.mesh);
+    if (!sharded) return sharded.error();
+    backward = *std::move(sharded);
+    for (const std::string& remark : seed_remarks(graph, back)) result.remarks.push_back(remark);
+  }
+  const ShardedGraph* behind = backward ? &*backward : nullptr;
+
+  Pieces ahead = pieces_of(*forward, graph.name + ".forward", {.strategy = &strategy});
+  const PassOptions back_options{.direction = Direction::kBackward,
+                                 .overlap = framework.overlap_tensor_gradients,
+                                 .strategy = &strategy};
+  Pieces plain;
+  Pieces reducing;
+  if (behind != nullptr) {
+    PassOptions reduces = back_options;
+    reduces.reduces = true;
+    plain = pieces_of(*behind, graph.name + ".backward", back_options);
+    reducing = pieces_of(*behind, graph.name + ".backward", reduces);
+    Pieces again =
+        ahead;  // both variants of the backward pass give back what one forward pass keeps
+    add_memory(*forward, again, behind, &reducing);
+  }
+  add_memory(*forward, ahead, behind, behind == nullptr ? nullptr : &plain);
+
+  const GraphParameters parameters = parameters_of(*forward, behind);
+  Step step(program, strategy, options, parameters);
+  std::map<std::vector<Axis>, std::int64_t> on_the_way;
+  count_reduced(reducing, 1, on_the_way);
+  step.reduced_on_the_way(std::move(on_the_way));
+  step.run(ahead, plain, reducing);
+
+  const auto samples = static_cast<double>(strategy.global_batch);
+  const double passes = static_cast<double>(strategy.micro_batches()) * (trains ? 3 : 1);
+  program.totals = {.samples = samples,
+                    .tokens = samples * options.tokens_per_sample,
+                    .model_flops = passes * product_flops(graph),
+                    .peak_dtype = std::string(name_of(strategy.precision))};
+  return result;
+}
+
+}  // namespace foreshard::lower

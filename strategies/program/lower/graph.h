@@ -1,0 +1,60 @@
+/// \file
+/// Any operator graph + strategy -> Program: the graph is distributed from its annotations, its
+/// backward pass made and distributed likewise, both become blocks; gradients are reduced over the
+/// axes that they are partial on; the optimizer steps. No pipeline: all ranks do the same.
+///
+///  - Loops are blocks that are called as often as they run. A condition takes one branch per
+///    micro-batch, drawn with its probability from `seed`; `model_flops` counts the expected work.
+///  - Training needs a gradient to begin with: outputs of more than one element get one that is
+///    written once, as a loss outside the graph would.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/graph.h"
+#include "strategies/parallelism/strategy.h"
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::lower {
+
+struct GraphOptions {
+  std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline; these vary slowest.
+  double tokens_per_sample = 1;  ///< For throughput figures.
+  std::uint64_t seed = 1;        ///< Of the branches that are drawn.
+  Seconds launch_time{};         ///< Host time per kernel or communication.
+};
+
+/// The strategy's axes in its order, then `axes`.
+std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& axes);
+
+/// What the strategy cannot ask of a general graph, as faults_in() for a transformer.
+/// \param batch  Samples of a micro-batch in the graph's shapes, over all data-parallel ranks.
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy,
+                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
+                                           std::int64_t devices);
+
+struct LoweredGraph {
+  program::Program program{};
+  std::vector<std::string> remarks{};  ///< What was decided on the way, for people.
+};
+
+/// The Program of one step of the annotated `graph` (annotate.h), whose shapes are those of one
+/// micro-batch over all ranks.
+///
+/// Not modelled: activations that are computed again (recompute), ZeRO 3, a branch drawn anew in
+/// each iteration of a loop, running statistics of batch norm, copying inputs to the device.
+/// \pre faults_in_graph is empty.
+/// \return kInvalidInput where annotations contradict the operators; kUnsupported where slices of
+///     unequal size would have to be converted.
+Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
+                                 const GraphOptions& options);
+
+/// Arithmetic of the matrix products, convolutions and attention of a forward pass, whole shapes,
+/// branches by their probability.
+Flops product_flops(const Graph& graph);
+
+}  // namespace foreshard::lower

@@ -1,0 +1,337 @@
+#include "strategies/program/lower/graph_blocks.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/block.h"
+#include "strategies/program/lower/emitter.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::Allocate;
+using program::Block;
+using program::Free;
+using program::MemoryKind;
+using program::Task;
+
+// The forward operator that an operator of the backward graph belongs to: "d.name" or
+// "d.name.part".
+bool belongs_to(const std::string& backward, const std::string& forward) {
+  const std::string begin = "d." + forward;
+  return backward == begin || backward.starts_with(begin + ".");
+}
+
+// Of every parameter, the tensor in which its gradient is complete.
+std::map<TensorId, TensorId> gradients_in(const Graph& backward) {
+  std::map<TensorId, TensorId> result;
+  for (std::size_t t = 0; t < backward.tensors.size(); ++t) {
+    const Tensor& tensor = backward.tensors[t];
+    if (tensor.role == TensorRole::kParameterGradient && tensor.gradient_of.valid())
+      result[tensor.gradient_of] = TensorId{static_cast<std::int64_t>(t)};
+  }
+  return result;
+}
+
+// Moves the tasks from `first` on to right behind the last one that each waits for, so that the
+// host launches them there.
+void issue_early(Block& block, std::size_t first) {
+  const std::size_t count = block.tasks.size();
+  std::vector<std::int32_t> anchor(count);
+  std::vector<std::size_t> order(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    order[i] = i;
+    anchor[i] = static_cast<std::int32_t>(i);
+    if (i < first) continue;
+    anchor[i] = -1;
+    for (const std::int32_t before : block.tasks[i].after)
+      anchor[i] = std::max(anchor[i], anchor[static_cast<std::size_t>(before)]);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return anchor[i]; });
+  std::vector<std::int32_t> place(count);
+  for (std::size_t i = 0; i < count; ++i) place[order[i]] = static_cast<std::int32_t>(i);
+  std::vector<Task> tasks;
+  tasks.reserve(count);
+  for (const std::size_t i : order) {
+    Task task = std::move(block.tasks[i]);
+    for (std::int32_t& before : task.after) before = place[static_cast<std::size_t>(before)];
+    tasks.push_back(std::move(task));
+  }
+  block.tasks = std::move(tasks);
+}
+
+class Cutter {
+ public:
+  Cutter(const ShardedGraph& sharded, std::string name, const PassOptions& options)
+      : sharded_(sharded), graph_(*sharded.graph), name_(std::move(name)), options_(options) {
+    for (const auto& [parameter, gradient] : gradients_in(graph_)) complete_.insert(gradient);
+  }
+
+  Pieces run() {
+    for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
+      const Operator& op = graph_.operators[i];
+      if (op.bodies.empty()) {
+        selected_.push_back(i);
+        continue;
+      }
+      stretch(sharded_.operators[i].conversions);
+      nested(op);
+      leading_ = sharded_.after_operator[i];
+    }
+    stretch({});
+    return std::move(pieces_);
+  }
+
+ private:
+  // The operators since the last cut.
+  void stretch(const std::vector<std::int32_t>& trailing) {
+    Block block{.name = count_ == 0 ? name_ : fmt::format("{}.{}", name_, count_)};
+    Emitter emitter(block, options_.overlap);
+    if (options_.direction == Direction::kBackward && count_ == 0) seeds(block);
+    emitter.convert(sharded_, std::exchange(leading_, {}), done_);
+    emitter.emit(sharded_, selected_, done_);
+    std::map<std::vector<Axis>, std::int64_t> reduced;
+    if (options_.reduces) reduced = reductions(block, emitter);
+    emitter.convert(sharded_, trailing, done_);
+    selected_.clear();
+    if (block.tasks.empty()) return;
+    ++count_;
+    pieces_.push_back({.block = std::move(block), .reduced = std::move(reduced)});
+  }
+
+  // The gradients that the backward pass starts from, written once.
+  void seeds(Block& block) const {
+    for (const TensorId id : graph_.inputs) {
+      const std::int64_t count =
+          local_elements(graph_[id], sharded_.attributes[id.index()], sharded_.mesh);
+      if (count <= 1) continue;
+      block.tasks.push_back(Task{
+          .name = "seed." + graph_[id].name,
+          .body = Kernel{Pass{.kind = PassKind::kZero, .rows = count, .dtype = graph_[id].dtype}},
+          .stream = stream(kComputeStream)});
+    }
+  }
+
+  void nested(const Operator& op) {
+    Piece piece{.key = op.name};
+    if (op.type == "loop") {
+      piece.kind = Piece::Kind::kLoop;
+      piece.count = op.settings.integer("count");
+    } else {
+      piece.kind = Piece::Kind::kChoice;
+      piece.probability = op.settings.number("probability");
+    }
+    for (std::size_t b = 0; b < op.bodies.size(); ++b) {
+      const auto body = static_cast<std::size_t>(op.bodies[b]);
+      PassOptions inner = options_;
+      // Parameters that iterations share have their gradient when the last one is done.
+      if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduces = false;
+      if (op.type == "condition") inner.reduces = false;
+      const std::string branch = op.bodies.size() > 1 ? fmt::format(".{}", b) : "";
+      piece.bodies.push_back(
+          Cutter(sharded_.bodies[body], fmt::format("{}.{}{}", name_, op.name, branch), inner)
+              .run());
+    }
+    pieces_.push_back(std::move(piece));
+  }
+
+  // Buckets fill in the order in which gradients come; each is sent when its last one is there.
+  std::map<std::vector<Axis>, std::int64_t> reductions(Block& block, const Emitter& emitter) {
+    struct Bucket {
+      std::int64_t count = 0;
+      std::vector<std::int32_t> after;
+    };
+    std::map<std::vector<Axis>, Bucket> buckets;
+    const Bytes element = size_of(options_.strategy->framework->gradient_dtype);
+    const std::size_t first = block.tasks.size();
+    std::int32_t sent = 0;
+    const auto send = [&](const std::vector<Axis>& axes, Bucket& bucket) {
+      if (bucket.count == 0) return;
+      std::ranges::sort(bucket.after);
+      bucket.after.erase(std::unique(bucket.after.begin(), bucket.after.end()), bucket.after.end());
+      append_reduction(block, fmt::format("gradients.{}", sent++), bucket.count, axes,
+                       sharded_.mesh, *options_.strategy, std::move(bucket.after));
+      bucket = {};
+    };
+    std::map<std::vector<Axis>, std::int64_t> reduced;
+    for (const std::size_t i : selected_) {
+      for (const TensorId id : graph_.operators[i].outputs) {
+        if (!complete_.contains(id)) continue;
+        const Attribute& lies = sharded_.attributes[id.index()];
+        const auto axes = axes_of(lies.partial);
+        const auto task = emitter.ready(id);
+        if (axes.empty() || !task) continue;
+        const std::int64_t count = local_elements(graph_[id], lies, sharded_.mesh);
+        reduced[axes] += count;
+        Bucket& bucket = buckets[axes];
+        bucket.count += count;
+        bucket.after.push_back(*task);
+        if (element * static_cast<double>(bucket.count) >=
+            options_.strategy->framework->gradient_bucket)
+          send(axes, bucket);
+      }
+    }
+    for (auto& [axes, bucket] : buckets) send(axes, bucket);
+    issue_early(block, first);
+    if (!reduced.empty()) block.name += ".reduce";
+    return reduced;
+  }
+
+  const ShardedGraph& sharded_;
+  const Graph& graph_;
+  std::string name_;
+  PassOptions options_;
+  std::set<TensorId> complete_;
+  std::vector<std::size_t> selected_;
+  std::vector<std::int32_t> leading_;  // conversions that follow the last loop or condition
+  std::set<std::int32_t> done_;
+  std::int64_t count_ = 0;
+  Pieces pieces_;
+};
+
+Piece* first_block(Pieces& pieces) {
+  const auto it = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
+  return it == pieces.end() ? nullptr : &*it;
+}
+Piece* last_block(Pieces& pieces) {
+  const auto it = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
+    return piece.kind == Piece::Kind::kBlock;
+  });
+  return it == pieces.rend() ? nullptr : &*it;
+}
+
+// Puts a task before all others of a block.
+void prepend(Block& block, Task task) {
+  for (Task& each : block.tasks)
+    for (std::int32_t& index : each.after) ++index;
+  block.tasks.insert(block.tasks.begin(), std::move(task));
+}
+
+// A buffer from the first block of `begin` to the end of the last one of `end`.
+void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind, Bytes bytes) {
+  Piece* first = first_block(begin);
+  Piece* last = last_block(end);
+  if (bytes == 0_B || first == nullptr || last == nullptr) return;
+  last->block.tasks.push_back(Task{.name = "free " + buffer, .body = Free{buffer}});
+  prepend(first->block, Task{.name = "keep " + buffer, .body = Allocate{buffer, kind, bytes}});
+}
+
+const Operator* backward_of(const Graph* backward, const Operator& op) {
+  if (backward == nullptr) return nullptr;
+  for (const Operator& each : backward->operators)
+    if (each.bodies.size() == op.bodies.size() && belongs_to(each.name, op.name)) return &each;
+  return nullptr;
+}
+
+Piece* piece_named(Pieces& pieces, const std::string& key) {
+  for (Piece& piece : pieces)
+    if (piece.kind != Piece::Kind::kBlock && piece.key == key) return &piece;
+  return nullptr;
+}
+
+void add_memory_named(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
+                      const ShardedGraph* backward_graph, Pieces* backward) {
+  const Graph& graph = *forward_graph.graph;
+  std::set<TensorId> kept;
+  if (backward_graph != nullptr) {
+    const auto saved = saved_tensors(graph, *backward_graph->graph);
+    kept.insert(saved.begin(), saved.end());
+  }
+  hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
+       transient_peak(forward_graph, kept, backward == nullptr));
+  if (backward != nullptr) {
+    hold(*backward, *backward, name + ".backward.work", MemoryKind::kBuffers,
+         transient_peak(*backward_graph, kept, true));
+    hold(forward, *backward, name + ".activations", MemoryKind::kActivations,
+         bytes_held(kept, forward_graph));
+  }
+  for (const Operator& op : graph.operators) {
+    if (op.bodies.empty()) continue;
+    Piece* own = piece_named(forward, op.name);
+    const Operator* back =
+        backward_graph == nullptr ? nullptr : backward_of(backward_graph->graph, op);
+    Piece* other = back == nullptr ? nullptr : piece_named(*backward, back->name);
+    for (std::size_t b = 0; own != nullptr && b < op.bodies.size(); ++b) {
+      const auto& inner = forward_graph.bodies[static_cast<std::size_t>(op.bodies[b])];
+      const ShardedGraph* inner_back =
+          other == nullptr ? nullptr
+                           : &backward_graph->bodies[static_cast<std::size_t>(back->bodies[b])];
+      add_memory_named(fmt::format("{}.{}.{}", name, op.name, b), inner, own->bodies[b], inner_back,
+                       other == nullptr ? nullptr : &other->bodies[b]);
+    }
+  }
+}
+
+void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
+             GraphParameters& into) {
+  const Graph& graph = *forward.graph;
+  const auto gradients =
+      backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+    const Tensor& tensor = graph.tensors[t];
+    if (tensor.role != TensorRole::kParameter) continue;
+    const Attribute& lies = forward.attributes[t];
+    const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
+    for (const auto& axes : lies.dims) into.split_over.insert(axes.begin(), axes.end());
+    const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
+    if (gradient == gradients.end()) {
+      into.frozen += count;
+    } else {
+      into.elements[axes_of(backward->attributes[gradient->second.index()].partial)] += count;
+    }
+  }
+  for (const Operator& op : graph.operators) {
+    const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);
+    for (std::size_t b = 0; b < op.bodies.size(); ++b) {
+      const bool own = op.type == "loop" && op.settings.flag("own_parameters");
+      collect(
+          forward.bodies[static_cast<std::size_t>(op.bodies[b])],
+          back == nullptr ? nullptr : &backward->bodies[static_cast<std::size_t>(back->bodies[b])],
+          own ? copies * op.settings.integer("count") : copies, into);
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t GraphParameters::trained() const {
+  std::int64_t sum = 0;
+  for (const auto& [axes, count] : elements) sum += count;
+  return sum;
+}
+
+Pieces pieces_of(const ShardedGraph& sharded, const std::string& name, const PassOptions& options) {
+  return Cutter(sharded, name, options).run();
+}
+
+void add_memory(const ShardedGraph& forward_graph, Pieces& forward,
+                const ShardedGraph* backward_graph, Pieces* backward) {
+  add_memory_named(forward_graph.graph->name, forward_graph, forward, backward_graph, backward);
+}
+
+GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward) {
+  GraphParameters parameters;
+  collect(forward, backward, 1, parameters);
+  return parameters;
+}
+
+void append_reduction(Block& block, const std::string& name, std::int64_t count,
+                      const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
+                      const Strategy& strategy, std::vector<std::int32_t> after) {
+  Attribute from = replicated(1);
+  from.partial = sums_over(axes);
+  Attribute to = replicated(1);
+  for (const Axis axis : axes) {
+    if (strategy.zero_stage >= 1 && mesh[static_cast<std::size_t>(axis)].name == "data")
+      to.dims[0] = {axis};
+  }
+  append_reshard(block, name, {count}, strategy.framework->gradient_dtype, from, to, mesh,
+                 stream(kDataStream), std::move(after));
+}
+
+}  // namespace foreshard::lower
