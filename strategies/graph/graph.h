@@ -86,10 +86,10 @@ struct Operator {
 
 struct Graph {
   std::string name;
-  std::vector<Tensor> tensors;
-  std::vector<Operator> operators;  ///< In a valid order of execution.
-  std::vector<TensorId> inputs{};   ///< From the block before.
-  std::vector<TensorId> outputs{};  ///< For the block after.
+  std::vector<Tensor> tensors{};
+  std::vector<Operator> operators{};  ///< In a valid order of execution.
+  std::vector<TensorId> inputs{};     ///< From the block before.
+  std::vector<TensorId> outputs{};    ///< For the block after.
   /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs stand
   /// for the operator's.
   std::vector<Graph> bodies{};

@@ -1,0 +1,235 @@
+// General graphs as Programs: kernels, communication and memory counted by hand.
+#include "strategies/program/lower/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "strategies/graph/annotate.h"
+#include "strategies/graph/operators/build.h"
+#include "strategies/program/ir/expand.h"
+#include "strategies/program/ir/verify.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::CollectiveKind;
+using program::MemoryKind;
+using program::Program;
+using program::Purpose;
+using testing::HasSubstr;
+using testing::UnorderedElementsAre;
+
+constexpr std::int64_t kBatch = 8;
+constexpr std::int64_t kHidden = 16;
+constexpr std::int64_t kWide = 64;
+
+TensorId added(Graph& graph, OperatorSpec spec) {
+  auto id = add_single(graph, std::move(spec));
+  EXPECT_TRUE(id) << id.error().message;
+  return *id;
+}
+
+// x [8, 16] -> up [16, 64] -> relu -> down [64, 16].
+Graph mlp() {
+  Graph graph{.name = "mlp"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId up = add_parameter(graph, "up.weight", {DType::kBf16, {kHidden, kWide}});
+  const TensorId down = add_parameter(graph, "down.weight", {DType::kBf16, {kWide, kHidden}});
+  const TensorId wide = added(graph, {.type = "matmul", .name = "up", .inputs = {x, up}});
+  const TensorId active = added(graph, {.type = "unary",
+                                        .name = "relu",
+                                        .inputs = {wide},
+                                        .settings = {{"operation", std::string("relu")}}});
+  graph.outputs = {added(graph, {.type = "matmul", .name = "down", .inputs = {active, down}})};
+  return graph;
+}
+
+Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t micro_batches = 1) {
+  Strategy s;
+  s.tensor_parallel = tp;
+  s.data_parallel = dp;
+  s.micro_batch = kBatch / dp;
+  s.global_batch = kBatch * micro_batches;
+  s.framework.value.gradient_clipping = false;
+  return s;
+}
+
+LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options = {},
+                     std::vector<Annotation> annotations = {}) {
+  const auto mesh = mesh_of(s, options.axes);
+  const auto remarks =
+      annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch});
+  EXPECT_TRUE(remarks) << remarks.error().message;
+  auto result = lower_graph(graph, s, options);
+  EXPECT_TRUE(result) << result.error().message;
+  if (!result) return {};
+  const auto violation = program::verify(result->program);
+  EXPECT_FALSE(violation) << violation->message;
+  return *std::move(result);
+}
+
+struct Traffic {
+  std::int64_t operations = 0;
+  double bytes = 0;
+  bool operator==(const Traffic&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
+  return out << traffic.operations << " operations, " << traffic.bytes << " B";
+}
+
+template <class Visit>
+void visit_tasks(const Program& program, Visit visit) {
+  for (const program::Call& call : program.roles[0].calls) {
+    for (std::int32_t i = 0; i < call.repeat; ++i)
+      for (const program::Task& task : program.blocks[call.block.index()].tasks) visit(task);
+  }
+}
+
+std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose purpose) {
+  std::map<CollectiveKind, Traffic> sums;
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose) return;
+    ++sums[what->kind].operations;
+    sums[what->kind].bytes += what->bytes.in_base();
+  });
+  return sums;
+}
+
+double gemm_flops(const Program& program) {
+  double sum = 0;
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
+      sum += flops_of(*kernel).in_base();
+  });
+  return sum;
+}
+
+using Sums = std::map<CollectiveKind, Traffic>;
+constexpr double kWeights = 2 * kHidden * kWide;  // elements
+
+// Two products forward of 2 b h f each. Backward two weight gradients, and one data gradient: that
+// of x is an output of the graph, so it is there as well.
+TEST(LowerGraph, ComputesForwardAndBackward) {
+  const double product = 2.0 * kBatch * kHidden * kWide;
+  const Program one = lowered(mlp(), strategy(1, 1)).program;
+  EXPECT_EQ(gemm_flops(one), 6 * product);
+  EXPECT_EQ(one.totals.model_flops.in_base(), 6 * product);
+  EXPECT_EQ(one.totals.samples, kBatch);
+  for (const auto& [tp, dp] : {std::pair{2, 1}, {1, 2}, {2, 2}, {4, 2}})
+    EXPECT_EQ(gemm_flops(lowered(mlp(), strategy(tp, dp)).program), 6 * product / (tp * dp));
+  EXPECT_EQ(gemm_flops(lowered(mlp(), strategy(1, 1, 3)).program), 3 * 6 * product);
+  Strategy forward = strategy(1, 1);
+  forward.mode = Mode::kForward;
+  EXPECT_EQ(gemm_flops(lowered(mlp(), forward).program), 2 * product);
+}
+
+// Column, then row: one all-reduce of the output forward, and one of the input's gradient backward
+// (Shoeybi et al. 2019), in bf16.
+TEST(LowerGraph, TensorParallelReducesOnceEachWay) {
+  const Program program = lowered(mlp(), strategy(2, 1)).program;
+  const double boundary = 2.0 * kBatch * kHidden;
+  EXPECT_EQ(traffic(program, Purpose::kTensor),
+            (Sums{{CollectiveKind::kAllReduce, {2, 2 * boundary}}}));
+  EXPECT_EQ(traffic(program, Purpose::kData), Sums{});
+  EXPECT_EQ(program.roles[0].memory[0].bytes.in_base(), 2 * kWeights / 2);
+}
+
+// Gradients in fp32, all of them once: one bucket is enough here. With ZeRO they are scattered and
+// the parameters gathered in bf16.
+TEST(LowerGraph, DataParallelReducesGradients) {
+  EXPECT_EQ(traffic(lowered(mlp(), strategy(1, 2, 3)).program, Purpose::kData),
+            (Sums{{CollectiveKind::kAllReduce, {1, 4 * kWeights}}}));
+  Strategy s = strategy(1, 2, 3);
+  s.framework.value.gradient_bucket = 1_KiB;  // a bucket for each weight
+  EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
+            (Sums{{CollectiveKind::kAllReduce, {2, 4 * kWeights}}}));
+  s.zero_stage = 1;
+  EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
+            (Sums{{CollectiveKind::kReduceScatter, {2, 4 * kWeights}},
+                  {CollectiveKind::kAllGather, {1, 2 * kWeights}}}));
+  s.zero_stage = 2;  // every micro-batch
+  EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
+            (Sums{{CollectiveKind::kReduceScatter, {6, 3 * 4 * kWeights}},
+                  {CollectiveKind::kAllGather, {1, 2 * kWeights}}}));
+  s.zero_stage = 0;
+  s.framework.value.gradient_reduction = GradientReduction::kAfterBackward;
+  EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
+            (Sums{{CollectiveKind::kAllReduce, {1, 4 * kWeights}}}));
+}
+
+// A bucket goes when its gradient is there, not when the backward pass is over.
+TEST(LowerGraph, SendsABucketBesideTheBackwardPass) {
+  Strategy s = strategy(1, 2);
+  s.framework.value.gradient_bucket = 1_KiB;
+  const Program program = lowered(mlp(), s).program;
+  bool kernel_after = false;
+  for (const program::Block& block : program.blocks) {
+    bool sent = false;
+    for (const program::Task& task : block.tasks) {
+      if (std::holds_alternative<program::Communication>(task.body)) sent = true;
+      if (sent && std::holds_alternative<Kernel>(task.body)) kernel_after = true;
+    }
+  }
+  EXPECT_TRUE(kernel_after);
+}
+
+// bf16 parameters, fp32 gradients, 12 bytes of Adam; ZeRO shares them over the replicas.
+TEST(LowerGraph, WeighsWhatStays) {
+  const auto held = [](const Strategy& s) {
+    std::map<MemoryKind, double> bytes;
+    const Program program = lowered(mlp(), s).program;
+    for (const auto& part : program.roles[0].memory) bytes[part.kind] = part.bytes.in_base();
+    return bytes;
+  };
+  using Held = std::map<MemoryKind, double>;
+  Strategy s = strategy(1, 2);
+  EXPECT_EQ(held(s), (Held{{MemoryKind::kParameters, 2 * kWeights},
+                           {MemoryKind::kGradients, 4 * kWeights},
+                           {MemoryKind::kOptimizer, 12 * kWeights}}));
+  s.zero_stage = 2;
+  EXPECT_EQ(held(s), (Held{{MemoryKind::kParameters, 2 * kWeights},
+                           {MemoryKind::kGradients, 2 * kWeights},
+                           {MemoryKind::kOptimizer, 6 * kWeights}}));
+  s.zero_stage = 0;
+  s.mode = Mode::kForward;
+  EXPECT_EQ(held(s), (Held{{MemoryKind::kParameters, 2 * kWeights}}));
+}
+
+// Kept between the passes: x (for up's gradient), up's result (for relu's), relu's (for down's).
+TEST(LowerGraph, KeepsActivationsForTheBackwardPass) {
+  const Program program = lowered(mlp(), strategy(1, 1)).program;
+  double kept = 0;
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* allocate = std::get_if<program::Allocate>(&task.body);
+    if (allocate != nullptr && allocate->kind == MemoryKind::kActivations)
+      kept += allocate->bytes.in_base();
+  });
+  EXPECT_EQ(kept, 2.0 * kBatch * (kHidden + 2 * kWide));
+}
+
+TEST(LowerGraph, SaysThatALossIsMissing) {
+  EXPECT_THAT(lowered(mlp(), strategy(1, 1)).remarks,
+              testing::Contains(HasSubstr("output 'down' of 'mlp' has no loss behind it")));
+}
+
+TEST(LowerGraph, SaysWhatAStrategyCannotAsk) {
+  Strategy s = strategy(1, 2);
+  s.pipeline_parallel = 2;
+  s.zero_stage = 3;
+  s.sequence_parallel = true;
+  s.recompute = Recompute::kFull;
+  std::vector<std::string> keys;
+  for (const StrategyFault& fault : faults_in_graph(s, {{"expert", 2}}, 7, 4))
+    keys.push_back(fault.key);
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"data_parallel", "pipeline_parallel", "sequence_parallel",
+                                      "recompute", "zero_stage", "micro_batch"}));
+  EXPECT_TRUE(faults_in_graph(strategy(2, 2), {}, kBatch, 4).empty());
+}
+
+}  // namespace
+}  // namespace foreshard::lower
