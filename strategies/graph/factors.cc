@@ -124,6 +124,8 @@ Attribute Assignment::attribute(std::size_t operand) const {
 }
 
 std::vector<Partial> Assignment::partial(std::size_t operand) const {
+  const auto& local = rule_->local_outputs;
+  if (std::ranges::find(local, operand) != local.end()) return {};
   std::vector<bool> has(rule_->factors.size());
   for (const auto& dimension : rule_->operands[operand])
     for (const std::int32_t factor : dimension) has[static_cast<std::size_t>(factor)] = true;

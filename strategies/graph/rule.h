@@ -46,6 +46,9 @@ struct Rule {
   Linearity linearity = Linearity::kNone;
   /// Works element by element along its factors, so that slices of unequal size do if they line up.
   bool uneven = false;
+  /// Outputs (indices of `operands`) that a rank makes from its own part and takes for the whole:
+  /// statistics per replica. No summands arise; the result is not that of the serial graph.
+  std::vector<std::size_t> local_outputs{};
 
   bool empty() const { return operands.empty(); }
 };

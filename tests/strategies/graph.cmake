@@ -4,3 +4,8 @@ foreshard_test(graph_test
 foreshard_test(layout_test
   SOURCES graph/layout_text_test.cc
   DEPS foreshard_graph)
+foreshard_test(operators_test
+  SOURCES graph/operators_contract_test.cc graph/operator_examples.cc graph/distribute_test.cc
+    graph/rule_test.cc
+  DEPS foreshard_graph rapidcheck::rapidcheck)
+target_include_directories(operators_test PRIVATE graph)

@@ -1,0 +1,177 @@
+// Loops and conditions: operators whose bodies are graphs (R4.6).
+#include <algorithm>
+
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
+
+namespace foreshard::operators {
+namespace {
+
+// The body's inputs must be of the operator's input types.
+std::string fault_in_inputs(const Call& call, const Graph& body) {
+  if (body.inputs.size() != call.inputs.size())
+    return "body '" + body.name + "' has " + std::to_string(body.inputs.size()) +
+           " inputs, the operator " + std::to_string(call.inputs.size());
+  for (std::size_t i = 0; i < body.inputs.size(); ++i) {
+    const Tensor& inside = body[body.inputs[i]];
+    if (inside.shape != call.inputs[i].shape || inside.dtype != call.inputs[i].dtype)
+      return "input " + std::to_string(i) + " is " + text_of(call.inputs[i].shape) +
+             ", but body '" + body.name + "' takes " + text_of(inside.shape) +
+             (inside.dtype == call.inputs[i].dtype ? "" : " of another type");
+  }
+  return {};
+}
+
+Result<Inferred> infer_loop(const Call& call) {
+  const Graph& body = *call.bodies[0];
+  if (call.settings.integer("count") < 1) return wrong("count must be at least 1");
+  if (const auto why = fault_in_inputs(call, body); !why.empty()) return wrong(why);
+  const std::int64_t given = call.settings.integer("carried");
+  const std::size_t most = std::min(body.inputs.size(), body.outputs.size());
+  const std::size_t carried = given < 0 ? body.outputs.size() : static_cast<std::size_t>(given);
+  if (carried > most)
+    return wrong("carries " + std::to_string(carried) +
+                 " tensors from one iteration to the next, "
+                 "but body '" +
+                 body.name + "' has " + std::to_string(body.inputs.size()) + " inputs and " +
+                 std::to_string(body.outputs.size()) + " outputs");
+  RuleMaker make;
+  std::vector<RuleMaker::Dimensions> in;
+  for (const TensorType& input : call.inputs) {
+    in.push_back(make.each(input.shape));
+    make.input(in.back());
+  }
+  Inferred inferred;
+  for (std::size_t i = 0; i < body.outputs.size(); ++i) {
+    const Tensor& out = body[body.outputs[i]];
+    if (i < carried && (out.shape != call.inputs[i].shape || out.dtype != call.inputs[i].dtype))
+      return wrong("output " + std::to_string(i) + " of body '" + body.name + "' is " +
+                   text_of(out.shape) + ", but the next iteration takes " +
+                   text_of(call.inputs[i].shape));
+    make.output(i < carried ? in[i] : make.each(out.shape));
+    inferred.outputs.push_back({out.dtype, out.shape});
+  }
+  inferred.rule = make.take();
+  return inferred;
+}
+
+std::vector<std::size_t> differentiable(const Graph& body, const std::vector<TensorId>& list) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (is_float(body[list[i]].dtype)) found.push_back(i);
+  return found;
+}
+
+// Gradients of outputs that nothing flows back into are zeroes.
+std::vector<TensorId> gradients_of(Gradients& gradients, const std::vector<std::size_t>& outputs) {
+  std::vector<TensorId> all;
+  for (const std::size_t i : outputs) {
+    TensorId gradient = gradients.of_output(i);
+    if (!gradient.valid())
+      gradient = gradients.add("unary", "zero" + std::to_string(i), {gradients.output(i)},
+                               {{"operation", std::string("scale")}, {"value", 0.0}})[0];
+    all.push_back(gradient);
+  }
+  return all;
+}
+
+// The loop runs backward: gradients of what it carried are carried, those of its other inputs are
+// added up over the iterations. The body's forward tensors are those of the same iteration.
+void loop_backward(Gradients& gradients) {
+  const Graph& body = gradients.body(0);
+  const auto outputs = differentiable(body, body.outputs);
+  const auto inputs = differentiable(body, body.inputs);
+  const Settings& forward = gradients.op().settings;
+  const std::int64_t given = forward.integer("carried");
+  const std::size_t carried = given < 0 ? body.outputs.size() : static_cast<std::size_t>(given);
+  std::vector<std::size_t> seeds;
+  for (const std::size_t i : outputs)
+    if (i < carried) seeds.push_back(i);
+  if (seeds.size() != outputs.size()) return;  // sums over iterations: only of backward loops
+  const auto back = gradients.add_with("loop", "", gradients_of(gradients, seeds),
+                                       {{"count", forward.integer("count")},
+                                        {"carried", static_cast<std::int64_t>(seeds.size())},
+                                        {"own_parameters", forward.flag("own_parameters")}},
+                                       {gradients.backward_of(body)});
+  for (std::size_t i = 0; i < inputs.size(); ++i) gradients.give(inputs[i], back[i]);
+}
+
+Result<Inferred> infer_condition(const Call& call) {
+  const double probability = call.settings.number("probability");
+  if (!(probability >= 0 && probability <= 1)) return wrong("probability must be between 0 and 1");
+  const Graph& first = *call.bodies[0];
+  const Graph& second = *call.bodies[1];
+  for (const Graph* body : call.bodies)
+    if (const auto why = fault_in_inputs(call, *body); !why.empty()) return wrong(why);
+  if (first.outputs.size() != second.outputs.size())
+    return wrong("the branches have " + std::to_string(first.outputs.size()) + " and " +
+                 std::to_string(second.outputs.size()) + " outputs");
+  RuleMaker make;
+  for (const TensorType& input : call.inputs) make.input(make.each(input.shape));
+  Inferred inferred;
+  for (std::size_t i = 0; i < first.outputs.size(); ++i) {
+    const Tensor& a = first[first.outputs[i]];
+    const Tensor& b = second[second.outputs[i]];
+    if (a.shape != b.shape || a.dtype != b.dtype)
+      return wrong("output " + std::to_string(i) + " is " + text_of(a.shape) +
+                   " of the first branch and " + text_of(b.shape) + " of the second");
+    make.output(make.each(a.shape));
+    inferred.outputs.push_back({a.dtype, a.shape});
+  }
+  inferred.rule = make.take();
+  return inferred;
+}
+
+void condition_backward(Gradients& gradients) {
+  const Graph& first = gradients.body(0);
+  const auto inputs = differentiable(first, first.inputs);
+  const auto back = gradients.add_with(
+      "condition", "", gradients_of(gradients, differentiable(first, first.outputs)),
+      {{"probability", gradients.op().settings.number("probability")}},
+      {gradients.backward_of(first), gradients.backward_of(gradients.body(1))});
+  for (std::size_t i = 0; i < inputs.size(); ++i) gradients.give(inputs[i], back[i]);
+}
+
+}  // namespace
+
+OperatorDefinition loop() {
+  return {.name = "loop",
+          .doc =
+              "Runs its body again and again: the first outputs are the next iteration's first "
+              "inputs, the other inputs are the same every time, the other outputs are added "
+              "up.",
+          .inputs = "x, ...",
+          .outputs = "y, ...",
+          .most_inputs = OperatorDefinition::kMany,
+          .settings = {{.name = "count",
+                        .fallback = std::int64_t{1},
+                        .required = true,
+                        .doc = "Iterations."},
+                       {.name = "carried",
+                        .fallback = std::int64_t{-1},
+                        .doc = "Outputs that the next iteration takes; -1: all."},
+                       {.name = "own_parameters",
+                        .fallback = true,
+                        .doc = "Each iteration has its own copy of the body's parameters (layers "
+                               "of a model); else all share them."}},
+          .bodies = 1,
+          .infer = infer_loop,
+          .gradient = loop_backward};
+}
+
+OperatorDefinition condition() {
+  return {.name = "condition",
+          .doc = "Runs one of two bodies.",
+          .inputs = "x, ...",
+          .outputs = "y, ...",
+          .most_inputs = OperatorDefinition::kMany,
+          .settings = {{.name = "probability",
+                        .fallback = 0.5,
+                        .required = true,
+                        .doc = "Of the first body."}},
+          .bodies = 2,
+          .infer = infer_condition,
+          .gradient = condition_backward};
+}
+
+}  // namespace foreshard::operators

@@ -1,0 +1,176 @@
+// Mixture of experts: tokens come in groups; each group has so many slots (its capacity) with every
+// expert. Dispatch puts tokens into slots, combine brings results back. With groups split over an
+// axis, and experts split over the same one, the tensor between changes from one to the other: the
+// all-to-all of expert parallelism follows from the rules.
+// Source: Lepikhin et al., "GShard", ICLR 2021, section 3.2 (dispatch and combine as einsums).
+// Not modelled: tokens dropped for want of slots take their place all the same; unequal loads.
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
+
+namespace foreshard::operators {
+namespace {
+
+std::string fault_in_route(const Shape& tokens, const Shape& indices) {
+  if (tokens.size() == 3 && indices.size() == 3 && tokens[0] == indices[0] &&
+      tokens[1] == indices[1])
+    return {};
+  return "needs tokens [groups, tokens, width] and a choice of experts [groups, tokens, k], not " +
+         text_of(tokens) + " and " + text_of(indices);
+}
+
+struct Factors {
+  RuleMaker make;
+  RuleMaker::Dimensions slots;   // [experts, groups, capacity, width]
+  RuleMaker::Dimensions tokens;  // [groups, tokens, width]
+  RuleMaker::Dimensions chosen;  // [groups, tokens, k]
+};
+
+// Which slot a token gets depends on the tokens of its group before it: they stay together.
+Factors factors_of(const Shape& slots, const Shape& tokens, const Shape& chosen) {
+  Factors f;
+  const std::int32_t expert = f.make.factor(slots[0], false, "expert");
+  const std::int32_t group = f.make.factor(slots[1], false, "group");
+  const std::int32_t slot = f.make.factor(slots[2], true, "slot");
+  const std::int32_t width = f.make.factor(slots[3], false, "width");
+  const std::int32_t token = f.make.factor(tokens[1], true, "token");
+  const std::int32_t k = f.make.factor(chosen[2], true, "choice");
+  f.slots = {{expert}, {group}, {slot}, {width}};
+  f.tokens = {{group}, {token}, {width}};
+  f.chosen = {{group}, {token}, {k}};
+  return f;
+}
+
+// tokens, indices[, weights] -> slots
+Result<Inferred> infer_dispatch(const Call& call) {
+  const TensorType& tokens = call.inputs[0];
+  const Shape& indices = call.inputs[1].shape;
+  if (const auto why = fault_in_route(tokens.shape, indices); !why.empty()) return wrong(why);
+  if (call.inputs.size() > 2 && call.inputs[2].shape != indices)
+    return wrong("weights and indices differ in shape");
+  const std::int64_t experts = call.settings.integer("experts");
+  const std::int64_t capacity = call.settings.integer("capacity");
+  if (experts < 1 || capacity < 1) return wrong("experts and capacity must be at least 1");
+  const Shape slots{experts, tokens.shape[0], capacity, tokens.shape[2]};
+  auto f = factors_of(slots, tokens.shape, indices);
+  f.make.input(f.tokens).input(f.chosen);
+  if (call.inputs.size() > 2) f.make.input(f.chosen);
+  f.make.output(f.slots);
+  return Inferred{{{tokens.dtype, slots}}, f.make.take()};
+}
+
+std::vector<Kernel> dispatch_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTokenPermute, local.outputs[0]);
+}
+
+void dispatch_backward(Gradients& gradients) {
+  std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
+  if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
+  gradients.give(0, gradients.add("moe_combine", "", inputs)[0]);
+  if (gradients.op().inputs.size() > 2)
+    gradients.give(
+        2, gradients.add("moe_weight_gradient", "weights",
+                         {gradients.input(0), gradients.of_output(0), gradients.input(1)}, {})[0]);
+}
+
+// slots, indices[, weights] -> tokens: every expert's results are summands.
+Result<Inferred> infer_combine(const Call& call) {
+  const TensorType& slots = call.inputs[0];
+  const Shape& indices = call.inputs[1].shape;
+  if (slots.shape.size() != 4 || indices.size() != 3 || indices[0] != slots.shape[1])
+    return wrong(
+        "needs slots [experts, groups, capacity, width] and a choice of experts [groups, "
+        "tokens, k], not " +
+        text_of(slots.shape) + " and " + text_of(indices));
+  if (call.inputs.size() > 2 && call.inputs[2].shape != indices)
+    return wrong("weights and indices differ in shape");
+  const Shape tokens{indices[0], indices[1], slots.shape[3]};
+  auto f = factors_of(slots.shape, tokens, indices);
+  f.make.input(f.slots).input(f.chosen);
+  if (call.inputs.size() > 2) f.make.input(f.chosen);
+  f.make.output(f.tokens);
+  return Inferred{{{slots.dtype, tokens}}, f.make.take()};
+}
+
+std::vector<Kernel> combine_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTokenPermute, local.inputs[0]);
+}
+
+void combine_backward(Gradients& gradients) {
+  const Shape& slots = gradients.shape(gradients.input(0));
+  std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
+  if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
+  gradients.give(0, gradients.add("moe_dispatch", "", inputs,
+                                  {{"experts", slots[0]}, {"capacity", slots[2]}})[0]);
+  if (gradients.op().inputs.size() > 2)
+    gradients.give(
+        2, gradients.add("moe_weight_gradient", "weights",
+                         {gradients.of_output(0), gradients.input(0), gradients.input(1)}, {})[0]);
+}
+
+// tokens, slots, indices -> one product of a token and its slot for each choice.
+Result<Inferred> infer_weight_gradient(const Call& call) {
+  const Shape& tokens = call.inputs[0].shape;
+  const Shape& slots = call.inputs[1].shape;
+  const Shape& indices = call.inputs[2].shape;
+  if (const auto why = fault_in_route(tokens, indices); !why.empty()) return wrong(why);
+  if (slots.size() != 4 || slots[1] != tokens[0] || slots[3] != tokens[2])
+    return wrong("slots " + text_of(slots) + " do not fit tokens " + text_of(tokens));
+  auto f = factors_of(slots, tokens, indices);
+  f.make.input(f.tokens).input(f.slots).input(f.chosen).output(f.chosen);
+  return Inferred{{{call.inputs[0].dtype, indices}}, f.make.take()};
+}
+
+std::vector<Kernel> weight_gradient_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kReduce, local.inputs[1]);
+}
+
+}  // namespace
+
+OperatorDefinition moe_dispatch() {
+  return {.name = "moe_dispatch",
+          .doc =
+              "Puts the tokens of each group into the slots of the experts chosen for them, "
+              "times the weights if given.",
+          .inputs = "tokens, indices[, weights]",
+          .outputs = "slots",
+          .least_inputs = 2,
+          .most_inputs = 3,
+          .settings = {{.name = "experts",
+                        .fallback = std::int64_t{1},
+                        .required = true,
+                        .doc = "How many there are."},
+                       {.name = "capacity",
+                        .fallback = std::int64_t{1},
+                        .required = true,
+                        .doc = "Slots of one expert for one group."}},
+          .infer = infer_dispatch,
+          .kernels = dispatch_kernels,
+          .gradient = dispatch_backward};
+}
+
+OperatorDefinition moe_combine() {
+  return {.name = "moe_combine",
+          .doc =
+              "Adds up, for every token, what its experts made of it, times the weights if "
+              "given. A split of the experts leaves summands.",
+          .inputs = "slots, indices[, weights]",
+          .outputs = "tokens",
+          .least_inputs = 2,
+          .most_inputs = 3,
+          .infer = infer_combine,
+          .kernels = combine_kernels,
+          .gradient = combine_backward};
+}
+
+OperatorDefinition moe_weight_gradient() {
+  return {.name = "moe_weight_gradient",
+          .doc = "The gradient of the weights of `moe_dispatch` and `moe_combine`.",
+          .inputs = "tokens, slots, indices",
+          .outputs = "dweights",
+          .least_inputs = 3,
+          .most_inputs = 3,
+          .infer = infer_weight_gradient,
+          .kernels = weight_gradient_kernels};
+}
+
+}  // namespace foreshard::operators

@@ -1,0 +1,127 @@
+#include "operator_examples.h"
+
+#include <gtest/gtest.h>
+
+namespace foreshard {
+namespace {
+
+using S = std::string;
+using I = std::int64_t;
+
+TensorType f(std::vector<std::int64_t> shape) {
+  return {DType::kBf16, std::move(shape)};
+}
+TensorType f32(std::vector<std::int64_t> shape) {
+  return {DType::kFp32, std::move(shape)};
+}
+TensorType ids(std::vector<std::int64_t> shape) {
+  return {DType::kInt32, std::move(shape)};
+}
+
+// y = relu(x w), with w the body's own.
+Graph body(const char* operation) {
+  Graph graph{.name = operation, .tensors = {}, .operators = {}};
+  const TensorId x = add_input(graph, "x", f({4, 8}));
+  const TensorId w = add_parameter(graph, "w", f({8, 8}));
+  const auto up = add_single(graph, {.type = "matmul", .name = "up", .inputs = {x, w}});
+  const auto y = add_single(
+      graph,
+      {.type = "unary", .name = "act", .inputs = {*up}, .settings = {{"operation", S(operation)}}});
+  graph.outputs = {*y};
+  return graph;
+}
+
+}  // namespace
+
+std::vector<Example> operator_examples() {
+  const TensorType image = f({4, 6, 8, 8});
+  const Settings window{{"strides", Integers{2}}, {"pads", Integers{1}}};
+  Settings data = window;
+  data.set("shape", Integers{4, 6, 8, 8});
+  Settings weight = window;
+  weight.set("shape", Integers{4, 3, 3, 3});
+  return {
+      {"attention", {f({4, 8, 6, 16}), f({4, 4, 6, 16}), f({4, 4, 6, 16})}},
+      {"attention", {f({4, 8, 6, 16}), f({4, 4, 10, 16}), f({4, 4, 10, 16})}, {{"causal", false}}},
+      {"attention_gradient",
+       {f({4, 8, 6, 16}), f({4, 8, 6, 16}), f({4, 4, 6, 16}), f({4, 4, 6, 16}), f({4, 8, 6, 16}),
+        f32({4, 8, 6})}},
+      {"batch_norm", {image, f({6}), f({6}), f32({2, 6})}},
+      {"batch_norm", {image, f({6}), f({6}), f32({2, 6})}, {{"scope", S("replica")}}},
+      {"batch_norm_gradient", {image, image, f({6}), f32({2, 6}), f32({2, 6})}},
+      {"batch_norm_gradient_sums", {image, image, f32({2, 6})}},
+      {"batch_norm_gradient_sums", {image, image, f32({2, 6})}, {{"scope", S("replica")}}},
+      {"batch_statistics", {image}},
+      {"binary", {f({4, 6}), f({4, 6})}, {{"operation", S("mul")}}},
+      {"binary", {f({4, 6, 8}), f({6, 1})}, {{"operation", S("add")}}},
+      {"binary", {f({6, 8}), f({4, 6, 8})}, {{"operation", S("div")}}},
+      {"binary", {f({6, 8}), f({6, 8})}, {{"operation", S("max")}}},
+      {"binary", {f({6, 8}), f({6, 8})}, {{"operation", S("pow")}}},
+      {"binary", {f({6, 8}), f({8})}, {{"operation", S("sub")}}},
+      {"cast", {f({4, 6})}, {{"to", S("fp32")}}},
+      {"concat", {f({4, 6}), f({4, 2})}, {{"axis", I{1}}}},
+      {"condition", {f({4, 8})}, {{"probability", 0.25}}, {body("relu"), body("tanh")}},
+      {"conv", {image, f({4, 3, 3, 3})}, window},
+      {"conv", {f({4, 8, 16}), f({12, 8, 5})}},
+      {"conv_data_gradient", {f({4, 4, 4, 4}), f({4, 3, 3, 3})}, data},
+      {"conv_weight_gradient", {image, f({4, 4, 4, 4})}, weight},
+      {"cross_entropy", {f({4, 6, 10}), ids({4, 6})}},
+      {"cross_entropy_gradient", {f32({4, 6}), f32({4, 6, 10}), ids({4, 6})}},
+      {"dropout", {f({4, 6})}},
+      {"einsum", {f({4, 6, 8}), f({8, 10})}, {{"equation", S("bsi,io->bso")}}},
+      {"einsum", {f({4, 6, 8})}, {{"equation", S("bsh->hb")}}},
+      {"embedding", {ids({4, 6}), f({10, 8})}},
+      {"expand", {f({6, 1})}, {{"shape", Integers{4, 6, 8}}}},
+      {"gather", {f({4, 10, 8}), ids({6, 2})}, {{"axis", I{1}}}},
+      {"layer_norm", {f({4, 6, 8}), f({8}), f({8})}},
+      {"layer_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"loop", {f({4, 8})}, {{"count", I{3}}}, {body("relu")}},
+      {"matmul", {f({4, 6, 8}), f({8, 10})}},
+      {"matmul", {f({4, 6, 8}), f({4, 10, 8})}, {{"transpose_b", true}}},
+      {"moe_combine", {f({4, 2, 6, 8}), ids({2, 10, 2}), f({2, 10, 2})}},
+      {"moe_combine", {f({4, 2, 6, 8}), ids({2, 10, 2})}},
+      {"moe_dispatch", {f({2, 10, 8}), ids({2, 10, 2})}, {{"experts", I{4}}, {"capacity", I{6}}}},
+      {"moe_weight_gradient", {f({2, 10, 8}), f({4, 2, 6, 8}), ids({2, 10, 2})}},
+      {"optimizer_update", {f({4, 6}), f32({4, 6})}},
+      {"pad", {f({4, 6})}, {{"axis", I{1}}, {"before", I{2}}, {"between", I{1}}}},
+      {"pool", {image}, {{"operation", S("max")}, {"kernel", Integers{2}}}},
+      {"pool", {image}, {{"operation", S("mean")}}},
+      {"pool_gradient",
+       {f({4, 6, 7, 7}), image},
+       {{"operation", S("max")}, {"kernel", Integers{2}}}},
+      {"reduce", {f({4, 6, 8})}, {{"operation", S("sum")}, {"axes", Integers{0, 2}}}},
+      {"reduce", {f({4, 6, 8})}, {{"operation", S("max")}, {"axes", Integers{-1}}}},
+      {"reduce", {f({4, 6})}, {{"operation", S("mean")}, {"keep_dims", true}}},
+      {"reshape", {f({4, 6, 8})}, {{"shape", Integers{24, 2, -1}}}},
+      {"rms_norm", {f({4, 6, 8}), f({8})}},
+      {"rms_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"scatter_add", {f({4, 6, 8}), ids({4, 6})}, {{"axis", I{0}}, {"size", I{10}}}},
+      {"slice", {f({4, 6})}, {{"axis", I{1}}, {"start", I{1}}, {"end", I{6}}, {"step", I{2}}}},
+      {"softmax", {f({4, 6})}},
+      {"softmax_gradient", {f({4, 6}), f({4, 6})}},
+      {"split", {f({4, 6})}, {{"axis", I{1}}, {"sizes", Integers{2, 4}}}},
+      {"top_k", {f({4, 6, 8})}, {{"k", I{2}}}},
+      {"top_k_gradient", {f({4, 6, 2}), ids({4, 6, 2})}, {{"size", I{8}}}},
+      {"transpose", {f({4, 6, 8})}, {{"order", Integers{2, 0, 1}}}},
+      {"unary", {f({4, 6})}, {{"operation", S("gelu")}}},
+      {"unary_gradient", {f({4, 6}), f({4, 6})}, {{"operation", S("gelu")}}},
+      {"where", {{DType::kInt8, {4, 6}}, f({4, 6}), f({6})}},
+  };
+}
+
+Graph graph_of(const Example& example) {
+  Graph graph{.name = example.type, .tensors = {}, .operators = {}};
+  std::vector<TensorId> inputs;
+  for (std::size_t i = 0; i < example.inputs.size(); ++i)
+    inputs.push_back(add_input(graph, "in" + std::to_string(i), example.inputs[i]));
+  const auto outputs = add_operator(graph, {.type = example.type,
+                                            .name = "op",
+                                            .inputs = inputs,
+                                            .settings = example.settings,
+                                            .bodies = example.bodies});
+  EXPECT_TRUE(outputs) << outputs.error().message;
+  if (outputs) graph.outputs = *outputs;
+  return graph;
+}
+
+}  // namespace foreshard
