@@ -158,6 +158,14 @@ class Backward {
       gradient_of_[of] = gradient;
       return;
     }
+    if (forward_[of].shape.empty()) {  // passes have rows and columns; the table has no such needs
+      known->second = added({.type = "binary",
+                             .name = "sum.d." + forward_[of].name,
+                             .inputs = {known->second, gradient},
+                             .settings = {{"operation", std::string("add")}}})
+                          .front();
+      return;
+    }
     const TensorId sum = new_gradient(of);
     std::string letters;
     for (std::size_t d = 0; d < forward_[of].shape.size(); ++d)

@@ -59,9 +59,6 @@ void Assignment::merge(std::size_t operand, const Attribute& attribute,
     std::size_t position = 0;  // in that factor's axes
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const Axis axis = axes[a];
-      if ((*mesh_)[static_cast<std::size_t>(axis)].size == 1 &&
-          holder_[static_cast<std::size_t>(axis)] >= 0)
-        continue;
       // A factor that is split to the last makes way for the next one.
       while (place + 1 < dimensions[d].size() && position == of(dimensions[d][place]).axes.size() &&
              ways(of(dimensions[d][place]).axes) ==
@@ -76,6 +73,7 @@ void Assignment::merge(std::size_t operand, const Attribute& attribute,
         continue;
       }
       const std::int32_t holder = holder_[static_cast<std::size_t>(axis)];
+      if ((*mesh_)[static_cast<std::size_t>(axis)].size == 1) continue;  // splits nothing
       clash(factor, axis, holder == factor ? -1 : holder);
       break;
     }

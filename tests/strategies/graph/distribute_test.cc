@@ -11,6 +11,7 @@
 #include "operator_examples.h"
 
 #include "strategies/graph/backward.h"
+#include "strategies/graph/internal/factors.h"
 #include "strategies/graph/layout.h"
 #include "strategies/graph/transformer.h"
 
@@ -417,16 +418,24 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
       RC_ASSERT(!fault_in({ranks, how.operands[o]}, shapes[o]));
     used.insert(how.conversions.begin(), how.conversions.end());
     used.insert(sharded->after_operator[i].begin(), sharded->after_operator[i].end());
-    const std::vector<Attribute> inputs(
-        how.operands.begin(), how.operands.begin() + static_cast<std::ptrdiff_t>(op.inputs.size()));
-    const std::vector<Attribute> outputs(
-        how.operands.begin() + static_cast<std::ptrdiff_t>(op.inputs.size()), how.operands.end());
-    const auto legal = legal_signatures(op.rule, shapes, inputs, mesh);
-    if (!legal) RC_FAIL(op.name + ": " + legal.error().message);
-    const bool listed = std::ranges::any_of(*legal, [&](const Signature& each) {
-      return each.inputs == inputs && each.outputs == outputs;
-    });
-    if (!listed) RC_FAIL(op.type + " " + describe(op.rule) + " is not among its legal signatures");
+    // All operands together are one assignment of axes to factors, and say all of it.
+    const Rule rule = rule_of(whole, op);
+    internal::Assignment assignment(rule, mesh);
+    std::vector<internal::Clash> clashes;
+    for (std::size_t o = 0; o < ids.size(); ++o)
+      assignment.merge(o, how.operands[o], shapes[o], &clashes);
+    RC_ASSERT(clashes.empty());
+    std::vector<Partial> carried;
+    for (std::size_t o = 0; o < op.inputs.size(); ++o)
+      carried.insert(carried.end(), how.operands[o].partial.begin(), how.operands[o].partial.end());
+    RC_ASSERT(carried.empty() || (rule.linearity == Linearity::kJoint && op.inputs.size() == 1));
+    for (std::size_t o = 0; o < ids.size(); ++o) {
+      Attribute expected = assignment.attribute(o);
+      if (o >= op.inputs.size()) expected.partial = assignment.partial(o);
+      expected.partial.insert(expected.partial.end(), carried.begin(), carried.end());
+      std::ranges::sort(expected.partial);
+      RC_ASSERT(how.operands[o] == expected);
+    }
   }
   RC_ASSERT(used.size() == sharded->conversions.size());
   std::set<std::tuple<TensorId, Attribute, Attribute>> distinct;
