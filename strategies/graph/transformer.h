@@ -38,4 +38,9 @@ struct TransformerGraphs {
 /// \pre `model` is checked; mesh has axes "data" and "tensor".
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 
+/// The whole model as one graph: embedding, every layer, head; each tensor but those at the borders
+/// is prefixed by its block ("layer3.qkv").
+/// \pre as transformer_graphs().
+Graph transformer_graph(const Model& model, const TransformerOptions& options);
+
 }  // namespace foreshard
