@@ -66,6 +66,8 @@ class Planner {
     const Place from{meshes_.add(from_.mesh), from_.attribute};
     const Place to{meshes_.add(to_.mesh), to_.attribute};
     const auto keep = static_cast<std::size_t>(std::max(options_.keep, 1));
+    pricer_.calibrate(from.mesh);
+    if (to.mesh != from.mesh) pricer_.calibrate(to.mesh);
     const Templates templates(meshes_, pricer_, failures_);
     const std::int64_t run = ranks_per_node(from_.mesh, options_.node_of_rank);
     std::set<std::size_t> tried;
@@ -79,12 +81,13 @@ class Planner {
         there = to;
       } else {
         const MeshId mesh = meshes_.add(common->mesh);
+        pricer_.calibrate(mesh);
         here = {mesh, told_on(common->from, from_.attribute)};
         there = {mesh, told_on(common->to, to_.attribute)};
       }
-      for (Draft& draft : cheapest_paths(here, there, 4 * keep, pricer_, failures_))
+      for (Draft& draft : cheapest_paths(here, there, keep, limit(), pricer_, failures_))
         take(std::move(draft), from, to);
-      for (Draft& draft : templates.on_one_mesh(here, there)) take(std::move(draft), from, to);
+      take_all(templates.on_one_mesh(here, there), from, to);
     }
     if (tried.empty()) between(templates, from, to, run);
     return ranked(keep);
@@ -93,7 +96,7 @@ class Planner {
  private:
   // Meshes that share no axes: also with the axes cut where the node changes.
   void between(const Templates& templates, const Place& from, const Place& to, std::int64_t run) {
-    for (Draft& draft : templates.between(from, to)) take(std::move(draft), from, to);
+    take_all(templates.between(from, to), from, to);
     const auto cut = [&](const Layout& layout, std::int64_t at) -> std::optional<Place> {
       if (at == 1) return std::nullopt;
       const auto finer = common_mesh(layout.mesh, layout.mesh, at);
@@ -103,8 +106,27 @@ class Planner {
     const auto finer_from = cut(from_, run);
     const auto finer_to = cut(to_, ranks_per_node(to_.mesh, options_.node_of_rank));
     if (!finer_from && !finer_to) return;
-    for (Draft& draft : templates.between(finer_from.value_or(from), finer_to.value_or(to)))
-      take(std::move(draft), from, to);
+    take_all(templates.between(finer_from.value_or(from), finer_to.value_or(to)), from, to);
+  }
+
+  // What a plan may take and still be of interest.
+  Seconds limit() const { return best_ * options_.at_most; }
+
+  // Those that seem cheapest first, so that most of the others need no price.
+  void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {
+    std::vector<std::pair<Seconds, Draft*>> order;
+    for (Draft& draft : drafts) order.emplace_back(pricer_.bound(draft), &draft);
+    std::ranges::stable_sort(order, {}, &std::pair<Seconds, Draft*>::first);
+    for (const auto& [bound, draft] : order) {
+      if (bound > limit())
+        reject(name_of(*draft, meshes_), "dearer: at least " + text_of(bound));
+      else
+        take(std::move(*draft), from, to);
+    }
+  }
+
+  static std::string text_of(Seconds time) {
+    return format_quantity(time.in_base(), Dimension::kSeconds);
   }
 
   // Lets the draft begin and end as the caller spells it, and prices it.
@@ -132,6 +154,7 @@ class Planner {
       return;
     }
     draft.estimate = *price;
+    best_ = std::min(best_, *price);
     std::string name = name_of(draft, meshes_);
     drafts_.push_back({std::move(draft), std::move(name)});
   }
@@ -155,9 +178,8 @@ class Planner {
       if (!known.insert(key_of(named.draft, pricer_)).second) continue;
       const int number = ++names[named.name];
       if (number > 1) named.name += " #" + std::to_string(number);
-      if (result.plans.size() == keep) {
-        reject(std::move(named.name),
-               "dearer: " + format_quantity(named.draft.estimate.in_base(), Dimension::kSeconds));
+      if (result.plans.size() == keep || named.draft.estimate > limit()) {
+        reject(std::move(named.name), "dearer: " + text_of(named.draft.estimate));
         continue;
       }
       Plan plan{.name = std::move(named.name), .steps = {}, .estimate = named.draft.estimate};
@@ -189,6 +211,7 @@ class Planner {
   Meshes meshes_;
   Pricer pricer_;
   std::vector<Named> drafts_;
+  Seconds best_ = kNoLimit;
   std::vector<Failure> failures_;
   std::vector<Candidates::Rejected> rejected_;
 };

@@ -63,6 +63,15 @@ Sizes sizes_of(const Attribute& attribute, const Grid& grid, std::size_t dim) {
   return Sizes(static_cast<std::size_t>(parts), grid.shape[dim] / parts);
 }
 
+Sizes extents_of(const Attribute& attribute, const Grid& grid) {
+  Sizes extents;
+  extents.reserve(grid.shape.size());
+  for (std::size_t d = 0; d < grid.shape.size(); ++d)
+    extents.push_back(even_in(attribute, d) ? grid.shape[d] / ways(attribute.dims[d], grid.axes)
+                                            : std::ranges::max(attribute.sizes[d]));
+  return extents;
+}
+
 Sizes merged(const Sizes& sizes, std::int64_t run) {
   Sizes sums(sizes.size() / static_cast<std::size_t>(run), 0);
   for (std::size_t i = 0; i < sizes.size(); ++i)

@@ -27,6 +27,9 @@ Attribute canonical(Attribute attribute, const Grid& grid);
 /// Extents of the slices of `dim`.
 std::vector<std::int64_t> sizes_of(const Attribute& attribute, const Grid& grid, std::size_t dim);
 
+/// The largest extent of the slices of each dimension.
+std::vector<std::int64_t> extents_of(const Attribute& attribute, const Grid& grid);
+
 /// Sums of every `run` neighbours: the sizes once the minor axes, `run` parts together, are gone.
 std::vector<std::int64_t> merged(const std::vector<std::int64_t>& sizes, std::int64_t run);
 

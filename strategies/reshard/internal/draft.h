@@ -61,6 +61,13 @@ class Pricer {
   /// The sum over the steps.
   Result<Seconds> price(const Draft& draft);
 
+  /// Prices a gather over each single axis of the mesh, so that `bound` knows the fastest rate.
+  void calibrate(MeshId mesh);
+  /// What `price` will hardly go below: the bytes that a rank sends or receives on average at twice
+  /// the fastest rate seen so far.
+  Seconds bound(const DraftStep& step) const;
+  Seconds bound(const Draft& draft) const;
+
   Step step_of(const DraftStep& step) const;
   const TensorSpec& tensor() const { return tensor_; }
   const Meshes& meshes() const { return meshes_; }
@@ -68,9 +75,14 @@ class Pricer {
  private:
   using Key = std::tuple<Primitive, MeshId, std::vector<Axis>, double, std::vector<std::int64_t>>;
 
+  Grid grid_at(MeshId mesh) const { return {tensor_.shape, meshes_.at(mesh).axes}; }
+  Bytes logical(const DraftStep& step) const;
+  Bytes bytes_per_rank(const DraftStep& step) const;
+
   const TensorSpec& tensor_;
   const Meshes& meshes_;
   const StepPrice& price_;
+  BytesPerSecond fastest_{};
   std::map<Key, Result<Seconds>> collectives_{};
   std::map<std::pair<Place, Place>, Result<Seconds>> others_{};
 };

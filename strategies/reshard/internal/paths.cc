@@ -18,22 +18,25 @@ struct Edge {
   Primitive primitive = Primitive::kSlice;
   std::vector<Axis> axes{};
   int to = 0;
-  double seconds = 0;
+  double seconds = 0;  // A lower bound until it is priced; then kNever if it has no price.
+  bool priced = false;
 };
 
 // The explored part of the attribute graph, states numbered as they were met.
 class Graph {
  public:
-  Graph(const Place& from, const Place& to, Pricer& pricer, std::vector<Failure>& failures)
+  Graph(const Place& from, const Place& to, Seconds limit, Pricer& pricer)
       : mesh_(to.mesh),
+        limit_(limit.in_base()),
+        pricer_(pricer),
         grid_{pricer.tensor().shape, pricer.meshes().at(to.mesh).axes},
         from_(canonical(from.attribute, grid_)),
         to_(canonical(to.attribute, grid_)) {
-    explore(pricer, failures);
+    explore();
     measure();
   }
 
-  std::vector<Draft> paths(std::size_t most) const;
+  std::vector<Draft> paths(std::size_t most, std::vector<Failure>& failures);
 
  private:
   int number_of(const Attribute& attribute) {
@@ -45,13 +48,18 @@ class Graph {
     return at->second;
   }
 
-  void explore(Pricer& pricer, std::vector<Failure>& failures);
-  // Seconds from every state to the nearest one that is the target but for a pad.
+  // By lower bounds.
+  void explore();
+  void price(int from, Edge& edge, std::vector<Failure>& failures);
+  // A lower bound of the seconds from every state to the nearest one that is the target but for a
+  // pad.
   void measure();
   Draft draft_of(const std::vector<const Edge*>& edges, const std::vector<Axis>& pad,
                  double seconds) const;
 
   MeshId mesh_;
+  double limit_;
+  Pricer& pricer_;
   Grid grid_;
   Attribute from_;
   Attribute to_;
@@ -62,7 +70,7 @@ class Graph {
   std::vector<double> remaining_;
 };
 
-void Graph::explore(Pricer& pricer, std::vector<Failure>& failures) {
+void Graph::explore() {
   using Entry = std::pair<double, int>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   std::vector<double> reached;
@@ -81,24 +89,32 @@ void Graph::explore(Pricer& pricer, std::vector<Failure>& failures) {
                            .from = {mesh_, at},
                            .to = {mesh_, route.to},
                            .axes = route.axes};
-      const auto& asked = pricer.price(step);
-      if (!asked) {
-        failures.push_back({step, asked.error().message});
-        continue;
-      }
-      const double price = asked->in_base();
+      const double least = pricer_.bound(step).in_base();
+      if (seconds + least > limit_) continue;
       const int next = number_of(route.to);
       reached.resize(states_.size(), kNever);
       edges_[static_cast<std::size_t>(state)].push_back({.primitive = route.primitive,
                                                          .axes = std::move(route.axes),
                                                          .to = next,
-                                                         .seconds = price});
-      if (seconds + price < reached[static_cast<std::size_t>(next)]) {
-        reached[static_cast<std::size_t>(next)] = seconds + price;
-        open.push({seconds + price, next});
+                                                         .seconds = least});
+      if (seconds + least < reached[static_cast<std::size_t>(next)]) {
+        reached[static_cast<std::size_t>(next)] = seconds + least;
+        open.push({seconds + least, next});
       }
     }
   }
+}
+
+void Graph::price(int from, Edge& edge, std::vector<Failure>& failures) {
+  if (edge.priced) return;
+  edge.priced = true;
+  const DraftStep step{.primitive = edge.primitive,
+                       .from = {mesh_, *states_[static_cast<std::size_t>(from)]},
+                       .to = {mesh_, *states_[static_cast<std::size_t>(edge.to)]},
+                       .axes = edge.axes};
+  const auto& asked = pricer_.price(step);
+  edge.seconds = asked ? asked->in_base() : kNever;
+  if (!asked) failures.push_back({step, asked.error().message});
 }
 
 void Graph::measure() {
@@ -144,48 +160,57 @@ Draft Graph::draft_of(const std::vector<const Edge*>& edges, const std::vector<A
   return draft;
 }
 
-// A* with the exact remaining time: only prefixes of the paths wanted are extended. A visit is a
+// A* with a lower bound of the remaining time: only prefixes of paths that may be wanted are
+// extended, and an edge is priced when a path that ends with it is the best one open. A visit is a
 // path; its predecessor is another.
-std::vector<Draft> Graph::paths(std::size_t most) const {
+std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures) {
   struct Visit {
     int state;
     int before;
     int steps;
-    const Edge* by;
-    double seconds;
+    Edge* by;
+    double until;  // Seconds up to the edge.
   };
-  struct Later {
-    bool operator()(const std::tuple<double, int, int>& a,
-                    const std::tuple<double, int, int>& b) const {
-      return a > b;
-    }
-  };
+  using Entry = std::tuple<double, int, int>;  // Total seconds, steps, visit.
   std::vector<Visit> visits;
-  std::priority_queue<std::tuple<double, int, int>, std::vector<std::tuple<double, int, int>>,
-                      Later>
-      open;  // Total seconds, steps, visit.
-  const auto add = [&](const Visit& visit) {
-    const double rest = remaining_[static_cast<std::size_t>(visit.state)];
-    if (rest == kNever || visit.steps > kMostSteps || visits.size() >= kMostVisits) return;
-    open.push({visit.seconds + rest, visit.steps, static_cast<int>(visits.size())});
-    visits.push_back(visit);
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  const auto seconds_of = [](const Visit& visit) {
+    return visit.until + (visit.by != nullptr ? visit.by->seconds : 0);
   };
-  add({.state = 0, .before = -1, .steps = 0, .by = nullptr, .seconds = 0});
+  const auto push = [&](int index) {
+    const Visit& visit = visits[static_cast<std::size_t>(index)];
+    const double total = seconds_of(visit) + remaining_[static_cast<std::size_t>(visit.state)];
+    if (total <= limit_ && total < kNever) open.push({total, visit.steps, index});
+  };
+  const auto add = [&](const Visit& visit) {
+    if (visit.steps > kMostSteps || visits.size() >= kMostVisits) return;
+    visits.push_back(visit);
+    push(static_cast<int>(visits.size()) - 1);
+  };
+  add({.state = 0, .before = -1, .steps = 0, .by = nullptr, .until = 0});
   std::vector<Draft> drafts;
   while (!open.empty() && drafts.size() < most) {
-    const int index = std::get<2>(open.top());
+    const auto [total, steps, index] = open.top();
     open.pop();
     const Visit visit = visits[static_cast<std::size_t>(index)];
+    if (visit.by != nullptr) {
+      price(visits[static_cast<std::size_t>(visit.before)].state, *visit.by, failures);
+      const double now = seconds_of(visit) + remaining_[static_cast<std::size_t>(visit.state)];
+      if (now > total) {
+        push(index);
+        continue;
+      }
+    }
     if (const auto goal = goals_.find(visit.state); goal != goals_.end()) {
       std::vector<const Edge*> edges;
       for (int i = index; visits[static_cast<std::size_t>(i)].by != nullptr;
            i = visits[static_cast<std::size_t>(i)].before)
         edges.push_back(visits[static_cast<std::size_t>(i)].by);
       std::ranges::reverse(edges);
-      drafts.push_back(draft_of(edges, goal->second, visit.seconds));
+      drafts.push_back(draft_of(edges, goal->second, seconds_of(visit)));
       continue;
     }
-    for (const Edge& edge : edges_[static_cast<std::size_t>(visit.state)]) {
+    for (Edge& edge : edges_[static_cast<std::size_t>(visit.state)]) {
       // Slices in a row are one step: only in ascending order, unless the later needs the earlier.
       if (visit.by != nullptr && visit.by->primitive == Primitive::kSlice &&
           edge.primitive == Primitive::kSlice && edge.axes < visit.by->axes &&
@@ -200,7 +225,7 @@ std::vector<Draft> Graph::paths(std::size_t most) const {
            .before = index,
            .steps = visit.steps + 1,
            .by = &edge,
-           .seconds = visit.seconds + edge.seconds});
+           .until = seconds_of(visit)});
     }
   }
   return drafts;
@@ -209,8 +234,8 @@ std::vector<Draft> Graph::paths(std::size_t most) const {
 }  // namespace
 
 std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
-                                  Pricer& pricer, std::vector<Failure>& failures) {
-  return Graph(from, to, pricer, failures).paths(most);
+                                  Seconds limit, Pricer& pricer, std::vector<Failure>& failures) {
+  return Graph(from, to, limit, pricer).paths(most, failures);
 }
 
 }  // namespace foreshard::reshard::internal

@@ -9,6 +9,9 @@
 /// reduce-scatter, something among fewer bytes, all-gather).
 #pragma once
 
+#include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "strategies/reshard/internal/draft.h"
@@ -29,14 +32,16 @@ std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const
 /// else is missing. \return nothing if more is missing; an empty list at `to` itself.
 std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to, const Grid& grid);
 
-/// Up to `most` paths, cheapest first, none through a state twice. Considers up to 1,500 states,
-/// nearest first; where a tensor has more (beyond about four axes) a path may be missed.
+/// Up to `most` paths that take no longer than `limit`, cheapest first, none through a state twice.
+/// Considers up to 1,500 states, nearest first; where a tensor has more (beyond about four axes) a
+/// path may be missed. A step is priced only if a path with it may be among those wanted.
 /// `failures` receives steps that have no price, each with the reason.
 struct Failure {
   DraftStep step{};
   std::string reason{};
 };
+inline constexpr Seconds kNoLimit = Seconds::from_base(std::numeric_limits<double>::infinity());
 std::vector<Draft> cheapest_paths(const Place& from, const Place& to, std::size_t most,
-                                  Pricer& pricer, std::vector<Failure>& failures);
+                                  Seconds limit, Pricer& pricer, std::vector<Failure>& failures);
 
 }  // namespace foreshard::reshard::internal

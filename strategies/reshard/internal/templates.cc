@@ -79,7 +79,7 @@ std::vector<Templates::End> Templates::beginnings(const Place& given) const {
     goals.push_back(*std::move(scattered));
   goals.push_back({from.mesh, plain});
   for (const Place& goal : goals)
-    for (Draft& draft : cheapest_paths(from, goal, 1, pricer_, failures_))
+    for (Draft& draft : cheapest_paths(from, goal, 1, kNoLimit, pricer_, failures_))
       result.push_back({.draft = std::move(draft), .place = goal});
   return result;
 }
