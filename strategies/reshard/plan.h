@@ -132,7 +132,7 @@ struct CandidateOptions {
   std::int32_t keep = 12;  ///< Most plans returned.
   /// Plans that take more than this many times as long as the cheapest are left out, most of them
   /// unpriced: by what their bytes take at twice the fastest rate of any axis.
-  double at_most = 4;
+  double at_most = 3;
   /// Node of each rank; empty: all on one. Shares of sending and regroupings keep within nodes
   /// where they can (R1.5).
   std::vector<std::int32_t> node_of_rank{};

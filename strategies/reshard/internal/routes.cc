@@ -49,30 +49,28 @@ class Routes {
     }
   }
 
-  // All non-empty subsets of `axes`, or the single ones and all, if there are too many.
-  static std::vector<std::vector<Axis>> subsets(const std::vector<Axis>& axes) {
+  // All runs of neighbours in `axes`, which ascend: one level of the cluster's hierarchy, or
+  // several, without leaving out one between.
+  static std::vector<std::vector<Axis>> runs(const std::vector<Axis>& axes) {
     std::vector<std::vector<Axis>> result;
-    if (axes.size() > 4) {
-      for (const Axis axis : axes) result.push_back({axis});
-      result.push_back(axes);
-      return result;
-    }
-    for (unsigned mask = 1; mask < 1U << axes.size(); ++mask) {
-      auto& subset = result.emplace_back();
-      for (std::size_t i = 0; i < axes.size(); ++i)
-        if ((mask >> i & 1U) != 0) subset.push_back(axes[i]);
-    }
+    for (auto first = axes.begin(); first != axes.end(); ++first)
+      for (auto last = first + 1;; ++last) {
+        result.emplace_back(first, last);
+        if (last == axes.end()) break;
+      }
     return result;
   }
 
   void reductions() {
-    for (const auto& axes : subsets(partial_)) {
-      if (axes.empty()) continue;
+    for (const auto& axes : runs(partial_)) {
       Attribute reduced = at_;
       std::erase_if(reduced.partial, [&](const Partial& partial) {
         return std::ranges::find(axes, partial.axis) != axes.end();
       });
-      if (auto next = split_all(reduced, axes))
+      // To scatter all over axes that must be gathered again is an all-reduce.
+      const bool all_again = axes.size() > 1 && axes.size() == partial_.size() &&
+                             std::ranges::none_of(axes, [&](Axis axis) { return wanted(axis); });
+      if (auto next = split_all(reduced, axes); next && !all_again)
         add(Primitive::kReduceScatter, axes, *std::move(next));
       add(Primitive::kAllReduce, axes, std::move(reduced));
     }
@@ -103,9 +101,9 @@ class Routes {
       for (std::size_t d = 0; d < most.size(); ++d) {
         std::vector<std::size_t> one(most.size(), 0);
         one[d] = 1;
-        if (most[d] > 0) regroup(one);
+        if (most[d] > 0) regroup(one, false);
       }
-      regroup(most);
+      regroup(most, true);
       return;
     }
     std::vector<std::size_t> counts(most.size(), 0);
@@ -114,12 +112,12 @@ class Routes {
         if (++counts[d] <= most[d]) break;
         counts[d] = 0;
       }
-      regroup(counts);
+      regroup(counts, counts == most);
     }
   }
 
-  void regroup(const std::vector<std::size_t>& counts) {
-    Attribute gathered = at_;
+  // Joint ones only of neighbouring axes, or of all that lie wrong.
+  void regroup(const std::vector<std::size_t>& counts, bool all) {
     std::vector<Axis> axes;
     bool all_move = true;
     for (std::size_t d = 0; d < counts.size(); ++d) {
@@ -128,8 +126,13 @@ class Routes {
         const auto target = dim_of(to_, axes.back());
         all_move = all_move && target >= 0 && target != static_cast<std::int32_t>(d);
       }
-      if (counts[d] > 0) gathered = without_minor(gathered, grid_, d, counts[d]);
     }
+    std::ranges::sort(axes);
+    const bool run = axes.back() - axes.front() + 1 == static_cast<Axis>(axes.size());
+    if (!run && !all) return;
+    Attribute gathered = at_;
+    for (std::size_t d = 0; d < counts.size(); ++d)
+      if (counts[d] > 0) gathered = without_minor(gathered, grid_, d, counts[d]);
     if (all_move) {
       if (auto next = placed(gathered, grid_, axes, to_))
         add(Primitive::kAllToAll, axes, *std::move(next));
