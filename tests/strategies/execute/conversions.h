@@ -2,7 +2,9 @@
 /// Random conversions, every candidate plan executed and compared bit by bit with the tensor.
 #pragma once
 
+#include <array>
 #include <gtest/gtest.h>
+#include <map>
 #include <string>
 
 #include "tests/strategies/execute/random_layouts.h"
@@ -11,10 +13,14 @@
 
 namespace foreshard {
 
-/// 5 us per step and 10 GB/s for what each rank sends on average: enough for ranking.
-inline Result<Seconds> plain_price(const reshard::Step& step, const reshard::TensorSpec& tensor) {
+/// 5 us per step and 10 GB/s for what each rank sends on average, times the primitive's weight:
+/// with other weights other plans are among the cheapest.
+using Weights = std::array<double, 8>;
+inline Result<Seconds> plain_price(const reshard::Step& step, const reshard::TensorSpec& tensor,
+                                   const Weights& weights) {
   const double ranks = static_cast<double>(step.to.mesh.size());
-  return 5_us + volume_of(step, tensor).exact_total / (ranks * 10_GB_s);
+  return weights[static_cast<std::size_t>(step.primitive)] *
+         (5_us + volume_of(step, tensor).exact_total / (ranks * 10_GB_s));
 }
 
 struct Executions {
@@ -70,9 +76,12 @@ inline void run_conversions(unsigned seed, int count, Executions& done) {
     reshard::CandidateOptions options;
     if (random.one_in(2))
       for (std::int32_t rank = 0; rank < 64; ++rank) options.node_of_rank.push_back(rank / 4);
+    if (random.one_in(2)) options.at_most = 1000;
+    Weights weights;
+    for (double& weight : weights) weight = static_cast<double>(1 + random.below(8));
     const auto found = reshard::candidates(
-        tensor, from, to, [&](const reshard::Step& step) { return plain_price(step, tensor); },
-        options);
+        tensor, from, to,
+        [&](const reshard::Step& step) { return plain_price(step, tensor, weights); }, options);
     ++done.conversions;
     if (!found) {
       ++done.refused;
