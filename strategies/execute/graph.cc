@@ -45,6 +45,9 @@ class GraphRunner {
   std::optional<Error> run_operator(std::size_t i) {
     const Operator& op = graph_.operators[i];
     const ShardedOperator& how = sharded_.operators[i];
+    if (!can_compute(op))
+      return Error{Error::Code::kUnsupported, graph_.name + ": operator '" + op.name + "' (" +
+                                                  op.type + ") is not executed on arrays"};
     std::vector<const Distributed*> inputs;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       const auto input = find(op, op.inputs[k]);

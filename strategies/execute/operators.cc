@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-#include "strategies/execute/internal/kernels.h"
+#include "strategies/execute/internal/defined.h"
 
 namespace foreshard::execute {
 namespace {
@@ -84,6 +84,10 @@ std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box) {
   return indices;
 }
 
+bool can_compute(const Operator& op) {
+  return op.kind != OperatorKind::kDefined || find_defined(op.type) != nullptr;
+}
+
 void compute(const Operator& op, std::span<const Operand> inputs, std::span<Operand> outputs,
              const KernelContext& context) {
   const Invocation kernel{op, inputs, outputs, context};
@@ -99,7 +103,7 @@ void compute(const Operator& op, std::span<const Operand> inputs, std::span<Oper
       if (op.reduction == Reduction::kMax) return row_maximum(kernel);
       return op.outputs.size() == 3 ? split_heads(kernel) : copy(kernel);
     case OperatorKind::kDefined:
-      FORESHARD_CHECK(false && "an operator without arithmetic here");
+      return find_defined(op.type)(kernel);
   }
 }
 

@@ -36,6 +36,9 @@ struct KernelContext {
   bool first_summand = true;  ///< The rank adds a fused bias: see `compute`.
 };
 
+/// Whether the operator has arithmetic here: all but loops, conditions and optimizer_update.
+bool can_compute(const Operator& op);
+
 /// Runs `op` on one rank; `outputs` have shape and box, and are written in full. The inputs are
 /// those of the operator, then, if it has one, its fused bias.
 ///

@@ -1,0 +1,99 @@
+#include "strategies/execute/internal/defined.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace foreshard::execute {
+
+ComputeFunction find_defined(std::string_view type) {
+  using Line = std::pair<std::string_view, ComputeFunction>;
+  // Sorted by name. Not here: loop and condition (their bodies are graphs of their own),
+  // optimizer_update (its state lies outside the graph).
+  static constexpr auto kTable = std::to_array<Line>({
+      {"attention", defined::attention},
+      {"attention_gradient", defined::attention_gradient},
+      {"batch_norm", defined::batch_norm},
+      {"batch_norm_gradient", defined::batch_norm_gradient},
+      {"batch_norm_gradient_sums", defined::batch_norm_gradient_sums},
+      {"batch_statistics", defined::batch_statistics},
+      {"binary", defined::binary},
+      {"cast", defined::cast},
+      {"concat", defined::concat},
+      {"conv", defined::conv},
+      {"conv_data_gradient", defined::conv_data_gradient},
+      {"conv_weight_gradient", defined::conv_weight_gradient},
+      {"cross_entropy", defined::cross_entropy},
+      {"cross_entropy_gradient", defined::cross_entropy_gradient},
+      {"dropout", defined::dropout},
+      {"einsum", defined::product},
+      {"embedding", embedding_forward},
+      {"expand", defined::expand},
+      {"gather", defined::gather},
+      {"layer_norm", defined::layer_norm},
+      {"layer_norm_gradient", defined::layer_norm_gradient},
+      {"matmul", defined::product},
+      {"moe_combine", defined::moe_combine},
+      {"moe_dispatch", defined::moe_dispatch},
+      {"moe_weight_gradient", defined::moe_weight_gradient},
+      {"pad", defined::pad},
+      {"pool", defined::pool},
+      {"pool_gradient", defined::pool_gradient},
+      {"reduce", defined::reduce},
+      {"reshape", defined::reshape},
+      {"rms_norm", defined::rms_norm},
+      {"rms_norm_gradient", defined::rms_norm_gradient},
+      {"scatter_add", defined::scatter_add},
+      {"slice", defined::slice},
+      {"softmax", defined::softmax},
+      {"softmax_gradient", defined::softmax_gradient},
+      {"split", defined::split},
+      {"top_k", defined::top_k},
+      {"top_k_gradient", defined::top_k_gradient},
+      {"transpose", defined::transpose},
+      {"unary", defined::unary},
+      {"unary_gradient", defined::unary_gradient},
+      {"where", defined::where},
+  });
+  const auto it = std::ranges::lower_bound(kTable, type, {}, &Line::first);
+  return it != kTable.end() && it->first == type ? it->second : nullptr;
+}
+
+std::size_t axis_of(const Invocation& kernel, const Operand& operand) {
+  const std::int64_t axis = kernel.op.settings.integer("axis");
+  return at(axis < 0 ? axis + static_cast<std::int64_t>(operand.whole.size()) : axis);
+}
+
+Shape local_shape_of(const Operand& operand) {
+  Shape shape;
+  for (std::size_t d = 0; d < operand.whole.size(); ++d) shape.push_back(extent(operand, d));
+  return shape;
+}
+
+Around around(const Operand& operand, std::size_t axis) {
+  Around result;
+  for (std::size_t d = 0; d < operand.whole.size(); ++d) {
+    std::int64_t& part = d < axis ? result.before : d == axis ? result.extent : result.after;
+    part *= extent(operand, d);
+  }
+  return result;
+}
+
+std::size_t place(const Shape& index, const Shape& shape) {
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < shape.size(); ++d) offset = offset * shape[d] + index[d];
+  return at(offset);
+}
+
+std::size_t broadcast_place(const Shape& index, const Operand& operand) {
+  std::int64_t offset = 0;
+  const std::size_t missing = index.size() - operand.whole.size();
+  for (std::size_t d = 0; d < operand.whole.size(); ++d) {
+    const std::int64_t i = operand.whole[d] == 1 ? 0 : index[d + missing];
+    FORESHARD_CHECK(i < extent(operand, d));
+    offset = offset * extent(operand, d) + i;
+  }
+  return at(offset);
+}
+
+}  // namespace foreshard::execute
