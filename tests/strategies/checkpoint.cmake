@@ -1,6 +1,7 @@
 foreshard_test(checkpoint_test
   SOURCES
     checkpoint/manifest_test.cc
+    checkpoint/rules_test.cc
     checkpoint/safetensors_test.cc
     checkpoint/convert_test.cc
     checkpoint/interrupted_test.cc

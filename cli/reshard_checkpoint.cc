@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/progress.h"
+#include "base/quantity.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/phase.h"
+#include "cli/reshard.h"
+
+#include "strategies/checkpoint/convert.h"
+#include "strategies/checkpoint/rules.h"
+#include "strategies/parallelism/parameters.h"
+
+namespace foreshard::cli {
+namespace {
+
+using checkpoint::ConversionPlan;
+using checkpoint::Source;
+using checkpoint::Target;
+
+// The target that a strategy makes of a model. Where it is for inference, what the optimizer keeps
+// is left out.
+Target target_of(const Source& source, const Model& model, const Strategy& strategy) {
+  Target target;
+  target.origin =
+      fmt::format("{}, tensor {} x pipeline {} x data {}", model.name, strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel);
+  std::set<std::string> parameters;
+  for (PlacedTensor& tensor : parameters_of(model, strategy)) {
+    if (tensor.kind == StateKind::kParameter) parameters.insert(tensor.name);
+    checkpoint::TensorEntry entry{.name = std::move(tensor.name),
+                                  .type = checkpoint::stored_as(tensor.dtype),
+                                  .shape = tensor.shape,
+                                  .layout = std::move(tensor.layout)};
+    if (tensor.unpadded != tensor.shape) entry.unpadded = std::move(tensor.unpadded);
+    target.tensors.push_back(std::move(entry));
+  }
+  if (strategy.mode != Mode::kForward) return target;
+  for (const checkpoint::SourceTensor& tensor : source.tensors) {
+    const std::string& name = tensor.entry.name;
+    for (const StateKind kind :
+         {StateKind::kMaster, StateKind::kFirstMoment, StateKind::kSecondMoment}) {
+      const std::string suffix = fmt::format(".{}", name_of(kind));
+      if (name.ends_with(suffix) &&
+          parameters.contains(name.substr(0, name.size() - suffix.size())))
+        target.left_out.push_back(name);
+    }
+  }
+  return target;
+}
+
+// Converts the shards of a checkpoint on disk.
+class ReshardCheckpoint final : public ReshardMode {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.option("--checkpoint", "DIR", directory_,
+                       "A directory of shards: with a foreshard-checkpoint.json, or of Hugging "
+                       "Face. It is only read. --to is a layout for all tensors or a file of "
+                       "rules (.yaml); or give --to-strategy and --model.");
+    declaration.option("--out", "DIR", out_,
+                       "With --checkpoint: the directory to be made. An interrupted run is "
+                       "resumed.");
+    declaration.flag("--force", force_, "With --checkpoint: replace a checkpoint at --out.");
+    declaration.choice("--shards", shards_, {"safetensors", "raw"},
+                       "With --checkpoint: the form of its files.");
+    declaration.option("--max-memory", "BYTES", max_memory_,
+                       "With --checkpoint: memory for buffers (256 MiB).");
+  }
+
+  bool asked() const override { return !directory_.empty(); }
+
+  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+    if (out_.empty()) return fail("--checkpoint also needs --out");
+    if (options.to.empty() == options.to_strategy.empty())
+      return fail("--checkpoint also needs either --to or --to-strategy");
+    const auto memory = parse<Bytes>(max_memory_);
+    if (!memory) return fail(Error{memory.error().code, "--max-memory: " + memory.error().message});
+    const auto plan = plan_for(options, environment);
+    if (!plan) return fail(plan.error());
+
+    Progress progress("converting", plan->bytes_to_verify + plan->bytes_to_write);
+    const auto result = checkpoint::convert(
+        *plan, out_,
+        {.max_memory = *memory, .replace = force_, .progress = [&](std::int64_t bytes) {
+           progress.tick(bytes);
+         }});
+    if (!result) {
+      fail(result.error());
+      return result.error().code == Error::Code::kIo ? kInternalError : kBadInput;
+    }
+    if (const auto error = write_result(options.output, written(options, *plan, *result)))
+      return fail(*error);
+    return kDone;
+  }
+
+ private:
+  Result<ConversionPlan> plan_for(const ReshardOptions& options,
+                                  const Environment& environment) const {
+    auto source = checkpoint::open_source(directory_, options.down_ranks());
+    if (!source) return source.error();
+    auto target = target_for(*source, options, environment);
+    if (!target) return target.error();
+    Target wanted = *std::move(target);
+    if (wanted.origin.empty()) wanted.origin = source->origin;
+    wanted.format =
+        shards_ == "raw" ? checkpoint::FileFormat::kRaw : checkpoint::FileFormat::kSafetensors;
+    return checkpoint::plan_conversion(*std::move(source), std::move(wanted));
+  }
+
+  static Result<Target> target_for(const Source& source, const ReshardOptions& options,
+                                   const Environment& environment) {
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = {}});
+    if (!options.to_strategy.empty()) {
+      if (options.model.empty())
+        return Error{Error::Code::kInvalidInput, "--to-strategy also needs --model"};
+      const auto model = load_model(options.model, loader);
+      if (!model) return model.error();
+      const auto strategy = load_strategy(options.to_strategy, *model, environment);
+      if (!strategy) return strategy.error();
+      return target_of(source, *model, *strategy);
+    }
+    if (!options.to.ends_with(".yaml") && !options.to.ends_with(".yml"))
+      return checkpoint::target_by_layout(source, options.to);
+    const auto rules = loader.read_file<checkpoint::LayoutRules>(options.to);
+    if (!rules) return rules.error();
+    return checkpoint::target_by_rules(source, *rules, loader);
+  }
+
+  std::string written(const ReshardOptions& options, const ConversionPlan& plan,
+                      const checkpoint::Conversion& result) const {
+    const Bytes bytes = static_cast<double>(plan.bytes_to_write) * 1_B;
+    const std::size_t tensors = plan.target.tensors.size();
+    if (options.format == "json")
+      return nlohmann::ordered_json{{"schema", "foreshard.reshard_checkpoint/1"},
+                                    {"out", out_},
+                                    {"already_there", result.was_there},
+                                    {"tensors", tensors},
+                                    {"tensors_left_out", plan.target.left_out.size()},
+                                    {"files", result.files},
+                                    {"files_reused", result.files_reused},
+                                    {"bytes", plan.bytes_to_write},
+                                    {"bytes_verified", plan.bytes_to_verify},
+                                    {"bytes_read", result.bytes_read},
+                                    {"bytes_written", result.bytes_written}}
+                 .dump(2) +
+             "\n";
+    if (options.format == "csv")
+      return fmt::format("out,already_there,tensors,files,files_reused,bytes\n{},{},{},{},{},{}\n",
+                         out_, result.was_there, tensors, result.files, result.files_reused,
+                         plan.bytes_to_write);
+    if (result.was_there)
+      return fmt::format("{} is this very conversion already: nothing to do\n", out_);
+    std::string text =
+        fmt::format("{}: {} tensors in {} files, {}", out_, tensors, result.files, format(bytes));
+    if (result.files_reused > 0)
+      text += fmt::format("; {} files were finished before", result.files_reused);
+    if (!plan.target.left_out.empty())
+      text += fmt::format("; {} tensors left out", plan.target.left_out.size());
+    return text + "\n";
+  }
+
+  std::string directory_;
+  std::string out_;
+  bool force_ = false;
+  std::string shards_;
+  std::string max_memory_ = "256 MiB";
+};
+
+}  // namespace
+
+std::unique_ptr<ReshardMode> make_reshard_checkpoint() {
+  return std::make_unique<ReshardCheckpoint>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+#include "cli/busy.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/phase.h"
+#include "cli/reshard.h"
+
+#include "sim/simulate/cost.h"
+#include "sim/study/study.h"
+#include "strategies/conversion/explain.h"
+#include "strategies/parallelism/parameters.h"
+#include "topology/cluster_config.h"
+
+namespace foreshard::cli {
+namespace {
+
+using conversion::Explanation;
+using conversion::Phase;
+
+Error invalid(std::string message) {
+  return {Error::Code::kInvalidInput, std::move(message)};
+}
+
+struct LoadedCluster {
+  ClusterConfig config;
+  ClusterView view;
+};
+
+Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader) {
+  auto config = load<ClusterConfig>(name, loader);
+  if (!config) return config.error();
+  auto view = build_cluster(*config, loader);
+  if (!view) return view.error();
+  return LoadedCluster{*std::move(config), *std::move(view)};
+}
+
+std::string text_of(const Strategy& strategy) {
+  std::string text =
+      fmt::format("tensor {} x pipeline {} x data {} on {} devices", strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel, strategy.devices());
+  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
+  if (strategy.mode == Mode::kForward) text += ", forward alone";
+  return text;
+}
+
+// Parameters and optimizer state from one strategy to another.
+class ReshardStrategy final : public ReshardMode {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.option("--from-strategy", "FILE", from_,
+                       "How parameters and optimizer state lie: a strategy, a file or a catalogue "
+                       "name. Needs --to-strategy, --model and --cluster.");
+    declaration.option("--to-cluster", "FILE", to_cluster_,
+                       "With --from-strategy: the cluster after it changed (default: --cluster). "
+                       "Devices of the same number are the same.");
+  }
+
+  bool asked() const override { return !from_.empty(); }
+
+  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+    for (const auto& [name, value] :
+         {std::pair("--to-strategy", &options.to_strategy), std::pair("--model", &options.model),
+          std::pair("--cluster", &options.cluster)})
+      if (value->empty()) return fail(fmt::format("--from-strategy also needs {}", name));
+    const auto explained = explained_conversion(options, environment);
+    if (!explained) {
+      const bool lost = explained.error().code == Error::Code::kInfeasible;
+      fail(explained.error());
+      return lost ? kInfeasible : kBadInput;
+    }
+    const std::string text = options.format == "json"  ? to_json(*explained)
+                             : options.format == "csv" ? to_csv(*explained)
+                                                       : to_text(*explained);
+    if (const auto error = write_result(options.output, text)) return fail(*error);
+    return explained->peak_memory > explained->memory_capacity ? kInfeasible : kDone;
+  }
+
+ private:
+  Result<Explanation> explained_conversion(const ReshardOptions& options,
+                                           const Environment& environment) const {
+    const Busy busy("converting");
+    auto overrides = overrides_of(options.sets);
+    if (!overrides) return overrides.error();
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+    const auto model = load_model(options.model, loader);
+    if (!model) return model.error();
+    const auto from = load_strategy(from_, *model, environment);
+    if (!from) return from.error();
+    const auto to = load_strategy(options.to_strategy, *model, environment);
+    if (!to) return to.error();
+    const auto before = load_cluster(options.cluster, loader);
+    if (!before) return before.error();
+    const auto changed = load_cluster(to_cluster_.empty() ? options.cluster : to_cluster_, loader);
+    if (!changed) return changed.error();
+    // The exchange runs where both sets of devices are.
+    const bool grown = changed->view.devices().size() >= before->view.devices().size();
+    const LoadedCluster& where = grown ? *changed : *before;
+
+    const auto down = options.down_ranks();
+    Phase first{.tensors = parameters_of(*model, *from)};
+    Phase second{.tensors = parameters_of(*model, *to)};
+    if (auto error = place(*from, *before, {}, "--from-strategy", first)) return *std::move(error);
+    if (auto error = place(*to, *changed, down, "--to-strategy", second)) return *std::move(error);
+    conversion::Options how{.down = down};
+    for (const Device& device : where.view.devices()) how.node_of_device.push_back(device.node);
+    auto plan = conversion::plan_conversion(first, second, how);
+    if (!plan) return plan.error();
+    const auto communication =
+        loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
+    if (!communication) return communication.error();
+    const sim::SimulatedCost cost(where.view, *communication);
+    auto explained = conversion::explain(*std::move(plan), cost, where.view);
+    if (!explained) return explained.error();
+    Explanation result = *std::move(explained);
+    result.model = model->name;
+    result.from = text_of(*from);
+    result.to = text_of(*to);
+    result.down = down;
+    return result;
+  }
+
+  // Ranks in order on the devices that are up.
+  static std::optional<Error> place(const Strategy& strategy, const LoadedCluster& cluster,
+                                    const std::vector<std::int32_t>& down, const char* option,
+                                    Phase& phase) {
+    const auto devices = static_cast<std::int32_t>(cluster.view.devices().size());
+    for (const std::int32_t device : down)
+      if (device >= devices)
+        return invalid(fmt::format("--down {}: cluster {} has devices 0 to {}", device,
+                                   cluster.view.name(), devices - 1));
+    const std::set<std::int32_t> gone(down.begin(), down.end());
+    for (std::int32_t device = 0; device < devices; ++device)
+      if (!gone.contains(device)) phase.device_of_rank.push_back(device);
+    const auto up = static_cast<std::int64_t>(phase.device_of_rank.size());
+    if (strategy.devices() <= up) return std::nullopt;
+    return invalid(fmt::format(
+        "{}: tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but cluster "
+        "{} has {} devices{}; use a smaller data_parallel",
+        option, strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
+        strategy.devices(), cluster.view.name(), up, down.empty() ? "" : " that are up"));
+  }
+
+  std::string from_;
+  std::string to_cluster_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReshardMode> make_reshard_strategy() {
+  return std::make_unique<ReshardStrategy>();
+}
+
+}  // namespace foreshard::cli
