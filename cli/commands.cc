@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 9> kCommands{{
+  static constexpr std::array<CommandInfo, 10> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -14,6 +14,12 @@ std::span<const CommandInfo> commands() {
        make_simulate},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
+      {"reshard", "Plan how a tensor moves from one layout to another, and say why.",
+       "foreshard reshard --tensor \"bf16[8192,53248]\" --from \"x=16 [x, -]\" \\\n"
+       "    --to \"x=16 [-, x]\" --cluster two-dgx-h100\n"
+       "foreshard reshard --tensor \"bf16[8192,8192]\" --from \"tp=8 @0-7 [-, tp]\" \\\n"
+       "    --to \"tp=4 @8-11 [tp, -]\" --cluster two-dgx-h100 --program move.json",
+       make_reshard},
       {"check", "Read a file and say what was understood, defaults included.",
        "foreshard check study.yaml\n"
        "foreshard check my-cluster.yaml --kind cluster",

@@ -6,6 +6,7 @@
 #include "base/quantity.h"
 
 #include "strategies/reshard/explain.h"
+#include "strategies/reshard/tensor_text.h"
 
 namespace foreshard::reshard {
 namespace {
@@ -14,13 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostLinksInText = 8;
 constexpr std::size_t kMostRejectedInText = 8;
-
-std::string shape_text(const TensorSpec& tensor) {
-  std::string text;
-  for (const std::int64_t extent : tensor.shape)
-    text += (text.empty() ? "" : ",") + std::to_string(extent);
-  return fmt::format("{}[{}]", foreshard::name_of(tensor.dtype), text);
-}
 
 std::string axes_text(const Step& step) {
   std::string text;
@@ -153,7 +147,7 @@ Json plan_json(const Explanation& e) {
 
 std::string to_text(const Explanation& e) {
   std::string text =
-      fmt::format("{}, {}, on {}\n  from {}\n  to   {}\n\n", shape_text(e.tensor),
+      fmt::format("{}, {}, on {}\n  from {}\n  to   {}\n\n", describe(e.tensor),
                   format(bytes_of(e.tensor)), e.cluster, describe(e.from), describe(e.to));
   return text + steps_text(e) + total_text(e) + alternatives_text(e) + links_text(e);
 }

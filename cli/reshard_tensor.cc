@@ -1,0 +1,120 @@
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+#include "cli/busy.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/reshard.h"
+
+#include "sim/simulate/cost.h"
+#include "sim/study/study.h"
+#include "strategies/graph/layout_text.h"
+#include "strategies/program/ir/json.h"
+#include "strategies/reshard/explain.h"
+#include "strategies/reshard/program.h"
+#include "strategies/reshard/tensor_text.h"
+#include "topology/cluster_config.h"
+
+namespace foreshard::cli {
+namespace {
+
+Error placed(const char* option, Error error) {
+  error.message = fmt::format("{}: {}", option, error.message);
+  return error;
+}
+
+// How a tensor moves from one layout to another on a cluster.
+class ReshardTensor final : public ReshardMode {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.option("--tensor", "TENSOR", tensor_,
+                       "Type and shape, for example \"bf16[8192,53248]\".");
+    declaration.count("--plans", plans_, 1, "With --tensor: how many plans to compare.");
+    declaration.count("--simulate", simulate_, 0,
+                      "How many of the best to simulate; 0 compares closed forms alone.");
+    declaration.option("--program", "FILE", program_,
+                       "Write the chosen plan as a Program (JSON) to this file.");
+  }
+
+  bool asked() const override { return !tensor_.empty(); }
+
+  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+    for (const auto& [name, value] :
+         {std::pair("--from", &options.from), std::pair("--to", &options.to),
+          std::pair("--cluster", &options.cluster)})
+      if (value->empty()) return fail(fmt::format("--tensor also needs {}", name));
+    auto overrides = overrides_of(options.sets);
+    if (!overrides) return fail(overrides.error());
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+    const std::string& file = options.cluster;
+    const auto config = file.ends_with(".yaml") || file.ends_with(".yml")
+                            ? loader.read_file<ClusterConfig>(file)
+                            : loader.read_ref<ClusterConfig>(file);
+    if (!config) return fail(config.error());
+    const auto cluster = build_cluster(*config, loader);
+    if (!cluster) return fail(cluster.error());
+    const auto communication =
+        loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
+    if (!communication) return fail(communication.error());
+
+    const auto tensor = reshard::parse_tensor(tensor_);
+    if (!tensor) return fail(placed("--tensor", tensor.error()));
+    const auto from = parse_layout(options.from, tensor->shape);
+    if (!from) return fail(placed("--from", from.error()));
+    const auto to = parse_layout(options.to, tensor->shape);
+    if (!to) return fail(placed("--to", to.error()));
+
+    const sim::SimulatedCost cost(*cluster, *communication);
+    const reshard::Placement placement{.cluster = &*cluster};
+    const auto explanation = explained(*tensor, *from, *to, cost, placement);
+    if (!explanation) {
+      fail(explanation.error());
+      return explanation.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
+    }
+    if (const auto error = write_program(explanation->choice.best().plan, *tensor, placement))
+      return fail(*error);
+    if (const auto error = write_result(options.output, written(*explanation, options.format)))
+      return fail(*error);
+    return kDone;
+  }
+
+ private:
+  Result<reshard::Explanation> explained(const reshard::TensorSpec& tensor, const Layout& from,
+                                         const Layout& to, const CostModel& cost,
+                                         const reshard::Placement& placement) const {
+    const Busy busy("comparing plans");
+    constexpr std::int64_t kMost = 1000;
+    return reshard::explain(tensor, from, to, cost, placement,
+                            {.keep = static_cast<std::int32_t>(std::min(plans_, kMost)),
+                             .simulate = static_cast<std::int32_t>(std::min(simulate_, kMost))});
+  }
+
+  std::optional<Error> write_program(const reshard::Plan& plan, const reshard::TensorSpec& tensor,
+                                     const reshard::Placement& placement) const {
+    if (program_.empty()) return std::nullopt;
+    const auto program = reshard::program_of(plan, tensor, placement);
+    if (!program) return placed("--program", program.error());
+    return write_result(program_, program::to_json(*program) + "\n");
+  }
+
+  static std::string written(const reshard::Explanation& explanation, const std::string& format) {
+    if (format == "json") return reshard::to_json(explanation);
+    if (format == "csv") return reshard::to_csv(explanation);
+    return reshard::to_text(explanation);
+  }
+
+  std::string tensor_;
+  std::int64_t plans_ = 12;
+  std::int64_t simulate_ = 3;
+  std::string program_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReshardMode> make_reshard_tensor() {
+  return std::make_unique<ReshardTensor>();
+}
+
+}  // namespace foreshard::cli
