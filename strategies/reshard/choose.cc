@@ -83,6 +83,9 @@ Plan gather_and_slice(const Layout& from, const Layout& to, std::size_t dimensio
   const auto add = [&](Primitive primitive, Layout next, std::vector<Axis> axes) {
     if (next == at) return;
     plan.name += (plan.name.empty() ? "" : " + ") + std::string(name_of(primitive));
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      plan.name += (i == 0 ? "(" : ",") + at.mesh.axes[static_cast<std::size_t>(axes[i])].name;
+    if (!axes.empty()) plan.name += ")";
     plan.steps.push_back({.primitive = primitive, .from = at, .to = next, .axes = std::move(axes)});
     at = std::move(next);
   };

@@ -16,6 +16,7 @@ struct Case {
   TensorSpec tensor{};
   Layout from{};
   Layout to{};
+  double ratio = 2;  ///< How many times faster than gather and slice it has to be on two DGX H100.
 };
 
 /// What training runs into: other splits, other groups, other ranks.

@@ -1,0 +1,79 @@
+// foreshard reshard: what it prints, and what it refuses.
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/cli/program.h"
+
+#include "strategies/program/ir/json.h"
+#include "strategies/program/ir/verify.h"
+
+namespace foreshard::cli {
+namespace {
+
+using testing::HasSubstr;
+
+// Columns of 8 ranks of a node to rows of the other node's.
+constexpr const char* kMove =
+    "--tensor 'bf16[8192,8192]' --from 'tp=8 @0-7 [-, tp]' --to 'tp=8 @8-15 [tp, -]' "
+    "--cluster two-dgx-h100";
+
+TEST(Reshard, ShowsStepsBytesAlternativesAndLinks) {
+  const Outcome outcome = foreshard(std::string("reshard ") + kMove);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part : {"transfer", "R2.5 total", "alternatives", "(chosen)", "busiest of",
+                           "no way is faster than", "gather and slice would take"})
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+}
+
+TEST(Reshard, WritesJsonCsvAndAProgram) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "move.json";
+  const Outcome json = foreshard(std::string("reshard ") + kMove + " --format json --program '" +
+                                 file.string() + "'");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto read = nlohmann::json::parse(json.out);
+  EXPECT_EQ(read["schema"], "foreshard.reshard/1");
+  EXPECT_EQ(read["cluster"], "two-dgx-h100");
+  EXPECT_EQ(read["tensor"]["bytes"], 8192LL * 8192 * 2);
+  EXPECT_TRUE(read["plan"]["simulated"]);
+  // Every byte crosses once: it has to, and need not twice.
+  EXPECT_EQ(read["plan"]["exact_total_bytes"], 8192LL * 8192 * 2);
+  EXPECT_GT(read["plan"]["time_s"], read["lower_bound"]["time_s"]);
+  const auto program = program::program_from_json(text_of(file));
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_FALSE(program::verify(*program));
+
+  const Outcome csv = foreshard(std::string("reshard ") + kMove + " --format csv");
+  EXPECT_THAT(csv.out, HasSubstr("step,primitive,axes,groups"));
+}
+
+void expect_refused(const std::string& arguments, const std::string& message) {
+  const TemporaryFolder folder;
+  const std::string result = (folder.path() / "result.json").string();
+  const Outcome outcome = foreshard("reshard " + arguments + " --format json -o '" + result + "'");
+  EXPECT_EQ(outcome.code, 2) << arguments;
+  EXPECT_THAT(outcome.err, HasSubstr(message));
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_FALSE(std::filesystem::exists(result));
+}
+
+TEST(Reshard, RefusesWithPlaceAndRemedy) {
+  const std::string cluster = " --cluster two-dgx-h100";
+  expect_refused("--tensor 'bf16[8,8]' --from 'x=8 [x,-]' --to 'x=8 @12-19 [x,-]'" + cluster,
+                 "to: rank 16 is not in cluster 'two-dgx-h100', which has 16 devices: use ranks 0 "
+                 "to 15 or a larger cluster");
+  expect_refused("--tensor 'bf16[10,8]' --from 'x=8 [x,-]' --to 'x=8 [-,x]'" + cluster, "--from: ");
+  expect_refused("--tensor 'bf17[8,8]' --from 'x=8 [x,-]' --to 'x=8 [-,x]'" + cluster,
+                 "--tensor: ");
+  expect_refused("--tensor 'bf16[8,8]' --from 'x=8 [x,x]' --to 'x=8 [-,x]'" + cluster, "twice");
+  expect_refused("--tensor 'bf16[8,8]' --from 'x=8 [x,-]'" + cluster, "needs --to");
+  expect_refused("--from 'x=8 [x,-]' --to 'x=8 [-,x]'" + cluster, "give a tensor");
+  expect_refused("--tensor 'bf16[8,8]' --from 'x=8 [x,-]' --to 'x=8 [-,x]' --cluster no-such",
+                 "no-such");
+}
+
+}  // namespace
+}  // namespace foreshard::cli

@@ -1,0 +1,40 @@
+/// \file
+/// Clusters and communication parameters that the project ships.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/study/study.h"
+#include "topology/cluster_config.h"
+
+namespace foreshard::reshard {
+
+struct Shipped {
+  std::optional<ClusterView> cluster{};
+  comm::Parameters communication{};
+};
+
+/// With changes to the cluster's file.
+inline Shipped shipped(const std::string& cluster, std::vector<yaml::Override> changes = {}) {
+  yaml::Options options{.catalogue = {std::string(FORESHARD_SOURCE_DIR) + "/configs"},
+                        .overrides = std::move(changes)};
+  yaml::Loader loader(options);
+  Shipped result;
+  const auto config = loader.read_ref<ClusterConfig>(cluster);
+  EXPECT_TRUE(config) << (config ? "" : config.error().message);
+  yaml::Loader plain({.catalogue = options.catalogue, .overrides = {}});
+  const auto communication =
+      plain.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
+  EXPECT_TRUE(communication) << (communication ? "" : communication.error().message);
+  auto built = build_cluster(*config, loader);
+  EXPECT_TRUE(built) << (built ? "" : built.error().message);
+  result.cluster.emplace(*std::move(built));
+  result.communication = *communication;
+  return result;
+}
+
+}  // namespace foreshard::reshard

@@ -1,0 +1,108 @@
+// What is chosen on real clusters, against gather and slice and against the bound.
+#include "strategies/reshard/choose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/sim/reshard/cases.h"
+#include "tests/sim/reshard/catalogue.h"
+
+#include "sim/simulate/cost.h"
+#include "strategies/program/ir/verify.h"
+#include "strategies/reshard/explain.h"
+#include "strategies/reshard/program.h"
+
+namespace foreshard::reshard {
+namespace {
+
+using testing::HasSubstr;
+
+// Never slower than gather and slice, and twice as fast, but where the bound leaves no room for it.
+TEST(Choice, BeatsGatherAndSliceOnTwoNodes) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+  for (const Case& one : named_cases()) {
+    SCOPED_TRACE(one.name);
+    const auto choice = choose(one.tensor, one.from, one.to, cost, {.cluster = &*shipped.cluster});
+    ASSERT_TRUE(choice) << choice.error().message;
+    ASSERT_TRUE(choice->baseline);
+    const Alternative& gather = choice->alternatives[*choice->baseline];
+    ASSERT_TRUE(gather.simulated);
+    ASSERT_TRUE(choice->best().simulated);
+    EXPECT_LE(*choice->best().simulated, *gather.simulated);
+    EXPECT_GE(*choice->best().simulated, choice->bound.time);
+    const double ratio = *gather.simulated / *choice->best().simulated;
+    const double possible = *gather.simulated / choice->bound.time;
+    if (possible >= one.ratio) {
+      EXPECT_GE(ratio, one.ratio) << choice->best().plan.name << "; the bound allows " << possible;
+    }
+  }
+}
+
+// Every plan that is offered is a Program that verifies, and none beats the bound.
+TEST(Choice, OffersProgramsThatRun) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const Placement placement{.cluster = &*shipped.cluster};
+  const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+  std::mt19937 random(5);
+  for (int i = 0; i < 60; ++i) {
+    const Case one = random_case(random, 16);
+    SCOPED_TRACE("case " + std::to_string(i) + ": " + describe(one.from) + " to " +
+                 describe(one.to));
+    const auto choice =
+        choose(one.tensor, one.from, one.to, cost, placement, {.keep = 6, .simulate = 6});
+    ASSERT_TRUE(choice) << choice.error().message;
+    for (const Alternative& alternative : choice->alternatives) {
+      if (!(alternative.plan.estimate > 0_s)) continue;
+      const auto program = program_of(alternative.plan, one.tensor, placement);
+      ASSERT_TRUE(program) << program.error().message;
+      const auto fault = program::verify(*program);
+      ASSERT_FALSE(fault) << alternative.plan.name << ": " << fault->message;
+      if (alternative.simulated) {
+        EXPECT_GE(alternative.simulated->in_base(), choice->bound.time.in_base() * (1 - 1e-9))
+            << alternative.plan.name;
+      }
+    }
+  }
+}
+
+// Same input, same bytes out.
+TEST(Choice, ReadsTheSameTwice) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const Case one = named_cases()[4];
+  const auto text = [&] {
+    const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+    return to_json(*explain(one.tensor, one.from, one.to, cost, {.cluster = &*shipped.cluster}));
+  };
+  const std::string first = text();
+  EXPECT_EQ(first, text());
+  const auto json = nlohmann::json::parse(first);
+  EXPECT_EQ(json["schema"], "foreshard.reshard/1");
+  EXPECT_EQ(json["tensor"]["bytes"], 8192LL * 53248 * 2);
+  EXPECT_GT(json["plan"]["time_s"], 0);
+  EXPECT_FALSE(json["links"].empty());
+  EXPECT_GE(json["links"][0]["busy_s"], json["links"][1]["busy_s"]);
+}
+
+std::string fault(const Layout& from, const Layout& to) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+  const TensorSpec tensor{.dtype = DType::kBf16, .shape = {8, 6}};
+  const auto choice = choose(tensor, from, to, cost, {.cluster = &*shipped.cluster});
+  return choice ? "accepted" : choice.error().message;
+}
+
+TEST(Choice, NamesWhatIsWrong) {
+  const Layout rows{.mesh = mesh_from({{"x", 4}}), .attribute = {.dims = {{0}, {}}}};
+  Layout far = rows;
+  far.mesh = mesh_from({{"x", 4}}, 13);
+  EXPECT_THAT(fault(rows, far), HasSubstr("to: rank 16 is not in cluster 'two-dgx-h100', which "
+                                          "has 16 devices: use ranks 0 to 15"));
+  Layout columns = rows;
+  columns.attribute.dims = {{}, {0}};
+  EXPECT_THAT(fault(columns, rows), HasSubstr("from: "));
+}
+
+}  // namespace
+}  // namespace foreshard::reshard
