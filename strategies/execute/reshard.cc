@@ -1,6 +1,7 @@
 #include "strategies/execute/reshard.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -152,11 +153,10 @@ class Execution {
   // All-gather and all-to-all: everyone gets from everyone what it needs of the other's slice; all
   // messages are of one size.
   void exchange(const Group& group) {
-    std::int64_t size = 0;
     const auto p = static_cast<double>(group.size());
     const double logical = logical_bytes(step_, tensor_) / size_of(tensor_.dtype);
-    size = static_cast<std::int64_t>(
-        logical / (step_.primitive == Primitive::kAllGather ? p : p * p) + 0.5);
+    const std::int64_t size =
+        std::llround(logical / (step_.primitive == Primitive::kAllGather ? p : p * p));
     for (const std::int32_t to : group) {
       for (const std::int32_t from : group) {
         const Box region = intersection(source_box(from), target_box(to));

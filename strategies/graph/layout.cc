@@ -80,6 +80,43 @@ std::optional<std::string> fault_in_axes(const Attribute& attribute, const Proce
   return std::nullopt;
 }
 
+// Constraints 5 and 6.
+std::optional<std::string> fault_in_dimension(const Layout& layout, const Shape& shape,
+                                              std::size_t d) {
+  const Attribute& attribute = layout.attribute;
+  const std::int64_t parts = ways(attribute.dims[d], layout.mesh.axes);
+  const std::string dimension = "dimension " + std::to_string(d);
+  std::string by;
+  for (const Axis axis : attribute.dims[d])
+    by += (by.empty() ? "" : "+") + layout.mesh.axes[index(axis)].name;
+  if (d >= attribute.sizes.size() || attribute.sizes[d].empty()) {
+    if (shape[d] % parts == 0) return std::nullopt;
+    return dimension + " of extent " + std::to_string(shape[d]) + " is not divisible by the " +
+           std::to_string(parts) + " parts of '" + by + "': give explicit slice sizes, such as " +
+           by + "~ (as equal as possible), or choose another dimension";
+  }
+  const auto& sizes = attribute.sizes[d];
+  const std::string axes = by.empty() ? "it is not split" : "'" + by + "' makes them";
+  if (static_cast<std::int64_t>(sizes.size()) != parts)
+    return dimension + " lists " + std::to_string(sizes.size()) + " slice sizes, but has " +
+           std::to_string(parts) + " parts (" + axes + "): one size for each";
+  const auto negative = std::ranges::find_if(sizes, [](std::int64_t size) { return size < 0; });
+  if (negative != sizes.end())
+    return dimension + " has a slice of the negative size " + std::to_string(*negative);
+  std::int64_t left = shape[d];
+  for (const auto size : sizes) {
+    if (size > left)
+      return dimension + " is " + std::to_string(shape[d]) + " long, but its slices " +
+             text_of(sizes) + " add up to more: they must cover it exactly";
+    left -= size;
+  }
+  if (left > 0)
+    return dimension + " is " + std::to_string(shape[d]) + " long, but its slices " +
+           text_of(sizes) + " add up to " + std::to_string(shape[d] - left) +
+           ": they must cover it";
+  return std::nullopt;
+}
+
 }  // namespace
 
 ProcessMesh mesh_from(std::vector<MeshAxis> axes, std::int32_t first) {
@@ -221,38 +258,8 @@ std::optional<std::string> fault_in(const Layout& layout, const Shape& shape) {
     return "explicit slice sizes are given for " + std::to_string(attribute.sizes.size()) +
            " dimensions, but the tensor has " + std::to_string(shape.size()) +
            ": one list per dimension, empty where even, or none at all";
-  for (std::size_t d = 0; d < shape.size(); ++d) {
-    const std::int64_t parts = ways(attribute.dims[d], layout.mesh.axes);
-    const std::string dimension = "dimension " + std::to_string(d);
-    std::string by;
-    for (const Axis axis : attribute.dims[d])
-      by += (by.empty() ? "" : "+") + layout.mesh.axes[index(axis)].name;
-    if (d < attribute.sizes.size() && !attribute.sizes[d].empty()) {
-      const auto& sizes = attribute.sizes[d];
-      const std::string axes = by.empty() ? "it is not split" : "'" + by + "' makes them";
-      if (static_cast<std::int64_t>(sizes.size()) != parts)
-        return dimension + " lists " + std::to_string(sizes.size()) + " slice sizes, but has " +
-               std::to_string(parts) + " parts (" + axes + "): one size for each";
-      std::int64_t sum = 0;
-      for (const auto size : sizes) {
-        if (size < 0)
-          return dimension + " has a slice of the negative size " + std::to_string(size);
-        if (size > shape[d] - sum) {
-          sum = -1;
-          break;
-        }
-        sum += size;
-      }
-      if (sum != shape[d])
-        return dimension + " is " + std::to_string(shape[d]) + " long, but its slices " +
-               text_of(sizes) + " add up to " +
-               (sum < 0 ? std::string("more") : std::to_string(sum)) + ": they must cover it";
-    } else if (shape[d] % parts != 0) {
-      return dimension + " of extent " + std::to_string(shape[d]) + " is not divisible by the " +
-             std::to_string(parts) + " parts of '" + by + "': give explicit slice sizes, such as " +
-             by + "~ (as equal as possible), or choose another dimension";
-    }
-  }
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (auto fault = fault_in_dimension(layout, shape, d)) return fault;
   return std::nullopt;
 }
 

@@ -16,15 +16,15 @@ namespace {
 constexpr std::size_t kMostRejected = 40;
 
 // What a step costs is what tells plans apart: its primitive, the positions it joins, its bytes. A
-// transfer is told by its two ends.
-using Key = std::vector<std::tuple<Primitive, std::vector<std::int64_t>, double, Place, Place>>;
+// transfer or broadcast is told by its time alone.
+using Key = std::vector<std::tuple<Primitive, std::vector<std::int64_t>, double>>;
 
-Key key_of(const Draft& draft, const Pricer& pricer) {
+Key key_of(const Draft& draft, Pricer& pricer) {
   Key key;
   for (const DraftStep& step : draft.steps) {
     if (is_local(step.primitive)) continue;
     if (step.primitive == Primitive::kTransfer || step.primitive == Primitive::kBroadcast) {
-      key.emplace_back(step.primitive, std::vector<std::int64_t>{}, 0., step.from, step.to);
+      key.emplace_back(step.primitive, std::vector<std::int64_t>{}, pricer.price(step)->in_base());
       continue;
     }
     const ProcessMesh axes{.axes = pricer.meshes().at(step.to.mesh).axes};
@@ -46,7 +46,7 @@ Key key_of(const Draft& draft, const Pricer& pricer) {
                                        .to = {.mesh = axes, .attribute = step.to.attribute},
                                        .axes = step.axes},
                                       pricer.tensor());
-    key.emplace_back(step.primitive, std::move(runs), bytes.in_base(), Place{}, Place{});
+    key.emplace_back(step.primitive, std::move(runs), bytes.in_base());
   }
   return key;
 }
@@ -115,6 +115,7 @@ class Planner {
   // Those that seem cheapest first, so that most of the others need no price.
   void take_all(std::vector<Draft> drafts, const Place& from, const Place& to) {
     std::vector<std::pair<Seconds, Draft*>> order;
+    order.reserve(drafts.size());
     for (Draft& draft : drafts) order.emplace_back(pricer_.bound(draft), &draft);
     std::ranges::stable_sort(order, {}, &std::pair<Seconds, Draft*>::first);
     for (const auto& [bound, draft] : order) {

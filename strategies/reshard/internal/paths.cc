@@ -217,6 +217,11 @@ std::vector<Draft> Graph::paths(std::size_t most, std::vector<Failure>& failures
           dim_of(*states_[static_cast<std::size_t>(edge.to)], edge.axes[0]) !=
               dim_of(*states_[static_cast<std::size_t>(edge.to)], visit.by->axes[0]))
         continue;
+      // Nothing is gained by cutting what is gathered again at once.
+      if (visit.by != nullptr && visit.by->primitive == Primitive::kSlice &&
+          edge.primitive == Primitive::kAllGather &&
+          std::ranges::find(edge.axes, visit.by->axes[0]) != edge.axes.end())
+        continue;
       bool seen = false;
       for (int i = index; i >= 0 && !seen; i = visits[static_cast<std::size_t>(i)].before)
         seen = visits[static_cast<std::size_t>(i)].state == edge.to;

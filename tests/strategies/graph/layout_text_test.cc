@@ -111,7 +111,7 @@ TEST(LayoutVerifier, ChecksWhatTextCannotSay) {
   EXPECT_THAT(*fault_in(layout, shape), HasSubstr("sizes are given for 1 dimensions"));
   layout.attribute.sizes = {{13, -1}, {}};
   layout.attribute.dims = {{0}, {}};
-  EXPECT_THAT(*fault_in(layout, shape), HasSubstr("add up to more"));
+  EXPECT_THAT(*fault_in(layout, shape), HasSubstr("negative size -1"));
   EXPECT_THAT(*fault_in(layout, {12, -1}), HasSubstr("negative extent -1"));
 }
 
