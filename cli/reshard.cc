@@ -1,6 +1,10 @@
 #include "cli/reshard.h"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -9,9 +13,36 @@
 namespace foreshard::cli {
 namespace {
 
+// "3,8-15" -> 3, 8, 9, ..., 15; ascending, each once.
+Result<std::vector<std::int32_t>> numbers_in(const std::string& text) {
+  constexpr std::int32_t kMost = 1 << 22;
+  const Error error{Error::Code::kInvalidInput,
+                    "--down " + text + ": write numbers and ranges, such as 3,8-15"};
+  std::set<std::int32_t> numbers;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    std::int32_t first = 0;
+    auto read = std::from_chars(at, end, first);
+    std::int32_t last = first;
+    if (read.ec == std::errc{} && read.ptr < end && *read.ptr == '-')
+      read = std::from_chars(read.ptr + 1, end, last);
+    if (read.ec != std::errc{} || first < 0 || last < first || last > kMost) return error;
+    for (std::int32_t i = first; i <= last; ++i) numbers.insert(i);
+    at = read.ptr;
+    if (at == end) break;
+    if (*at++ != ',' || at == end) return error;
+  }
+  return std::vector<std::int32_t>(numbers.begin(), numbers.end());
+}
+
 class Reshard final : public Command {
  public:
-  Reshard() { modes_.push_back(make_reshard_tensor()); }
+  Reshard() {
+    modes_.push_back(make_reshard_tensor());
+    modes_.push_back(make_reshard_strategy());
+    modes_.push_back(make_reshard_checkpoint());
+  }
 
   void declare(Declaration& declaration) override {
     declaration.option("--from", "LAYOUT", options_.from,
@@ -20,6 +51,14 @@ class Reshard final : public Command {
     declaration.option("--to", "LAYOUT", options_.to, "How it is to lie.");
     declaration.option("--cluster", "FILE", options_.cluster,
                        "Cluster: a file or a catalogue name. Rank r is on device r.");
+    declaration.option("--to-strategy", "FILE", options_.to_strategy,
+                       "How parameters are to lie: a strategy, a file or a catalogue name.");
+    declaration.option("--model", "FILE", options_.model,
+                       "With strategies: a model, a catalogue name, or a config.json of Hugging "
+                       "Face.");
+    declaration.option("--down", "RANKS", down_,
+                       "Devices (of a checkpoint: ranks) that are lost, such as 3,8-15: what they "
+                       "had comes from replicas.");
     for (const auto& mode : modes_) mode->declare(declaration);
     add_set(declaration, options_.sets);
     add_format(declaration, options_.format, {"text", "json", "csv"});
@@ -31,13 +70,20 @@ class Reshard final : public Command {
         std::ranges::count_if(modes_, [](const auto& mode) { return mode->asked(); });
     if (asked != 1)
       return fail(asked == 0 ? "nothing to reshard is named" : "more than one thing is named",
-                  "give a tensor, for example --tensor \"bf16[8192,8192]\"");
+                  "give a tensor, for example --tensor \"bf16[8192,8192]\", or --from-strategy, or "
+                  "--checkpoint");
+    if (!down_.empty()) {
+      auto down = numbers_in(down_);
+      if (!down) return fail(down.error());
+      options_.down = *std::move(down);
+    }
     return (*std::ranges::find_if(modes_, [](const auto& mode) { return mode->asked(); }))
         ->run(options_, environment);
   }
 
  private:
   ReshardOptions options_;
+  std::string down_;
   std::vector<std::unique_ptr<ReshardMode>> modes_;
 };
 

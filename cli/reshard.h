@@ -4,6 +4,7 @@
 /// in the table of reshard.cc.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct ReshardOptions {
   std::string from;
   std::string to;
   std::string cluster;
+  std::string to_strategy;
+  std::string model;
+  std::vector<std::int32_t> down;  ///< Ascending.
   std::string format;
   std::string output;
   std::vector<std::string> sets;
@@ -33,6 +37,8 @@ class ReshardMode {
   virtual ExitCode run(const ReshardOptions& options, const Environment& environment) = 0;
 };
 
+std::unique_ptr<ReshardMode> make_reshard_checkpoint();
+std::unique_ptr<ReshardMode> make_reshard_strategy();
 std::unique_ptr<ReshardMode> make_reshard_tensor();
 
 }  // namespace foreshard::cli

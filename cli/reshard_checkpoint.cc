@@ -99,7 +99,7 @@ class ReshardCheckpoint final : public ReshardMode {
  private:
   Result<ConversionPlan> plan_for(const ReshardOptions& options,
                                   const Environment& environment) const {
-    auto source = checkpoint::open_source(directory_, options.down_ranks());
+    auto source = checkpoint::open_source(directory_, options.down);
     if (!source) return source.error();
     auto target = target_for(*source, options, environment);
     if (!target) return target.error();

@@ -99,7 +99,7 @@ class ReshardStrategy final : public ReshardMode {
     const bool grown = changed->view.devices().size() >= before->view.devices().size();
     const LoadedCluster& where = grown ? *changed : *before;
 
-    const auto down = options.down_ranks();
+    const auto down = options.down;
     Phase first{.tensors = parameters_of(*model, *from)};
     Phase second{.tensors = parameters_of(*model, *to)};
     if (auto error = place(*from, *before, {}, "--from-strategy", first)) return *std::move(error);
