@@ -1,0 +1,213 @@
+// `foreshard reshard` between two strategies and on checkpoints, as a shell sees it.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+#include "strategies/checkpoint/convert.h"
+#include "strategies/checkpoint/synthetic.h"
+#include "strategies/parallelism/parameters.h"
+
+namespace foreshard::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kModel = R"(name: tiny
+layers: 4
+hidden: 64
+heads: 8
+vocabulary: 1000
+sequence: 32
+source: made up for this test
+)";
+
+Model tiny() {
+  return {.name = "tiny",
+          .layers = 4,
+          .hidden = 64,
+          .heads = 8,
+          .vocabulary = 1000,
+          .sequence = 32,
+          .source = ""};
+}
+
+std::vector<checkpoint::TensorEntry> entries(std::int64_t tp, std::int64_t pp) {
+  Strategy strategy;
+  strategy.tensor_parallel = tp;
+  strategy.pipeline_parallel = pp;
+  strategy.global_batch = 8;
+  std::vector<checkpoint::TensorEntry> list;
+  for (const PlacedTensor& tensor : parameters_of(tiny(), strategy)) {
+    list.push_back({.name = tensor.name,
+                    .type = checkpoint::stored_as(tensor.dtype),
+                    .shape = tensor.shape,
+                    .layout = tensor.layout});
+    if (tensor.unpadded != tensor.shape) list.back().unpadded = tensor.unpadded;
+  }
+  return list;
+}
+
+class ReshardPhases : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("model.yaml", kModel);
+    folder_.write("tp8.yaml", "{tensor_parallel: 8, global_batch: 8}\n");
+    folder_.write("tp8dp2.yaml", "{tensor_parallel: 8, data_parallel: 2, global_batch: 8}\n");
+    folder_.write("tp4pp2.yaml", "{tensor_parallel: 4, pipeline_parallel: 2, global_batch: 8}\n");
+    folder_.write("forward.yaml", "{mode: forward, tensor_parallel: 2, global_batch: 8}\n");
+  }
+  std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  Outcome between(const std::string& from, const std::string& to, const std::string& more) const {
+    return foreshard(fmt::format(
+        "reshard --from-strategy {} --to-strategy {} --model {} --cluster two-dgx-h100 {}",
+        path(from), path(to), path("model.yaml"), more));
+  }
+  // A checkpoint by 8-way tensor parallelism, to `to`.
+  Outcome convert(const std::string& arguments) {
+    if (!fs::exists(path("from"))) {
+      EXPECT_FALSE(checkpoint::write_synthetic(path("from"), checkpoint::FileFormat::kSafetensors,
+                                               entries(8, 1), 3));
+    }
+    return foreshard(
+        fmt::format("reshard --checkpoint {} --out {} {}", path("from"), path("to"), arguments));
+  }
+  std::string to_strategy(const std::string& name) const {
+    return fmt::format("--to-strategy {} --model {}", path(name), path("model.yaml"));
+  }
+  std::string contents() const {
+    const auto source = checkpoint::open_source(path("to"));
+    if (!source) return source.error().message;
+    const auto error = checkpoint::check_synthetic(*source, 3);
+    return error ? error->message : "right";
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReshardPhases, StrategiesThatAgreeMoveNothing) {
+  const Outcome same = between("tp8.yaml", "tp8.yaml", "");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.out, HasSubstr("nothing is sent"));
+}
+
+TEST_F(ReshardPhases, TellsWhatMovesBetweenStrategies) {
+  const Outcome moved = between("tp8.yaml", "tp4pp2.yaml", "--format json");
+  ASSERT_EQ(moved.code, 0) << moved.err;
+  const json told = json::parse(moved.out);
+  EXPECT_EQ(told["schema"], "foreshard.reshard_strategy/1");
+  EXPECT_GT(told["simulated_s"], 0);
+  double sent = 0;
+  for (const json& device : told["devices"]) {
+    sent += device["sent_bytes"].get<double>();
+    EXPECT_GE(device["after_bytes"],
+              device["stays_bytes"].get<double>() + device["received_bytes"].get<double>());
+  }
+  EXPECT_EQ(told["bytes_moved"], sent);
+  EXPECT_EQ(told["devices"].size(), 8);
+  EXPECT_FALSE(told["links"].empty());
+}
+
+TEST_F(ReshardPhases, GoesOnAfterAFailureWhereThereAreReplicas) {
+  const Outcome survived = between("tp8dp2.yaml", "tp8.yaml", "--down 3");
+  EXPECT_EQ(survived.code, 0) << survived.err;
+  const Outcome lost = between("tp8dp2.yaml", "tp4pp2.yaml", "--down 3,11");
+  EXPECT_EQ(lost.code, 3);
+  EXPECT_THAT(lost.err, HasSubstr("of layers.0.qkv.weight"));
+  const Outcome full = between("tp8dp2.yaml", "tp8dp2.yaml", "--down 3");
+  EXPECT_EQ(full.code, 2);
+  EXPECT_THAT(full.err, HasSubstr("has 15 devices that are up"));
+}
+
+TEST_F(ReshardPhases, ForwardAloneNeedsNoOptimizerState) {
+  const Outcome served = between("tp8.yaml", "forward.yaml", "");
+  EXPECT_EQ(served.code, 0) << served.err;
+  EXPECT_THAT(served.out, HasSubstr("are no longer needed"));
+  const Outcome back = between("forward.yaml", "tp8.yaml", "");
+  EXPECT_EQ(back.code, 2);
+  EXPECT_THAT(back.err, HasSubstr("is not there under the first"));
+}
+
+TEST_F(ReshardPhases, ConvertsACheckpointToAStrategy) {
+  const Outcome done = convert(to_strategy("tp4pp2.yaml"));
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("in 8 files"));
+  EXPECT_EQ(contents(), "right");
+  const Outcome again = convert(to_strategy("tp4pp2.yaml"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("already: nothing to do"));
+  const Outcome other = convert(to_strategy("tp8.yaml"));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("exists already; --force"));
+  EXPECT_EQ(convert(to_strategy("forward.yaml") + " --force").code, 0);
+  EXPECT_EQ(contents(), "right");
+}
+
+TEST_F(ReshardPhases, ConvertsACheckpointByRules) {
+  folder_.write("rules.yaml", R"(tensors:
+  - {match: "*_moment", leave_out: true}
+  - {match: "*.master", leave_out: true}
+  - {match: "*.qkv.weight", layout: "tp=3 [-, tp~]"}
+  - {match: "*norm*", layout: "one=1 @7 [-]"}
+  - {match: "*.bias", layout: "one=1 @7 [-]"}
+  - {match: "*", layout: "a=2,b=2 @4-7 [a, b]"}
+)");
+  const Outcome done = convert("--to " + path("rules.yaml") + " --shards raw --format json");
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(json::parse(done.out)["files"], 7);
+  EXPECT_EQ(contents(), "right");
+  const Outcome misfit = convert("--force --to 'tp=2 [-, tp]'");
+  EXPECT_EQ(misfit.code, 2);
+  EXPECT_THAT(misfit.err, HasSubstr("--to does not fit tensor"));
+}
+
+TEST_F(ReshardPhases, FaultsLeaveTheTargetUntouched) {
+  convert("");  // makes the source
+  const auto fault = [&](const std::string& arguments, int code) {
+    const Outcome outcome = convert(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(fs::exists(path("to")) || fs::exists(path("to.partial"))) << outcome.err;
+    return outcome.err;
+  };
+  const std::string good = to_strategy("tp4pp2.yaml");
+  EXPECT_THAT(fault("", 2), HasSubstr("needs either --to or --to-strategy"));
+  EXPECT_THAT(fault("--to-strategy " + path("tp8.yaml"), 2), HasSubstr("also needs --model"));
+  EXPECT_THAT(fault(good + " --max-memory 12", 2), HasSubstr("--max-memory: "));
+  EXPECT_THAT(fault(good + " --down x", 2), HasSubstr("--down x: write numbers and ranges"));
+
+  const fs::path shard = fs::path(path("from")) / "rank-00002.safetensors";
+  const std::string bytes = text_of(shard);
+  const auto with = [&](const std::string& changed) {
+    std::ofstream(shard, std::ios::binary) << changed;
+    return fault(good, 2);
+  };
+  EXPECT_THAT(with(bytes.substr(0, bytes.size() / 2)), HasSubstr("it is truncated"));
+  EXPECT_THAT(with(bytes + "x"), HasSubstr("it is another file"));
+  std::string changed = bytes;
+  changed.back() = static_cast<char>(changed.back() ^ 1);
+  EXPECT_THAT(with(changed), HasSubstr("is damaged: its SHA-256 is"));
+  changed = bytes;
+  changed[8] = '[';
+  EXPECT_THAT(with(changed), HasSubstr("does not begin with '{'"));
+  fs::remove(shard);
+  EXPECT_THAT(fault(good, 2), HasSubstr("rank-00002.safetensors: is missing"));
+  std::ofstream(shard, std::ios::binary) << bytes;
+
+  // The system refuses to write more than 8 KiB to a file.
+  const Outcome full = foreshard(fmt::format(
+      "version >/dev/null; (trap '' XFSZ; ulimit -f 16; '{}' reshard --checkpoint {} --out {} {})",
+      FORESHARD_PROGRAM, path("from"), path("to"), good));
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("cannot write: File too large"));
+  EXPECT_FALSE(fs::exists(path("to")));
+  EXPECT_EQ(convert(good).code, 0);
+  EXPECT_EQ(contents(), "right");
+}
+
+}  // namespace
+}  // namespace foreshard::cli
