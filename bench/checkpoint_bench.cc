@@ -157,8 +157,8 @@ int run(const Options& options, const fs::path& folder) {
   Run copy{.time = 1e9 * 1_s};
   Run converted{.time = 1e9 * 1_s};
   for (int round = 0; round < options.rounds; ++round) {
-    fs::remove_all(folder / "copy");
     const Run a = timed([&] { return copy_all(*source, folder / "copy", threads); });
+    fs::remove_all(folder / "copy");
     fs::remove_all(folder / "target");
     const Run b = timed([&]() -> std::optional<Error> {
       const auto result =
