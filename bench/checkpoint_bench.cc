@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -116,6 +117,7 @@ std::optional<Error> copy_all(const Source& source, const fs::path& to, std::int
     return flush_directory(to);
   };
   std::vector<std::jthread> workers;
+  workers.reserve(static_cast<std::size_t>(threads));
   for (std::int32_t t = 0; t < threads; ++t)
     workers.emplace_back([&] {
       if (auto error = work()) {
@@ -142,8 +144,7 @@ int fail(const Error& error) {
 
 int run(const Options& options, const fs::path& folder) {
   const Bytes of_layer = 2.0 * (12 * kHidden * kHidden + 2 * kHidden) * 1_B;
-  const auto layers =
-      std::max<std::int64_t>(kStages, static_cast<std::int64_t>(options.size / of_layer + 0.5));
+  const auto layers = std::max<std::int64_t>(kStages, std::llround(options.size / of_layer));
   if (auto error = write_synthetic(folder / "source", FileFormat::kSafetensors,
                                    transformer(layers, 8, 1), 1))
     return fail(*error);
