@@ -151,7 +151,6 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   }
   choice.bound = lower_bound(tensor, from, to, placement);
   say_why_not(choice, simulated);
-  choice.alternatives[choice.chosen].remark.clear();
   return choice;
 }
 

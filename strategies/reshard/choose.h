@@ -29,7 +29,7 @@ struct ChooseOptions {
 struct Alternative {
   Plan plan{};  ///< `estimate` is the closed form of all its steps, copies within ranks included.
   std::optional<Seconds> simulated{};
-  std::string remark{};  ///< Why it was not chosen, or not simulated. Empty for the chosen one.
+  std::string remark{};  ///< Why it was not chosen, or not simulated.
 
   Seconds time() const { return simulated.value_or(plan.estimate); }
 };

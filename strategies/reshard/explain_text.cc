@@ -72,9 +72,10 @@ std::string alternatives_text(const Explanation& e) {
       fmt::format("\n  {:>2} {:>11} {:>10}  {}\n", "", "closed form", "simulated", "alternatives");
   for (std::size_t i = 0; i < e.choice.alternatives.size(); ++i) {
     const Alternative& one = e.choice.alternatives[i];
-    text += fmt::format("  {:>2} {:>11} {:>10}  {}{}\n", i + 1, format(one.plan.estimate),
-                        one.simulated ? format(*one.simulated) : "-", one.plan.name,
-                        i == e.choice.chosen ? " (chosen)" : "; " + one.remark);
+    text += fmt::format(
+        "  {:>2} {:>11} {:>10}  {}{}\n", i + 1, format(one.plan.estimate),
+        one.simulated ? format(*one.simulated) : "-", one.plan.name,
+        (i == e.choice.chosen ? " (chosen)" : "") + (one.remark.empty() ? "" : "; " + one.remark));
   }
   const auto& rejected = e.choice.rejected;
   for (std::size_t i = 0; i < std::min(rejected.size(), kMostRejectedInText); ++i)
