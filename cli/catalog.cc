@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
+#include "cli/operators.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -17,7 +18,9 @@ constexpr int kIndent = 2;
 class Catalog final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.argument("KIND", kind_, "List only these: " + join(kind_names()) + ".");
+    declaration.argument("KIND", kind_,
+                         "List only these: " + join(kind_names()) +
+                             "; or operators, those that graphs are made of.");
     add_format(declaration, format_, {"text", "json"});
     Declaration show =
         declaration.subcommand("show", show_, "Print one entry, defaults and sources included.",
@@ -26,6 +29,7 @@ class Catalog final : public Command {
   }
 
   ExitCode run(const Environment& environment) override {
+    if (kind_ == "operators" && !show_) return operators();
     if (environment.catalogue.empty())
       return fail("there is no catalogue", "name its folder: --configs DIR or $FORESHARD_CONFIGS");
     return show_ ? show(environment) : list(environment);
@@ -50,6 +54,14 @@ class Catalog final : public Command {
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
     if (const auto error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text))
+      return fail(*error);
+    return kDone;
+  }
+
+  // The table of operators, as docs/graph-format.md has it.
+  ExitCode operators() const {
+    if (const auto error = write_result(
+            {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()))
       return fail(*error);
     return kDone;
   }

@@ -12,6 +12,9 @@
 #include "sim/report/report.h"
 #include "sim/study/run.h"
 #include "sim/study/study.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/graph_config.h"
+#include "strategies/graph/operators/build.h"
 
 namespace foreshard::cli {
 namespace {
@@ -55,6 +58,11 @@ class Check final : public Command {
       if (!summary) return fail(summary.error());
       text += *summary;
     }
+    if (kind->name == "graph") {
+      const auto summary = check_graph(std::move(options));
+      if (!summary) return fail(summary.error());
+      text += *summary;
+    }
     if (const auto error = write_result(output_, text + *echo)) return fail(*error);
     return kDone;
   }
@@ -69,6 +77,28 @@ class Check final : public Command {
     const auto program = study::program_of(*study, *cluster);
     if (!program) return program.error();
     return as_comments("Its parts fit together.", report::subject_of(*study));
+  }
+
+  // Its operators go together; with a mesh, how the annotations carry over the graph.
+  Result<std::string> check_graph(yaml::Options options) const {
+    yaml::Loader loader(std::move(options));
+    const auto config = loader.read_file<GraphConfig>(file_);
+    if (!config) return config.error();
+    const auto mesh = mesh_of(*config);
+    const auto graph = build_graph(*config, mesh, loader);
+    if (!graph) return graph.error();
+    std::string text =
+        fmt::format("# operators   {}\n# parameters  {}\n# forward     {:.6g} FLOP\n",
+                    graph->operators.size(), parameter_elements(*graph), flops_of(*graph) / 1_FLOP);
+    if (mesh.empty()) return text;
+    const auto sharded = distribute(*graph, mesh);
+    if (!sharded) return loader.error_at("mesh", sharded.error().message);
+    text += fmt::format("# conversions {}\n", sharded->conversions.size());
+    for (const Conversion& each : sharded->conversions)
+      text += fmt::format("#   {}: {} -> {}\n", (*graph)[each.tensor].name,
+                          describe(each.from, mesh), describe(each.to, mesh));
+    for (const std::string& remark : sharded->remarks) text += "# remark: " + remark + "\n";
+    return text;
   }
 
   std::string file_;

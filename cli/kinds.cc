@@ -11,6 +11,7 @@
 
 #include "sim/study/study.h"
 #include "strategies/comm/parameters.h"
+#include "strategies/graph/graph_config.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
@@ -71,7 +72,7 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 9> kKinds{
+  static constexpr std::array<Kind, 10> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -80,6 +81,7 @@ std::span<const Kind> kinds() {
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",
                              "How near a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
+      kind<GraphConfig>("graph", "graphs", "Operators and tensors of one step, one by one."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),

@@ -33,6 +33,12 @@ void put(std::vector<std::string>& lines, const std::string& key, const Text& te
   for (const std::string& line : text.lines) lines.push_back("  " + line);
 }
 
+bool is_number(const std::string& word) {
+  const bool digits =
+      word.find_first_not_of("0123456789", word.starts_with('-') ? 1 : 0) == std::string::npos;
+  return digits && word.find_first_of("0123456789") != std::string::npos;
+}
+
 Text text_of_list(const Type& type, const void* object) {
   const bool flow = is_scalar(type.element().kind);
   Text list{.flow = "["};
@@ -102,6 +108,13 @@ Text text_of(const Type& type, const void* object) {
       const std::string& name = *type.text(mutable_object(object));
       if (!name.empty()) value.comment = scalar(name);
       return value;
+    }
+    case Kind::kWords: {
+      const auto& words = *static_cast<const Words*>(object);
+      std::string flow;
+      for (const std::string& word : words.words)
+        flow += (flow.empty() ? "" : ", ") + (is_number(word) ? word : scalar(word));
+      return {.flow = words.list ? "[" + flow + "]" : flow};
     }
     default:
       return {.flow = scalar(type, object)};

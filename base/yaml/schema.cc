@@ -69,6 +69,10 @@ class Writer {
         return sourced(type, constraints);
       case Kind::kRef:
         return any_of({{"type", "string"}}, schema(type.element(), constraints));
+      case Kind::kWords: {
+        const Json scalar{{"type", Json::array({"string", "number", "boolean"})}};
+        return any_of(scalar, {{"type", "array"}, {"items", scalar}});
+      }
     }
     FORESHARD_CHECK(false && "every kind has a schema");
     return {};

@@ -21,6 +21,7 @@
 #include "base/yaml/names.h"
 #include "base/yaml/ref.h"
 #include "base/yaml/sourced.h"
+#include "base/yaml/words.h"
 
 namespace foreshard::yaml {
 
@@ -68,6 +69,7 @@ enum class Kind : std::uint8_t {
   kStruct,
   kSourced,
   kRef,
+  kWords,
 };
 
 /// The members that a kind does not use are null.
@@ -128,6 +130,11 @@ struct TypeOf<bool> {
 template <>
 struct TypeOf<std::string> {
   static Type make() { return {.kind = Kind::kText}; }
+};
+
+template <>
+struct TypeOf<Words> {
+  static Type make() { return {.kind = Kind::kWords}; }
 };
 
 template <std::integral T>

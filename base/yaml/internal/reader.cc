@@ -115,6 +115,8 @@ void Reader::read(Node node, const Type& type, const Constraints& constraints, c
       return read_sourced(std::move(node), type, constraints, where, object);
     case Kind::kRef:
       return read_ref(std::move(node), type, constraints, where, object);
+    case Kind::kWords:
+      return read_words(node, type, where, object);
     default:
       break;
   }
@@ -213,6 +215,19 @@ void Reader::read_ref(Node node, const Type& type, const Constraints& constraint
          type.value(object));
   faults_.leave();
   leave();
+}
+
+void Reader::read_words(const Node& node, const Type& type, const Where& where, void* object) {
+  auto& words = *static_cast<Words*>(object);
+  words = {};
+  words.list = node.shape == Node::Shape::kList;
+  if (node.shape == Node::Shape::kMapping) return mismatch(node, type, where);
+  if (!words.list) words.words.push_back(node.text);
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    memory_.places[below(where.path, std::to_string(i))] = node.items[i].mark;
+    if (node.items[i].shape != Node::Shape::kScalar) return mismatch(node, type, where);
+    words.words.push_back(node.items[i].text);
+  }
 }
 
 void Reader::read_struct(Node node, const Type& type, const Where& where, void* object) {

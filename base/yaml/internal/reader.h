@@ -69,6 +69,7 @@ class Reader {
                     void* object);
   void read_ref(Node node, const Type& type, const Constraints& constraints, const Where& where,
                 void* object);
+  void read_words(const Node& node, const Type& type, const Where& where, void* object);
   void read_struct(Node node, const Type& type, const Where& where, void* object);
 
   void mismatch(const Node& node, const Type& type, const Where& where, std::string help = {});

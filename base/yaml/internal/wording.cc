@@ -53,6 +53,8 @@ std::string expectation(const Type& type) {
       return fmt::format("{}the path of a .yaml file, or a mapping ({})",
                          fields.folder.empty() ? "" : "a name of the catalogue, ", fields.name);
     }
+    case Kind::kWords:
+      return "a value or a list of values";
   }
   FORESHARD_CHECK(false && "every kind has its words");
   return {};

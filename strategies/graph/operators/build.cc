@@ -62,6 +62,19 @@ std::string complete(const OperatorDefinition& definition, Settings& settings) {
   return {};
 }
 
+// Extents and element counts beyond these are slips, and would overflow what is computed from them.
+std::string too_large(const std::vector<std::int64_t>& shape) {
+  constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
+  constexpr double kMostElements = 1e18;
+  double elements = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent > kMostExtent)
+      return fmt::format("its result would have an extent of {}, more than 2^40", extent);
+    elements *= static_cast<double>(extent);
+  }
+  return elements > kMostElements ? "its result would have more than 1e18 elements" : "";
+}
+
 struct Prepared {
   const OperatorDefinition* definition;
   Inferred inferred;
@@ -87,6 +100,8 @@ Result<Prepared> prepare(const Graph& graph, OperatorSpec& spec) {
   for (const Graph& body : spec.bodies) call.bodies.push_back(&body);
   auto inferred = definition->infer(call);
   if (!inferred) return fault(spec, inferred.error().message);
+  for (const TensorType& output : inferred->outputs)
+    if (const std::string why = too_large(output.shape); !why.empty()) return fault(spec, why);
   return Prepared{definition, *std::move(inferred)};
 }
 

@@ -10,6 +10,8 @@
 namespace foreshard::operators {
 namespace {
 
+constexpr std::int64_t kMostWindow = 1 << 20;
+
 // Settings of a window, one number for each spatial dimension, or one for all, or none for the
 // default.
 struct Window {
@@ -29,8 +31,9 @@ Result<Shape> each(const Settings& settings, const char* name, std::size_t spati
     return wrong(std::string(name) + " " + text_of(values) + " must have " +
                  std::to_string(spatial) + " numbers, one for each spatial dimension");
   for (const std::int64_t value : values)
-    if (value < least)
-      return wrong(std::string(name) + " must be at least " + std::to_string(least));
+    if (value < least || value > kMostWindow)
+      return wrong(std::string(name) + " must be between " + std::to_string(least) + " and " +
+                   std::to_string(kMostWindow));
   return values;
 }
 
@@ -51,7 +54,8 @@ Result<Window> window_of(const Settings& settings, Shape kernel) {
     return wrong("pads " + text_of(pads) + " must have " + std::to_string(2 * spatial) +
                  " numbers: before each spatial dimension, then behind each");
   for (const std::int64_t pad : pads)
-    if (pad < 0) return wrong("pads must not be negative");
+    if (pad < 0 || pad > kMostWindow)
+      return wrong("pads must be between 0 and " + std::to_string(kMostWindow));
   window.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(spatial));
   window.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(spatial), pads.end());
   return window;
@@ -218,7 +222,8 @@ Result<Shape> pooled(const Settings& settings, const Shape& x) {
     return wrong("kernel " + text_of(kernel) + " must have " + std::to_string(dimensions) +
                  " numbers, one for each spatial dimension");
   for (const std::int64_t extent : kernel)
-    if (extent < 1) return wrong("kernel must be at least 1");
+    if (extent < 1 || extent > kMostWindow)
+      return wrong("kernel must be between 1 and " + std::to_string(kMostWindow));
   const auto window = window_of(settings, std::move(kernel));
   if (!window) return window.error();
   const auto out = moved_over(*window, x, settings.flag("ceiling"));

@@ -15,7 +15,7 @@ Result<Shape> reshaped(const Shape& from, Shape to) {
     return wrong("shape " + text_of(to) + " has negative extents; one -1 may stand for the rest");
   if (open != to.end()) {
     std::int64_t known = 1;
-    for (const std::int64_t extent : to) known *= extent == -1 ? 1 : extent;
+    for (const std::int64_t extent : to) known = product({known, extent == -1 ? 1 : extent});
     if (known == 0 || product(from) % known != 0)
       return wrong("shape " + text_of(to) + " does not divide the " +
                    std::to_string(product(from)) + " elements of " + text_of(from));
@@ -225,7 +225,11 @@ Result<Inferred> infer_pad(const Call& call) {
   const std::int64_t before = call.settings.integer("before");
   const std::int64_t after = call.settings.integer("after");
   const std::int64_t between = call.settings.integer("between");
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  constexpr std::int64_t kMostBetween = 1 << 20;
   if (before < 0 || after < 0 || between < 0) return wrong("padding must not be negative");
+  if (before > kMost || after > kMost || between > kMostBetween)
+    return wrong("padding is too large");
   std::int64_t& extent = y.shape[*axis];
   extent = before + after + (extent == 0 ? 0 : extent + (extent - 1) * between);
   const Shape shape = y.shape;

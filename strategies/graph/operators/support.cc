@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "base/check.h"
 
@@ -20,7 +21,8 @@ std::string text_of(const Shape& shape) {
 
 std::int64_t product(const Shape& shape) {
   std::int64_t n = 1;
-  for (const std::int64_t extent : shape) n *= extent;
+  for (const std::int64_t extent : shape)
+    if (__builtin_mul_overflow(n, extent, &n)) return std::numeric_limits<std::int64_t>::max();
   return n;
 }
 

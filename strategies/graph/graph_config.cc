@@ -1,0 +1,345 @@
+#include "strategies/graph/graph_config.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+#include "strategies/graph/layout_text.h"
+#include "strategies/graph/operators/build.h"
+
+namespace foreshard {
+namespace {
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
+constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::kBf16,
+                             DType::kFp8,  DType::kInt8, DType::kInt32, DType::kInt64};
+
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : kDTypes) names.emplace_back(name_of(dtype));
+  return names;
+}
+
+std::optional<DType> dtype_named(const std::string& name) {
+  for (const DType dtype : kDTypes)
+    if (name_of(dtype) == name) return dtype;
+  return std::nullopt;
+}
+
+std::string text_of(const std::vector<std::int64_t>& shape) {
+  return describe(SettingValue{shape});
+}
+
+template <class T>
+std::optional<T> number(const std::string& word) {
+  T value{};
+  const auto [rest, status] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (status != std::errc() || rest != word.data() + word.size()) return std::nullopt;
+  return value;
+}
+
+// The words as a value of the setting's type; nothing if they are not of that type.
+std::optional<SettingValue> value_of(const yaml::Words& given, const SettingValue& like) {
+  if (std::holds_alternative<Integers>(like)) {
+    Integers list;
+    for (const std::string& word : given.words) {
+      const auto value = number<std::int64_t>(word);
+      if (!value || *value > kMostExtent || *value < -kMostExtent) return std::nullopt;
+      list.push_back(*value);
+    }
+    return list;
+  }
+  if (given.list) return std::nullopt;
+  const std::string& word = given.words.front();
+  if (std::holds_alternative<std::string>(like)) return word;
+  if (std::holds_alternative<double>(like)) {
+    const auto value = number<double>(word);
+    return value ? std::optional<SettingValue>(*value) : std::nullopt;
+  }
+  if (std::holds_alternative<bool>(like)) {
+    if (word != "true" && word != "false") return std::nullopt;
+    return word == "true";
+  }
+  const auto value = number<std::int64_t>(word);
+  if (!value || *value > kMostExtent || *value < -kMostExtent) return std::nullopt;
+  return *value;
+}
+
+class Builder {
+ public:
+  Builder(const GraphConfig& config, const std::vector<MeshAxis>& mesh, const yaml::Loader& loader,
+          std::string at)
+      : config_(config), mesh_(mesh), loader_(loader), at_(std::move(at)) {
+    graph_.name = config.name;
+  }
+
+  Result<Graph> run() {
+    for (std::size_t i = 0; i < config_.tensors.size(); ++i)
+      if (auto fault = declare(i)) return *std::move(fault);
+    for (std::size_t i = 0; i < config_.operators.size(); ++i)
+      if (auto fault = add(i)) return *std::move(fault);
+    for (std::size_t i = 0; i < config_.tensors.size(); ++i) {
+      if (!ids_.contains(config_.tensors[i].name))
+        return error(item("tensors", i) + ".name",
+                     fmt::format("no operator makes tensor '{}'", config_.tensors[i].name),
+                     "give it the role input or parameter, or name it in an operator's outputs");
+      if (auto fault = annotate(i)) return *std::move(fault);
+    }
+    for (std::size_t i = 0; i < config_.outputs.size(); ++i) {
+      const auto id = find(config_.outputs[i], item("outputs", i));
+      if (!id) return id.error();
+      graph_.outputs.push_back(*id);
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  static std::string item(const std::string& list, std::size_t index) {
+    return list + "." + std::to_string(index);
+  }
+  Error error(const std::string& path, const std::string& message,
+              const std::string& help = {}) const {
+    return loader_.error_at(at_.empty() ? path : at_ + "." + path, message, help);
+  }
+
+  Result<TensorId> find(const std::string& name, const std::string& path) const {
+    const auto known = ids_.find(name);
+    if (known != ids_.end()) return known->second;
+    std::vector<std::string> names;
+    for (const auto& [each, id] : ids_) names.push_back(each);
+    const auto near = nearest_name(name, names);
+    return error(
+        path, fmt::format("no tensor '{}' has been made so far", name),
+        near ? "did you mean '" + *near + "'?" : "operators stand in the order in which they run");
+  }
+
+  // Inputs and parameters exist from the start; activations when their operator makes them.
+  std::optional<Error> declare(std::size_t i) {
+    const GraphTensor& tensor = config_.tensors[i];
+    const std::string place = item("tensors", i);
+    if (!declared_.emplace(tensor.name, i).second)
+      return error(place + ".name", fmt::format("tensor '{}' is declared twice", tensor.name));
+    if (!tensor.dtype.empty() && !dtype_named(tensor.dtype)) {
+      const auto near = nearest_name(tensor.dtype, dtype_names());
+      return error(place + ".dtype", fmt::format("unknown type '{}'", tensor.dtype),
+                   near ? "did you mean '" + *near + "'?" : "use " + quoted_choice(dtype_names()));
+    }
+    double elements = 1;
+    if (tensor.shape) {
+      for (std::size_t d = 0; d < tensor.shape->size(); ++d) {
+        const std::int64_t extent = (*tensor.shape)[d];
+        if (extent < 0 || extent > kMostExtent)
+          return error(place + ".shape",
+                       fmt::format("extent {} is not between 0 and 2^40", extent));
+        elements *= static_cast<double>(extent);
+      }
+    }
+    constexpr double kMostElements = 1e18;
+    if (elements > kMostElements)
+      return error(place + ".shape", "the tensor has more than 1e18 elements");
+    if (tensor.role == GraphTensorRole::kActivation) return std::nullopt;
+    if (tensor.dtype.empty() || !tensor.shape)
+      return error(place,
+                   fmt::format("tensor '{}' needs dtype and shape: nothing makes it", tensor.name));
+    const TensorType type{*dtype_named(tensor.dtype), *tensor.shape};
+    ids_[tensor.name] = tensor.role == GraphTensorRole::kInput
+                            ? add_input(graph_, tensor.name, type)
+                            : add_parameter(graph_, tensor.name, type);
+    return std::nullopt;
+  }
+
+  std::optional<Error> add(std::size_t i) {
+    const GraphOperator& op = config_.operators[i];
+    const std::string place = item("operators", i);
+    OperatorSpec spec{.type = op.op, .name = op.name, .output_names = op.outputs};
+    if (spec.name.empty() && !op.outputs.empty()) spec.name = op.outputs.front();
+    if (spec.name.empty())
+      return error(place, "an operator needs a name, or names for its outputs");
+    const OperatorDefinition* definition = find_operator(op.op);
+    if (definition == nullptr) return error(place + ".op", unknown_operator(op.op));
+    for (std::size_t n = 0; n < op.inputs.size(); ++n) {
+      const auto id = find(op.inputs[n], place + "." + item("inputs", n));
+      if (!id) return id.error();
+      spec.inputs.push_back(*id);
+    }
+    for (const auto& [name, words] : op.settings) {
+      const auto setting = std::ranges::find(definition->settings, name, &SettingDefinition::name);
+      SettingValue value = std::string();  // of an unknown setting: add_operator names it
+      if (setting != definition->settings.end()) {
+        const auto read = value_of(words, setting->fallback);
+        if (!read)
+          return error(place + ".settings." + name,
+                       fmt::format("'{}' must be {}{}", name, type_name_of(setting->fallback),
+                                   words.list ? "" : ", found '" + words.words.front() + "'"),
+                       std::string(setting->doc));
+        value = *read;
+      }
+      spec.settings.set(name, std::move(value));
+    }
+    for (std::size_t b = 0; b < op.bodies.size(); ++b) {
+      auto body = Builder(op.bodies[b], mesh_, loader_,
+                          (at_.empty() ? "" : at_ + ".") + place + "." + item("bodies", b))
+                      .run();
+      if (!body) return body.error();
+      spec.bodies.push_back(*std::move(body));
+    }
+    const auto outputs = add_operator(graph_, std::move(spec));
+    if (!outputs) return error(place, outputs.error().message);
+    for (std::size_t n = 0; n < outputs->size(); ++n)
+      if (auto fault = made((*outputs)[n], place)) return fault;
+    return std::nullopt;
+  }
+
+  // A tensor that an operator has made is what its declaration says, if it has one.
+  std::optional<Error> made(TensorId id, const std::string& place) {
+    const Tensor& tensor = graph_[id];
+    if (!ids_.emplace(tensor.name, id).second)
+      return error(place, fmt::format("tensor '{}' is made twice", tensor.name),
+                   "give the operator's outputs names of their own");
+    const auto known = declared_.find(tensor.name);
+    if (known == declared_.end()) return std::nullopt;
+    const GraphTensor& wanted = config_.tensors[known->second];
+    const std::string where = item("tensors", known->second);
+    if (wanted.shape && *wanted.shape != tensor.shape)
+      return error(where + ".shape",
+                   fmt::format("tensor '{}' is declared as {}, but its operator makes {}",
+                               tensor.name, text_of(*wanted.shape), text_of(tensor.shape)));
+    if (!wanted.dtype.empty() && wanted.dtype != name_of(tensor.dtype))
+      return error(where + ".dtype",
+                   fmt::format("tensor '{}' is declared as {}, but its operator makes {}",
+                               tensor.name, wanted.dtype, name_of(tensor.dtype)));
+    return std::nullopt;
+  }
+
+  std::optional<Error> annotate(std::size_t i) {
+    const GraphTensor& wanted = config_.tensors[i];
+    const std::string place = item("tensors", i);
+    Tensor& tensor = graph_[ids_.at(wanted.name)];
+    if (wanted.dims.empty() && wanted.partial.empty()) {
+      if (wanted.open.empty()) return std::nullopt;
+      return error(place + ".open", "only an annotated tensor has open dimensions", "add `dims`");
+    }
+    const std::size_t dimensions = tensor.shape.size();
+    if (wanted.dims.size() != dimensions)
+      return error(place + (wanted.dims.empty() ? ".partial" : ".dims"),
+                   fmt::format("tensor '{}' of shape {} needs {} entries in `dims`, not {}",
+                               tensor.name, text_of(tensor.shape), dimensions, wanted.dims.size()),
+                   "write \"-\" for a whole dimension");
+    if (mesh_.empty())
+      return error(place,
+                   fmt::format("tensor '{}' is annotated, but there is no mesh", tensor.name),
+                   "name its axes: `mesh: [{name: data, size: 2}]`");
+    std::string text;
+    for (const MeshAxis& axis : mesh_)
+      text += (text.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+    text += " [" + join(wanted.dims) + "]";
+    if (!wanted.partial.empty()) text += " sum(" + join(wanted.partial) + ")";
+    const auto layout = parse_layout(text, tensor.shape);
+    if (!layout)
+      return error(place + ".dims",
+                   fmt::format("tensor '{}': {}", tensor.name, layout.error().message));
+    tensor.pinned = layout->attribute;
+    for (const std::int64_t d : wanted.open) {
+      if (d < 0 || static_cast<std::size_t>(d) >= dimensions)
+        return error(place + ".open",
+                     fmt::format("tensor '{}' has no dimension {}", tensor.name, d));
+      tensor.open.push_back(static_cast<std::int32_t>(d));
+    }
+    return std::nullopt;
+  }
+
+  const GraphConfig& config_;
+  const std::vector<MeshAxis>& mesh_;
+  const yaml::Loader& loader_;
+  std::string at_;
+  Graph graph_;
+  std::map<std::string, TensorId> ids_;
+  std::map<std::string, std::size_t> declared_;
+};
+
+}  // namespace
+
+const yaml::Names<GraphTensorRole>& yaml_names(const GraphTensorRole*) {
+  static const yaml::Names<GraphTensorRole> names{
+      {"input", GraphTensorRole::kInput, "Comes from outside."},
+      {"parameter", GraphTensorRole::kParameter, "Is trained."},
+      {"activation", GraphTensorRole::kActivation, "Is made by an operator."},
+  };
+  return names;
+}
+
+const yaml::Table<GraphAxis>& yaml_table(const GraphAxis*) {
+  static const auto table =
+      yaml::Table<GraphAxis>("axis", "An axis of the process mesh.")
+          .required("name", &GraphAxis::name, "As annotations call it.", yaml::non_empty())
+          .required("size", &GraphAxis::size, "Ranks along it.", yaml::between(1, 1 << 20));
+  return table;
+}
+
+const yaml::Table<GraphTensor>& yaml_table(const GraphTensor*) {
+  static const auto table =
+      yaml::Table<GraphTensor>("tensor", "A tensor: what an operator cannot say about it.")
+          .required("name", &GraphTensor::name, "Unlike any other.", yaml::non_empty())
+          .optional("role", &GraphTensor::role, "Where it comes from.")
+          .optional("dtype", &GraphTensor::dtype,
+                    "Type of an element (bf16, fp32, int32 ...). Checked, if its operator makes "
+                    "it; else required.")
+          .optional("shape", &GraphTensor::shape, "Logical (whole) shape, likewise.")
+          .optional("dims", &GraphTensor::dims,
+                    "How it lies: per dimension \"-\" or mesh axes, major to minor, joined by "
+                    "'+', with unequal slices as \"tensor{3,3,2,2}\".")
+          .optional("partial", &GraphTensor::partial, "Axes over which it is left as summands.")
+          .optional("open", &GraphTensor::open,
+                    "Dimensions (from 0) that propagation may split further.");
+  return table;
+}
+
+const yaml::Table<GraphOperator>& yaml_table(const GraphOperator*) {
+  static const auto table =
+      yaml::Table<GraphOperator>("operator", "An operator: `foreshard catalog operators`.")
+          .required("op", &GraphOperator::op, "What it does.", yaml::non_empty())
+          .optional("name", &GraphOperator::name,
+                    "Its name, and that of its output; may be left out where `outputs` is given.")
+          .required("inputs", &GraphOperator::inputs, "Tensors, in the operator's order.")
+          .optional("outputs", &GraphOperator::outputs,
+                    "Names of what it makes (default: name, name.1, ...).")
+          .optional("settings", &GraphOperator::settings, "Of the operator, by name.")
+          .optional("bodies", &GraphOperator::bodies,
+                    "Sub-graphs of a loop (one) or condition (two). Their inputs are, in order, "
+                    "their tensors with the role input.");
+  return table;
+}
+
+const yaml::Table<GraphConfig>& yaml_table(const GraphConfig*) {
+  static const auto table =
+      yaml::Table<GraphConfig>("graph", "Operators and tensors of one step.")
+          .folder("graphs")
+          .required("name", &GraphConfig::name, "As reports call it.", yaml::non_empty())
+          .optional("doc", &GraphConfig::doc, "What it is.")
+          .optional("mesh", &GraphConfig::mesh,
+                    "Axes that annotations name, the first varies fastest over the ranks. A study "
+                    "puts its own mesh in their place.")
+          .required("tensors", &GraphConfig::tensors,
+                    "Inputs, parameters, and activations that are annotated.")
+          .required("operators", &GraphConfig::operators, "In the order in which they run.")
+          .required("outputs", &GraphConfig::outputs, "Tensors that leave the graph.",
+                    yaml::non_empty());
+  return table;
+}
+
+std::vector<MeshAxis> mesh_of(const GraphConfig& config) {
+  std::vector<MeshAxis> mesh;
+  mesh.reserve(config.mesh.size());
+  for (const GraphAxis& axis : config.mesh) mesh.push_back({axis.name, axis.size});
+  return mesh;
+}
+
+Result<Graph> build_graph(const GraphConfig& config, const std::vector<MeshAxis>& mesh,
+                          const yaml::Loader& loader, const std::string& at) {
+  return Builder(config, mesh, loader, at).run();
+}
+
+}  // namespace foreshard
