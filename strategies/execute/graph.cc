@@ -1,6 +1,7 @@
 #include "strategies/execute/graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -24,6 +25,38 @@ Attribute with_axis_of(const Attribute& from, const Attribute& to, Axis axis) {
     next.dims[static_cast<std::size_t>(state.dim)].push_back(axis);
   }
   return next;
+}
+
+// Axes that split dimensions, those of one rank left out.
+std::vector<std::vector<Axis>> splits_of(const Attribute& attribute, const ProcessMesh& mesh) {
+  std::vector<std::vector<Axis>> dims = attribute.dims;
+  for (auto& axes : dims)
+    std::erase_if(axes,
+                  [&](Axis axis) { return mesh.axes[static_cast<std::size_t>(axis)].size == 1; });
+  return dims;
+}
+
+// The direct steps with their layouts; nothing if they cannot be taken one by one: slices of
+// unequal size, or a major axis that goes before a minor one, so that what is between is no slice.
+std::optional<std::vector<reshard::Step>> direct_layouts(const reshard::TensorSpec& tensor,
+                                                         const Attribute& from, const Attribute& to,
+                                                         const ProcessMesh& mesh) {
+  if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
+  std::vector<reshard::Step> steps;
+  Attribute lies = from;
+  for (const auto& [primitive, axis, volume] :
+       reshard::direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh.axes)) {
+    for (const auto& axes : splits_of(lies, mesh)) {
+      const auto it = std::ranges::find(axes, axis);
+      if (it != axes.end() && it + 1 != axes.end()) return std::nullopt;
+    }
+    Attribute next = with_axis_of(lies, to, axis);
+    steps.push_back(
+        {.primitive = primitive, .from = {mesh, lies}, .to = {mesh, next}, .axes = {axis}});
+    lies = std::move(next);
+  }
+  if (splits_of(lies, mesh) != splits_of(to, mesh)) return std::nullopt;
+  return steps;
 }
 
 class GraphRunner {
@@ -160,24 +193,18 @@ std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tenso
 Shards<double> convert(const Shards<double>& shards, const Shape& shape, const Attribute& from,
                        const Attribute& to, const ProcessMesh& mesh) {
   const reshard::TensorSpec tensor{.dtype = DType::kFp32, .shape = shape};
-  Shards<double> current = shards;
-  Attribute lies = from;
-  for (const auto& axis_step :
-       reshard::direct_steps(shape, size_of(tensor.dtype), from, to, mesh.axes)) {
-    Attribute next = with_axis_of(lies, to, axis_step.axis);
-    const reshard::Step step{.primitive = axis_step.primitive,
-                             .from = {mesh, lies},
-                             .to = {mesh, next},
-                             .axes = {axis_step.axis}};
-    current = execute(step, tensor, current).shards;
-    lies = std::move(next);
+  const auto steps = direct_layouts(tensor, from, to, mesh);
+  if (steps) {
+    Shards<double> current = shards;
+    for (const reshard::Step& step : *steps) current = execute(step, tensor, current).shards;
+    return current;
   }
-  // What is left differs on axes of one rank only.
-  for (Axis axis = 0; axis < static_cast<Axis>(mesh.axes.size()); ++axis) {
-    if (mesh.axes[static_cast<std::size_t>(axis)].size == 1) lies = with_axis_of(lies, to, axis);
-  }
-  FORESHARD_CHECK(lies == to);
-  return current;
+  const auto price = [&](const reshard::Step& step) -> Result<Seconds> {
+    return Seconds::from_base(reshard::volume_of(step, tensor).exact_total.in_base());
+  };
+  const auto candidates = reshard::candidates(tensor, {mesh, from}, {mesh, to}, price);
+  FORESHARD_CHECK(candidates.has_value());
+  return execute(candidates->plans.front(), tensor, shards).shards;
 }
 
 }  // namespace foreshard::execute

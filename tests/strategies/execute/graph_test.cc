@@ -1,0 +1,251 @@
+// General graphs executed on arrays: gradients are those of the result, and sharded is serial.
+#include "strategies/execute/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <iostream>
+
+#include "tests/strategies/execute/graphs.h"
+
+namespace foreshard::execute {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kTolerance = 1e-10;
+
+// --- by hand ---------------------------------------------------------------------------------
+
+// x = [1 2; 3 4], w = [5 6; 7 8], bias [10 20]; the contracted dimension split over two ranks: each
+// has an outer product, [5 6; 15 18] and [14 16; 28 32], and only the first adds the bias.
+TEST(ExecutedGraph, AddsAFusedBiasOnceToSummands) {
+  Graph graph{.name = "row parallel", .tensors = {}, .operators = {}};
+  const Attribute columns{.dims = {{}, {0}}};
+  const Attribute rows{.dims = {{0}, {}}};
+  const auto parameter = [&](const char* name, Shape shape, const Attribute& lies) {
+    return graph.add(
+        {.name = name, .shape = std::move(shape), .role = TensorRole::kParameter, .pinned = lies});
+  };
+  const TensorId x = graph.add({.name = "x", .shape = {2, 2}, .pinned = columns});
+  const TensorId w = parameter("w", {2, 2}, rows);
+  const TensorId bias = parameter("bias", {2}, replicated(1));
+  const TensorId y = graph.add({.name = "y", .shape = {2, 2}});
+  graph.operators.push_back({.name = "product",
+                             .kind = OperatorKind::kMatmul,
+                             .equation = "si,io->so",
+                             .inputs = {x, w},
+                             .outputs = {y},
+                             .fused_bias = bias});
+  const std::vector<MeshAxis> mesh{{"tensor", 2}};
+  const auto sharded = shard(graph, mesh);
+  ASSERT_TRUE(sharded) << sharded.error().message;
+  Tensors tensors;
+  tensors[x] = {columns, {{{1, 3}, {2, 4}}}};
+  tensors[w] = {rows, {{{5, 6}, {7, 8}}}};
+  tensors[bias] = {replicated(1), {{{10, 20}, {10, 20}}}};
+  ASSERT_EQ(run(*sharded, {.mesh = mesh_from(mesh)}, tensors), std::nullopt);
+  EXPECT_EQ(tensors[y].shards.of_position,
+            (std::vector<std::vector<double>>{{15, 26, 25, 38}, {14, 16, 28, 32}}));
+  EXPECT_EQ(convert(tensors[y].shards, {2, 2}, tensors[y].attribute, replicated(2), mesh_from(mesh))
+                .of_position,
+            (std::vector<std::vector<double>>(2, {29, 42, 53, 70})));
+}
+
+// A table of 4 rows over two ranks: rank 0 has rows 0 and 1, and yields zeroes for token 3.
+TEST(ExecutedGraph, LooksUpItsPartOfTheVocabulary) {
+  Graph graph{.name = "lookup", .tensors = {}, .operators = {}};
+  const TensorId ids = add_input(graph, "ids", {DType::kInt32, {2}});
+  const TensorId table = add_parameter(graph, "table", {DType::kBf16, {4, 1}});
+  const auto y = add_single(graph, {.type = "embedding", .name = "lookup", .inputs = {ids, table}});
+  ASSERT_TRUE(y) << y.error().message;
+  graph[table].pinned = Attribute{.dims = {{0}, {}}};
+  const std::vector<MeshAxis> mesh{{"tensor", 2}};
+  const auto distributed = distribute(graph, mesh);
+  ASSERT_TRUE(distributed) << distributed.error().message;
+  ShardedGraph sharded = *distributed;
+  sharded.after_operator[0].clear();  // look at the summands before they are reduced
+  Tensors tensors;
+  tensors[ids] = {replicated(1), {{{3, 0}, {3, 0}}}};
+  tensors[table] = {*graph[table].pinned, {{{5, 6}, {7, 8}}}};
+  ASSERT_EQ(run(sharded, {.mesh = mesh_from(mesh)}, tensors), std::nullopt);
+  EXPECT_EQ(tensors[*y].shards.of_position, (std::vector<std::vector<double>>{{0, 5}, {8, 0}}));
+}
+
+// --- what a wrong graph is told --------------------------------------------------------------
+
+TEST(ExecutedGraph, NamesWhatIsMissing) {
+  Graph graph{.name = "mlp", .tensors = {}, .operators = {}};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {4, 4}});
+  const TensorId w = add_parameter(graph, "w", {DType::kBf16, {4, 4}});
+  ASSERT_TRUE(add_single(graph, {.type = "matmul", .name = "up", .inputs = {x, w}}));
+  graph[x].pinned = Attribute{.dims = {{}, {0}}};
+  graph[w].pinned = Attribute{.dims = {{}, {0}}};
+  const std::vector<MeshAxis> mesh{{"tensor", 2}};
+  const auto distributed = distribute(graph, mesh);
+  ASSERT_TRUE(distributed) << distributed.error().message;
+  ASSERT_TRUE(executed_graph(*distributed));
+  ShardedGraph sharded = *distributed;
+  for (auto& how : sharded.operators) how.conversions.clear();
+  const auto unconverted = executed_graph(sharded);
+  ASSERT_FALSE(unconverted);
+  EXPECT_EQ(unconverted.error().message,
+            "mlp: operator 'up' needs 'x' as [-, -], it lies as [-, S(tensor)], and the graph has "
+            "no conversion");
+  Tensors nothing;
+  const auto unmade = run(sharded, {.mesh = mesh_from(mesh)}, nothing);
+  ASSERT_TRUE(unmade);
+  EXPECT_EQ(unmade->message, "mlp: operator 'up' reads 'x', which nobody made");
+}
+
+TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {
+  for (const Example& example : operator_examples()) {
+    const Graph graph = graph_of(example);
+    if (can_compute(graph.operators.front())) continue;
+    EXPECT_THAT(example.type, testing::AnyOf("condition", "loop", "optimizer_update"));
+    const auto sharded = distribute(graph, {{"x", 1}});
+    ASSERT_TRUE(sharded) << sharded.error().message;
+    const auto result = executed_graph(*sharded);
+    ASSERT_FALSE(result);
+    EXPECT_THAT(result.error().message, HasSubstr("is not executed on arrays"));
+  }
+}
+
+// --- gradients -------------------------------------------------------------------------------
+
+Graph unary_graph(const std::string& operation) {
+  return graph_of({"unary", {{DType::kFp32, {4, 6}}}, {{"operation", operation}}});
+}
+Graph binary_graph(const std::string& operation) {
+  return graph_of(
+      {"binary", {{DType::kFp32, {4, 6}}, {DType::kFp32, {6}}}, {{"operation", operation}}});
+}
+
+// Statistics of x itself: the gradient of batch_norm counts what flows through them.
+Graph batch_norm_graph() {
+  Graph graph{.name = "batch_norm", .tensors = {}, .operators = {}};
+  const TensorId x = add_input(graph, "x", {DType::kFp32, {4, 6, 3, 3}});
+  const TensorId scale = add_input(graph, "scale", {DType::kFp32, {6}});
+  const TensorId shift = add_input(graph, "shift", {DType::kFp32, {6}});
+  const auto statistics =
+      add_single(graph, {.type = "batch_statistics", .name = "statistics", .inputs = {x}});
+  const auto y = add_single(
+      graph, {.type = "batch_norm", .name = "op", .inputs = {x, scale, shift, *statistics}});
+  graph.outputs = {*y};
+  return graph;
+}
+
+// The sum of the first result (of split: of all), each element with a weight of its own, as a
+// function of its inputs: the gradient is its slope.
+void expect_gradients(const Graph& graph, const std::string& what) {
+  const Graph training = training_graph(graph, {});
+  const auto sharded = distribute(training, {{"x", 1}});
+  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  Wholes given;
+  for (const TensorId id : training.inputs) given[id] = values_for(training[id]);
+  std::vector<std::pair<TensorId, TensorId>> weighted;  // result, its gradient
+  for (std::size_t o = 0; o < graph.outputs.size(); ++o) {
+    for (const TensorId id : training.inputs) {
+      if (training[id].name != "d." + training[graph.outputs[o]].name) continue;
+      if (o == 0 || graph.name == "split") {
+        weighted.emplace_back(graph.outputs[o], id);
+      } else {
+        std::ranges::fill(given[id], 0.0);
+      }
+    }
+  }
+  ASSERT_FALSE(weighted.empty()) << what;
+  const auto value = [&](const Wholes& at) {
+    const auto wholes = executed_graph(*sharded, at);
+    EXPECT_TRUE(wholes) << what << ": " << wholes.error().message;
+    double sum = 0;
+    for (const auto& [result, weight] : weighted) {
+      for (std::size_t i = 0; i < at.at(weight).size(); ++i)
+        sum += wholes->at(result)[i] * at.at(weight)[i];
+    }
+    return sum;
+  };
+  const auto base = executed_graph(*sharded, given);
+  ASSERT_TRUE(base) << what << ": " << base.error().message;
+  std::size_t checked = 0;
+  // Gradients of the inputs follow the results, in the order of the inputs.
+  std::size_t next = graph.outputs.size();
+  for (const TensorId input : graph.inputs) {
+    const DType dtype = training[input].dtype;
+    if (dtype == DType::kInt8 || dtype == DType::kInt32) continue;
+    ASSERT_LT(next, training.outputs.size()) << what;
+    const TensorId gradient = training.outputs[next++];
+    constexpr double kStep = 1e-5;
+    const std::size_t count = given[input].size();
+    for (const std::size_t element : {std::size_t{0}, count / 2, count - 1}) {
+      Wholes nudged = given;
+      nudged[input][element] += kStep;
+      const double above = value(nudged);
+      nudged[input][element] -= 2 * kStep;
+      const double slope = (above - value(nudged)) / (2 * kStep);
+      const double found = base->at(gradient)[element];
+      EXPECT_NEAR(found, slope, 1e-6 * std::max(1.0, std::abs(slope)))
+          << what << ", " << training[input].name << " [" << element << "]";
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 0U) << what;
+}
+
+TEST(ExecutedGradients, AreSlopesOfTheResult) {
+  for (const Example& example : executable_examples()) {
+    if (find_operator(example.type)->gradient == nullptr || example.type == "batch_norm") continue;
+    expect_gradients(graph_of(example), example.type);
+  }
+  for (const char* operation :
+       {"abs",      "clip",       "cos", "elu",      "erf",        "exp",    "gelu",
+        "identity", "leaky_relu", "log", "neg",      "reciprocal", "relu",   "scale",
+        "sigmoid",  "silu",       "sin", "softplus", "sqrt",       "square", "tanh"})
+    expect_gradients(unary_graph(operation), operation);
+  for (const char* operation : {"add", "div", "max", "min", "mul", "pow", "sub"})
+    expect_gradients(binary_graph(operation), operation);
+  expect_gradients(batch_norm_graph(), "batch_norm");
+}
+
+// --- serial = sharded ------------------------------------------------------------------------
+
+// Every operator of the table, forward and backward, under annotations on meshes of two axes.
+TEST(SerialIsSharded, ForEveryOperator) {
+  std::mt19937 random(3);
+  std::int64_t cases = 0;
+  std::int64_t tensors = 0;
+  double worst = 0;
+  for (const Example& example : executable_examples()) {
+    for (const std::int64_t second : {1, 2, 3}) {
+      for (int turn = 0; turn < 4; ++turn) {
+        const std::vector<MeshAxis> mesh{{"a", 2}, {"b", second}};
+        Graph graph = graph_of(example);
+        annotate(graph, mesh, random);
+        const Graph training = training_graph(graph, {});
+        const auto sharded = distribute(training, mesh);
+        ASSERT_TRUE(sharded) << example.type << ": " << sharded.error().message;
+        const auto serial = distribute(training, serial_mesh(mesh));
+        ASSERT_TRUE(serial) << example.type << ": " << serial.error().message;
+        const auto expected = executed_graph(*serial);
+        ASSERT_TRUE(expected) << example.type << ": " << expected.error().message;
+        const auto found = executed_graph(*sharded);
+        ASSERT_TRUE(found) << example.type << ": " << found.error().message;
+        const auto comparison = compare(training, *expected, *found, kTolerance);
+        std::string pins;
+        for (const Tensor& tensor : graph.tensors)
+          if (tensor.pinned) pins += ", " + tensor.name + " " + describe(*tensor.pinned, mesh);
+        EXPECT_EQ(comparison.fault, "") << example.type << pins;
+        EXPECT_EQ(comparison.skipped, 0) << example.type;
+        ++cases;
+        tensors += comparison.tensors;
+        worst = std::max(worst, comparison.worst);
+      }
+    }
+  }
+  std::cout << fmt::format(
+      "serial = sharded: {} annotated operators with their gradients, {} tensors, worst relative "
+      "difference {:.2g}\n",
+      cases, tensors, worst);
+}
+
+}  // namespace
+}  // namespace foreshard::execute

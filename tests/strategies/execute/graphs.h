@@ -1,0 +1,142 @@
+/// \file
+/// General graphs executed under their annotations and on one rank, in tests.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/strategies/graph/operator_examples.h"
+
+#include "strategies/execute/graph.h"
+#include "strategies/execute/random.h"
+#include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
+
+namespace foreshard::execute {
+
+/// Whole tensors, by id.
+using Wholes = std::map<TensorId, std::vector<double>>;
+
+/// Values for what no operator makes: positive, so that roots and logarithms have values; indices
+/// below 4, which every example allows; sums of squares that are larger than squared sums.
+inline std::vector<double> values_for(const Tensor& tensor) {
+  const std::uint64_t key = key_of(7, tensor.name);
+  const std::int64_t count = elements(tensor);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double random = uniform(key, i);
+    if (tensor.dtype == DType::kInt32 || tensor.dtype == DType::kInt64) {
+      values.push_back(std::floor(4 * random));
+    } else if (tensor.dtype == DType::kInt8) {
+      values.push_back(random < 0.5 ? 0 : 1);
+    } else if (tensor.shape == std::vector<std::int64_t>{2, 6}) {  // statistics of 4 8x8 images
+      values.push_back(256 * (i < 6 ? random : 2 + random));
+    } else {
+      values.push_back(0.5 + random);
+    }
+  }
+  return values;
+}
+
+/// Runs the graph from `given` (what no operator makes; else values_for). Every tensor afterwards,
+/// put together from its slices and summands.
+inline Result<Wholes> executed_graph(const ShardedGraph& sharded, const Wholes& given = {}) {
+  const Graph& graph = *sharded.graph;
+  const ProcessMesh mesh = mesh_from(sharded.mesh);
+  std::set<TensorId> made;
+  for (const Operator& op : graph.operators) made.insert(op.outputs.begin(), op.outputs.end());
+  Tensors tensors;
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    const TensorId id{static_cast<std::int64_t>(i)};
+    if (made.contains(id)) continue;
+    const Layout layout{mesh, sharded.attributes[i]};
+    const auto it = given.find(id);
+    tensors[id] = {
+        layout.attribute,
+        scatter(layout, graph[id].shape, it == given.end() ? values_for(graph[id]) : it->second)};
+  }
+  if (auto error = run(sharded, {.mesh = mesh, .context = {.key = 11}}, tensors)) return *error;
+  Wholes wholes;
+  for (const auto& [id, tensor] : tensors) {
+    const Layout layout{mesh, tensor.attribute};
+    if (const auto why = disagreement(layout, graph[id].shape, tensor.shards))
+      return Error{Error::Code::kInvalidInput, graph[id].name + ": " + *why};
+    wholes[id] = gather(layout, graph[id].shape, tensor.shards);
+  }
+  return wholes;
+}
+
+inline std::vector<MeshAxis> serial_mesh(std::vector<MeshAxis> mesh) {
+  for (MeshAxis& axis : mesh) axis.size = 1;
+  return mesh;
+}
+
+struct GraphComparison {
+  std::int64_t tensors = 0;
+  std::int64_t skipped = 0;  ///< Elements that are no number in the serial run.
+  double worst = 0;
+  std::string fault{};  ///< The first, in the order of the tensors.
+};
+
+/// Every tensor of both runs, relative to its largest value.
+inline GraphComparison compare(const Graph& graph, const Wholes& serial, const Wholes& sharded,
+                               double tolerance) {
+  GraphComparison result;
+  for (const auto& [id, expected] : serial) {
+    ++result.tensors;
+    double largest = 0;
+    for (const double x : expected)
+      if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+    const double scale = largest > 0 ? largest : 1;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double value = sharded.at(id)[i];
+      if (!std::isfinite(expected[i])) {
+        ++result.skipped;
+        continue;
+      }
+      const double difference = std::abs(value - expected[i]) / scale;
+      if (!(difference <= tolerance) && result.fault.empty())
+        result.fault = fmt::format("{} element {}: {} where the serial run has {}", graph[id].name,
+                                   i, value, expected[i]);
+      if (difference > result.worst) result.worst = difference;
+    }
+  }
+  return result;
+}
+
+/// Some tensors of the graph pinned at random, even and legal.
+inline void annotate(Graph& graph, const std::vector<MeshAxis>& mesh, std::mt19937& random) {
+  for (Tensor& tensor : graph.tensors) {
+    if (random() % 3 > 0) continue;
+    Attribute attribute = replicated(tensor.shape.size());
+    for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
+      if (tensor.shape.empty() || random() % 2 == 0) continue;
+      const std::size_t d = random() % tensor.shape.size();
+      attribute.dims[d].push_back(axis);
+      if (tensor.shape[d] % ways(attribute.dims[d], mesh) != 0) attribute.dims[d].pop_back();
+    }
+    tensor.pinned = attribute;
+    if (!tensor.shape.empty() && random() % 2 == 0) tensor.open = {0};
+  }
+}
+
+/// Examples of operators that are executed, and whose sharded form computes the same as one rank.
+inline std::vector<Example> executable_examples() {
+  std::vector<Example> examples;
+  for (Example& example : operator_examples()) {
+    const Graph graph = graph_of(example);
+    const bool replica =
+        example.settings.has("scope") && example.settings.text("scope") == "replica";
+    if (can_compute(graph.operators.front()) && !replica) examples.push_back(std::move(example));
+  }
+  return examples;
+}
+
+}  // namespace foreshard::execute

@@ -1,0 +1,106 @@
+// Serial = sharded for random graphs of the table's operators, forward or with their backward pass,
+// under random annotations on meshes of up to three axes and 12 ranks.
+#include <array>
+#include <gtest/gtest.h>
+#include <iostream>
+
+#include "tests/strategies/execute/graphs.h"
+
+namespace foreshard::execute {
+namespace {
+
+// A chain of up to eight operators may magnify the rounding of its first one.
+constexpr double kTolerance = 1e-8;
+
+// Operands are older tensors of the right type where there are any.
+Graph random_graph(const std::vector<Example>& examples, std::mt19937& random) {
+  Graph graph{.name = "random", .tensors = {}, .operators = {}};
+  const std::size_t count = 1 + random() % 8;
+  for (std::size_t n = 0; n < count; ++n) {
+    const Example& example = examples[random() % examples.size()];
+    std::vector<TensorId> inputs;
+    for (const TensorType& type : example.inputs) {
+      std::vector<TensorId> fitting;
+      for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
+        const Tensor& tensor = graph.tensors[t];
+        // Indices are given, so that they are in range.
+        const bool index = type.dtype == DType::kInt32;
+        if (tensor.dtype == type.dtype && tensor.shape == type.shape && !index)
+          fitting.emplace_back(static_cast<std::int64_t>(t));
+      }
+      const std::string name = std::to_string(graph.tensors.size());
+      if (!fitting.empty() && random() % 4 > 0) {
+        inputs.push_back(fitting[random() % fitting.size()]);
+      } else if (random() % 2 == 0 && type.dtype != DType::kInt32 && type.dtype != DType::kInt8) {
+        inputs.push_back(add_parameter(graph, "p" + name, type));
+      } else {
+        inputs.push_back(add_input(graph, "x" + name, type));
+      }
+    }
+    const auto outputs = add_operator(graph, {.type = example.type,
+                                              .name = "op" + std::to_string(n),
+                                              .inputs = inputs,
+                                              .settings = example.settings});
+    EXPECT_TRUE(outputs) << outputs.error().message;
+    graph.outputs = *outputs;
+  }
+  return graph;
+}
+
+std::string describe(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  std::string text;
+  for (const MeshAxis& axis : mesh) text += axis.name + "=" + std::to_string(axis.size) + " ";
+  for (const Operator& op : graph.operators) {
+    text += "\n  " + op.name + " = " + op.type + "(";
+    for (const TensorId id : op.inputs) text += graph[id].name + " ";
+    text += ")";
+  }
+  for (const Tensor& tensor : graph.tensors)
+    if (tensor.pinned)
+      text += "\n  " + tensor.name + " " + foreshard::describe(*tensor.pinned, mesh);
+  return text;
+}
+
+TEST(SerialIsSharded, ForRandomGraphs) {
+  constexpr std::uint32_t kSeed = 1;
+  constexpr int kGraphs = 3'000;
+  std::mt19937 random(kSeed);
+  const auto examples = executable_examples();
+  std::int64_t operators = 0;
+  std::int64_t tensors = 0;
+  std::int64_t conversions = 0;
+  std::int64_t skipped = 0;
+  double worst = 0;
+  for (int i = 0; i < kGraphs; ++i) {
+    const std::vector<MeshAxis> mesh{
+        {"a", 2}, {"b", std::array<std::int64_t, 3>{1, 2, 3}[random() % 3]}, {"c", 2}};
+    Graph graph = random_graph(examples, random);
+    annotate(graph, mesh, random);
+    const Graph whole = random() % 2 == 0 ? graph : training_graph(graph, {});
+    const std::string what = "seed " + std::to_string(kSeed) + ", graph " + std::to_string(i) +
+                             ": " + describe(graph, mesh);
+    const auto sharded = distribute(whole, mesh);
+    ASSERT_TRUE(sharded) << what << sharded.error().message;
+    const auto serial = distribute(whole, serial_mesh(mesh));
+    ASSERT_TRUE(serial) << what << serial.error().message;
+    const auto expected = executed_graph(*serial);
+    ASSERT_TRUE(expected) << what << expected.error().message;
+    const auto found = executed_graph(*sharded);
+    ASSERT_TRUE(found) << what << found.error().message;
+    const auto comparison = compare(whole, *expected, *found, kTolerance);
+    ASSERT_EQ(comparison.fault, "") << what;
+    operators += static_cast<std::int64_t>(whole.operators.size());
+    conversions += static_cast<std::int64_t>(sharded->conversions.size());
+    tensors += comparison.tensors;
+    skipped += comparison.skipped;
+    worst = std::max(worst, comparison.worst);
+  }
+  std::cout << fmt::format(
+      "serial = sharded: {} random graphs, {} operators, {} conversions, {} tensors, worst "
+      "relative "
+      "difference {:.2g} ({} values that are no numbers left out)\n",
+      kGraphs, operators, conversions, tensors, worst, skipped);
+}
+
+}  // namespace
+}  // namespace foreshard::execute
