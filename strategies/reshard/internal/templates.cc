@@ -161,6 +161,11 @@ std::vector<Templates::End> Templates::endings(const Place& given, Effort effort
 std::optional<Draft> Templates::joined(const End& begin, const End& end) const {
   Draft draft = begin.draft;
   append_transfer(draft, begin.place, end.place);
+  // What every rank has already need not be cut to be gathered.
+  if (!draft.steps.empty() && !end.draft.steps.empty() &&
+      draft.steps.back().primitive == Primitive::kSlice &&
+      end.draft.steps.front().primitive == Primitive::kAllGather)
+    return std::nullopt;
   for (const DraftStep& step : end.draft.steps) append(draft, step);
   return draft;
 }
