@@ -1,6 +1,8 @@
 // What is chosen on real clusters, against gather and slice and against the bound.
 #include "strategies/reshard/choose.h"
 
+#include <algorithm>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "tests/sim/reshard/catalogue.h"
 
 #include "sim/simulate/cost.h"
+#include "sim/simulate/simulate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/reshard/explain.h"
 #include "strategies/reshard/program.h"
@@ -63,6 +66,42 @@ TEST(Choice, OffersProgramsThatRun) {
         EXPECT_GE(alternative.simulated->in_base(), choice->bound.time.in_base() * (1 - 1e-9))
             << alternative.plan.name;
       }
+    }
+  }
+}
+
+double relative(Seconds a, Seconds b) {
+  return std::abs(a / b - 1);
+}
+
+// Folding changes nothing; message by message both engines say the same.
+TEST(Choice, RunsAlikeFoldedAndOnBothEngines) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const Placement placement{.cluster = &*shipped.cluster};
+  const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+  comm::Parameters plain = comm::ideal_parameters();
+  std::erase_if(plain.forms, [](const comm::FormParameters& form) {
+    return form.algorithm.find("nvls") != std::string::npos;  // has no stepwise form
+  });
+  for (const Case& one : named_cases()) {
+    SCOPED_TRACE(one.name);
+    const auto choice = choose(one.tensor, one.from, one.to, cost, placement);
+    ASSERT_TRUE(choice);
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, choice->alternatives.size()); ++i) {
+      const Plan& plan = choice->alternatives[i].plan;
+      SCOPED_TRACE(plan.name);
+      const auto program = program_of(plan, one.tensor, placement);
+      ASSERT_TRUE(program);
+      const auto step = [&](const sim::SimulateOptions& options) {
+        const auto prediction = sim::simulate(*shipped.cluster, *program, plain, options);
+        EXPECT_TRUE(prediction) << (prediction ? "" : prediction.error().message);
+        return prediction ? prediction->step : 0_s;
+      };
+      EXPECT_LT(relative(step({}), step({.fold = false})), 1e-9);
+      const auto stepwise = sim::Granularity::kStepwise;
+      EXPECT_LT(relative(step({.granularity = stepwise}),
+                         step({.engine = sim::EngineKind::kSimgrid, .granularity = stepwise})),
+                1e-6);
     }
   }
 }
