@@ -4,6 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -144,13 +145,19 @@ Result<Rule> rule_from(std::string_view text, const Shapes& shapes, const RuleOp
 
 std::string describe(const Rule& rule) {
   const auto name = [&](std::int32_t f) { return rule.factors[static_cast<std::size_t>(f)].name; };
+  const bool letters =
+      std::ranges::all_of(rule.factors, [](const Factor& each) { return each.name.size() == 1; });
+  const std::string gap = letters ? "" : " ";
   std::string text;
   for (std::size_t i = 0; i < rule.operands.size(); ++i) {
     if (i > 0) text += i == rule.inputs ? "->" : ",";
+    bool first = true;
     for (const Dimension& dimension : rule.operands[i]) {
+      if (!std::exchange(first, false)) text += gap;
       if (dimension.empty()) text += "1";
       if (dimension.size() > 1) text += "(";
-      for (const std::int32_t f : dimension) text += name(f);
+      for (std::size_t f = 0; f < dimension.size(); ++f)
+        text += (f == 0 ? "" : gap) + name(dimension[f]);
       if (dimension.size() > 1) text += ")";
     }
   }

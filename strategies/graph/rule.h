@@ -72,7 +72,7 @@ struct RuleOptions {
 Result<Rule> rule_from(std::string_view text, const std::vector<std::vector<std::int64_t>>& shapes,
                        const RuleOptions& options = {});
 
-/// "bs(hd)->bhsd, whole: d".
+/// "bs(hd)->bhsd, whole: d"; longer names with blanks between: "batch (group in)->batch in".
 std::string describe(const Rule& rule);
 
 /// The first way in which `rule` does not fit operands of `shapes`; nothing if it does:

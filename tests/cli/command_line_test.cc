@@ -1,4 +1,5 @@
 // The commands as a person types them: help, mistakes, and what each prints.
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -70,7 +71,7 @@ TEST(Version, SaysWhatThisBuildIs) {
 
 TEST(Schema, IsJsonForEveryKind) {
   for (const char* kind : {"study", "cluster", "communication", "device", "efficiency", "framework",
-                           "model", "node", "strategy"}) {
+                           "graph", "model", "node", "strategy"}) {
     const Outcome outcome = foreshard(std::string("schema ") + kind);
     ASSERT_EQ(outcome.code, 0) << kind << outcome.err;
     // A type that others refer to, or that extends one of its own, stands under `definitions`.
@@ -92,7 +93,8 @@ TEST(Catalog, ListsAndShows) {
 
 TEST(Catalog, EveryEntryReads) {
   const auto all = json::parse(foreshard("catalog --format json").out);
-  for (const char* folder : {"clusters", "communication", "frameworks", "models", "strategies"}) {
+  for (const char* folder :
+       {"clusters", "communication", "frameworks", "graphs", "models", "strategies"}) {
     for (const auto& name : all[folder]) {
       const Outcome outcome = foreshard("catalog show '" + name.get<std::string>() + "'");
       EXPECT_EQ(outcome.code, 0) << name << outcome.err;
@@ -100,11 +102,46 @@ TEST(Catalog, EveryEntryReads) {
   }
 }
 
+// The page's table is what the command prints.
+TEST(Catalog, PrintsTheOperatorsAsDocumented) {
+  const Outcome outcome = foreshard("catalog operators");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::ifstream page(std::string(FORESHARD_SOURCE_DIR) + "/docs/graph-format.md");
+  std::stringstream text;
+  text << page.rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr(outcome.out));
+  EXPECT_GT(json::parse(foreshard("catalog operators --format json").out).size(), 40U);
+}
+
+// The all-to-all of expert parallelism, both ways.
+TEST(Check, SaysWhatAGraphConverts) {
+  const Outcome outcome = foreshard("check configs/graphs/moe-layer.yaml");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("#   slots: [-, S(data), -, -] -> [S(data), -, -, -]\n"
+                                     "#   down: [S(data), -, -, -] -> [-, S(data), -, -]\n"));
+}
+
+TEST(Check, RefusesAnUnknownOperatorByName) {
+  const TemporaryFolder folder;
+  const std::string file = folder
+                               .write("graph.yaml",
+                                      "name: g\n"
+                                      "tensors: [{name: x, role: input, dtype: bf16, shape: [8]}]\n"
+                                      "operators: [{op: softmaxx, name: y, inputs: [x]}]\n"
+                                      "outputs: [y]\n")
+                               .string();
+  const Outcome outcome = foreshard("check --kind graph '" + file + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("graph.yaml:3:18: error: unknown operator 'softmaxx'"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean 'softmax'?"));
+}
+
 // What check prints is a file of the same kind that reads back.
 TEST(Check, EchoesAFileThatReadsBack) {
   const TemporaryFolder folder;
   for (const char* file :
-       {"configs/frameworks/generic.yaml", "configs/strategies/gpt3-175b-1024.yaml"}) {
+       {"configs/frameworks/generic.yaml", "configs/strategies/gpt3-175b-1024.yaml",
+        "configs/graphs/mlp.yaml", "configs/graphs/moe-layer.yaml"}) {
     const Outcome outcome = foreshard(std::string("check ") + file);
     ASSERT_EQ(outcome.code, 0) << file << outcome.err;
     const std::string echo = folder.write("echo.yaml", outcome.out).string();

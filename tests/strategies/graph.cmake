@@ -6,6 +6,6 @@ foreshard_test(layout_test
   DEPS foreshard_graph)
 foreshard_test(operators_test
   SOURCES graph/operators_contract_test.cc graph/operator_examples.cc graph/distribute_test.cc
-    graph/rule_test.cc
+    graph/rule_test.cc graph/graph_config_test.cc
   DEPS foreshard_graph rapidcheck::rapidcheck)
 target_include_directories(operators_test PRIVATE graph)
