@@ -179,7 +179,7 @@ class Converter {
     is_new_ = fs::create_directory(partial_, error);
     if (error)
       return Error{Error::Code::kIo, partial_.string() + ": cannot create: " + error.message()};
-    if (!is_new_ && !fs::exists(partial_ / kJournalName) && !fs::is_empty(partial_, error))
+    if (!is_new_ && !fs::exists(partial_ / kJournalName, error) && !fs::is_empty(partial_, error))
       return fault(partial_, "is in the way: it is not what a conversion leaves; remove it");
     auto journal = Journal::open(partial_, plan_.identity);
     if (!journal) return journal.error();
@@ -304,8 +304,8 @@ class Converter {
     const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
     if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, out_.c_str(), how) != 0)
       return system_fault(out_, "rename " + partial_.string() + " to it");
-    if (auto error = flush_directory(fs::absolute(out_).parent_path())) return error;
     std::error_code ignored;
+    if (auto error = flush_directory(fs::absolute(out_, ignored).parent_path())) return error;
     fs::remove(out_ / kJournalName, ignored);
     if (exists_) fs::remove_all(partial_, ignored);  // by now the old one
     result_.files = static_cast<std::int64_t>(done_.size());

@@ -10,10 +10,10 @@
 ///                   "layout": 0}]}
 ///
 /// A rank's file holds, under the tensor's own name, the slice of every tensor whose layout has
-/// that rank, in the order of `tensors`. `format` "raw": the same without a header, slices one
-/// after the other. A layout may have "sizes" (uneven slices) as in Attribute. A tensor may have
-/// "unpadded", its shape without the rows or columns that only pad it (a vocabulary): what lies
-/// beyond is zeros.
+/// that rank; those with the larger elements first, so that all are aligned. `format` "raw": slices
+/// one after the other, in the order of `tensors`, without a header. A layout may have "sizes"
+/// (uneven slices) as in Attribute. A tensor may have "unpadded", its shape without the rows or
+/// columns that only pad it (a vocabulary): what lies beyond is zeros.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,9 @@
 #include "strategies/graph/layout.h"
 
 namespace foreshard::checkpoint {
+
+/// Slices of all tensors together: what a manifest asks for in memory is bounded.
+inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
 
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -50,7 +51,7 @@ class Planner {
 
   Result<ConversionPlan> run() {
     if (auto error = match()) return *std::move(error);
-    place();
+    if (auto error = place()) return *std::move(error);
     if (auto error = locate()) return *std::move(error);
     for (TargetFile& file : plan_.files) finish(file);
     for (const std::int32_t index : plan_.files_read) {
@@ -85,8 +86,17 @@ class Planner {
     return std::nullopt;
   }
 
-  // Slices to ranks, by rank number and slice index (R1.4).
-  void place() {
+  // Slices to ranks, by rank number and slice index (R1.4). In safetensors files the larger
+  // elements come first, so that all are aligned.
+  std::optional<Error> place() {
+    std::int64_t slices_in_all = 0;
+    for (const TensorEntry& tensor : plan_.target.tensors)
+      slices_in_all += tensor.layout.mesh.size();
+    if (slices_in_all > kMostSlices)
+      return fault(
+          fmt::format("the target has {} slices, more than the {} that a checkpoint may "
+                      "have",
+                      slices_in_all, kMostSlices));
     std::map<std::int32_t, std::vector<TargetFile::Slice>> of_rank;
     for (std::size_t t = 0; t < plan_.target.tensors.size(); ++t) {
       const TensorEntry& tensor = plan_.target.tensors[t];
@@ -96,8 +106,14 @@ class Planner {
             {.tensor = static_cast<std::int32_t>(t),
              .box = slice_of(tensor.layout, tensor.shape, static_cast<std::int64_t>(p))});
     }
-    for (auto& [rank, slices] : of_rank)
+    for (auto& [rank, slices] : of_rank) {
+      if (plan_.target.format == FileFormat::kSafetensors)
+        std::ranges::stable_sort(slices, std::greater<>{}, [&](const TargetFile::Slice& slice) {
+          return size_of(plan_.target.tensors[static_cast<std::size_t>(slice.tensor)].type);
+        });
       plan_.files.push_back({.rank = rank, .slices = std::move(slices)});
+    }
+    return std::nullopt;
   }
 
   // Which source files are needed, and whether all slices are there.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <map>
 
 #include "base/check.h"
@@ -80,7 +81,10 @@ std::optional<Error> write_synthetic(const std::filesystem::path& directory, Fil
                                        (failed ? failed.message() : "it exists already")};
   Manifest manifest{.format = format, .origin = "synthetic", .tensors = tensors};
   std::vector<char> block(kBlock);
-  for (const auto& [rank, slices] : of_rank) {
+  for (auto& [rank, slices] : of_rank) {
+    if (format == FileFormat::kSafetensors)
+      std::ranges::stable_sort(slices, std::greater<>{},
+                               [](const auto& slice) { return size_of(slice.first->type); });
     ShardFile file{.rank = rank, .path = shard_name(rank, format)};
     auto created = OutputFile::create(directory / file.path);
     if (!created) return created.error();

@@ -123,6 +123,28 @@ TEST_F(ReshardPhases, GoesOnAfterAFailureWhereThereAreReplicas) {
   EXPECT_THAT(full.err, HasSubstr("has 15 devices that are up"));
 }
 
+// A second node joins: 8 devices become 12 of 16. Each of the 4 tensor ranks of 3 replicas needs
+// two old slices, one of which 4 of the devices have.
+TEST_F(ReshardPhases, GoesOnAfterTheClusterGrew) {
+  folder_.write("tp4dp3.yaml", "{tensor_parallel: 4, data_parallel: 3, global_batch: 12}\n");
+  std::string one = text_of(fs::path(FORESHARD_SOURCE_DIR) / "configs/clusters/two-dgx-h100.yaml");
+  const std::string kTwo = "nodes: 2";
+  ASSERT_NE(one.find(kTwo), std::string::npos);
+  folder_.write("one-node.yaml", one.replace(one.find(kTwo), kTwo.size(), "nodes: 1"));
+  const auto grow = [&](const std::string& to) {
+    return foreshard(fmt::format(
+        "reshard --from-strategy {} --to-strategy {} --model {} "
+        "--cluster {} {} --format json",
+        path("tp8.yaml"), path("tp4dp3.yaml"), path("model.yaml"), path("one-node.yaml"), to));
+  };
+  const Outcome grown = grow("--to-cluster two-dgx-h100");
+  ASSERT_EQ(grown.code, 0) << grown.err;
+  EXPECT_EQ(json::parse(grown.out)["devices"].size(), 12);
+  const Outcome small = grow("");
+  EXPECT_EQ(small.code, 2);
+  EXPECT_THAT(small.err, HasSubstr("= 12 ranks, but cluster two-dgx-h100 has 8 devices"));
+}
+
 TEST_F(ReshardPhases, ForwardAloneNeedsNoOptimizerState) {
   const Outcome served = between("tp8.yaml", "forward.yaml", "");
   EXPECT_EQ(served.code, 0) << served.err;
