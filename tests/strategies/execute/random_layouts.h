@@ -30,13 +30,13 @@ class RandomLayouts {
 
   /// 1 to 3 axes, at most 24 ranks.
   std::vector<MeshAxis> axes() {
-    static const std::vector<std::vector<std::int64_t>> kSizes{
+    static const std::vector<std::vector<std::int64_t>> choices{
         {2},    {3},    {4},    {5},       {6},       {8},       {2, 2},    {2, 3},
         {3, 2}, {4, 2}, {2, 4}, {1, 4},    {3, 3},    {6, 2},    {2, 2, 2}, {2, 3, 2},
         {4, 4}, {3, 4}, {8, 2}, {2, 2, 3}, {4, 2, 2}, {2, 1, 4}, {2, 3, 4}, {1}};
     std::vector<MeshAxis> axes;
     for (const auto size :
-         kSizes[static_cast<std::size_t>(below(static_cast<std::int64_t>(kSizes.size())))])
+         choices[static_cast<std::size_t>(below(static_cast<std::int64_t>(choices.size())))])
       axes.push_back({.name = std::string(1, static_cast<char>('a' + axes.size())), .size = size});
     return axes;
   }
