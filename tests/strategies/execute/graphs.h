@@ -77,9 +77,10 @@ inline Result<Wholes> executed_graph(const ShardedGraph& sharded, const Wholes& 
   return wholes;
 }
 
-inline std::vector<MeshAxis> serial_mesh(std::vector<MeshAxis> mesh) {
-  for (MeshAxis& axis : mesh) axis.size = 1;
-  return mesh;
+/// The graph without annotations: what one rank runs.
+inline Graph unpinned(Graph graph) {
+  for (Tensor& tensor : graph.tensors) tensor.pinned.reset();
+  return graph;
 }
 
 struct GraphComparison {
@@ -144,7 +145,7 @@ inline GraphComparison compare(const Graph& graph, const Wholes& serial, const W
   return result;
 }
 
-/// Some tensors of the graph pinned at random, even and legal.
+/// Some tensors of the graph pinned at random and legal, now and then with slices of unequal size.
 inline void annotate(Graph& graph, const std::vector<MeshAxis>& mesh, std::mt19937& random) {
   for (Tensor& tensor : graph.tensors) {
     if (random() % 3 > 0) continue;
@@ -153,7 +154,19 @@ inline void annotate(Graph& graph, const std::vector<MeshAxis>& mesh, std::mt199
       if (tensor.shape.empty() || random() % 2 == 0) continue;
       const std::size_t d = random() % tensor.shape.size();
       attribute.dims[d].push_back(axis);
-      if (tensor.shape[d] % ways(attribute.dims[d], mesh) != 0) attribute.dims[d].pop_back();
+      const std::int64_t parts = ways(attribute.dims[d], mesh);
+      if (tensor.shape[d] % parts == 0 && random() % 8 > 0) continue;
+      if (attribute.dims[d].size() > 1 || parts == 1) {
+        attribute.dims[d].pop_back();
+        continue;
+      }
+      // The first slice takes from the last.
+      attribute.sizes.resize(tensor.shape.size());
+      auto& sizes = attribute.sizes[d] = balanced_sizes(tensor.shape[d], parts);
+      const std::int64_t moved = std::min<std::int64_t>(sizes.back(), 1);
+      sizes.front() += moved;
+      sizes.back() -= moved;
+      break;
     }
     tensor.pinned = attribute;
     if (!tensor.shape.empty() && random() % 2 == 0) tensor.open = {0};
