@@ -21,6 +21,7 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
 std::vector<SimulatedCost::Form> SimulatedCost::shortened(
     const std::vector<comm::FlatCollective>& flat) const {
   std::vector<Form> list;
+  list.reserve(flat.size());
   for (const comm::FlatCollective& form : flat)
     list.push_back({form.latency, form.idle_rate(cluster_), form.fill_chunks, form.chunk});
   return list;

@@ -69,6 +69,15 @@ Result<Pattern> all_to_all(const Participants& group) {
   return pattern;
 }
 
+Participants first_nodes(const Participants& group,
+                         const std::vector<std::vector<std::int32_t>>& nodes, std::size_t count) {
+  Participants part{.cluster = group.cluster, .devices = {}, .flow = group.flow};
+  for (std::size_t n = 0; n < count; ++n)
+    for (const std::int32_t member : nodes[n])
+      part.devices.push_back(group.devices[static_cast<std::size_t>(member)]);
+  return part;
+}
+
 }  // namespace
 
 Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group) {
@@ -78,30 +87,37 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
     return algorithm.pattern(group);
   if (all_pairs) return all_to_all(group);
   const auto nodes = members_by_node(group);
-  const std::size_t each = nodes.front().size();
+  const bool is_tree = algorithm.name == "tree";
   // An even number: rings over an odd one need a third place to close.
-  const std::size_t kept = std::max<std::size_t>(2, kMostMembers / each / 2 * 2);
+  const std::size_t kept =
+      std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
   if (nodes.size() <= kept) return algorithm.pattern(group);
-  Participants part{.cluster = group.cluster, .devices = {}, .flow = group.flow};
-  for (std::size_t n = 0; n < kept; ++n)
-    for (const std::int32_t member : nodes[n])
-      part.devices.push_back(group.devices[static_cast<std::size_t>(member)]);
+  const Participants part = first_nodes(group, nodes, kept);
   auto found = algorithm.pattern(part);
   if (!found) return found.error();
   Pattern pattern = *std::move(found);
 
+  if (is_tree) {  // of each level of nodes as much as the last doubling took
+    const auto half = algorithm.pattern(first_nodes(group, nodes, kept / 2));
+    if (!half) return half.error();
+    const double doublings =
+        std::log2(static_cast<double>(nodes.size()) / static_cast<double>(kept));
+    Path level = pattern.path;
+    level.add(half->path, -1);
+    if (!longer(level, Path{})) return pattern;
+    pattern.path.add(level, doublings);
+    pattern.fill_chunks += doublings * (level.nvlink + level.pcie + level.network);
+    return pattern;
+  }
   const auto all = static_cast<double>(group.devices.size());
   const auto some = static_cast<double>(part.devices.size());
-  const bool is_tree = algorithm.name == "tree";
-  const double hops =
-      is_tree ? std::log2(static_cast<double>(nodes.size())) / std::log2(static_cast<double>(kept))
-              : (all - 1) / (some - 1);
+  const double hops = (all - 1) / (some - 1);
   Path path;
   path.add(pattern.path, hops);
   pattern.path = path;
-  if (pattern.fill_chunks > 0) pattern.fill_chunks *= hops;
+  pattern.fill_chunks *= hops;
   // Of a broadcast every member passes on all bytes, however many there are.
-  if (is_tree || algorithm.kind == CollectiveKind::kBroadcast) return pattern;
+  if (algorithm.kind == CollectiveKind::kBroadcast) return pattern;
   const double volume = (all - 1) / all / ((some - 1) / some);
   for (LinkLoad& load : pattern.loads) load.bytes_per_byte *= volume;
   pattern.sent_per_member *= volume;
