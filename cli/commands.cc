@@ -18,7 +18,11 @@ std::span<const CommandInfo> commands() {
        "foreshard reshard --tensor \"bf16[8192,53248]\" --from \"x=16 [x, -]\" \\\n"
        "    --to \"x=16 [-, x]\" --cluster two-dgx-h100\n"
        "foreshard reshard --tensor \"bf16[8192,8192]\" --from \"tp=8 @0-7 [-, tp]\" \\\n"
-       "    --to \"tp=4 @8-11 [tp, -]\" --cluster two-dgx-h100 --program move.json",
+       "    --to \"tp=4 @8-11 [tp, -]\" --cluster two-dgx-h100 --program move.json\n"
+       "foreshard reshard --from-strategy before.yaml --to-strategy after.yaml \\\n"
+       "    --model gpt3-175b --cluster gpt3-a100-1024 --down 15\n"
+       "foreshard reshard --checkpoint step-8000 --out step-8000-after \\\n"
+       "    --to-strategy after.yaml --model gpt3-175b",
        make_reshard},
       {"check", "Read a file and say what was understood, defaults included.",
        "foreshard check study.yaml\n"
