@@ -11,7 +11,7 @@ foreshard_test(many_steps_test SLOW
   SOURCES execute/many_steps_test.cc lower/random_strategy.cc
   DEPS foreshard_execute fmt::fmt)
 foreshard_test(executed_graph_test
-  SOURCES execute/graph_test.cc graph/operator_examples.cc
+  SOURCES execute/graph_test.cc execute/operators_test.cc graph/operator_examples.cc
   DEPS foreshard_execute fmt::fmt)
 foreshard_test(many_graphs_test SLOW
   SOURCES execute/many_graphs_test.cc graph/operator_examples.cc
