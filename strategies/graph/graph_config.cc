@@ -19,6 +19,7 @@ constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::k
 
 std::vector<std::string> dtype_names() {
   std::vector<std::string> names;
+  names.reserve(kDTypes.size());
   for (const DType dtype : kDTypes) names.emplace_back(name_of(dtype));
   return names;
 }
@@ -171,7 +172,7 @@ class Builder {
       if (setting != definition->settings.end()) {
         const auto read = value_of(words, setting->fallback);
         if (!read)
-          return error(place + ".settings." + name,
+          return error(fmt::format("{}.settings.{}", place, name),
                        fmt::format("'{}' must be {}{}", name, type_name_of(setting->fallback),
                                    words.list ? "" : ", found '" + words.words.front() + "'"),
                        std::string(setting->doc));

@@ -133,7 +133,7 @@ TensorId add_parameter(Graph& graph, std::string name, TensorType type) {
 Result<std::vector<TensorId>> add_operator(Graph& graph, OperatorSpec spec) {
   auto prepared = prepare(graph, spec);
   if (!prepared) return prepared.error();
-  Inferred inferred = std::move(*prepared).inferred;
+  Inferred inferred = (*std::move(prepared)).inferred;
   if (spec.output_names.size() > inferred.outputs.size())
     return fault(spec, fmt::format("has {} outputs; it makes {}", spec.output_names.size(),
                                    inferred.outputs.size()));
@@ -170,7 +170,7 @@ Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec) {
   OperatorSpec copy = spec;
   auto prepared = prepare(graph, copy);
   if (!prepared) return prepared.error();
-  return std::move(*prepared).inferred;
+  return (*std::move(prepared)).inferred;
 }
 
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,

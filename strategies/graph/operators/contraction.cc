@@ -71,6 +71,7 @@ Result<Inferred> infer_letters(const std::string& equation, const std::vector<Te
     out.shape.push_back(known->second);
   }
   std::vector<Shape> shapes;
+  shapes.reserve(inputs.size() + 1);
   for (const TensorType& input : inputs) shapes.push_back(input.shape);
   shapes.push_back(out.shape);
   auto rule =
