@@ -8,9 +8,8 @@
 namespace foreshard::execute {
 namespace {
 
-Operand whole(Shape shape, std::vector<double> values) {
-  Operand operand{.whole = shape, .box = whole_of(shape), .values = std::move(values)};
-  return operand;
+Operand whole(const Shape& shape, std::vector<double> values) {
+  return {.whole = shape, .box = whole_of(shape), .values = std::move(values)};
 }
 
 Operator pass(PassKind kind, std::string equation, std::size_t outputs) {

@@ -49,7 +49,9 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
       }
       EXPECT_GE(parameters.size(), 15U);
       constexpr double kStep = 1e-5;
-      for (const auto& [name, index] : parameters) {
+      for (const auto& parameter : parameters) {
+        const std::string& name = parameter.first;
+        const std::int64_t index = parameter.second;
         const auto loss = [&](double amount) {
           return executed(model, strategy, {.nudge = {name, index, amount}}).loss;
         };
