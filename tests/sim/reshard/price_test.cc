@@ -1,9 +1,9 @@
 // Closed forms of steps: groups that look alike, and those that do not; links by hand.
 #include "strategies/reshard/price.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <utility>
 
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
@@ -15,9 +15,9 @@
 namespace foreshard::reshard {
 namespace {
 
-std::vector<DeviceId> devices(std::vector<std::int32_t> list) {
-  std::vector<DeviceId> ids;
-  for (const std::int32_t device : list) ids.emplace_back(device);
+std::vector<DeviceId> devices(const std::vector<std::int32_t>& list) {
+  std::vector<DeviceId> ids(list.size());
+  std::ranges::transform(list, ids.begin(), [](std::int32_t device) { return DeviceId{device}; });
   return ids;
 }
 
@@ -26,8 +26,8 @@ std::vector<DeviceId> devices(std::vector<std::int32_t> list) {
 TEST(Surroundings, TellsGroupsApartByWhereTheyAre) {
   const Shipped shipped = reshard::shipped("two-dgx-h100");
   const Surroundings around(*shipped.cluster);
-  const auto pattern = [&](std::vector<std::int32_t> list) {
-    return around.pattern_of(devices(std::move(list)));
+  const auto pattern = [&](const std::vector<std::int32_t>& list) {
+    return around.pattern_of(devices(list));
   };
   EXPECT_EQ(pattern({0, 1}), pattern({8, 9}));
   EXPECT_EQ(pattern({0, 8}), pattern({8, 0}));
