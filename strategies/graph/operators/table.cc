@@ -10,7 +10,7 @@ namespace foreshard {
 
 std::span<const OperatorDefinition> operator_definitions() {
   // Sorted by name.
-  static const std::vector<OperatorDefinition> kTable{
+  static const std::vector<OperatorDefinition> table{
       operators::attention(),
       operators::attention_gradient(),
       operators::batch_norm(),
@@ -58,13 +58,13 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::unary_gradient(),
       operators::where(),
   };
-  return kTable;
+  return table;
 }
 
 const OperatorDefinition* find_operator(std::string_view name) {
-  const auto table = operator_definitions();
-  const auto it = std::ranges::lower_bound(table, name, {}, &OperatorDefinition::name);
-  return it != table.end() && it->name == name ? &*it : nullptr;
+  const auto all = operator_definitions();
+  const auto it = std::ranges::lower_bound(all, name, {}, &OperatorDefinition::name);
+  return it != all.end() && it->name == name ? &*it : nullptr;
 }
 
 std::string unknown_operator(std::string_view name) {
