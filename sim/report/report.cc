@@ -51,7 +51,7 @@ std::string words_of(const Strategy& strategy) {
 Subject subject_of(const study::LoadedStudy& study) {
   return {.name = study.name,
           .description = study.description,
-          .model = words_of(study.model),
+          .model = study.graph ? study::describe(*study.graph) : words_of(study.model),
           .cluster = words_of(study.cluster),
           .strategy = words_of(study.strategy)};
 }

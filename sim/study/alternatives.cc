@@ -135,6 +135,7 @@ Bytes peak_in_issue_order(const program::Program& program, const program::Role& 
 
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Alternative> alternatives;
+  if (study.graph) return alternatives;  // its batch is that of this strategy
   const auto devices = static_cast<std::int64_t>(cluster.devices().size());
   for (Candidate& candidate : neighbours(study.strategy)) {
     if (!faults_in(candidate.strategy, study.model, devices).empty()) continue;

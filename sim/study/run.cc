@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/graph/annotate.h"
 #include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -12,11 +14,37 @@ Result<ClusterView> cluster_of(const LoadedStudy& study) {
   return build_cluster(study.cluster, study.loader, "cluster");
 }
 
-Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster) {
+namespace {
+
+Result<program::Program> lowered_graph(const LoadedStudy& study, Seconds launch_time,
+                                       std::vector<std::string>* remarks) {
+  Graph graph = study.graph->graph;
+  auto annotated = annotate(graph, lower::mesh_of(study.strategy, study.graph->axes),
+                            {.annotations = study.graph->annotations, .batch = study.graph->batch});
+  if (!annotated) return study.loader.error_at("graph.annotations", annotated.error().message);
+  auto lowered = lower::lower_graph(graph, study.strategy,
+                                    {.axes = study.graph->axes,
+                                     .tokens_per_sample = study.graph->tokens_per_sample,
+                                     .seed = study.graph->seed,
+                                     .launch_time = launch_time});
+  if (!lowered) return study.loader.error_at("graph", lowered.error().message);
+  if (remarks != nullptr) {
+    for (const auto& lines : {study.graph->remarks, *annotated, lowered->remarks})
+      remarks->insert(remarks->end(), lines.begin(), lines.end());
+  }
+  return lowered->program;
+}
+
+}  // namespace
+
+Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
+                                    std::vector<std::string>* remarks) {
   Seconds launch_time;
   for (std::int32_t node = 0; node < cluster.node_count(); ++node)
     launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  auto program = lower::lower(study.model, study.strategy, {.launch_time = launch_time});
+  auto program = study.graph
+                     ? lowered_graph(study, launch_time, remarks)
+                     : lower::lower(study.model, study.strategy, {.launch_time = launch_time});
   if (!program) return program;
   if (auto violation = program::verify(*program)) return *std::move(violation);
   return program;
@@ -40,7 +68,8 @@ void set_interval(sim::Prediction& prediction, const Framework& framework) {
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
-  auto program = program_of(study, *cluster);
+  std::vector<std::string> remarks;
+  auto program = program_of(study, *cluster, &remarks);
   if (!program) return program.error();
   auto prediction = sim::simulate(*cluster, *program, study.communication, options);
   if (!prediction) return prediction.error();
@@ -52,6 +81,8 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of training steps; there are none of "
                     "forward passes alone"});
   }
+  for (std::string& remark : remarks)
+    run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});
   return run;
 }
 

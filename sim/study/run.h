@@ -2,6 +2,9 @@
 /// From a loaded study to its prediction: cluster, Program, simulation.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/result.h"
 
 #include "sim/simulate/simulate.h"
@@ -14,8 +17,10 @@ Result<ClusterView> cluster_of(const LoadedStudy& study);
 
 /// The verified Program of the study's strategy on a cluster. Every rank launches at the pace of
 /// the slowest host of `cluster`.
+/// \param remarks  if not null, gets what was decided about a general graph, for people.
 /// \return kInvalidInput where lowering or verification fails.
-Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster);
+Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
+                                    std::vector<std::string>* remarks = nullptr);
 
 /// Sets the interval of a prediction: what measurements with that framework would lead to expect in
 /// 8 cases of 10, widened to hold the prediction itself where all of those lie to one side. Warns

@@ -186,6 +186,9 @@ Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& o
   if (study.strategy.mode != Mode::kTrain)
     return study.loader.error_at("strategy.mode", "a search compares steps of training",
                                  "leave out mode, or simulate strategies of mode: forward singly");
+  if (study.graph)
+    return study.loader.error_at("graph", "a search needs a model, not a general graph",
+                                 "give 'model', or simulate strategies singly");
   const auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
   auto space = search::enumerate(options.space, study.strategy, study.model,

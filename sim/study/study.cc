@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include "strategies/graph/hf_config.h"
+#include "strategies/program/lower/graph.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::study {
@@ -27,6 +28,9 @@ std::string yaml_text(std::string_view text) {
 bool is_json(std::string_view path) {
   return path.ends_with(".json");
 }
+bool is_onnx(std::string_view path) {
+  return path.ends_with(".onnx");
+}
 
 struct Part {
   std::string key;
@@ -39,6 +43,8 @@ std::vector<Part> parts_of(const StudyFiles& files) {
   if (files.cluster) parts.push_back({"cluster", yaml_text(*files.cluster)});
   if (files.model && is_json(*files.model)) {
     parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
+  } else if (files.model && is_onnx(*files.model)) {
+    parts.push_back({"graph.file", yaml_text(*files.model)});
   } else if (files.model) {
     parts.push_back({"model", yaml_text(*files.model)});
   }
@@ -49,7 +55,10 @@ std::vector<Part> parts_of(const StudyFiles& files) {
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
   if (files.study) return loader.read_file<Study>(*files.study);
   std::string text;
-  for (const Part& part : parts_of(files)) text += part.key + ": " + part.value + "\n";
+  for (const Part& part : parts_of(files)) {
+    const bool inner = part.key == "graph.file";
+    text += inner ? "graph: {file: " + part.value + "}\n" : part.key + ": " + part.value + "\n";
+  }
   return loader.read_text<Study>(text, "command line");
 }
 
@@ -81,17 +90,27 @@ Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
   return model;
 }
 
+// Whether the study's graph decides: --model may put another model in its place.
+bool has_graph(const Study& study, const StudyFiles& files) {
+  return study.graph && (!files.model || is_onnx(*files.model));
+}
+
 Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::Loader& loader,
                        std::vector<yaml::Input>& inputs) {
   const bool flag_decides = files.model.has_value();
+  if (study.graph && !flag_decides && (study.model || study.huggingface))
+    return loader.error_at("graph", "a study has a graph or a model, not both",
+                           "leave out one of them");
+  if (has_graph(study, files)) return Model{};
   if (study.model && study.huggingface && !flag_decides)
     return loader.error_at("huggingface", "'model' and 'huggingface' are given together",
                            "leave out one of them");
   const bool imported = study.huggingface && (!flag_decides || is_json(*files.model));
   if (!imported && !study.model)
-    return loader.error_at("", "the study has no model",
-                           "give 'model', or 'huggingface' with the path of a config.json, or "
-                           "--model");
+    return loader.error_at(
+        "", "the study has no model",
+        "give 'model', or 'huggingface' with the path of a config.json, or 'graph' "
+        "with that of an .onnx file, or --model");
   auto model = imported ? import(*study.huggingface, loader, inputs) : Result<Model>(**study.model);
   if (!model) return model;
   auto sound = checked(*std::move(model));
@@ -147,6 +166,7 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .required("cluster", &Study::cluster, "The devices and what joins them.")
           .optional("model", &Study::model, "What is trained.")
           .optional("huggingface", &Study::huggingface, "What is trained; instead of `model`.")
+          .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
           .required("strategy", &Study::strategy, "How it is divided over the devices.")
           .optional("communication", &Study::communication,
                     "What the communication library adds to the links (default: nccl).");
@@ -164,6 +184,20 @@ std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::i
   if (messages.empty()) return std::nullopt;
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
+
+namespace {
+
+std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& graph,
+                                  std::int64_t devices, const yaml::Loader& loader) {
+  std::vector<std::string> messages;
+  for (const StrategyFault& fault :
+       lower::faults_in_graph(strategy, graph.axes, graph.batch, devices))
+    messages.push_back(loader.error_at("strategy." + fault.key, fault.message, fault.help).message);
+  if (messages.empty()) return std::nullopt;
+  return Error{Error::Code::kInvalidInput, join(messages, "\n")};
+}
+
+}  // namespace
 
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   if (files.study) {
@@ -188,7 +222,18 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
     if (!framework) return framework.error();
     strategy.framework = {.value = *std::move(framework), .name = std::string(kDefaultFramework)};
   }
-  if (files.sizes_matter) {
+  std::optional<LoadedGraph> graph;
+  if (has_graph(*study, files)) {
+    auto loaded = load_graph(*study->graph, strategy, folder_of(loader, "graph.file"), loader,
+                             "graph", imported);
+    if (!loaded) return loaded.error();
+    graph = *std::move(loaded);
+    Model named;
+    named.name = graph->graph.name;
+    model = std::move(named);
+    if (auto error = graph_misfit(strategy, *graph, study->cluster->device_count(), loader))
+      return *std::move(error);
+  } else if (files.sizes_matter) {
     if (auto error = misfit(strategy, *model, study->cluster->device_count(), loader, "strategy"))
       return *std::move(error);
   }
@@ -202,6 +247,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .description = study->description,
                      .cluster = *study->cluster,
                      .model = *std::move(model),
+                     .graph = std::move(graph),
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),
                      .inputs = std::move(inputs),

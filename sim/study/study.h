@@ -18,6 +18,7 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
+#include "sim/study/graph_source.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
@@ -37,6 +38,7 @@ struct Study {
   yaml::Ref<ClusterConfig> cluster;
   std::optional<yaml::Ref<Model>> model;
   std::optional<HuggingFaceModel> huggingface;  ///< Instead of `model`.
+  std::optional<GraphSource> graph;             ///< Likewise.
   yaml::Ref<Strategy> strategy;
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
 };
@@ -53,7 +55,8 @@ inline constexpr std::string_view kDefaultFramework = "generic";
 struct StudyFiles {
   std::optional<std::filesystem::path> study = {};
   std::optional<std::string> cluster = {};  ///< A path ending in .yaml, or a catalogue name.
-  std::optional<std::string> model = {};    ///< Likewise, or the path of a `config.json`.
+  /// Likewise, or the path of a `config.json` or of an .onnx file.
+  std::optional<std::string> model = {};
   std::optional<std::string> strategy = {};
   /// Whether the strategy's parallel sizes must fit model and cluster: a search chooses them
   /// itself.
@@ -66,6 +69,7 @@ struct LoadedStudy {
   std::string description;
   ClusterConfig cluster;
   Model model;
+  std::optional<LoadedGraph> graph;  ///< In place of the model, which is then empty but for a name.
   Strategy strategy;
   comm::Parameters communication;
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".

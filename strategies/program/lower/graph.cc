@@ -309,6 +309,23 @@ void count_reduced(const Pieces& pieces, std::int64_t times,
   }
 }
 
+// Without what only the gradients of the graph's inputs need: nobody asks for these.
+void prune(Graph& graph) {
+  std::vector<bool> read(graph.tensors.size());
+  std::vector<Operator> kept;
+  for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
+    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
+      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
+    });
+    if (!wanted) continue;
+    for (const TensorId id : op->inputs) read[id.index()] = true;
+    kept.push_back(std::move(*op));
+  }
+  std::ranges::reverse(kept);
+  graph.operators = std::move(kept);
+  graph.outputs.clear();
+}
+
 std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward) {
   std::vector<std::string> remarks;
   for (const TensorId id : backward.inputs) {
@@ -426,6 +443,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   std::optional<ShardedGraph> backward;
   if (trains) {
     back = backward_graph(*forward, {.fused_accumulation = framework.fused_gradient_accumulation});
+    prune(back);
     auto sharded = distributed(back, program.mesh);
     if (!sharded) return sharded.error();
     backward = *std::move(sharded);

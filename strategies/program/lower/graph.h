@@ -6,7 +6,8 @@
 ///  - Loops are blocks that are called as often as they run. A condition takes one branch per
 ///    micro-batch, drawn with its probability from `seed`; `model_flops` counts the expected work.
 ///  - Training needs a gradient to begin with: outputs of more than one element get one that is
-///    written once, as a loss outside the graph would.
+///    written once, as a loss outside the graph would. Gradients of the graph's own inputs are not
+///    computed.
 #pragma once
 
 #include <cstdint>

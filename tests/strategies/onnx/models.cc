@@ -131,11 +131,11 @@ class BertWriter {
 
   std::string norm(const std::string& x, const std::string& name) {
     const std::string mean = w_.node("ReduceMean", {x});
-    w_.attribute("axes", {-1}).attribute("keepdims", 1);
+    w_.attribute("axes", std::vector<std::int64_t>{-1}).attribute("keepdims", 1);
     const std::string centred = w_.node("Sub", {x, mean});
     const std::string squares = w_.node("Pow", {centred, w_.real(2)});
     const std::string variance = w_.node("ReduceMean", {squares});
-    w_.attribute("axes", {-1}).attribute("keepdims", 1);
+    w_.attribute("axes", std::vector<std::int64_t>{-1}).attribute("keepdims", 1);
     const std::string deviation = w_.node("Sqrt", {w_.node("Add", {variance, w_.real(1e-12F)})});
     const std::string unit = w_.node("Div", {centred, deviation});
     const std::string scaled = w_.node("Mul", {unit, w_.weight(name + ".weight", {size_.hidden})});

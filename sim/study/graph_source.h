@@ -1,0 +1,60 @@
+/// \file
+/// A study of a general graph: an ONNX file or a graph in foreshard's own YAML, in place of a
+/// model.
+///
+///     graph:
+///       file: resnet50.onnx
+///       dims: {height: 224, width: 224}     # dynamic dimensions; the batch follows from strategy
+///       annotations:
+///         - {tensor: "fc.weight", dims: [-, tensor]}
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/table.h"
+
+#include "strategies/graph/annotate.h"
+#include "strategies/graph/graph.h"
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard::study {
+
+struct GraphSource {
+  std::string file;  ///< A path ending in .onnx or .yaml, relative to the file that says so.
+  std::map<std::string, std::int64_t> dims;  ///< Sizes of dynamic dimensions.
+  std::map<std::string, std::int64_t> axes;  ///< Mesh axes beside tensor, data and pipeline.
+  std::vector<Annotation> annotations;
+  std::map<std::string, double> probabilities;  ///< Of the first branch of conditions, by name.
+  std::int64_t seed = 1;                        ///< Of the branches that are drawn.
+};
+const yaml::Table<GraphSource>& yaml_table(const GraphSource*);
+
+struct LoadedGraph {
+  Graph graph{};
+  std::string origin{};    ///< "ONNX by pytorch 2.1.0".
+  std::int64_t batch = 1;  ///< Samples of a micro-batch, over all data-parallel ranks.
+  double tokens_per_sample = 1;
+  std::vector<MeshAxis> axes{};
+  std::vector<Annotation> annotations{};
+  std::uint64_t seed = 1;
+  std::vector<std::string> remarks{};
+};
+
+/// Reads the graph. `at` is the source's place in what `loader` read ("graph"), `folder` that of
+/// the file which names it.
+/// \return what read_onnx and import_onnx return, with the place of `file`.
+Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strategy,
+                               const std::filesystem::path& folder, yaml::Loader& loader,
+                               std::string_view at, std::vector<yaml::Input>& inputs);
+
+/// "resnet50 (ONNX by pytorch 2.1.0): 176 operators, 25.6M parameters, 8.18 GFLOP forward".
+std::string describe(const LoadedGraph& graph);
+
+}  // namespace foreshard::study

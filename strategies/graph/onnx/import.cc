@@ -1,0 +1,237 @@
+#include "strategies/graph/onnx/import.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+
+#include "strategies/graph/onnx/internal/fold.h"
+#include "strategies/graph/onnx/internal/fuse.h"
+#include "strategies/graph/onnx/internal/translate.h"
+
+namespace foreshard::onnx_file {
+namespace {
+
+// Translates one body into a graph of its own. A value of the body around it that it reads becomes
+// an input.
+class Importer final : public Scope {
+ public:
+  Importer(const Model& model, const ImportOptions& options, std::string name,
+           std::vector<std::string>& remarks, Importer* around = nullptr)
+      : model_(model), options_(options), remarks_(remarks), around_(around) {
+    graph_.name = std::move(name);
+  }
+
+  Graph& graph() override { return graph_; }
+  const ImportOptions& options() const override { return options_; }
+  const Value& value(ValueIndex index) const override {
+    return model_.values[static_cast<std::size_t>(index)];
+  }
+
+  TensorId tensor(ValueIndex index) override {
+    const auto known = tensors_.find(index);
+    if (known != tensors_.end()) return known->second;
+    const Value& of = value(index);
+    TensorId made;
+    if (of.kind == Value::Kind::kConstant) {
+      made = constant(of.name, type_of(of));
+    } else if (around_ != nullptr) {
+      captured_.push_back(index);
+      made = graph_.add({.name = of.name, .dtype = type_of(of).dtype, .shape = of.shape});
+    } else {
+      made = add_parameter(graph_, of.name, type_of(of));
+    }
+    tensors_[index] = made;
+    return made;
+  }
+  void set(ValueIndex index, TensorId tensor) override { tensors_[index] = tensor; }
+  TensorId constant(const std::string& name, TensorType type) override {
+    return graph_.add({.name = name, .dtype = type.dtype, .shape = std::move(type.shape)});
+  }
+
+  TensorType type_of(const Value& value) const {
+    return {value.is_real() ? options_.precision : value.dtype, value.shape};
+  }
+
+  // A value that is there from the start.
+  void take(ValueIndex index) {
+    const Value& of = value(index);
+    tensors_[index] = graph_.add({.name = of.name, .dtype = type_of(of).dtype, .shape = of.shape});
+  }
+
+  std::optional<Error> run(const Body& body) {
+    for (const Node& node : body.nodes) {
+      if (auto error = translate(node)) {
+        if (error->message.find('\'' + node.name) == std::string::npos)
+          error->message = fmt::format("node '{}' ({}): {}", node.name, node.op, error->message);
+        return error;
+      }
+    }
+    return std::nullopt;
+  }
+
+  const std::vector<ValueIndex>& captured() const { return captured_; }
+
+ private:
+  std::optional<Error> translate(const Node& node) {
+    if (node.op == "Loop") return loop(node);
+    if (node.op == "If") return condition(node);
+    return find_translation(node.op)(*this, node);
+  }
+
+  const Body& body_of(const Node& node, const std::string& name) const {
+    return model_.bodies[node.bodies.at(name)];
+  }
+
+  std::optional<Error> loop(const Node& node) {
+    const Body& body = body_of(node, "body");
+    const std::int64_t count = integer_of(node, "count", 0);
+    if (count == 0) {  // what it carries comes out as it went in
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
+        if (node.outputs[i] != kNone) set(node.outputs[i], tensor(node.inputs[i + 2]));
+      return std::nullopt;
+    }
+    Importer inner(model_, options_, node.name, remarks_, this);
+    for (const ValueIndex index : body.inputs) inner.take(index);
+    if (auto error = inner.run(body)) return error;
+    std::vector<TensorId> inputs;
+    for (std::size_t i = 2; i < body.inputs.size(); ++i) {
+      inner.graph_.inputs.push_back(inner.tensor(body.inputs[i]));
+      inputs.push_back(tensor(node.inputs[i]));
+    }
+    for (std::size_t i = 1; i < body.outputs.size(); ++i)
+      inner.graph_.outputs.push_back(inner.tensor(body.outputs[i]));
+    for (const ValueIndex index : inner.captured()) {
+      inner.graph_.inputs.push_back(inner.tensor(index));
+      inputs.push_back(tensor(index));
+    }
+    auto made = add_operator(graph_, {.type = "loop",
+                                      .name = node.name,
+                                      .inputs = std::move(inputs),
+                                      .settings = {{"count", count}, {"own_parameters", false}},
+                                      .bodies = {std::move(inner.graph_)}});
+    if (!made) return made.error();
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kNone) set(node.outputs[i], (*made)[i]);
+    return std::nullopt;
+  }
+
+  std::optional<Error> condition(const Node& node) {
+    Importer yes(model_, options_, node.name + ".then", remarks_, this);
+    Importer no(model_, options_, node.name + ".else", remarks_, this);
+    if (auto error = yes.run(body_of(node, "then_branch"))) return error;
+    if (auto error = no.run(body_of(node, "else_branch"))) return error;
+    for (const ValueIndex index : body_of(node, "then_branch").outputs)
+      yes.graph_.outputs.push_back(yes.tensor(index));
+    for (const ValueIndex index : body_of(node, "else_branch").outputs)
+      no.graph_.outputs.push_back(no.tensor(index));
+    // Both branches take all that either reads.
+    std::set<ValueIndex> read(yes.captured().begin(), yes.captured().end());
+    read.insert(no.captured().begin(), no.captured().end());
+    std::vector<TensorId> inputs;
+    for (const ValueIndex index : read) {
+      inputs.push_back(tensor(index));
+      yes.graph_.inputs.push_back(yes.tensor(index));
+      no.graph_.inputs.push_back(no.tensor(index));
+    }
+    const auto given = options_.probabilities.find(node.name);
+    if (given == options_.probabilities.end())
+      remarks_.push_back(
+          fmt::format("condition '{}' takes its first branch with probability 0.5; "
+                      "graph.probabilities says otherwise",
+                      node.name));
+    const double probability = given == options_.probabilities.end() ? 0.5 : given->second;
+    auto made = add_operator(graph_, {.type = "condition",
+                                      .name = node.name,
+                                      .inputs = std::move(inputs),
+                                      .settings = {{"probability", probability}},
+                                      .bodies = {std::move(yes.graph_), std::move(no.graph_)}});
+    if (!made) return made.error();
+    for (std::size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kNone) set(node.outputs[i], (*made)[i]);
+    return std::nullopt;
+  }
+
+  const Model& model_;
+  const ImportOptions& options_;
+  std::vector<std::string>& remarks_;
+  Importer* around_;
+  Graph graph_;
+  std::map<ValueIndex, TensorId> tensors_;
+  std::vector<ValueIndex> captured_;  // in the order in which they are first read
+};
+
+// Every operator without a counterpart, with a node that uses it.
+void collect_unknown(const Model& model, const Body& body,
+                     std::map<std::string, std::string>& unknown) {
+  for (const Node& node : body.nodes) {
+    for (const auto& [name, index] : node.bodies)
+      collect_unknown(model, model.bodies[index], unknown);
+    if (node.op == "If" || node.op == "Loop" || find_translation(node.op) != nullptr) continue;
+    unknown.emplace(node.op,
+                    fmt::format("'{}' (opset {}, node '{}')", node.op, node.opset, node.name));
+  }
+}
+
+std::optional<Error> unknown_operators(const Model& model) {
+  std::map<std::string, std::string> unknown;
+  collect_unknown(model, model.main, unknown);
+  if (unknown.empty()) return std::nullopt;
+  std::vector<std::string> lines;
+  for (const auto& [op, line] : unknown) lines.push_back(line);
+  const auto near = nearest_name(unknown.begin()->first, supported_operators());
+  return Error{
+      Error::Code::kUnsupported,
+      fmt::format("{} not supported: {}{}; export the model with other operators, or write "
+                  "the graph in YAML",
+                  unknown.size() == 1 ? "an operator is" : "operators are", join(lines),
+                  near ? fmt::format(" (did it mean '{}'?)", *near) : "")};
+}
+
+}  // namespace
+
+Result<Imported> import_onnx(const Model& model, const ImportOptions& options) {
+  if (auto error = unknown_operators(model)) return *std::move(error);
+  Model pieces = model;
+  Imported result;
+  result.remarks = model.remarks;
+  const Fused fused = fuse(pieces);
+  if (fused.norms + fused.gelus > 0)
+    result.remarks.push_back(
+        fmt::format("{} layer norms and {} GeLUs that the file has in pieces run "
+                    "as one operator each",
+                    fused.norms, fused.gelus));
+  if (options.training && model.main.nodes.empty())
+    return Error{Error::Code::kInvalidInput, "it computes nothing but constants"};
+
+  Importer importer(pieces, options, model.name, result.remarks);
+  for (const ValueIndex index : pieces.main.inputs) {
+    importer.take(index);
+    importer.graph().inputs.push_back(importer.tensor(index));
+  }
+  if (auto error = importer.run(pieces.main)) return *std::move(error);
+  for (const ValueIndex index : pieces.main.outputs)
+    importer.graph().outputs.push_back(importer.tensor(index));
+  result.graph = std::move(importer.graph());
+
+  for (const ValueIndex index : pieces.main.inputs) {
+    const Value& input = importer.value(index);
+    if (input.shape.empty()) continue;
+    if (index == pieces.main.inputs.front()) result.batch = input.shape[0];
+    if (input.is_real() || result.tokens_per_sample > 1 || input.shape[0] == 0) continue;
+    result.tokens_per_sample =
+        static_cast<double>(count_of(input.shape)) / static_cast<double>(input.shape[0]);
+  }
+  return result;
+}
+
+std::vector<std::string> supported_operators() {
+  std::vector<std::string> names = translated_operators();
+  names.insert(names.end(), {"If", "Loop"});
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace foreshard::onnx_file

@@ -1,0 +1,50 @@
+/// \file
+/// From what an ONNX file says to a Graph of foreshard's operators.
+///
+///  - Floating-point tensors get the precision asked for, whatever width the file has: it says how
+///    the model was exported, not how it is to be trained.
+///  - Initializers of more than one floating-point element are parameters; running statistics of
+///    batch norms and constants are not.
+///  - Layer norms and GeLUs that exporters write in pieces are found again and become one operator,
+///    as every framework runs them.
+///  - A loop runs as often as its count says; a condition takes its first branch with probability
+///    1/2 where none is given.
+///
+/// Source: ONNX operator schemas up to opset 17 (github.com/onnx/onnx, docs/Operators.md), and what
+/// later versions write otherwise (axes as inputs).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/graph.h"
+#include "strategies/graph/onnx/model.h"
+
+namespace foreshard::onnx_file {
+
+struct ImportOptions {
+  DType precision = DType::kBf16;
+  bool training = true;  ///< Dropout is there only then.
+  /// Of the first branch of a condition, by node.
+  std::map<std::string, double> probabilities{};
+};
+
+struct Imported {
+  Graph graph{};
+  std::int64_t batch = 1;        ///< First dimension of the first input.
+  double tokens_per_sample = 1;  ///< Elements of the first integer input per sample; else 1.
+  std::vector<std::string> remarks{};
+};
+
+/// \return kUnsupported for an operator that there is no counterpart of: all of the file are named,
+///     each with a node; kInvalidInput where shapes do not go together.
+Result<Imported> import_onnx(const Model& model, const ImportOptions& options);
+
+/// The ONNX operators that can be imported, sorted.
+std::vector<std::string> supported_operators();
+
+}  // namespace foreshard::onnx_file

@@ -1,0 +1,543 @@
+#include "strategies/graph/onnx/internal/translate.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+#include "strategies/graph/onnx/internal/fold.h"
+
+namespace foreshard::onnx_file {
+namespace {
+
+using Outcome = std::optional<Error>;
+using namespace std::string_literals;
+
+Error unsupported(const Node& node, const std::string& why) {
+  return {Error::Code::kUnsupported, fmt::format("node '{}' ({}): {}", node.name, node.op, why)};
+}
+
+const Shape& shape_of(Scope& scope, ValueIndex index) {
+  return scope.value(index).shape;
+}
+ValueIndex input(const Node& node, std::size_t index) {
+  return index < node.inputs.size() ? node.inputs[index] : kNone;
+}
+
+// Adds an operator whose first output is the node's.
+Outcome emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
+             Settings settings = {}) {
+  auto made = add_operator(scope.graph(), {.type = std::move(type),
+                                           .name = node.name,
+                                           .inputs = std::move(inputs),
+                                           .settings = std::move(settings)});
+  if (!made) return made.error();
+  scope.set(node.outputs[0], made->front());
+  return std::nullopt;
+}
+
+// An operator between, named after the node and `part`.
+Result<TensorId> step(Scope& scope, const Node& node, const std::string& part, std::string type,
+                      std::vector<TensorId> inputs, Settings settings = {}) {
+  return add_single(scope.graph(), {.type = std::move(type),
+                                    .name = node.name + "." + part,
+                                    .inputs = std::move(inputs),
+                                    .settings = std::move(settings)});
+}
+
+Result<TensorId> reshaped(Scope& scope, const Node& node, const std::string& part, TensorId tensor,
+                          const Shape& shape) {
+  if (scope.graph()[tensor].shape == shape) return tensor;
+  return step(scope, node, part, "reshape", {tensor}, {{"shape", shape}});
+}
+
+std::int64_t positive_axis(std::int64_t axis, const Shape& shape) {
+  return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+}
+
+// The integers of an attribute or, in newer versions, of an input.
+std::optional<std::vector<std::int64_t>> listed(Scope& scope, const Node& node,
+                                                const std::string& name, std::size_t index) {
+  if (auto attribute = integers_of(node, name)) return attribute;
+  const ValueIndex from = input(node, index);
+  if (from == kNone) return std::nullopt;
+  return integers_of(scope.value(from));
+}
+
+// --- element by element ----------------------------------------------------------------------
+Outcome unary(Scope& scope, const Node& node) {
+  static const std::map<std::string, std::string> names{{"Abs", "abs"},
+                                                        {"Ceil", "ceil"},
+                                                        {"Clip", "clip"},
+                                                        {"Cos", "cos"},
+                                                        {"Elu", "elu"},
+                                                        {"Erf", "erf"},
+                                                        {"Exp", "exp"},
+                                                        {"Floor", "floor"},
+                                                        {"Gelu", "gelu"},
+                                                        {"Log", "log"},
+                                                        {"LeakyRelu", "leaky_relu"},
+                                                        {"Neg", "neg"},
+                                                        {"Not", "not"},
+                                                        {"Relu", "relu"},
+                                                        {"Reciprocal", "reciprocal"},
+                                                        {"Round", "round"},
+                                                        {"Sigmoid", "sigmoid"},
+                                                        {"Sign", "sign"},
+                                                        {"Sin", "sin"},
+                                                        {"Softplus", "softplus"},
+                                                        {"Sqrt", "sqrt"},
+                                                        {"Swish", "silu"},
+                                                        {"Tanh", "tanh"}};
+  Settings settings{{"operation", names.at(node.op)}};
+  if (node.op == "Elu" || node.op == "LeakyRelu")
+    settings.set("value", real_of(node, "alpha", node.op == "Elu" ? 1.0 : 0.01));
+  return emit(scope, node, "unary", {scope.tensor(node.inputs[0])}, settings);
+}
+
+Outcome binary(Scope& scope, const Node& node) {
+  static const std::map<std::string, std::string> names{
+      {"Add", "add"},   {"And", "and"}, {"Div", "div"}, {"Equal", "equal"}, {"Greater", "greater"},
+      {"Less", "less"}, {"Max", "max"}, {"Min", "min"}, {"Mod", "mod"},     {"Mul", "mul"},
+      {"Or", "or"},     {"Pow", "pow"}, {"Sub", "sub"}, {"Sum", "add"}};
+  const std::string& operation = names.at(node.op);
+  TensorId sum = scope.tensor(node.inputs[0]);
+  if (node.inputs.size() == 1) {
+    scope.set(node.outputs[0], sum);
+    return std::nullopt;
+  }
+  for (std::size_t i = 1; i + 1 < node.inputs.size(); ++i) {
+    const auto next = step(scope, node, std::to_string(i), "binary",
+                           {sum, scope.tensor(node.inputs[i])}, {{"operation", operation}});
+    if (!next) return next.error();
+    sum = *next;
+  }
+  return emit(scope, node, "binary", {sum, scope.tensor(node.inputs.back())},
+              {{"operation", operation}});
+}
+
+// a >= b is not (a < b).
+Outcome not_strict(Scope& scope, const Node& node) {
+  const auto strict = step(scope, node, "strict", "binary",
+                           {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])},
+                           {{"operation", node.op == "GreaterOrEqual" ? "less"s : "greater"s}});
+  if (!strict) return strict.error();
+  return emit(scope, node, "unary", {*strict}, {{"operation", "not"s}});
+}
+
+Outcome where(Scope& scope, const Node& node) {
+  return emit(
+      scope, node, "where",
+      {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1]), scope.tensor(node.inputs[2])});
+}
+
+Outcome same(Scope& scope, const Node& node) {
+  scope.set(node.outputs[0], scope.tensor(node.inputs[0]));
+  return std::nullopt;
+}
+
+Outcome cast(Scope& scope, const Node& node) {
+  const TensorId from = scope.tensor(node.inputs[0]);
+  const Value& to = scope.value(node.outputs[0]);
+  const DType wanted = to.is_real() ? scope.options().precision : to.dtype;
+  if (scope.graph()[from].dtype == wanted) return same(scope, node);
+  return emit(scope, node, "cast", {from}, {{"to", std::string(name_of(wanted))}});
+}
+
+Outcome dropout(Scope& scope, const Node& node) {
+  if (!scope.options().training) return same(scope, node);
+  double rate = real_of(node, "ratio", 0.5);
+  const ValueIndex given = input(node, 1);
+  if (given != kNone && scope.value(given).numbers) {
+    const auto* reals = std::get_if<std::vector<double>>(&*scope.value(given).numbers);
+    if (reals != nullptr && reals->size() == 1) rate = reals->front();
+  }
+  return emit(scope, node, "dropout", {scope.tensor(node.inputs[0])}, {{"rate", rate}});
+}
+
+// --- products --------------------------------------------------------------------------------
+Outcome matmul(Scope& scope, const Node& node) {
+  return emit(scope, node, "matmul", {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])});
+}
+
+Outcome gemm(Scope& scope, const Node& node) {
+  const Settings settings{{"transpose_a", integer_of(node, "transA", 0) != 0},
+                          {"transpose_b", integer_of(node, "transB", 0) != 0}};
+  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
+  if (input(node, 2) == kNone) return emit(scope, node, "matmul", operands, settings);
+  const auto product = step(scope, node, "product", "matmul", operands, settings);
+  if (!product) return product.error();
+  return emit(scope, node, "binary", {*product, scope.tensor(node.inputs[2])},
+              {{"operation", "add"s}});
+}
+
+Outcome einsum(Scope& scope, const Node& node) {
+  std::string equation = text_of(node, "equation", "");
+  std::erase(equation, ' ');
+  std::vector<TensorId> operands;
+  for (const ValueIndex each : node.inputs) operands.push_back(scope.tensor(each));
+  if (equation.find("->") == std::string::npos || equation.find('.') != std::string::npos)
+    return unsupported(node, "only equations with '->' and without '...' are");
+  return emit(scope, node, "einsum", operands, {{"equation", equation}});
+}
+
+// --- windows ---------------------------------------------------------------------------------
+// Strides, dilations and pads of a window of extents `kernel`, all written out.
+Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
+  const std::size_t rank = kernel.size();
+  const auto strides = integers_of(node, "strides").value_or(Shape(rank, 1));
+  const auto dilations = integers_of(node, "dilations").value_or(Shape(rank, 1));
+  auto pads = integers_of(node, "pads").value_or(Shape(2 * rank, 0));
+  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
+    return Error{
+        Error::Code::kInvalidInput,
+        fmt::format("node '{}' ({}): strides, dilations and pads do not fit a window of {} "
+                    "dimensions",
+                    node.name, node.op, rank)};
+  const std::string automatic = text_of(node, "auto_pad", "NOTSET");
+  if (automatic.starts_with("SAME")) {
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t in = shape_of(scope, node.inputs[0])[d + 2];
+      const std::int64_t out = shape_of(scope, node.outputs[0])[d + 2];
+      const std::int64_t needed = (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in;
+      const std::int64_t total = std::max<std::int64_t>(needed, 0);
+      const std::int64_t small = total / 2;
+      pads[d] = automatic == "SAME_UPPER" ? small : total - small;
+      pads[d + rank] = total - pads[d];
+    }
+  }
+  return Settings{{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+}
+
+Outcome convolution(Scope& scope, const Node& node) {
+  const Shape& weight = shape_of(scope, node.inputs[1]);
+  const auto settings = window(scope, node, Shape(weight.begin() + 2, weight.end()));
+  if (!settings) return settings.error();
+  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
+  if (input(node, 2) == kNone) return emit(scope, node, "conv", operands, *settings);
+  const auto product = step(scope, node, "product", "conv", operands, *settings);
+  if (!product) return product.error();
+  Shape channels(weight.size() - 1, 1);
+  channels[0] = weight[0];
+  const auto bias = reshaped(scope, node, "bias", scope.tensor(node.inputs[2]), channels);
+  if (!bias) return bias.error();
+  return emit(scope, node, "binary", {*product, *bias}, {{"operation", "add"s}});
+}
+
+Outcome pool(Scope& scope, const Node& node) {
+  if (std::ranges::count(node.outputs, kNone) + 1 < std::ssize(node.outputs))
+    return unsupported(node, "the indices of its maxima are");
+  Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
+  if (!node.op.starts_with("Global")) {
+    const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
+    const auto moves = window(scope, node, kernel);
+    if (!moves) return moves.error();
+    for (const auto& [name, value] : moves->all()) settings.set(name, value);
+    settings.set("kernel", kernel);
+    settings.set("ceiling", integer_of(node, "ceil_mode", 0) != 0);
+  }
+  return emit(scope, node, "pool", {scope.tensor(node.inputs[0])}, settings);
+}
+
+// --- norms -----------------------------------------------------------------------------------
+// In training by the statistics of each replica, as frameworks do by default; else by those that
+// the file has.
+Outcome batch_norm(Scope& scope, const Node& node) {
+  const TensorId x = scope.tensor(node.inputs[0]);
+  const std::int64_t channels = shape_of(scope, node.inputs[0]).at(1);
+  TensorId statistics;
+  if (scope.options().training) {
+    const auto made =
+        step(scope, node, "statistics", "batch_statistics", {x}, {{"scope", "replica"s}});
+    if (!made) return made.error();
+    statistics = *made;
+  } else {
+    statistics = scope.constant(node.name + ".statistics", {DType::kFp32, {2, channels}});
+  }
+  return emit(scope, node, "batch_norm",
+              {x, scope.tensor(node.inputs[1]), scope.tensor(node.inputs[2]), statistics},
+              {{"scope", "replica"s}});
+}
+
+Outcome layer_norm(Scope& scope, const Node& node) {
+  const ValueIndex shift = input(node, 2);
+  const TensorId scale = scope.tensor(node.inputs[1]);
+  const TensorId bias =
+      shift != kNone ? scope.tensor(shift)
+                     : scope.constant(node.name + ".shift",
+                                      {scope.graph()[scale].dtype, scope.graph()[scale].shape});
+  return emit(scope, node, "layer_norm", {scope.tensor(node.inputs[0]), scale, bias},
+              {{"axis", integer_of(node, "axis", -1)}});
+}
+
+Outcome softmax(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.inputs[0]);
+  const bool old = node.opset < 13;
+  const std::int64_t axis = positive_axis(integer_of(node, "axis", old ? 1 : -1), shape);
+  TensorId x = scope.tensor(node.inputs[0]);
+  const bool logarithm = node.op == "LogSoftmax";
+  // Before opset 13 all dimensions from the axis on are normalised together.
+  const bool together = old && axis + 1 < std::ssize(shape);
+  if (!together && !logarithm) return emit(scope, node, "softmax", {x}, {{"axis", axis}});
+  if (together) {
+    std::int64_t rows = 1;
+    for (std::int64_t d = 0; d < axis; ++d) rows *= shape[static_cast<std::size_t>(d)];
+    const auto flat =
+        reshaped(scope, node, "flat", x, {rows, count_of(shape) / std::max<std::int64_t>(rows, 1)});
+    if (!flat) return flat.error();
+    x = *flat;
+  }
+  auto y =
+      step(scope, node, "softmax", "softmax", {x}, {{"axis", together ? std::int64_t{1} : axis}});
+  if (y && logarithm) y = step(scope, node, "log", "unary", {*y}, {{"operation", "log"s}});
+  if (y && together) y = reshaped(scope, node, "shape", *y, shape);
+  if (!y) return y.error();
+  scope.set(node.outputs[0], *y);
+  return std::nullopt;
+}
+
+Outcome reduce(Scope& scope, const Node& node) {
+  static const std::map<std::string, std::string> names{
+      {"ReduceMax", "max"}, {"ReduceMean", "mean"}, {"ReduceMin", "min"}, {"ReduceSum", "sum"}};
+  const auto axes = listed(scope, node, "axes", 1);
+  if ((!axes || axes->empty()) && integer_of(node, "noop_with_empty_axes", 0) != 0)
+    return same(scope, node);
+  Integers dimensions;
+  for (const std::int64_t axis : axes.value_or(Integers{}))
+    dimensions.push_back(positive_axis(axis, shape_of(scope, node.inputs[0])));
+  return emit(scope, node, "reduce", {scope.tensor(node.inputs[0])},
+              {{"operation", names.at(node.op)},
+               {"axes", dimensions},
+               {"keep_dims", integer_of(node, "keepdims", 1) != 0}});
+}
+
+// --- shapes ----------------------------------------------------------------------------------
+Outcome reshape(Scope& scope, const Node& node) {
+  const TensorId x = scope.tensor(node.inputs[0]);
+  const Shape& shape = shape_of(scope, node.outputs[0]);
+  if (scope.graph()[x].shape == shape) return same(scope, node);
+  return emit(scope, node, "reshape", {x}, {{"shape", shape}});
+}
+
+Outcome expand(Scope& scope, const Node& node) {
+  const TensorId x = scope.tensor(node.inputs[0]);
+  const Shape& shape = shape_of(scope, node.outputs[0]);
+  if (scope.graph()[x].shape == shape) return same(scope, node);
+  return emit(scope, node, "expand", {x}, {{"shape", shape}});
+}
+
+Outcome transpose(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.inputs[0]);
+  Integers order = integers_of(node, "perm").value_or(Integers{});
+  if (order.empty())
+    for (std::size_t d = shape.size(); d-- > 0;) order.push_back(static_cast<std::int64_t>(d));
+  return emit(scope, node, "transpose", {scope.tensor(node.inputs[0])}, {{"order", order}});
+}
+
+Outcome concat(Scope& scope, const Node& node) {
+  std::vector<TensorId> pieces;
+  for (const ValueIndex each : node.inputs) pieces.push_back(scope.tensor(each));
+  if (pieces.size() == 1) return same(scope, node);
+  const std::int64_t axis =
+      positive_axis(integer_of(node, "axis", 0), shape_of(scope, node.outputs[0]));
+  return emit(scope, node, "concat", pieces, {{"axis", axis}});
+}
+
+Outcome split(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.inputs[0]);
+  const std::int64_t axis = positive_axis(integer_of(node, "axis", 0), shape);
+  Integers sizes;
+  for (const ValueIndex output : node.outputs) {
+    if (output == kNone) return unsupported(node, "outputs that are left out are");
+    sizes.push_back(shape_of(scope, output).at(static_cast<std::size_t>(axis)));
+  }
+  const auto pieces = add_operator(scope.graph(), {.type = "split",
+                                                   .name = node.name,
+                                                   .inputs = {scope.tensor(node.inputs[0])},
+                                                   .settings = {{"axis", axis}, {"sizes", sizes}}});
+  if (!pieces) return pieces.error();
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) scope.set(node.outputs[i], (*pieces)[i]);
+  return std::nullopt;
+}
+
+Outcome slice(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.inputs[0]);
+  const auto starts = listed(scope, node, "starts", 1);
+  const auto ends = listed(scope, node, "ends", 2);
+  auto axes = listed(scope, node, "axes", 3);
+  const auto steps =
+      input(node, 4) == kNone ? std::nullopt : integers_of(scope.value(node.inputs[4]));
+  if (!starts || !ends || starts->size() != ends->size())
+    return unsupported(node, "bounds that are known only when it runs are");
+  if (!axes) {
+    axes.emplace();
+    for (std::size_t i = 0; i < starts->size(); ++i) axes->push_back(static_cast<std::int64_t>(i));
+  }
+  TensorId x = scope.tensor(node.inputs[0]);
+  for (std::size_t i = 0; i < starts->size() && i < axes->size(); ++i) {
+    const std::int64_t axis = positive_axis((*axes)[i], shape);
+    const std::int64_t extent = shape.at(static_cast<std::size_t>(axis));
+    const std::int64_t by = steps && i < steps->size() ? (*steps)[i] : 1;
+    if (by < 1) return unsupported(node, "slices backwards are");
+    const auto bound = [&](std::int64_t at) {
+      return std::clamp<std::int64_t>(at < 0 ? at + extent : at, 0, extent);
+    };
+    const std::int64_t start = bound((*starts)[i]);
+    const std::int64_t end = bound((*ends)[i]);
+    if (start == 0 && end == extent && by == 1) continue;
+    const auto next = step(scope, node, std::to_string(i), "slice", {x},
+                           {{"axis", axis}, {"start", start}, {"end", end}, {"step", by}});
+    if (!next) return next.error();
+    x = *next;
+  }
+  scope.set(node.outputs[0], x);
+  return std::nullopt;
+}
+
+Outcome pad(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.inputs[0]);
+  const auto pads = listed(scope, node, "pads", 1);
+  const std::size_t rank = shape.size();
+  if (!pads || pads->size() != 2 * rank || text_of(node, "mode", "constant") != "constant")
+    return unsupported(node, "only padding with a constant by known amounts is");
+  TensorId x = scope.tensor(node.inputs[0]);
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t before = (*pads)[d];
+    const std::int64_t after = (*pads)[d + rank];
+    if (before < 0 || after < 0) return unsupported(node, "negative pads are");
+    if (before == 0 && after == 0) continue;
+    const auto next =
+        step(scope, node, std::to_string(d), "pad", {x},
+             {{"axis", static_cast<std::int64_t>(d)}, {"before", before}, {"after", after}});
+    if (!next) return next.error();
+    x = *next;
+  }
+  scope.set(node.outputs[0], x);
+  return std::nullopt;
+}
+
+// Rows of a table by index are an embedding; one index is a slice; the rest is a gather.
+Outcome gather(Scope& scope, const Node& node) {
+  const Value& data = scope.value(node.inputs[0]);
+  const Value& indices = scope.value(node.inputs[1]);
+  const std::int64_t axis = positive_axis(integer_of(node, "axis", 0), data.shape);
+  const auto known = integers_of(indices);
+  if (known && known->size() == 1) {
+    const std::int64_t extent = data.shape.at(static_cast<std::size_t>(axis));
+    const std::int64_t at = known->front() < 0 ? known->front() + extent : known->front();
+    const auto row = step(scope, node, "row", "slice", {scope.tensor(node.inputs[0])},
+                          {{"axis", axis}, {"start", at}, {"end", at + 1}});
+    if (!row) return row.error();
+    const auto shaped = reshaped(scope, node, "shape", *row, shape_of(scope, node.outputs[0]));
+    if (!shaped) return shaped.error();
+    scope.set(node.outputs[0], *shaped);
+    return std::nullopt;
+  }
+  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
+  if (axis == 0 && data.kind == Value::Kind::kParameter && data.shape.size() == 2)
+    return emit(scope, node, "embedding", {operands[1], operands[0]});
+  return emit(scope, node, "gather", operands, {{"axis", axis}});
+}
+
+Outcome top_k(Scope& scope, const Node& node) {
+  const Shape& shape = shape_of(scope, node.outputs[0]);
+  if (positive_axis(integer_of(node, "axis", -1), shape) + 1 != std::ssize(shape))
+    return unsupported(node, "only the last dimension is");
+  const auto made = add_operator(scope.graph(), {.type = "top_k",
+                                                 .name = node.name,
+                                                 .inputs = {scope.tensor(node.inputs[0])},
+                                                 .settings = {{"k", shape.back()}}});
+  if (!made) return made.error();
+  for (std::size_t i = 0; i < node.outputs.size() && i < made->size(); ++i)
+    if (node.outputs[i] != kNone) scope.set(node.outputs[i], (*made)[i]);
+  return std::nullopt;
+}
+
+const std::map<std::string, Translate>& translations() {
+  static const std::map<std::string, Translate> kTable{{"Abs", unary},
+                                                       {"Add", binary},
+                                                       {"And", binary},
+                                                       {"AveragePool", pool},
+                                                       {"BatchNormalization", batch_norm},
+                                                       {"Cast", cast},
+                                                       {"Ceil", unary},
+                                                       {"Clip", unary},
+                                                       {"Concat", concat},
+                                                       {"Conv", convolution},
+                                                       {"Cos", unary},
+                                                       {"Div", binary},
+                                                       {"Dropout", dropout},
+                                                       {"Einsum", einsum},
+                                                       {"Elu", unary},
+                                                       {"Equal", binary},
+                                                       {"Erf", unary},
+                                                       {"Exp", unary},
+                                                       {"Expand", expand},
+                                                       {"Flatten", reshape},
+                                                       {"Floor", unary},
+                                                       {"Gather", gather},
+                                                       {"Gelu", unary},
+                                                       {"Gemm", gemm},
+                                                       {"GlobalAveragePool", pool},
+                                                       {"GlobalMaxPool", pool},
+                                                       {"Greater", binary},
+                                                       {"GreaterOrEqual", not_strict},
+                                                       {"Identity", same},
+                                                       {"LayerNormalization", layer_norm},
+                                                       {"LeakyRelu", unary},
+                                                       {"Less", binary},
+                                                       {"LessOrEqual", not_strict},
+                                                       {"Log", unary},
+                                                       {"LogSoftmax", softmax},
+                                                       {"MatMul", matmul},
+                                                       {"Max", binary},
+                                                       {"MaxPool", pool},
+                                                       {"Min", binary},
+                                                       {"Mod", binary},
+                                                       {"Mul", binary},
+                                                       {"Neg", unary},
+                                                       {"Not", unary},
+                                                       {"Or", binary},
+                                                       {"Pad", pad},
+                                                       {"Pow", binary},
+                                                       {"Reciprocal", unary},
+                                                       {"ReduceMax", reduce},
+                                                       {"ReduceMean", reduce},
+                                                       {"ReduceMin", reduce},
+                                                       {"ReduceSum", reduce},
+                                                       {"Relu", unary},
+                                                       {"Reshape", reshape},
+                                                       {"Round", unary},
+                                                       {"Sigmoid", unary},
+                                                       {"Sign", unary},
+                                                       {"Sin", unary},
+                                                       {"Slice", slice},
+                                                       {"Softmax", softmax},
+                                                       {"Softplus", unary},
+                                                       {"Split", split},
+                                                       {"Sqrt", unary},
+                                                       {"Squeeze", reshape},
+                                                       {"Sub", binary},
+                                                       {"Sum", binary},
+                                                       {"Swish", unary},
+                                                       {"Tanh", unary},
+                                                       {"TopK", top_k},
+                                                       {"Transpose", transpose},
+                                                       {"Unsqueeze", reshape},
+                                                       {"Where", where}};
+  return kTable;
+}
+
+}  // namespace
+
+Translate find_translation(const std::string& op) {
+  const auto found = translations().find(op);
+  return found == translations().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> translated_operators() {
+  std::vector<std::string> names;
+  for (const auto& [name, translate] : translations()) names.push_back(name);
+  return names;
+}
+
+}  // namespace foreshard::onnx_file

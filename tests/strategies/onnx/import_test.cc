@@ -1,0 +1,164 @@
+// ONNX models as graphs: parameters and arithmetic counted by hand.
+#include "strategies/graph/onnx/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+
+#include "tests/strategies/onnx/models.h"
+
+#include "strategies/graph/operators/build.h"
+
+namespace foreshard::onnx_file {
+namespace {
+
+using onnx_models::Writer;
+using testing::Contains;
+using testing::HasSubstr;
+
+Imported imported(const std::string& bytes, const ReadOptions& read,
+                  const ImportOptions& options = {}) {
+  const auto model = read_onnx(bytes, read);
+  EXPECT_TRUE(model) << model.error().message;
+  if (!model) return {};
+  auto result = import_onnx(*model, options);
+  EXPECT_TRUE(result) << result.error().message;
+  return result ? *std::move(result) : Imported{};
+}
+
+std::map<std::string, int> types_of(const Graph& graph) {
+  std::map<std::string, int> types;
+  for (const Operator& op : graph.operators) ++types[op.type];
+  return types;
+}
+
+double product_flops(const Graph& graph) {
+  double sum = 0;
+  for (const Operator& op : graph.operators) {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
+    for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
+    for (const Kernel& kernel : kernels_of(graph, op, shapes))
+      if (std::holds_alternative<Gemm>(kernel)) sum += flops_of(kernel).in_base();
+  }
+  return sum;
+}
+
+// Parameters by hand: 9,408 of the first convolution; stages of 212,992, 1,212,416, 7,077,888 and
+// 14,942,208 in their convolutions; 2 x 26,560 of the batch norms; 2,048 x 1,000 + 1,000 of the
+// classifier. Multiply-adds per image: 4.089 G (He et al. 2016 count 3.8 G for v1; v1.5 strides
+// later).
+TEST(ImportOnnx, CountsResnet50) {
+  const Imported model = imported(onnx_models::resnet50(), {.batch = 2});
+  EXPECT_EQ(parameter_elements(model.graph), 25'557'032);
+  EXPECT_EQ(parameter_elements(model.graph),
+            9'408 + 212'992 + 1'212'416 + 7'077'888 + 14'942'208 + 2 * 26'560 + 2'049'000);
+  EXPECT_NEAR(product_flops(model.graph) / 2 / 2, 4.089e9, 0.001e9);
+  EXPECT_EQ(model.batch, 2);
+  EXPECT_EQ(model.tokens_per_sample, 1);
+  const auto types = types_of(model.graph);
+  EXPECT_EQ(types.at("conv"), 53);
+  EXPECT_EQ(types.at("batch_norm"), 53);
+  EXPECT_EQ(types.at("batch_statistics"), 53);
+}
+
+// Evaluation takes the statistics of the file.
+TEST(ImportOnnx, EvaluatesWithoutBatchStatistics) {
+  const Imported model = imported(onnx_models::resnet50(), {.batch = 2}, {.training = false});
+  EXPECT_EQ(types_of(model.graph).count("batch_statistics"), 0u);
+}
+
+// 109,482,240 parameters for BERT-base. Multiply-adds forward per sample of s tokens: 12 h^2 s + 2
+// h s^2 of each layer, h^2 of the pooler.
+TEST(ImportOnnx, CountsBert) {
+  constexpr double s = 128;
+  constexpr double h = 768;
+  const Imported model = imported(onnx_models::bert(), {.dims = {{"sequence", 128}}, .batch = 4});
+  EXPECT_EQ(parameter_elements(model.graph), 109'482'240);
+  EXPECT_EQ(parameter_elements(model.graph), onnx_models::parameters_of({}));
+  EXPECT_DOUBLE_EQ(product_flops(model.graph),
+                   4 * 2 * (12 * (12 * h * h * s + 2 * h * s * s) + h * h));
+  EXPECT_EQ(model.tokens_per_sample, 128);
+}
+
+// Two norms and one GeLU of each layer, and the norm of the embeddings.
+TEST(ImportOnnx, PutsPiecesTogether) {
+  const Imported model =
+      imported(onnx_models::bert({.layers = 3}), {.dims = {{"sequence", 16}}, .batch = 2});
+  const auto types = types_of(model.graph);
+  EXPECT_EQ(types.at("layer_norm"), 7);
+  EXPECT_EQ(types.at("embedding"), 3);
+  EXPECT_EQ(types.count("reduce"), 0u);
+  EXPECT_THAT(model.remarks,
+              Contains("7 layer norms and 3 GeLUs that the file has in pieces run as "
+                       "one operator each"));
+}
+
+// A value in between that is read elsewhere keeps the pieces apart.
+TEST(ImportOnnx, LeavesPiecesThatOthersRead) {
+  Writer w;
+  const std::string x = w.input("x", {4, 8});
+  const std::string erf = w.node("Erf", {w.node("Div", {x, w.real(1.41421356F)})});
+  const std::string product = w.node("Mul", {x, w.node("Add", {erf, w.real(1)})});
+  w.output(w.node("Mul", {product, w.real(0.5F)}));
+  EXPECT_EQ(imported(w.bytes(), {}).graph.operators.size(), 1u);
+  w.output(erf);
+  EXPECT_EQ(imported(w.bytes(), {}).graph.operators.size(), 5u);
+}
+
+TEST(ImportOnnx, NamesEveryOperatorWithoutCounterpart) {
+  Writer w;
+  const std::string x = w.input("x", {4, 8});
+  w.output(w.node("CumSum", {w.node("Selu", {x}), w.integers({0}, true)}));
+  const auto model = read_onnx(w.bytes(), {});
+  ASSERT_TRUE(model) << model.error().message;
+  const auto result = import_onnx(*model, {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Error::Code::kUnsupported);
+  EXPECT_THAT(result.error().message,
+              HasSubstr("operators are not supported: 'CumSum' (opset 13, node 'CumSum_"));
+  EXPECT_THAT(result.error().message, HasSubstr("'Selu' (opset 13, node 'Selu_0')"));
+  EXPECT_THAT(result.error().message, HasSubstr("or write the graph in YAML"));
+}
+
+// Shapes that ONNX infers are those that our operators give: every operator once.
+TEST(ImportOnnx, AgreesWithOnnxOnShapes) {
+  Writer w;
+  const std::string x = w.input("x", {2, 6, 8, 8});
+  const auto check = [&](const std::string& y) { w.output(y); };
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Erf", "Exp", "Neg", "Abs", "Sqrt", "Softplus",
+                         "Identity", "Elu", "LeakyRelu", "Floor", "Reciprocal"})
+    check(w.node(op, {x}));
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
+    check(w.node(op, {x, w.weight(std::string(op) + ".other", {6, 1, 8})}));
+  check(w.node("Softmax", {x}));
+  check(w.node("GlobalAveragePool", {x}));
+  check(w.node("AveragePool", {x}));
+  w.attribute("kernel_shape", {3, 3}).attribute("strides", {2, 2});
+  check(w.node("Conv", {x, w.weight("grouped", {4, 3, 3, 3}), w.weight("bias", {4})}));
+  w.attribute("group", 2).attribute("pads", {1, 0, 1, 0});
+  check(w.node("ReduceSum", {x, w.integers({1, -1})}));
+  w.attribute("keepdims", 0);
+  check(w.node("Concat", {x, x}));
+  w.attribute("axis", 1);
+  check(w.node("Slice", {x, w.integers({1, -4}), w.integers({5, 1000}), w.integers({1, 3})}));
+  check(w.node("Pad", {x, w.integers({0, 0, 1, 2, 0, 0, 3, 0})}));
+  check(w.node("Expand", {w.node("Unsqueeze", {x, w.integers({0})}), w.integers({3, 1, 1, 1, 1})}));
+  check(w.node("Where", {w.node("Greater", {x, w.real(0)}), x, w.real(1)}));
+  check(w.node("Cast", {x}));
+  w.attribute("to", ::onnx::TensorProto::INT32);
+  check(w.node("Gather", {x, w.integers({0, 2, 2})}));
+  w.attribute("axis", 1);
+  const auto model = read_onnx(w.bytes(), {});
+  ASSERT_TRUE(model) << model.error().message;
+  const auto result = import_onnx(*model, {});
+  ASSERT_TRUE(result) << result.error().message;
+  ASSERT_EQ(result->graph.outputs.size(), model->main.outputs.size());
+  for (std::size_t i = 0; i < model->main.outputs.size(); ++i) {
+    const Value& value = model->values[static_cast<std::size_t>(model->main.outputs[i])];
+    EXPECT_EQ(result->graph[result->graph.outputs[i]].shape, value.shape) << value.name;
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::onnx_file
