@@ -1,4 +1,6 @@
+#include <charconv>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 
 #include "base/file.h"
@@ -29,7 +31,8 @@ std::string as_comments(std::string_view first, const report::Subject& subject) 
 class Check final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.required_argument("FILE.yaml", file_, "The file to read.");
+    declaration.required_argument("FILE", file_,
+                                  "The file to read: YAML, or an .onnx model (--set dims.NAME=N).");
     declaration.option("--kind", "KIND", kind_,
                        "What it is: " + join(kind_names()) + " (default: found out).");
     add_set(declaration, sets_);
@@ -39,6 +42,7 @@ class Check final : public Command {
   ExitCode run(const Environment& environment) override {
     const auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
+    if (file_.ends_with(".onnx")) return check_onnx(*overrides);
     const auto bytes = read_file(file_, kLargestFile);
     if (!bytes) return fail(bytes.error());
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
@@ -68,6 +72,26 @@ class Check final : public Command {
   }
 
  private:
+  ExitCode check_onnx(const std::vector<yaml::Override>& overrides) const {
+    std::map<std::string, std::int64_t> dims;
+    for (const yaml::Override& each : overrides) {
+      std::int64_t size = 0;
+      const char* end = each.value.data() + each.value.size();
+      const bool is_dim = each.path.starts_with("dims.");
+      if (!is_dim || std::from_chars(each.value.data(), end, size).ptr != end || size < 1)
+        return fail(
+            fmt::format("--set {}={}: of an .onnx file only the sizes of its dimensions can "
+                        "be set",
+                        each.path, each.value),
+            "write dims.NAME=N, for example dims.sequence=128");
+      dims[each.path.substr(5)] = size;
+    }
+    const auto summary = study::onnx_summary(file_, dims);
+    if (!summary) return fail(summary.error());
+    if (const auto error = write_result(output_, *summary)) return fail(*error);
+    return kDone;
+  }
+
   // The checks that need more than one file: the parts fit together, and give a Program.
   Result<std::string> check_study(yaml::Options options) const {
     const auto study = study::load_study({.study = file_}, std::move(options));

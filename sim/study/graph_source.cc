@@ -1,10 +1,12 @@
 #include "sim/study/graph_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "base/quantity.h"
 
+#include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/graph.h"
@@ -47,6 +49,38 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
                      .remarks = std::move(graph.remarks)};
 }
 
+// Our own form. Axes of its mesh beside the strategy's are added to those of the study.
+Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strategy,
+                              const std::filesystem::path& path, std::vector<yaml::Input>& inputs) {
+  yaml::Loader loader;
+  const auto config = loader.read_file<GraphConfig>(path);
+  if (!config) return config.error();
+  LoadedGraph loaded{.origin = "YAML"};
+  for (const MeshAxis& axis : foreshard::mesh_of(*config)) {
+    const bool own = axis.name == "tensor" || axis.name == "data" || axis.name == "pipeline";
+    if (!own && !source.axes.contains(axis.name)) loaded.axes.push_back(axis);
+  }
+  for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
+  auto graph = build_graph(*config, lower::mesh_of(strategy, loaded.axes), loader);
+  if (!graph) return graph.error();
+  loaded.graph = *std::move(graph);
+  for (const TensorId id : loaded.graph.inputs) {
+    const Tensor& input = loaded.graph[id];
+    if (input.shape.empty() || input.shape[0] == 0) continue;
+    if (id == loaded.graph.inputs.front()) loaded.batch = input.shape[0];
+    const bool counts = input.dtype == DType::kInt32 || input.dtype == DType::kInt64;
+    if (counts && loaded.tokens_per_sample == 1)
+      loaded.tokens_per_sample =
+          static_cast<double>(elements(input)) / static_cast<double>(input.shape[0]);
+  }
+  for (const yaml::Input& input : loader.inputs()) inputs.push_back(input);
+  return loaded;
+}
+
+std::string shape_text(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
 }  // namespace
 
 const yaml::Table<GraphSource>& yaml_table(const GraphSource*) {
@@ -76,13 +110,15 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
   const std::filesystem::path path = folder / source.file;
   const std::string place = std::string(at) + ".file";
   const std::string suffix = path.extension().string();
-  if (suffix != ".onnx")
+  if (suffix != ".onnx" && suffix != ".yaml")
     return loader.error_at(place, fmt::format("'{}' is no graph", source.file),
-                           "give a file that ends in .onnx");
-  auto graph = load_onnx(source, strategy, path, loader, place, inputs);
+                           "give a file that ends in .onnx or .yaml");
+  auto graph = suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
+                                 : load_onnx(source, strategy, path, loader, place, inputs);
   if (!graph) return graph;
   LoadedGraph loaded = *std::move(graph);
-  for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
+  if (suffix == ".onnx")
+    for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
   loaded.annotations = source.annotations;
   loaded.seed = static_cast<std::uint64_t>(source.seed);
   return loaded;
@@ -93,6 +129,44 @@ std::string describe(const LoadedGraph& graph) {
                      graph.graph.name, graph.origin, operators_in(graph.graph),
                      parameter_elements(graph.graph), format(lower::product_flops(graph.graph)),
                      graph.batch);
+}
+
+Result<std::string> onnx_summary(const std::filesystem::path& path,
+                                 const std::map<std::string, std::int64_t>& dims) {
+  const auto bytes = read_file(path, kLargestOnnx);
+  if (!bytes) return bytes.error();
+  const auto named = [&](const Error& error) {
+    return Error{error.code, path.string() + ": " + error.message};
+  };
+  const auto model = onnx_file::read_onnx(*bytes, {.dims = dims, .batch = 1});
+  if (!model) return named(model.error());
+  const auto imported = onnx_file::import_onnx(*model, {});
+  if (!imported) return named(imported.error());
+
+  std::string text = fmt::format("{} is an ONNX model that can be simulated.\n", path.string());
+  const auto line = [&](const char* label, const std::string& value) {
+    text += fmt::format("  {:<12}{}\n", label, value);
+  };
+  if (!model->producer.empty()) line("made by", model->producer);
+  for (const auto& [domain, version] : model->opsets)
+    line("operator set", fmt::format("{}{}", domain.empty() ? "" : domain + " ", version));
+  const auto tensors = [&](const char* label, const std::vector<onnx_file::ValueIndex>& list) {
+    for (const onnx_file::ValueIndex index : list) {
+      const auto& value = model->values[static_cast<std::size_t>(index)];
+      line(label, value.name + " " + shape_text(value.shape));
+    }
+  };
+  tensors("input", model->main.inputs);
+  tensors("output", model->main.outputs);
+  line("parameters", fmt::format("{}", parameter_elements(imported->graph)));
+  line("forward", fmt::format("{} in products, for a batch of {}",
+                              format(lower::product_flops(imported->graph)), imported->batch));
+  line("folded", fmt::format("{} nodes that only compute shapes and constants", model->folded));
+  std::map<std::string, std::int64_t> counts;
+  for (const Operator& op : imported->graph.operators) ++counts[op.type];
+  for (const auto& [type, count] : counts) line("operators", fmt::format("{:>6} {}", count, type));
+  for (const std::string& remark : imported->remarks) line("remark", remark);
+  return text;
 }
 
 }  // namespace foreshard::study

@@ -54,6 +54,11 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
                                const std::filesystem::path& folder, yaml::Loader& loader,
                                std::string_view at, std::vector<yaml::Input>& inputs);
 
+/// What is understood of an ONNX file, for people: operators, parameters, arithmetic. `dims` as of
+/// GraphSource; the batch is 1 if nobody says otherwise. \return as load_graph, with the path.
+Result<std::string> onnx_summary(const std::filesystem::path& path,
+                                 const std::map<std::string, std::int64_t>& dims);
+
 /// "resnet50 (ONNX by pytorch 2.1.0): 176 operators, 25.6M parameters, 8.18 GFLOP forward".
 std::string describe(const LoadedGraph& graph);
 

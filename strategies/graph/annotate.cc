@@ -119,6 +119,9 @@ class TensorParallel {
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       Tensor& tensor = graph[op.inputs[i]];
       if (tensor.role != TensorRole::kParameter || tensor.pinned || !contracts(rule, i)) continue;
+      const std::int32_t rows = rows_of(rule, i);
+      if (rows >= 0 && few_rows(rule.factors[static_cast<std::size_t>(rows)].size, tensor))
+        continue;  // fewer rows than columns: types, positions
       const std::int32_t chosen = choose(rule, i, factor);
       if (chosen < 0) {
         remark(tensor);
@@ -185,21 +188,33 @@ class TensorParallel {
     });
   }
 
-  std::int32_t choose(const Rule& rule, std::size_t input, std::int32_t arrives) const {
-    if (arrives >= 0 && dimension_of(rule, input, arrives)) return arrives;
-    std::int32_t column = -1;
-    std::int32_t row = -1;
+  static bool few_rows(std::int64_t rows, const Tensor& table) {
+    return rows < elements(table) / std::max<std::int64_t>(rows, 1);
+  }
+
+  // The factor of rows, if this input is a table that others look up: what is summed is in nothing
+  // else, and no factor is shared with another input.
+  static std::int32_t rows_of(const Rule& rule, std::size_t input) {
+    std::int32_t rows = -1;
     for (const auto& dimension : rule.operands[input]) {
-      if (dimension.empty() || !splittable(rule, dimension.front())) continue;
-      const std::int32_t factor = dimension.front();
-      const bool shared = in_other_inputs(rule, input, factor);
-      if (in_outputs(rule, factor)) {
-        if (column < 0) column = factor;
-      } else if (!shared && row < 0) {
-        row = factor;  // rows of a table that are looked up
+      for (const std::int32_t factor : dimension) {
+        if (in_other_inputs(rule, input, factor)) return -1;
+        if (rows < 0 && !in_outputs(rule, factor)) rows = factor;
       }
     }
-    return row >= 0 ? row : column;
+    return rows;
+  }
+
+  // The factor to split this input along, or -1.
+  std::int32_t choose(const Rule& rule, std::size_t input, std::int32_t arrives) const {
+    if (arrives >= 0 && dimension_of(rule, input, arrives)) return arrives;
+    const std::int32_t rows = rows_of(rule, input);
+    if (rows >= 0) return splittable(rule, rows) && dimension_of(rule, input, rows) ? rows : -1;
+    for (const auto& dimension : rule.operands[input]) {
+      if (dimension.empty() || !splittable(rule, dimension.front())) continue;
+      if (in_outputs(rule, dimension.front())) return dimension.front();
+    }
+    return -1;
   }
 
   void remark(const Tensor& tensor) {

@@ -8,8 +8,9 @@
 ///  3. Axis "tensor" splits the parameters of contractions (matmul, convolution ...), in the order
 ///     of the graph. Where the input of one arrives split along the factor that is summed, the
 ///     parameter is split along that (by row: summands follow, to be reduced); else along its
-///     output factor (by column). A parameter that is looked up (embedding) is split along its
-///     rows. This finds the pairs of Megatron-LM (Shoeybi et al. 2019) without knowing of layers.
+///     output factor (by column). A table that is looked up (embedding) is split along its
+///     rows, if it has at least as many as columns (types and positions stay whole). This finds the
+///     pairs of Megatron-LM (Shoeybi et al. 2019) without knowing of layers.
 ///  4. A parameter whose dimension is no multiple of the axis stays whole on every rank, and a
 ///     remark says so. What is smaller (biases, norms) follows by propagation.
 #pragma once

@@ -4,3 +4,8 @@ foreshard_test(study_test
 foreshard_test(search_test
   SOURCES study/search_test.cc
   DEPS foreshard_study nlohmann_json::nlohmann_json)
+if(FORESHARD_ONNX_FOUND)
+  foreshard_test(graph_study_test
+    SOURCES study/graph_study_test.cc ../strategies/onnx/models.cc
+    DEPS foreshard_study ONNX::onnx)
+endif()

@@ -9,3 +9,6 @@ foreshard_test(operators_test
     graph/rule_test.cc graph/graph_config_test.cc
   DEPS foreshard_graph rapidcheck::rapidcheck)
 target_include_directories(operators_test PRIVATE graph)
+foreshard_test(annotate_test
+  SOURCES graph/annotate_test.cc
+  DEPS foreshard_graph)

@@ -1,0 +1,159 @@
+// Studies of general graphs end to end: ONNX files under data and tensor parallelism.
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "base/file.h"
+#include "tests/base/temporary_folder.h"
+#include "tests/strategies/onnx/models.h"
+
+#include "sim/study/run.h"
+
+namespace foreshard::study {
+namespace {
+
+using program::CollectiveKind;
+using program::Purpose;
+using testing::HasSubstr;
+
+struct Traffic {
+  std::int64_t operations = 0;
+  double bytes = 0;
+};
+
+std::map<CollectiveKind, Traffic> traffic(const program::Program& program, Purpose purpose) {
+  std::map<CollectiveKind, Traffic> sums;
+  for (const program::Call& call : program.roles[0].calls) {
+    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
+      const auto* what = std::get_if<program::Communication>(&task.body);
+      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
+      sums[what->kind].operations += call.repeat;
+      sums[what->kind].bytes += call.repeat * what->bytes.in_base();
+    }
+  }
+  return sums;
+}
+
+class GraphStudy : public testing::Test {
+ protected:
+  // The study of `bytes` with `strategy` on nodes of 8 H100.
+  Result<LoadedStudy> load(const std::string& bytes, const std::string& strategy,
+                           std::int64_t devices, const std::string& dims = "") {
+    const auto file = folder_.path() / "model.onnx";
+    EXPECT_FALSE(write_file(file, bytes));
+    const std::string gpus = std::to_string(std::min<std::int64_t>(8, devices));
+    const std::string nodes = std::to_string(std::max<std::int64_t>(1, devices / 8));
+    const std::string text = "cluster:\n  name: test\n  nodes: " + nodes +
+                             "\n  node: {extends: dgx-h100, gpus: " + gpus +
+                             ", nics: {count: " + gpus + "}}\n  fabric: {kind: single-switch}\n" +
+                             "graph: {file: model.onnx" + dims + "}\n" +
+                             "strategy: {framework: megatron-lm, " + strategy + "}\n";
+    const auto study = folder_.path() / "study.yaml";
+    EXPECT_FALSE(write_file(study, text));
+    return load_study({.study = study}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  }
+
+  StudyRun run(const std::string& bytes, const std::string& strategy, std::int64_t devices,
+               const std::string& dims = "") {
+    const auto study = load(bytes, strategy, devices, dims);
+    EXPECT_TRUE(study) << study.error().message;
+    auto result = run_study(*study, {});
+    EXPECT_TRUE(result) << result.error().message;
+    return *std::move(result);
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr double kResnet = 25'557'032;
+constexpr double kResnetFlops = 2 * 4.0892e9;  // forward, per image
+
+// Data parallelism: all gradients in fp32 once, 2 (p-1)/p of them per link; nothing else. The
+// FLOPs of the step are three times the forward ones of its images.
+TEST_F(GraphStudy, Resnet50UnderDataParallelism) {
+  double before = 0;
+  for (const int p : {1, 2, 8, 16}) {
+    const StudyRun got =
+        run(onnx_models::resnet50(),
+            "data_parallel: " + std::to_string(p) + ", micro_batch: " + std::to_string(256 / p) +
+                ", global_batch: 256",
+            p);
+    EXPECT_NEAR(got.program.totals.model_flops.in_base(), 3 * 256 * kResnetFlops, 1e10);
+    auto sums = traffic(got.program, Purpose::kData);
+    EXPECT_EQ(sums[CollectiveKind::kAllReduce].bytes, p == 1 ? 0 : 4 * kResnet);
+    EXPECT_EQ(sums.size(), 1u);
+    EXPECT_TRUE(traffic(got.program, Purpose::kTensor).empty());
+    const double step = got.prediction.step.in_base();
+    std::printf("ResNet-50, data %2d: %.2f ms, %.0f images/s, peak %.2f GiB\n", p, step * 1e3,
+                256 / step, got.prediction.classes[0].memory.peak / 1_GiB);
+    if (before > 0) {
+      EXPECT_LT(step, before);
+    }
+    before = step;
+  }
+}
+
+// BERT-base under tensor parallelism, all-reduces of b s h in bf16: per layer two forward (behind
+// the attention and the feed-forward part) and four backward (the gradients of what queries, keys,
+// values and the first matrix read: four products, as the file has them); one of the words, where p
+// divides 30,522 rows; and b h for the pooler's input.
+TEST_F(GraphStudy, BertUnderTensorParallelism) {
+  double before = 0;
+  for (const int p : {1, 2, 4}) {
+    const StudyRun got =
+        run(onnx_models::bert(),
+            "tensor_parallel: " + std::to_string(p) + ", micro_batch: 32, global_batch: 32", p,
+            ", dims: {sequence: 512}");
+    const double boundary = 2.0 * 32 * 512 * 768;
+    auto sums = traffic(got.program, Purpose::kTensor);
+    std::printf(
+        "BERT-base, tensor %d: %.2f ms, %lld all-reduces of %.1f boundaries, peak %.2f GiB\n", p,
+        got.prediction.step / 1_ms,
+        static_cast<long long>(sums[CollectiveKind::kAllReduce].operations),
+        sums[CollectiveKind::kAllReduce].bytes / boundary,
+        got.prediction.classes[0].memory.peak / 1_GiB);
+    if (p > 1) {
+      EXPECT_EQ(sums.size(), 1u);
+      EXPECT_DOUBLE_EQ(sums[CollectiveKind::kAllReduce].bytes,
+                       (12 * (2 + 4) + (p == 2 ? 1 : 0)) * boundary + boundary / 512);
+    }
+    EXPECT_TRUE(traffic(got.program, Purpose::kData).empty());
+    if (before > 0) {
+      EXPECT_LT(got.prediction.step.in_base(), before);
+    }
+    before = got.prediction.step.in_base();
+  }
+}
+
+TEST_F(GraphStudy, SaysThatItHasNoLoss) {
+  const StudyRun got =
+      run(onnx_models::bert({.layers = 1}), "data_parallel: 2, micro_batch: 1, global_batch: 2", 2,
+          ", dims: {sequence: 16}");
+  bool told = false;
+  for (const auto& warning : got.prediction.warnings)
+    told = told || warning.message.find("has no loss behind it") != std::string::npos;
+  EXPECT_TRUE(told);
+  EXPECT_EQ(got.prediction.tokens, 32);
+}
+
+TEST_F(GraphStudy, NamesPlacesOfFaults) {
+  const auto fault = [&](const std::string& bytes, const std::string& strategy,
+                         const std::string& dims = "") {
+    const auto study = load(bytes, strategy, 2, dims);
+    return study ? "loaded" : study.error().message;
+  };
+  const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
+  EXPECT_THAT(fault(onnx_models::bert({.layers = 1}), dp),
+              testing::AllOf(HasSubstr("study.yaml:6:"), HasSubstr("'sequence'")));
+  EXPECT_THAT(fault("no model", dp), HasSubstr("it is no ONNX file"));
+  EXPECT_THAT(fault(onnx_models::resnet50(), dp + ", zero_stage: 3"), HasSubstr("(ZeRO 3)"));
+  EXPECT_THAT(fault(onnx_models::resnet50(), dp, ", dims: {width: 3}"),
+              HasSubstr("no input has an open dimension 'width'"));
+}
+
+}  // namespace
+}  // namespace foreshard::study

@@ -1,0 +1,123 @@
+// Annotations that are made where the user gives none, and the user's own.
+#include "strategies/graph/annotate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/operators/build.h"
+
+namespace foreshard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
+
+TensorId added(Graph& graph, OperatorSpec spec) {
+  auto id = add_single(graph, std::move(spec));
+  EXPECT_TRUE(id) << id.error().message;
+  return *id;
+}
+
+// Embedding, then two matrices with a GeLU between, then a matrix of `odd` columns.
+struct Example {
+  Graph graph{.name = "example"};
+  TensorId table, up, bias, down, last;
+
+  explicit Example(std::int64_t odd = 6) {
+    const TensorId ids = add_input(graph, "ids", {DType::kInt64, {8, 16}});
+    table = add_parameter(graph, "encoder.table", {DType::kBf16, {100, 32}});
+    up = add_parameter(graph, "encoder.up.weight", {DType::kBf16, {32, 64}});
+    bias = add_parameter(graph, "encoder.up.bias", {DType::kBf16, {64}});
+    down = add_parameter(graph, "encoder.down.weight", {DType::kBf16, {64, 32}});
+    last = add_parameter(graph, "last.weight", {DType::kBf16, {33, odd}});
+    const TensorId x = added(graph, {.type = "embedding", .name = "x", .inputs = {ids, table}});
+    const TensorId wide = added(graph, {.type = "matmul", .name = "up", .inputs = {x, up}});
+    const TensorId biased = added(graph, {.type = "binary",
+                                          .name = "biased",
+                                          .inputs = {wide, bias},
+                                          .settings = {{"operation", std::string("add")}}});
+    const TensorId active = added(graph, {.type = "unary",
+                                          .name = "active",
+                                          .inputs = {biased},
+                                          .settings = {{"operation", std::string("gelu")}}});
+    const TensorId y = added(graph, {.type = "matmul", .name = "down", .inputs = {active, down}});
+    const TensorId padded =
+        added(graph, {.type = "pad",
+                      .name = "padded",
+                      .inputs = {y},
+                      .settings = {{"axis", std::int64_t{2}}, {"after", std::int64_t{1}}}});
+    graph.outputs = {added(graph, {.type = "matmul", .name = "end", .inputs = {padded, last}})};
+  }
+
+  std::string lies(TensorId id) const { return describe(*graph[id].pinned, kMesh); }
+};
+
+// Rows of the table, columns of the first matrix, rows of the second; neither 33 nor 6 divides
+// by 4.
+TEST(Annotate, FindsColumnsAndRows) {
+  Example example;
+  const auto remarks = annotate(example.graph, kMesh, {.batch = 8});
+  ASSERT_TRUE(remarks) << remarks.error().message;
+  EXPECT_EQ(example.lies(example.graph.inputs[0]), "[S(data), -]");
+  EXPECT_EQ(example.lies(example.table), "[S(tensor), -]");
+  EXPECT_EQ(example.lies(example.up), "[-, S(tensor)]");
+  EXPECT_EQ(example.lies(example.down), "[S(tensor), -]");
+  EXPECT_FALSE(example.graph[example.last].pinned);
+  EXPECT_THAT(*remarks,
+              ElementsAre("parameter 'last.weight' [33, 6] has no dimension that 4 ways of "
+                          "'tensor' can split: it is whole on every rank"));
+  const auto sharded = distribute(example.graph, kMesh);
+  ASSERT_TRUE(sharded) << sharded.error().message;
+  EXPECT_EQ(describe(sharded->attributes[example.bias.index()], kMesh), "[S(tensor)]");
+}
+
+TEST(Annotate, LetsTheUserDecide) {
+  Example example;
+  const auto remarks =
+      annotate(example.graph, kMesh,
+               {.annotations = {{.tensor = "encoder.*.weight", .dims = {"-", "-"}},
+                                {.tensor = "encoder.down.weight", .dims = {"tensor+data", "-"}}},
+                .batch = 8});
+  ASSERT_TRUE(remarks) << remarks.error().message;
+  EXPECT_EQ(example.lies(example.up), "[-, -]");
+  EXPECT_EQ(example.lies(example.down), "[S(tensor, data), -]");
+}
+
+TEST(Annotate, SaysWhatDoesNotFit) {
+  const auto fault = [](Annotation annotation) {
+    Example example;
+    const auto result =
+        annotate(example.graph, kMesh, {.annotations = {std::move(annotation)}, .batch = 8});
+    return result ? "no fault" : result.error().message;
+  };
+  EXPECT_EQ(fault({.tensor = "last.wait", .dims = {"-"}}),
+            "annotation 'last.wait' matches no tensor; did you mean 'last.weight'?");
+  EXPECT_EQ(fault({.tensor = "*.bias", .dims = {"-", "tensor"}}),
+            "annotation '*.bias' has 2 dimensions, but tensor 'encoder.up.bias' has 1: [64]");
+  EXPECT_EQ(fault({.tensor = "*.bias", .dims = {"tenser"}}),
+            "annotation '*.bias': no mesh axis is called 'tenser'; there are tensor, data");
+}
+
+TEST(Annotate, LeavesInputsWithoutTheBatchWhole) {
+  Example example;
+  const auto remarks = annotate(example.graph, {{"data", 2}}, {.batch = 4});
+  ASSERT_TRUE(remarks);
+  EXPECT_THAT(*remarks, ElementsAre(HasSubstr("input 'ids' [8, 16] is whole on every rank")));
+}
+
+TEST(Annotate, MatchesPatterns) {
+  EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("a*c", "abbbc"));
+  EXPECT_TRUE(matches("a*b*c", "a.b.b.c"));
+  EXPECT_TRUE(matches("layer.*.weight", "layer.11.up.weight"));
+  EXPECT_FALSE(matches("a*c", "abbbcd"));
+  EXPECT_FALSE(matches("abc", "abcd"));
+  EXPECT_FALSE(matches("", "a"));
+}
+
+}  // namespace
+}  // namespace foreshard
