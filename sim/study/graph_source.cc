@@ -145,7 +145,7 @@ Result<std::string> onnx_summary(const std::filesystem::path& path,
 
   std::string text = fmt::format("{} is an ONNX model that can be simulated.\n", path.string());
   const auto line = [&](const char* label, const std::string& value) {
-    text += fmt::format("  {:<12}{}\n", label, value);
+    text += fmt::format("  {:<14}{}\n", label, value);
   };
   if (!model->producer.empty()) line("made by", model->producer);
   for (const auto& [domain, version] : model->opsets)

@@ -211,6 +211,82 @@ TEST(LowerGraph, KeepsActivationsForTheBackwardPass) {
   EXPECT_EQ(kept, 2.0 * kBatch * (kHidden + 2 * kWide));
 }
 
+// Twelve layers of one matrix each, as a loop whose iterations have their own.
+Graph stack(bool own) {
+  Graph layer{.name = "layer"};
+  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
+  layer.outputs = {added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}})};
+  Graph graph{.name = "stack"};
+  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
+  graph.outputs = {added(graph, {.type = "loop",
+                                 .name = "layers",
+                                 .inputs = {in},
+                                 .settings = {{"count", std::int64_t{12}}, {"own_parameters", own}},
+                                 .bodies = {layer}})};
+  return graph;
+}
+
+// The body is a block that is called twelve times each way.
+TEST(LowerGraph, CallsTheBlockOfALoopAgainAndAgain) {
+  const Program program = lowered(stack(true), strategy(1, 2)).program;
+  const double product = 2.0 * kBatch * kHidden * kHidden / 2;
+  EXPECT_EQ(gemm_flops(program), 12 * 3 * product);
+  EXPECT_EQ(program.totals.model_flops.in_base(), 3 * 12 * 2 * product);
+  std::vector<std::int32_t> repeats;
+  for (const program::Call& call : program.roles[0].calls)
+    if (call.repeat > 1) repeats.push_back(call.repeat);
+  EXPECT_EQ(repeats, (std::vector<std::int32_t>{12, 12}));
+  constexpr double kEach = kHidden * kHidden;
+  EXPECT_EQ(program.roles[0].memory[0].bytes.in_base(), 2 * 12 * kEach);
+  // Each iteration's gradient is reduced when it is there.
+  EXPECT_EQ(traffic(program, Purpose::kData),
+            (Sums{{CollectiveKind::kAllReduce, {12, 4 * 12 * kEach}}}));
+}
+
+// One parameter for all iterations: its gradient is complete after the last.
+TEST(LowerGraph, ReducesWhatIterationsShareOnce) {
+  const Program program = lowered(stack(false), strategy(1, 2)).program;
+  constexpr double kEach = kHidden * kHidden;
+  EXPECT_EQ(program.roles[0].memory[0].bytes.in_base(), 2 * kEach);
+  EXPECT_EQ(traffic(program, Purpose::kData), (Sums{{CollectiveKind::kAllReduce, {1, 4 * kEach}}}));
+}
+
+// With probability 1/4 a matrix, else nothing but a ReLU.
+Graph choice() {
+  Graph yes{.name = "yes"};
+  const TensorId x = add_input(yes, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(yes, "weight", {DType::kBf16, {kHidden, kHidden}});
+  yes.outputs = {added(yes, {.type = "matmul", .name = "product", .inputs = {x, w}})};
+  Graph no{.name = "no"};
+  const TensorId same = add_input(no, "x", {DType::kBf16, {kBatch, kHidden}});
+  no.outputs = {added(no, {.type = "unary",
+                           .name = "relu",
+                           .inputs = {same},
+                           .settings = {{"operation", std::string("relu")}}})};
+  Graph graph{.name = "choice"};
+  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
+  graph.outputs = {added(graph, {.type = "condition",
+                                 .name = "branch",
+                                 .inputs = {in},
+                                 .settings = {{"probability", 0.25}},
+                                 .bodies = {yes, no}})};
+  return graph;
+}
+
+// Of 400 micro-batches about 100 take the matrix (four deviations of the binomial are 35), the
+// same ones each time, and backward as forward; the totals count the expected quarter.
+TEST(LowerGraph, DrawsABranchForEachMicroBatch) {
+  Strategy s = strategy(1, 1, 400);
+  s.mode = Mode::kForward;
+  const Program program = lowered(choice(), s).program;
+  const double product = 2.0 * kBatch * kHidden * kHidden;
+  EXPECT_NEAR(gemm_flops(program) / product, 100, 35);
+  EXPECT_DOUBLE_EQ(program.totals.model_flops.in_base(), 400 * product / 4);
+  EXPECT_EQ(lowered(choice(), s).program, program);
+  EXPECT_NE(lowered(choice(), s, {.seed = 2}).program, program);
+}
+
 TEST(LowerGraph, SaysThatALossIsMissing) {
   EXPECT_THAT(lowered(mlp(), strategy(1, 1)).remarks,
               testing::Contains(HasSubstr("output 'down' of 'mlp' has no loss behind it")));
