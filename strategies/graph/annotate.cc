@@ -20,6 +20,7 @@ Result<Axis> axis_of(const std::string& name, const std::vector<MeshAxis>& mesh)
   const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
   if (it != mesh.end()) return static_cast<Axis>(it - mesh.begin());
   std::vector<std::string> names;
+  names.reserve(mesh.size());
   for (const MeshAxis& axis : mesh) names.push_back(axis.name);
   return invalid(fmt::format("no mesh axis is called '{}'; there are {}", name, join(names)));
 }

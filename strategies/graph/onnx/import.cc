@@ -180,6 +180,7 @@ std::optional<Error> unknown_operators(const Model& model) {
   collect_unknown(model, model.main, unknown);
   if (unknown.empty()) return std::nullopt;
   std::vector<std::string> lines;
+  lines.reserve(unknown.size());
   for (const auto& [op, line] : unknown) lines.push_back(line);
   const auto near = nearest_name(unknown.begin()->first, supported_operators());
   return Error{

@@ -12,7 +12,6 @@
 namespace foreshard::lower {
 namespace {
 
-using program::Block;
 using program::Communication;
 using program::Task;
 
