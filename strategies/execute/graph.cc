@@ -1,63 +1,15 @@
 #include "strategies/execute/graph.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/check.h"
 
 #include "strategies/execute/reshard.h"
-#include "strategies/reshard/direct.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::execute {
 namespace {
-
-// `axis` does in the result what it does in `to`; the others what they do in `from`.
-Attribute with_axis_of(const Attribute& from, const Attribute& to, Axis axis) {
-  Attribute next = from;
-  for (auto& axes : next.dims) std::erase(axes, axis);
-  std::erase_if(next.partial, [&](const Partial& partial) { return partial.axis == axis; });
-  const AxisState state = state_of(to, axis);
-  if (state.kind == AxisState::Kind::kPartial) {
-    next.partial.push_back({axis, state.reduction});
-    std::ranges::sort(next.partial);
-  } else if (state.kind == AxisState::Kind::kSplit) {
-    next.dims[static_cast<std::size_t>(state.dim)].push_back(axis);
-  }
-  return next;
-}
-
-// Axes that split dimensions, those of one rank left out.
-std::vector<std::vector<Axis>> splits_of(const Attribute& attribute, const ProcessMesh& mesh) {
-  std::vector<std::vector<Axis>> dims = attribute.dims;
-  for (auto& axes : dims)
-    std::erase_if(axes,
-                  [&](Axis axis) { return mesh.axes[static_cast<std::size_t>(axis)].size == 1; });
-  return dims;
-}
-
-// The direct steps with their layouts; nothing if they cannot be taken one by one: slices of
-// unequal size, or a major axis that goes before a minor one, so that what is between is no slice.
-std::optional<std::vector<reshard::Step>> direct_layouts(const reshard::TensorSpec& tensor,
-                                                         const Attribute& from, const Attribute& to,
-                                                         const ProcessMesh& mesh) {
-  if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
-  std::vector<reshard::Step> steps;
-  Attribute lies = from;
-  for (const auto& [primitive, axis, volume] :
-       reshard::direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh.axes)) {
-    for (const auto& axes : splits_of(lies, mesh)) {
-      const auto it = std::ranges::find(axes, axis);
-      if (it != axes.end() && it + 1 != axes.end()) return std::nullopt;
-    }
-    Attribute next = with_axis_of(lies, to, axis);
-    steps.push_back(
-        {.primitive = primitive, .from = {mesh, lies}, .to = {mesh, next}, .axes = {axis}});
-    lies = std::move(next);
-  }
-  if (splits_of(lies, mesh) != splits_of(to, mesh)) return std::nullopt;
-  return steps;
-}
 
 class GraphRunner {
  public:
@@ -193,18 +145,16 @@ std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tenso
 Shards<double> convert(const Shards<double>& shards, const Shape& shape, const Attribute& from,
                        const Attribute& to, const ProcessMesh& mesh) {
   const reshard::TensorSpec tensor{.dtype = DType::kFp32, .shape = shape};
-  const auto steps = direct_layouts(tensor, from, to, mesh);
-  if (steps) {
-    Shards<double> current = shards;
-    for (const reshard::Step& step : *steps) current = execute(step, tensor, current).shards;
-    return current;
+  Shards<double> current = shards;
+  for (const auto& step : reshard::steps_within(tensor, from, to, mesh.axes)) {
+    current = execute({.primitive = step.primitive,
+                       .from = {mesh, step.from},
+                       .to = {mesh, step.to},
+                       .axes = step.axes},
+                      tensor, current)
+                  .shards;
   }
-  const auto price = [&](const reshard::Step& step) -> Result<Seconds> {
-    return Seconds::from_base(reshard::volume_of(step, tensor).exact_total.in_base());
-  };
-  const auto candidates = reshard::candidates(tensor, {mesh, from}, {mesh, to}, price);
-  FORESHARD_CHECK(candidates.has_value());
-  return execute(candidates->plans.front(), tensor, shards).shards;
+  return current;
 }
 
 }  // namespace foreshard::execute

@@ -42,9 +42,7 @@ struct GraphRun {
 ///     does not lie as the graph says.
 std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors);
 
-/// The same tensor as `to`, by reshard::direct_steps, the steps that lowering emits; where these
-/// cannot be taken one by one (slices of unequal size, a change of a major axis below a minor one)
-/// by the candidate plan that moves least.
+/// The same tensor as `to`, by reshard::steps_within: the steps that lowering emits.
 Shards<double> convert(const Shards<double>& shards, const Shape& shape, const Attribute& from,
                        const Attribute& to, const ProcessMesh& mesh);
 

@@ -167,6 +167,10 @@ Volume volume_of_group(Primitive primitive, Bytes held, double ranks) {
   return {};
 }
 
+Bytes communication_bytes(Primitive primitive, Bytes logical, double ranks) {
+  return primitive == Primitive::kAllToAll ? logical / ranks : logical;
+}
+
 Bytes logical_bytes(const Step& step, const TensorSpec& tensor) {
   const double ranks = as_double(ways(step.axes, step.to.mesh.axes));
   const Slices from(step.from, tensor.shape);

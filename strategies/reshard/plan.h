@@ -103,12 +103,14 @@ std::vector<std::vector<std::int32_t>> groups_of(const Step& step);
 
 /// Bytes of the step.
 struct Volume {
-  Bytes logical{};       ///< T above: of one group, what `program::Communication::bytes` counts; of
-                         ///< kTransfer all of the tensor.
+  Bytes logical{};       ///< T above: of one group; of kTransfer all of the tensor.
   Bytes patent_total{};  ///< R2.5, all groups, a rank's own part counted.
   Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
+/// What `program::Communication::bytes` says of a collective with that T among `ranks`: T, but of
+/// an all-to-all one rank's send buffer, T / p.
+Bytes communication_bytes(Primitive primitive, Bytes logical, double ranks);
 /// Its `logical` alone, of a step that is no transfer: needs the axes of the meshes, not the ranks.
 Bytes logical_bytes(const Step& step, const TensorSpec& tensor);
 /// One group of a collective or local primitive: the table's row with T = `held`, p = `ranks`.

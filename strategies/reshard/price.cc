@@ -74,9 +74,8 @@ const StepPricer::Groups& StepPricer::distinct_groups(const Step& step) {
 
 Result<Seconds> StepPricer::collective(const Step& step) {
   const Groups& groups = distinct_groups(step);
-  Bytes bytes = volume_of(step, tensor_).logical;
-  if (step.primitive == Primitive::kAllToAll)  // one rank's send buffer
-    bytes = bytes / static_cast<double>(groups.front().devices.size());
+  const Bytes bytes = communication_bytes(step.primitive, volume_of(step, tensor_).logical,
+                                          static_cast<double>(groups.front().devices.size()));
   const auto key = std::tuple(step.primitive, &groups, bytes.in_base());
   if (const auto known = times_.find(key); known != times_.end()) return known->second;
   Seconds slowest;

@@ -124,9 +124,8 @@ class Writer {
     }
     std::ranges::sort(groups.groups);
     std::ranges::sort(roots);
-    const bool sends_parts = step.primitive == Primitive::kAllToAll;
-    Bytes bytes = volume_of(step, tensor_).logical;
-    if (sends_parts) bytes = bytes / static_cast<double>(members);  // one rank's send buffer
+    const Bytes bytes = communication_bytes(step.primitive, volume_of(step, tensor_).logical,
+                                            static_cast<double>(members));
     Communication what{.kind = *collective_of(step.primitive),
                        .group = std::move(groups),
                        .bytes = bytes,

@@ -8,7 +8,7 @@
 
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/emitter.h"
-#include "strategies/reshard/direct.h"
+#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 namespace {
@@ -146,6 +146,14 @@ std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Rec
   return kept;
 }
 
+// "tensor" or "tensor+data".
+static std::string names_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
+  std::string names;
+  for (const Axis axis : axes)
+    names += (names.empty() ? "" : "+") + mesh[static_cast<std::size_t>(axis)].name;
+  return names;
+}
+
 std::optional<std::int32_t> append_reshard(Block& block, const std::string& name,
                                            const std::vector<std::int64_t>& shape, DType dtype,
                                            const Attribute& from, const Attribute& to,
@@ -153,19 +161,22 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
                                            program::StreamId where,
                                            std::vector<std::int32_t> after) {
   std::optional<std::int32_t> last;
-  for (const auto& step : reshard::direct_steps(shape, size_of(dtype), from, to, mesh)) {
+  for (const auto& step : reshard::steps_within({dtype, shape}, from, to, mesh)) {
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
-    const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axis)];
+    const auto ranks = static_cast<double>(ways(step.axes, mesh));
+    // Booked under its outermost axis.
+    const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axes.back())];
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
               .after = std::exchange(after, {})};
-    task.body = Communication{.kind = *kind,
-                              .group = program::AxisGroup{.axes = {step.axis}},
-                              .bytes = step.volume.logical,
-                              .dtype = dtype,
-                              .purpose = purpose_of(axis),
-                              .tag = axis.name};
+    task.body = Communication{
+        .kind = *kind,
+        .group = program::AxisGroup{.axes = step.axes},
+        .bytes = reshard::communication_bytes(step.primitive, step.volume.logical, ranks),
+        .dtype = dtype,
+        .purpose = purpose_of(axis),
+        .tag = names_of(step.axes, mesh)};
     block.tasks.push_back(std::move(task));
     last = static_cast<std::int32_t>(block.tasks.size()) - 1;
     after = {*last};

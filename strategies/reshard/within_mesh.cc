@@ -1,0 +1,91 @@
+#include "strategies/reshard/within_mesh.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/reshard/direct.h"
+
+namespace foreshard::reshard {
+namespace {
+
+// `axis` does in the result what it does in `to`; the others what they do in `from`.
+Attribute with_axis_of(const Attribute& from, const Attribute& to, Axis axis) {
+  Attribute next = from;
+  for (auto& axes : next.dims) std::erase(axes, axis);
+  std::erase_if(next.partial, [&](const Partial& partial) { return partial.axis == axis; });
+  const AxisState state = state_of(to, axis);
+  if (state.kind == AxisState::Kind::kPartial) {
+    next.partial.push_back({axis, state.reduction});
+    std::ranges::sort(next.partial);
+  } else if (state.kind == AxisState::Kind::kSplit) {
+    next.dims[static_cast<std::size_t>(state.dim)].push_back(axis);
+  }
+  return next;
+}
+
+// Axes that split dimensions, those of one rank left out.
+std::vector<std::vector<Axis>> splits_of(const Attribute& attribute,
+                                         const std::vector<MeshAxis>& mesh) {
+  std::vector<std::vector<Axis>> dims = attribute.dims;
+  for (auto& axes : dims)
+    std::erase_if(axes, [&](Axis axis) { return mesh[static_cast<std::size_t>(axis)].size == 1; });
+  return dims;
+}
+
+std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attribute& from,
+                                            const Attribute& to,
+                                            const std::vector<MeshAxis>& mesh) {
+  if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
+  std::vector<MeshStep> steps;
+  Attribute lies = from;
+  for (const auto& [primitive, axis, volume] :
+       direct_steps(tensor.shape, size_of(tensor.dtype), from, to, mesh)) {
+    for (const auto& axes : splits_of(lies, mesh)) {
+      const auto it = std::ranges::find(axes, axis);
+      if (it != axes.end() && it + 1 != axes.end()) return std::nullopt;
+    }
+    Attribute next = with_axis_of(lies, to, axis);
+    steps.push_back({primitive, {axis}, lies, next, volume});
+    lies = std::move(next);
+  }
+  if (splits_of(lies, mesh) != splits_of(to, mesh)) return std::nullopt;
+  return steps;
+}
+
+}  // namespace
+
+std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
+  if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
+  const ProcessMesh ranks = mesh_from(mesh);
+  // A byte over a link costs a second here: only the order of plans matters.
+  const auto price = [&](const Step& step) -> Result<Seconds> {
+    if (step.from.mesh != step.to.mesh || step.primitive == Primitive::kTransfer ||
+        step.primitive == Primitive::kBroadcast)
+      return Error{Error::Code::kInfeasible, "not along axes of the mesh"};
+    return Seconds::from_base(volume_of(step, tensor).exact_total.in_base());
+  };
+  const auto found = candidates(tensor, {ranks, from}, {ranks, to}, price);
+  FORESHARD_CHECK(found.has_value());
+  const auto within = std::ranges::find_if(found->plans, [&](const Plan& plan) {
+    return std::ranges::all_of(plan.steps, [&](const Step& step) {
+      return step.from.mesh == ranks && step.to.mesh == ranks;
+    });
+  });
+  FORESHARD_CHECK(within != found->plans.end());
+  std::vector<MeshStep> steps;
+  steps.reserve(within->steps.size());
+  for (const Step& step : within->steps) {
+    const auto groups = static_cast<double>(ranks.size() / ways(step.axes, mesh));
+    Volume volume = volume_of(step, tensor);
+    volume.patent_total = volume.patent_total / groups;
+    volume.exact_total = volume.exact_total / groups;
+    steps.push_back({step.primitive, step.axes, step.from.attribute, step.to.attribute, volume});
+  }
+  return steps;
+}
+
+}  // namespace foreshard::reshard
