@@ -39,6 +39,10 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
                                             const Attribute& to,
                                             const std::vector<MeshAxis>& mesh) {
   if (!from.sizes.empty() || !to.sizes.empty()) return std::nullopt;
+  // A sum of maxima is no maximum of sums: what lies between must be reduced in one way.
+  if (!from.partial.empty() && !to.partial.empty() &&
+      from.partial.front().reduction != to.partial.front().reduction)
+    return std::nullopt;
   std::vector<MeshStep> steps;
   Attribute lies = from;
   for (const auto& [primitive, axis, volume] :

@@ -1,5 +1,5 @@
 foreshard_test(execute_test
-  SOURCES execute/conversions_test.cc execute/reshard_test.cc
+  SOURCES execute/conversions_test.cc execute/reshard_test.cc execute/within_mesh_test.cc
   DEPS foreshard_execute)
 foreshard_test(many_conversions_test SLOW
   SOURCES execute/many_conversions_test.cc
