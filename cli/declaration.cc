@@ -81,6 +81,14 @@ void Declaration::flag(const std::string& flags, bool& value, const std::string&
   app_->add_flag(flags, value, doc);
 }
 
+std::vector<std::string> Declaration::given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option :
+       app_->get_options([](const CLI::Option* one) { return one->count() > 0; }))
+    names.push_back(option->get_name());
+  return names;
+}
+
 Declaration Declaration::subcommand(const std::string& name, bool& chosen, const std::string& doc,
                                     std::string_view example) {
   CLI::App* sub = app_->add_subcommand(name, doc);

@@ -41,6 +41,9 @@ class Declaration {
              const std::string& doc);
   void flag(const std::string& flags, bool& value, const std::string& doc);
 
+  /// The options that the command line gave, once it is read: "--name", in the order declared.
+  std::vector<std::string> given() const;
+
   /// A command of this command; `chosen` becomes true if it is given.
   Declaration subcommand(const std::string& name, bool& chosen, const std::string& doc,
                          std::string_view example);

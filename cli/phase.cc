@@ -9,9 +9,9 @@
 
 namespace foreshard::cli {
 
-Result<Model> load_model(const std::string& name, yaml::Loader& loader) {
+Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at) {
   if (!name.ends_with(".json")) {
-    auto model = load<Model>(name, loader);
+    auto model = load<Model>(name, loader, at);
     if (!model) return model;
     return checked(*std::move(model));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "base/yaml/loader.h"
@@ -14,18 +15,19 @@
 namespace foreshard::cli {
 
 /// \param name  a catalogue name, a file ending in .yaml, or a config.json of Hugging Face.
-Result<Model> load_model(const std::string& name, yaml::Loader& loader);
+/// \param at  where overrides see it.
+Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at);
 
 /// \return kInvalidInput with all faults of the strategy for `model`, its own number of devices
 ///     taken for granted.
 Result<Strategy> load_strategy(const std::string& name, const Model& model,
                                const Environment& environment);
 
-/// The object in the file or catalogue entry `name`.
+/// The object in the file or catalogue entry `name`; overrides see it at `at`.
 template <class T>
-Result<T> load(const std::string& name, yaml::Loader& loader) {
+Result<T> load(const std::string& name, yaml::Loader& loader, std::string_view at = {}) {
   const bool file = name.ends_with(".yaml") || name.ends_with(".yml");
-  return file ? loader.read_file<T>(name) : loader.read_ref<T>(name);
+  return file ? loader.read_file<T>(name, at) : loader.read_ref<T>(name, at);
 }
 
 }  // namespace foreshard::cli

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fmt/format.h>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -45,6 +48,7 @@ class Reshard final : public Command {
   }
 
   void declare(Declaration& declaration) override {
+    declaration_ = declaration;
     declaration.option("--from", "LAYOUT", options_.from,
                        "How it lies: mesh axes, ranks, what splits each dimension; for example "
                        "\"tp=8 @0-7 [-, tp]\".");
@@ -72,16 +76,48 @@ class Reshard final : public Command {
       return fail(asked == 0 ? "nothing to reshard is named" : "more than one thing is named",
                   "give a tensor, for example --tensor \"bf16[8192,8192]\", or --from-strategy, or "
                   "--checkpoint");
+    ReshardMode& mode =
+        **std::ranges::find_if(modes_, [](const auto& one) { return one->asked(); });
+    for (const std::string& option : declaration_->given())
+      if (const auto code = misplaced(option, mode)) return *code;
+    for (const std::string& set : options_.sets)
+      if (const auto code = unreachable(set, mode.settable(options_))) return *code;
     if (!down_.empty()) {
       auto down = numbers_in(down_);
       if (!down) return fail(down.error());
       options_.down = *std::move(down);
     }
-    return (*std::ranges::find_if(modes_, [](const auto& mode) { return mode->asked(); }))
-        ->run(options_, environment);
+    return mode.run(options_, environment);
   }
 
  private:
+  static bool has(const std::vector<std::string>& list, const std::string& word) {
+    return std::ranges::find(list, word) != list.end();
+  }
+
+  // An option of another mode.
+  std::optional<ExitCode> misplaced(const std::string& option, const ReshardMode& mode) const {
+    const std::vector<std::string> common{"--set", "--format", "--output"};
+    const auto used = mode.options();
+    if (has(common, option) || has(used, option)) return std::nullopt;
+    std::vector<std::string> others;
+    for (const auto& other : modes_)
+      if (has(other->options(), option)) others.push_back(other->options().front());
+    return fail(fmt::format("{} means nothing with {}", option, used.front()),
+                fmt::format("it is used with {}", quoted_choice(others)));
+  }
+
+  // A path that begins with nothing that is read.
+  static std::optional<ExitCode> unreachable(const std::string& set,
+                                             const std::vector<std::string>& parts) {
+    if (has(parts, set.substr(0, set.find_first_of(".=")))) return std::nullopt;
+    return fail("--set " + set + ": there is nothing by that name to change",
+                parts.empty() ? "without --model no file of settings is read"
+                              : "begin with " + quoted_choice(parts) + ", as in " + parts.front() +
+                                    ".name=other");
+  }
+
+  std::optional<Declaration> declaration_;
   ReshardOptions options_;
   std::string down_;
   std::vector<std::unique_ptr<ReshardMode>> modes_;

@@ -34,6 +34,10 @@ class ReshardMode {
   virtual void declare(Declaration& declaration) = 0;
   /// Whether the option that asks for it was given.
   virtual bool asked() const = 0;
+  /// "--name" of every option that it uses, its own and those of ReshardOptions.
+  virtual std::vector<std::string> options() const = 0;
+  /// What `--set` reaches: the first parts of its paths.
+  virtual std::vector<std::string> settable(const ReshardOptions& options) const = 0;
   virtual ExitCode run(const ReshardOptions& options, const Environment& environment) = 0;
 };
 

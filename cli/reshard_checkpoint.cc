@@ -72,7 +72,19 @@ class ReshardCheckpoint final : public ReshardMode {
 
   bool asked() const override { return !directory_.empty(); }
 
+  std::vector<std::string> options() const override {
+    return {"--checkpoint", "--to",    "--to-strategy", "--model",     "--down",
+            "--out",        "--force", "--shards",      "--max-memory"};
+  }
+
+  std::vector<std::string> settable(const ReshardOptions& options) const override {
+    const bool file = !options.model.empty() && !options.model.ends_with(".json");
+    return file ? std::vector<std::string>{"model"} : std::vector<std::string>{};
+  }
+
   ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+    if (!options.to.empty() && !options.model.empty())
+      return fail("--model means nothing with --to", "it is used with --to-strategy");
     if (out_.empty()) return fail("--checkpoint also needs --out");
     if (options.to.empty() == options.to_strategy.empty())
       return fail("--checkpoint also needs either --to or --to-strategy");
@@ -112,11 +124,13 @@ class ReshardCheckpoint final : public ReshardMode {
 
   static Result<Target> target_for(const Source& source, const ReshardOptions& options,
                                    const Environment& environment) {
-    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = {}});
+    auto overrides = overrides_of(options.sets);
+    if (!overrides) return overrides.error();
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
     if (!options.to_strategy.empty()) {
       if (options.model.empty())
         return Error{Error::Code::kInvalidInput, "--to-strategy also needs --model"};
-      const auto model = load_model(options.model, loader);
+      const auto model = load_model(options.model, loader, "model");
       if (!model) return model.error();
       const auto strategy = load_strategy(options.to_strategy, *model, environment);
       if (!strategy) return strategy.error();

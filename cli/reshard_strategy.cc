@@ -29,8 +29,9 @@ struct LoadedCluster {
   ClusterView view;
 };
 
-Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader) {
-  auto config = load<ClusterConfig>(name, loader);
+Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader,
+                                   std::string_view at) {
+  auto config = load<ClusterConfig>(name, loader, at);
   if (!config) return config.error();
   auto view = build_cluster(*config, loader);
   if (!view) return view.error();
@@ -60,6 +61,17 @@ class ReshardStrategy final : public ReshardMode {
 
   bool asked() const override { return !from_.empty(); }
 
+  std::vector<std::string> options() const override {
+    return {"--from-strategy", "--to-strategy", "--model", "--cluster", "--to-cluster", "--down"};
+  }
+
+  std::vector<std::string> settable(const ReshardOptions& options) const override {
+    std::vector<std::string> parts{"cluster", "communication"};
+    if (!to_cluster_.empty()) parts.emplace_back("to_cluster");
+    if (!options.model.ends_with(".json")) parts.emplace_back("model");
+    return parts;
+  }
+
   ExitCode run(const ReshardOptions& options, const Environment& environment) override {
     for (const auto& [name, value] :
          {std::pair("--to-strategy", &options.to_strategy), std::pair("--model", &options.model),
@@ -85,15 +97,16 @@ class ReshardStrategy final : public ReshardMode {
     auto overrides = overrides_of(options.sets);
     if (!overrides) return overrides.error();
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    const auto model = load_model(options.model, loader);
+    const auto model = load_model(options.model, loader, "model");
     if (!model) return model.error();
     const auto from = load_strategy(from_, *model, environment);
     if (!from) return from.error();
     const auto to = load_strategy(options.to_strategy, *model, environment);
     if (!to) return to.error();
-    const auto before = load_cluster(options.cluster, loader);
+    const auto before = load_cluster(options.cluster, loader, "cluster");
     if (!before) return before.error();
-    const auto changed = load_cluster(to_cluster_.empty() ? options.cluster : to_cluster_, loader);
+    const auto changed = to_cluster_.empty() ? load_cluster(options.cluster, loader, "cluster")
+                                             : load_cluster(to_cluster_, loader, "to_cluster");
     if (!changed) return changed.error();
     // The exchange runs where both sets of devices are.
     const bool grown = changed->view.devices().size() >= before->view.devices().size();

@@ -6,6 +6,7 @@
 #include "cli/busy.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/phase.h"
 #include "cli/reshard.h"
 
 #include "sim/simulate/cost.h"
@@ -32,13 +33,22 @@ class ReshardTensor final : public ReshardMode {
     declaration.option("--tensor", "TENSOR", tensor_,
                        "Type and shape, for example \"bf16[8192,53248]\".");
     declaration.count("--plans", plans_, 1, "With --tensor: how many plans to compare.");
-    declaration.count("--simulate", simulate_, 0,
-                      "How many of the best to simulate; 0 compares closed forms alone.");
+    declaration.count(
+        "--simulate", simulate_, 0,
+        "With --tensor: how many of the best to simulate; 0 compares closed forms alone.");
     declaration.option("--program", "FILE", program_,
-                       "Write the chosen plan as a Program (JSON) to this file.");
+                       "With --tensor: write the chosen plan as a Program (JSON) to this file.");
   }
 
   bool asked() const override { return !tensor_.empty(); }
+
+  std::vector<std::string> options() const override {
+    return {"--tensor", "--from", "--to", "--cluster", "--plans", "--simulate", "--program"};
+  }
+
+  std::vector<std::string> settable(const ReshardOptions&) const override {
+    return {"cluster", "communication"};
+  }
 
   ExitCode run(const ReshardOptions& options, const Environment& environment) override {
     for (const auto& [name, value] :
@@ -48,10 +58,7 @@ class ReshardTensor final : public ReshardMode {
     auto overrides = overrides_of(options.sets);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    const std::string& file = options.cluster;
-    const auto config = file.ends_with(".yaml") || file.ends_with(".yml")
-                            ? loader.read_file<ClusterConfig>(file)
-                            : loader.read_ref<ClusterConfig>(file);
+    const auto config = load<ClusterConfig>(options.cluster, loader, "cluster");
     if (!config) return fail(config.error());
     const auto cluster = build_cluster(*config, loader);
     if (!cluster) return fail(cluster.error());

@@ -56,17 +56,20 @@ std::optional<Error> simulate(Alternative& alternative, const TensorSpec& tensor
   return std::nullopt;
 }
 
+std::string slower_text(Seconds time, Seconds best) {
+  if (time <= best) return "as fast, simulated; ranked later";
+  if (best <= 0_s) return "slower, simulated";
+  return fmt::format("{:.1f} % slower, simulated", 100 * (time / best - 1));
+}
+
 void say_why_not(Choice& choice, std::size_t simulated) {
   const Alternative& best = choice.best();
   for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
     Alternative& other = choice.alternatives[i];
     if (i == choice.chosen) continue;
     const std::string already = other.remark.empty() ? "" : other.remark + "; ";
-    const double slower = best.time() > 0_s ? 100 * (other.time() / best.time() - 1) : 0;
     if (other.simulated)
-      other.remark =
-          already + (other.time() > best.time() ? fmt::format("{:.1f} % slower, simulated", slower)
-                                                : std::string("as fast, simulated; ranked later"));
+      other.remark = already + slower_text(other.time(), best.time());
     else if (!already.empty())
       other.remark = already + "not the fastest";
     else
@@ -128,7 +131,11 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   choice.rejected = std::move(found.rejected);
   Plan gather = gather_and_slice(from, to, tensor.shape.size());
   auto& plans = found.plans;
-  if (std::ranges::find(plans, gather.steps, &Plan::steps) == plans.end()) plans.push_back(gather);
+  if (std::ranges::find(plans, gather.steps, &Plan::steps) == plans.end()) {
+    std::erase_if(choice.rejected, [&](const auto& other) { return other.name == gather.name; });
+    plans.push_back(gather);
+    if (std::ranges::count(plans, gather.name, &Plan::name) > 1) plans.back().name += " #2";
+  }
   for (Plan& plan : plans) {
     plan.estimate = {};
     for (const Step& step : plan.steps) {

@@ -112,6 +112,24 @@ TEST_F(ReshardPhases, TellsWhatMovesBetweenStrategies) {
   EXPECT_FALSE(told["links"].empty());
 }
 
+TEST_F(ReshardPhases, SetReachesTheModelAndBothClusters) {
+  const auto tensors = [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out)["tensors"].get<int>();
+  };
+  const int four = tensors(between("tp8.yaml", "tp4pp2.yaml", "--format json"));
+  const int eight =
+      tensors(between("tp8.yaml", "tp4pp2.yaml", "--set model.layers=8 --format json"));
+  EXPECT_GT(eight, 1.8 * four);
+  const std::string shrunk = "--to-cluster two-dgx-h100 --set to_cluster.nodes=1 ";
+  EXPECT_EQ(between("tp8.yaml", "tp8dp2.yaml", "").code, 0);
+  EXPECT_THAT(between("tp8.yaml", "tp8dp2.yaml", shrunk).err, HasSubstr("has 8 devices"));
+  EXPECT_THAT(between("tp8.yaml", "tp8dp2.yaml", "--set cluster.nodes=1").err,
+              HasSubstr("has 8 devices"));
+  EXPECT_THAT(between("tp8.yaml", "tp8.yaml", "--set to_cluster.nodes=1").err,
+              HasSubstr("there is nothing by that name to change"));
+}
+
 TEST_F(ReshardPhases, GoesOnAfterAFailureWhereThereAreReplicas) {
   const Outcome survived = between("tp8dp2.yaml", "tp8.yaml", "--down 3");
   EXPECT_EQ(survived.code, 0) << survived.err;

@@ -75,5 +75,32 @@ TEST(Reshard, RefusesWithPlaceAndRemedy) {
                  "no-such");
 }
 
+TEST(Reshard, RefusesOptionsOfOtherModes) {
+  for (const char* option : {"--to-cluster two-dgx-h100", "--out there", "--force", "--down 3",
+                             "--shards raw", "--max-memory '1 MiB'", "--model gpt-1.7b"})
+    expect_refused(std::string(kMove) + " " + option, " means nothing with --tensor");
+  expect_refused("--from-strategy fsdp-64 --to-strategy fsdp-64 --program plan.json",
+                 "--program means nothing with --from-strategy");
+  expect_refused("--from-strategy fsdp-64 --to-strategy fsdp-64 --from 'x=8 [x,-]'",
+                 "--from means nothing with --from-strategy");
+  expect_refused("--checkpoint here --out there --to 'x=1 [-]' --plans 3",
+                 "--plans means nothing with --checkpoint");
+  expect_refused("--checkpoint here --out there --to 'x=1 [-]' --cluster two-dgx-h100",
+                 "it is used with '--tensor' or '--from-strategy'");
+  expect_refused("--checkpoint here --out there --to 'x=1 [-]' --model gpt-1.7b",
+                 "--model means nothing with --to");
+}
+
+TEST(Reshard, SetChangesWhatItNames) {
+  const std::string move =
+      "--tensor 'bf16[8192,8192]' --from 'tp=8 @0-7 [-, tp]' --to 'tp=8 @16-23 [tp, -]' "
+      "--cluster two-dgx-h100";
+  expect_refused(move, "use ranks 0 to 15");
+  EXPECT_EQ(foreshard("reshard " + move + " --set cluster.nodes=3").code, 0);
+  expect_refused(move + " --set nodes=3", "begin with 'cluster' or 'communication'");
+  expect_refused(move + " --set cluster.nodes=3 --set communication.nonsense=3",
+                 "--set communication.nonsense=3: error: unknown key");
+}
+
 }  // namespace
 }  // namespace foreshard::cli

@@ -12,6 +12,7 @@
 
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
+#include "strategies/graph/layout_text.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/reshard/explain.h"
 #include "strategies/reshard/program.h"
@@ -41,6 +42,27 @@ TEST(Choice, BeatsGatherAndSliceOnTwoNodes) {
       EXPECT_GE(ratio, one.ratio) << choice->best().plan.name << "; the bound allows " << possible;
     }
   }
+}
+
+// A plan is compared or rejected, not both, and no two that are compared have one name.
+TEST(Choice, NamesEveryPlanOnce) {
+  const Shipped shipped = reshard::shipped("two-dgx-h100");
+  const sim::SimulatedCost cost(*shipped.cluster, shipped.communication);
+  const auto expect_once = [&](const TensorSpec& tensor, const char* from, const char* to) {
+    const auto choice =
+        choose(tensor, *parse_layout(from, tensor.shape), *parse_layout(to, tensor.shape), cost,
+               {.cluster = &*shipped.cluster});
+    ASSERT_TRUE(choice) << choice.error().message;
+    std::vector<std::string> names;
+    for (const Alternative& one : choice->alternatives) names.push_back(one.plan.name);
+    for (const auto& one : choice->rejected) names.push_back(one.name);
+    std::ranges::sort(names);
+    EXPECT_EQ(std::ranges::adjacent_find(names), names.end()) << testing::PrintToString(names);
+  };
+  // Gather and slice takes more than three times as long as the best.
+  expect_once({.dtype = DType::kBf16, .shape = {8192, 53248}}, "x=16 [x, -]", "x=16 [-, x]");
+  // Gather and slice copies all to each rank, the candidate of the same steps a slice.
+  expect_once({.dtype = DType::kBf16, .shape = {64}}, "@7 [-]", "x=8 @2-4,7-10,15 [-] sum(x)");
 }
 
 // Every plan that is offered is a Program that verifies, and none beats the bound.
