@@ -73,6 +73,7 @@ class Distributor {
       if (node.op >= 0) plan(node);
     is_output_.resize(graph_.tensors.size());
     for (const TensorId id : graph_.outputs) is_output_[id.index()] = true;
+    defer();
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) resolve(i);
     sharded_.bodies.resize(graph_.bodies.size());
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
@@ -132,10 +133,9 @@ class Distributor {
     const Operator& op = graph_.operators[i];
     ShardedOperator result{.operands = std::move(needs_[i]), .conversions = {}};
     std::vector<std::int32_t> after;
-    std::vector<Partial> carried;
-    if (op.inputs.size() == 1 && deferred(op.inputs[0])) {
-      carried = sharded_.attributes[op.inputs[0].index()].partial;
-      result.operands[0].partial = carried;
+    const std::vector<Partial>& carried = carried_[i];
+    if (!carried.empty()) {
+      for (std::size_t o = 0; o < op.inputs.size(); ++o) result.operands[o].partial = carried;
     }
     for (std::size_t o = 0; o < op.inputs.size(); ++o) {
       const TensorId tensor = op.inputs[o];
@@ -170,10 +170,7 @@ class Distributor {
     }
     if (pin != nullptr) return propagation_.attributes()[tensor.index()];
     if (made.partial.empty()) return made;
-    if (may_defer(tensor, made)) {
-      set_deferred(tensor);
-      return made;
-    }
+    if (deferred_[tensor.index()]) return made;
     const auto& readers = readers_[tensor.index()];
     const auto need = [&](const Reader& reader) { return needs_[reader.op][reader.operand]; };
     if (!readers.empty()) {
@@ -184,30 +181,64 @@ class Distributor {
     return propagation_.attributes()[tensor.index()];
   }
 
-  // All readers work on summands, alone, split nothing over their axes, and make no more of them.
-  bool may_defer(TensorId tensor, const Attribute& made) const {
-    const auto& readers = readers_[tensor.index()];
-    if (readers.empty() || is_output_[tensor.index()]) return false;
-    return std::ranges::all_of(readers, [&](const Reader& reader) {
+  // Finds the tensors that stay summands (rule 6): of all that may, those are left out, until
+  // nothing changes, of which some reader cannot work on what the others leave to it.
+  // Cost: O(operands) for each round; a round more only for readers whose inputs differ.
+  void defer() {
+    deferred_.resize(graph_.tensors.size());
+    for (std::size_t t = 0; t < deferred_.size(); ++t)
+      deferred_[t] = graph_.tensors[t].role == TensorRole::kActivation && !is_output_[t] &&
+                     !readers_[t].empty() &&
+                     propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr;
+    carried_.resize(graph_.operators.size());
+    std::vector<std::vector<Partial>> made(graph_.tensors.size());
+    for (bool changes = true; changes;) {
+      for (std::size_t i = 0; i < graph_.operators.size(); ++i) carry(i, made);
+      changes = false;
+      for (std::size_t t = 0; t < deferred_.size(); ++t) {
+        if (!deferred_[t] || stays_summands(t, made)) continue;
+        deferred_[t] = false;
+        changes = true;
+      }
+    }
+  }
+
+  // Sets what operator `i` hands on of the summands that it reads, and so what it makes.
+  void carry(std::size_t i, std::vector<std::vector<Partial>>& made) {
+    const Operator& op = graph_.operators[i];
+    carried_[i].clear();
+    if (!op.inputs.empty() && std::ranges::all_of(op.inputs, [&](TensorId in) {
+          return deferred_[in.index()] && made[in.index()] == made[op.inputs[0].index()];
+        }))
+      carried_[i] = made[op.inputs[0].index()];
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) {
+      auto& partial = made[op.outputs[o].index()];
+      partial = needs_[i][op.inputs.size() + o].partial;
+      partial.insert(partial.end(), carried_[i].begin(), carried_[i].end());
+      std::ranges::sort(partial);
+    }
+  }
+
+  // All readers work on summands, of all their inputs alike, split nothing over their axes, and
+  // make no more of them unless those are gradients of parameters, which stay summands anyway.
+  bool stays_summands(std::size_t tensor, const std::vector<std::vector<Partial>>& made) const {
+    const auto& partial = made[tensor];
+    const auto is_sum = [](const Partial& p) { return p.reduction == Reduction::kSum; };
+    if (partial.empty() || !std::ranges::all_of(partial, is_sum)) return false;
+    return std::ranges::all_of(readers_[tensor], [&](const Reader& reader) {
       const Operator& op = graph_.operators[reader.op];
       std::int64_t results = 0;
       for (const TensorId out : op.outputs) results += elements(graph_[out]);
-      return linearity_[reader.op] == Linearity::kJoint && op.inputs.size() == 1 &&
-             results <= elements(graph_[tensor]) &&
-             std::ranges::all_of(made.partial, [&](const Partial& partial) {
-               return partial.reduction == Reduction::kSum &&
-                      state_of(needs_[reader.op][reader.operand], partial.axis).kind ==
-                          AxisState::Kind::kReplicated;
+      const bool gradients = std::ranges::all_of(op.outputs, [&](TensorId out) {
+        return graph_[out].role == TensorRole::kParameterGradient;
+      });
+      return linearity_[reader.op] == Linearity::kJoint && carried_[reader.op] == partial &&
+             (gradients || results <= elements(graph_.tensors[tensor])) &&
+             std::ranges::all_of(partial, [&](const Partial& p) {
+               return state_of(needs_[reader.op][reader.operand], p.axis).kind ==
+                      AxisState::Kind::kReplicated;
              });
     });
-  }
-
-  bool deferred(TensorId tensor) const {
-    return tensor.index() < deferred_.size() && deferred_[tensor.index()];
-  }
-  void set_deferred(TensorId tensor) {
-    deferred_.resize(graph_.tensors.size());
-    deferred_[tensor.index()] = true;
   }
 
   std::int32_t convert(TensorId tensor, const Attribute& to) {
@@ -252,7 +283,8 @@ class Distributor {
   std::vector<Linearity> linearity_;
   std::vector<std::vector<std::int32_t>> conversions_of_;
   std::vector<bool> is_output_;
-  std::vector<bool> deferred_;
+  std::vector<bool> deferred_;                 // per tensor: left as summands
+  std::vector<std::vector<Partial>> carried_;  // per operator: summands that it hands on
 };
 
 }  // namespace

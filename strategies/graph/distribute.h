@@ -15,8 +15,9 @@
 ///  5. Slices of unequal size pass through operators whose rule says `uneven`, and are converted
 ///     for all others.
 ///  6. A result left as summands is reduced once, right after its producer, unless all its readers
-///     work on summands and none makes it larger. Gradients of parameters stay summands: they are
-///     reduced with their bucket.
+///     work on summands - of all their inputs alike: the sum of three partial products is reduced
+///     once - and none makes it larger. Gradients of parameters stay summands: they are reduced
+///     with their bucket.
 ///
 /// Source: the fixpoint over factors and its order are those of Shardy (openxla.org/shardy,
 /// "Propagation") and GSPMD (Xu et al. 2021, section 3.5).

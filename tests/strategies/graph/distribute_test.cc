@@ -351,6 +351,46 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
   }
 }
 
+// x [8, 12] with its columns split two ways meets two weights split by row: each product is left as
+// summands, and so is the sum of the two, which is reduced once. With a second reader that needs
+// values the first product is reduced by itself, and then the sum takes values of both.
+TEST(Distribute, SumsOfSummandsAreReducedOnce) {
+  const std::vector<MeshAxis> mesh{{"x", 2}};
+  for (const bool second_reader : {false, true}) {
+    Graph graph = graph_named("sum");
+    const TensorId x = add_input(graph, "x", {DType::kBf16, {8, 12}});
+    graph[x].pinned = Attribute{.dims = {{}, {0}}};
+    std::vector<TensorId> products;
+    for (const char* name : {"u", "v"}) {
+      const TensorId weight = add_parameter(graph, name, {DType::kBf16, {12, 6}});
+      graph[weight].pinned = Attribute{.dims = {{0}, {}}};
+      products.push_back(*add_single(
+          graph, {.type = "matmul", .name = std::string("x") + name, .inputs = {x, weight}}));
+    }
+    const TensorId sum = *add_single(graph, {.type = "binary",
+                                             .name = "sum",
+                                             .inputs = products,
+                                             .settings = {{"operation", S("add")}}});
+    const TensorId out = *add_single(
+        graph,
+        {.type = "unary", .name = "out", .inputs = {sum}, .settings = {{"operation", S("relu")}}});
+    graph.outputs = {out};
+    if (second_reader)
+      graph.outputs.push_back(*add_single(graph, {.type = "unary",
+                                                  .name = "other",
+                                                  .inputs = {products[0]},
+                                                  .settings = {{"operation", S("relu")}}}));
+    const ShardedGraph sharded = must(graph, mesh);
+    std::vector<TensorId> reduced;
+    for (const Conversion& c : sharded.conversions) {
+      EXPECT_EQ(c.from.partial, sums_over({0}));
+      EXPECT_EQ(c.to, replicated(2));
+      reduced.push_back(c.tensor);
+    }
+    EXPECT_EQ(reduced, second_reader ? products : std::vector<TensorId>{sum});
+  }
+}
+
 // Random graphs, random annotations: every attribute is one that a tensor can have, every operator
 // works as its rule allows, no conversion is listed twice, and all are used.
 RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
@@ -426,12 +466,13 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
       assignment.merge(o, how.operands[o], shapes[o], &clashes);
     RC_ASSERT(clashes.empty());
     std::vector<Partial> carried;
-    for (std::size_t o = 0; o < op.inputs.size(); ++o)
-      carried.insert(carried.end(), how.operands[o].partial.begin(), how.operands[o].partial.end());
-    RC_ASSERT(carried.empty() || (rule.linearity == Linearity::kJoint && op.inputs.size() == 1));
+    if (!op.inputs.empty()) carried = how.operands[0].partial;
+    RC_ASSERT(carried.empty() || rule.linearity == Linearity::kJoint);
     for (std::size_t o = 0; o < ids.size(); ++o) {
       Attribute expected = assignment.attribute(o);
       if (o >= op.inputs.size()) expected.partial = assignment.partial(o);
+      for (const Partial& p : carried)
+        RC_ASSERT(state_of(expected, p.axis).kind == AxisState::Kind::kReplicated);
       expected.partial.insert(expected.partial.end(), carried.begin(), carried.end());
       std::ranges::sort(expected.partial);
       RC_ASSERT(how.operands[o] == expected);
