@@ -81,6 +81,12 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of training steps; there are none of "
                     "forward passes alone"});
   }
+  if (study.graph && study.strategy.framework->residual) {
+    run.prediction.warnings.push_back(
+        {.code = "interval",
+         .message = "the interval comes from measurements of transformers in training; there are "
+                    "none of graphs like this one"});
+  }
   for (std::string& remark : remarks)
     run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});
   return run;
