@@ -18,6 +18,30 @@ bool has_gradient(const Tensor& tensor) {
          tensor.dtype != DType::kInt64;
 }
 
+// Whether the operator that made `gradient`, the latest to do so, sums over a factor.
+bool contracts(const Graph& graph, TensorId gradient) {
+  const auto made = std::ranges::find_if(
+      graph.operators.rbegin(), graph.operators.rend(), [&](const Operator& op) {
+        return std::ranges::find(op.outputs, gradient) != op.outputs.end();
+      });
+  if (made == graph.operators.rend()) return false;
+  const Rule rule = rule_of(graph, *made);
+  const auto has = [&](std::size_t operand, std::size_t factor) {
+    return std::ranges::any_of(rule.operands[operand], [&](const auto& dimension) {
+      return std::ranges::find(dimension, static_cast<std::int32_t>(factor)) != dimension.end();
+    });
+  };
+  const auto output =
+      rule.inputs +
+      static_cast<std::size_t>(std::ranges::find(made->outputs, gradient) - made->outputs.begin());
+  for (std::size_t factor = 0; factor < rule.factors.size(); ++factor) {
+    if (has(output, factor)) continue;
+    for (std::size_t input = 0; input < rule.inputs; ++input)
+      if (has(input, factor)) return true;
+  }
+  return false;
+}
+
 class Backward {
  public:
   Backward(const Graph& forward, const BackwardOptions& options)
@@ -28,6 +52,8 @@ class Backward {
       for (const TensorId id : op.inputs)
         if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
           ++uses_[id];
+    for (const Operator& op : forward_.operators)
+      for (const TensorId id : op.inputs) ++readers_[id];
   }
 
   // Tensors lie as the forward pass leaves them.
@@ -56,8 +82,12 @@ class Backward {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
       if (has_gradient(forward_[out])) graph_.inputs.push_back(seed(out));
     }
-    for (auto op = forward_.operators.rbegin(); op != forward_.operators.rend(); ++op) derive(*op);
+    for (auto op = forward_.operators.rbegin(); op != forward_.operators.rend(); ++op) {
+      for (const TensorId out : op->outputs) join_contractions(out);
+      derive(*op);
+    }
     for (const TensorId in : forward_.inputs) {
+      join_contractions(in);
       if (!gradient_of_.contains(in)) {
         if (!complete || !has_gradient(forward_[in])) continue;
         contribute(in, added({.type = "unary",
@@ -151,11 +181,28 @@ class Backward {
     return graph_.add(std::move(gradient));
   }
 
-  // `gradient` is one summand of the gradient of activation `of`.
+  // `gradient` is one summand of the gradient of activation `of`. Of three or more, those that a
+  // contraction makes (of queries, keys and values) are added up by themselves first: where its
+  // factor is split they are summands, and their sum is reduced once, not each before it meets
+  // values.
   void contribute(TensorId of, TensorId gradient) {
-    const auto known = gradient_of_.find(of);
-    if (known == gradient_of_.end()) {
-      gradient_of_[of] = gradient;
+    constexpr int kFew = 2;
+    add_to(readers_[of] > kFew && contracts(graph_, gradient) ? contracted_ : gradient_of_, of,
+           gradient);
+  }
+
+  void join_contractions(TensorId of) {
+    const auto contracted = contracted_.find(of);
+    if (contracted == contracted_.end()) return;
+    const TensorId gradient = contracted->second;
+    contracted_.erase(contracted);
+    add_to(gradient_of_, of, gradient);
+  }
+
+  void add_to(std::map<TensorId, TensorId>& sums, TensorId of, TensorId gradient) {
+    const auto known = sums.find(of);
+    if (known == sums.end()) {
+      sums[of] = gradient;
       return;
     }
     if (forward_[of].shape.empty()) {  // passes have rows and columns; the table has no such needs
@@ -311,6 +358,8 @@ class Backward {
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
+  std::map<TensorId, int> readers_;           // of activations
+  std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
   std::map<TensorId, int> uses_;              // of parameters by defined operators not yet derived
   friend class OperatorGradients;
