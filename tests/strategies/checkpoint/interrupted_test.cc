@@ -62,25 +62,42 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
   const fs::path from = folder.path() / "from";
   const fs::path to = folder.path() / "to";
   ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9));
-  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200));
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 9600), 9));
+  const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 9600));
   ASSERT_TRUE(plan) << plan.error().message;
   const auto before = shards_in(from);
 
-  // Every block takes 200 us: a whole run takes some 10 ms, and a kill comes at any time of it.
-  const auto slowly = [&](std::int64_t) {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
-  };
+  // One run counts its blocks. Then rounds end by their own hand between two blocks, or by that of
+  // another process at any moment of some milliseconds: how many of those come too late is chance.
+  std::int64_t blocks = 0;
+  {
+    const auto whole =
+        convert(*plan, to,
+                {.max_memory = 1_MiB, .threads = 1, .progress = [&](std::int64_t) { ++blocks; }});
+    ASSERT_TRUE(whole) << whole.error().message;
+    fs::remove_all(to);
+  }
+  ASSERT_GT(blocks, 12);
   std::mt19937 random(4);
   int kills = 0;
   std::int64_t reused = 0;
   for (int round = 0; round < 60; ++round) {
+    const bool by_itself = round % 2 == 0;
+    const auto last = static_cast<std::int64_t>(random() % static_cast<unsigned>(blocks));
     const pid_t child = start([&] {
-      const auto result = convert(*plan, to, {.max_memory = 1_MiB, .progress = slowly});
+      std::int64_t seen = 0;
+      const auto count = [&](std::int64_t) {
+        if (by_itself && seen++ == last) ::raise(SIGKILL);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      };
+      const auto result =
+          convert(*plan, to, {.max_memory = 1_MiB, .threads = 1, .progress = count});
       return result ? 0 : 1;
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 15000));
-    ::kill(child, SIGKILL);
+    if (!by_itself) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 10000));
+      ::kill(child, SIGKILL);
+    }
     const Child end = wait_for(child);
     if (WIFSIGNALED(end.status)) {
       ++kills;
@@ -99,7 +116,7 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
     fs::remove_all(to);
   }
   EXPECT_GE(kills, 20);
-  EXPECT_GE(reused, 1);
+  EXPECT_GE(reused, 5);
 }
 
 TEST(Interrupted, DamagedRemainsAreMadeAgain) {
