@@ -34,6 +34,12 @@ Error fault(const fs::path& path, const std::string& why) {
   return {Error::Code::kInvalidInput, path.string() + ": " + why};
 }
 
+// \pre both absolute and normal
+bool is_below(const fs::path& inner, const fs::path& outer) {
+  const fs::path way = inner.lexically_relative(outer);
+  return !way.empty() && *way.begin() != "..";
+}
+
 // Buffers of one thread, each of `block` bytes.
 struct Buffers {
   std::int32_t threads = 1;
@@ -126,9 +132,10 @@ class Converter {
     const fs::path source = fs::weakly_canonical(plan_.source.directory, error);
     const fs::path target = fs::weakly_canonical(out_, error);
     if (target == source) return fault(out_, "is the source itself, which is only read");
-    const fs::path inside = target.lexically_relative(source);
-    if (!inside.empty() && *inside.begin() != "..")
-      return fault(out_, "is inside the source, which is only read");
+    if (is_below(target, source)) return fault(out_, "is inside the source, which is only read");
+    if (is_below(source, target) || is_below(source, partial_of(target)))
+      return fault(out_, "has the source in it or beside it as " + partial_.filename().string() +
+                             ", and would replace it; choose another place");
     const auto status = fs::symlink_status(out_, error);
     exists_ = fs::exists(status);
     if (!exists_) return std::nullopt;
@@ -147,6 +154,19 @@ class Converter {
     }
     if (!options_.replace)
       return fault(out_, "exists already; --force replaces it, once the new one is complete");
+    return foreign(*manifest);
+  }
+
+  // A checkpoint is replaced with all that is in its directory: nothing else may be there.
+  std::optional<Error> foreign(const Manifest& manifest) const {
+    std::set<std::string> own{std::string(kManifestName), std::string(kJournalName)};
+    for (const ShardFile& file : manifest.files) own.insert(file.path);
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(out_, error))
+      if (!own.contains(entry.path().filename().string()))
+        return fault(entry.path(),
+                     "is no part of the checkpoint that --force would replace; move it away");
+    if (error) return Error{Error::Code::kIo, out_.string() + ": cannot read: " + error.message()};
     return std::nullopt;
   }
 
@@ -341,8 +361,9 @@ class Converter {
 
 Result<Conversion> convert(const ConversionPlan& plan, const fs::path& out,
                            const ConvertOptions& options) {
-  // "out/" and "out" are the same place; the neighbour's name is made from the latter.
-  const fs::path place = out.has_filename() ? out : out.parent_path();
+  // "out/", "out/." and "out" are the same place; the neighbour's name is made from the latter.
+  const fs::path normal = out.lexically_normal();
+  const fs::path place = normal.has_filename() ? normal : normal.parent_path();
   if (place.empty()) return Error{Error::Code::kInvalidInput, "the target directory has no name"};
   return Converter(plan, place, options).run();
 }

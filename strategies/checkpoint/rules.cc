@@ -24,6 +24,25 @@ std::optional<std::pair<std::int64_t, std::int64_t>> interval_of(std::string_vie
 
 constexpr std::string_view kDigits = "0123456789";
 
+// How much of pattern and name its first letter or number takes; nothing if they differ.
+std::optional<std::pair<std::size_t, std::size_t>> step_of(std::string_view pattern,
+                                                           std::string_view name) {
+  if (pattern.empty() || name.empty()) return std::nullopt;
+  const std::size_t close = pattern.front() == '{' ? pattern.find('}') : std::string_view::npos;
+  if (close != std::string_view::npos)
+    if (const auto interval = interval_of(pattern.substr(1, close - 1))) {
+      const std::size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
+      std::int64_t number = -1;
+      const auto read = std::from_chars(name.data(), name.data() + digits, number);
+      if (digits == 0 || read.ec != std::errc{} || number < interval->first ||
+          number > interval->second)
+        return std::nullopt;
+      return std::pair(close + 1, digits);
+    }
+  if (pattern.front() != name.front()) return std::nullopt;
+  return std::pair<std::size_t, std::size_t>(1, 1);
+}
+
 // A target entry like the source's, elsewhere.
 TensorEntry moved(const TensorEntry& entry, Layout layout) {
   TensorEntry to = entry;
@@ -51,30 +70,52 @@ const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*) {
   return table;
 }
 
+// After a failure only the last '*' need take more: what an earlier one took is followed by the
+// first place where the pattern up to the next one fits, and that leaves the most.
 bool matches(std::string_view pattern, std::string_view name) {
-  if (pattern.empty()) return name.empty();
-  if (pattern.front() == '*') {
-    while (!pattern.empty() && pattern.front() == '*') pattern.remove_prefix(1);
-    if (pattern.empty()) return true;
-    for (std::size_t skip = 0; skip <= name.size(); ++skip)
-      if (matches(pattern, name.substr(skip))) return true;
-    return false;
-  }
-  if (pattern.front() == '{') {
-    const std::size_t close = pattern.find('}');
-    const auto interval =
-        close == std::string_view::npos ? std::nullopt : interval_of(pattern.substr(1, close - 1));
-    if (interval) {
-      const std::size_t digits = std::min(name.find_first_not_of(kDigits), name.size());
-      std::int64_t number = -1;
-      const auto read = std::from_chars(name.data(), name.data() + digits, number);
-      return digits > 0 && read.ec == std::errc{} && number >= interval->first &&
-             number <= interval->second && matches(pattern.substr(close + 1), name.substr(digits));
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t resume = 0;
+  while (n < name.size() || p < pattern.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = n;
+    } else if (const auto step = step_of(pattern.substr(p), name.substr(n))) {
+      p += step->first;
+      n += step->second;
+    } else if (star != std::string_view::npos && resume < name.size()) {
+      p = star + 1;
+      n = ++resume;
+    } else {
+      return false;
     }
   }
-  return !name.empty() && pattern.front() == name.front() &&
-         matches(pattern.substr(1), name.substr(1));
+  return true;
 }
+
+namespace {
+
+// A rule for no tensor at all: most likely misspelt.
+std::optional<Error> unmatched(const Source& source, const LayoutRules& rules,
+                               const yaml::Loader& loader) {
+  for (std::size_t r = 0; r < rules.tensors.size(); ++r) {
+    const std::string& pattern = rules.tensors[r].match;
+    const bool any = std::ranges::any_of(source.tensors, [&](const SourceTensor& tensor) {
+      return matches(pattern, tensor.entry.name);
+    });
+    if (any) continue;
+    const std::string first =
+        source.tensors.empty() ? ""
+                               : ", the first of which is '" + source.tensors[0].entry.name + "'";
+    return loader.error_at(fmt::format("tensors.{}.match", r),
+                           fmt::format("'{}' matches none of the {} tensors{}", pattern,
+                                       source.tensors.size(), first));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
                                const yaml::Loader& loader) {
@@ -82,6 +123,7 @@ Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
     if (rules.tensors[r].layout.empty() != rules.tensors[r].leave_out)
       return loader.error_at(fmt::format("tensors.{}", r),
                              "a rule has either 'layout' or 'leave_out: true'");
+  if (auto error = unmatched(source, rules, loader)) return *std::move(error);
   Target target;
   for (const SourceTensor& tensor : source.tensors) {
     const TensorEntry& entry = tensor.entry;

@@ -36,11 +36,13 @@ struct LayoutRules {
 const yaml::Table<LayoutRule>& yaml_table(const LayoutRule*);
 const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*);
 
+/// Cost: O(pattern * name).
 bool matches(std::string_view pattern, std::string_view name);
 
 /// The target that `rules` make of the tensors of `source`. `loader` read the rules.
 /// \return kInvalidInput with the rule's place if a layout does not fit a tensor that it is for, or
-///     a rule has neither layout nor leave_out, or both; naming the tensor if none matches.
+///     a rule has neither layout nor leave_out, or both, or matches nothing; naming the tensor if
+///     none matches.
 Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
                                const yaml::Loader& loader);
 

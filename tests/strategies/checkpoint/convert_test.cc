@@ -329,6 +329,23 @@ TEST_F(ConvertFaults, CompleteTargetIsReplacedOnlyOnDemand) {
   EXPECT_EQ(contents_of(to_, 7), "right");
   EXPECT_FALSE(fs::exists(partial_of(to_)));
 }
+TEST_F(ConvertFaults, ReplacingTakesNothingElseAlong) {
+  ASSERT_EQ(converted(from_, target_, to_ / "."), "done");
+  const Target other{.tensors = tensor_parallel(1, 2)};
+  folder_.write("to/notes.txt", "not ours");
+  EXPECT_THAT(converted(from_, other, to_, {.replace = true}),
+              HasSubstr("notes.txt: is no part of the checkpoint that --force would replace"));
+  EXPECT_EQ(bytes_of_file(to_ / "notes.txt"), "not ours");
+  fs::remove(to_ / "notes.txt");
+  const auto inner = to_ / "source";
+  fs::copy(from_, inner);
+  EXPECT_THAT(converted(inner, other, to_, {.replace = true}), HasSubstr("has the source in it"));
+  EXPECT_EQ(contents_of(inner, 7), "right");
+  const auto beside = folder_.path() / "beside.partial";
+  fs::copy(from_, beside);
+  EXPECT_THAT(converted(beside, other, folder_.path() / "beside"), HasSubstr("has the source"));
+  EXPECT_EQ(contents_of(beside, 7), "right");
+}
 
 }  // namespace
 }  // namespace foreshard::checkpoint

@@ -16,6 +16,20 @@ TEST(LayoutRules, MatchNames) {
   EXPECT_TRUE(matches("*norm*", "final_norm.weight"));
   EXPECT_FALSE(matches("norm", "norms"));
   EXPECT_TRUE(matches("odd{name", "odd{name"));
+  EXPECT_FALSE(matches("", "a"));
+  EXPECT_FALSE(matches("a", ""));
+  EXPECT_TRUE(matches("a**b*", "ab"));
+  EXPECT_TRUE(matches("*{0-3}", "layers.13"));  // * may take a part of a number
+  EXPECT_TRUE(matches("*.{2-3}.*.w", "a.1.b.2.c.3.w"));
+  EXPECT_FALSE(matches("*.{2-3}.w", "a.2.w.4.w"));
+}
+
+TEST(LayoutRules, ManyStarsTakeNoLongTime) {
+  std::string pattern;
+  for (int i = 0; i < 100; ++i) pattern += "*a";
+  const std::string name(10'000, 'a');
+  EXPECT_TRUE(matches(pattern, name));
+  EXPECT_FALSE(matches(pattern + "*b", name));
 }
 
 Source source() {
@@ -56,6 +70,10 @@ TEST(LayoutRules, NameWhatIsWrong) {
   EXPECT_THAT(outcome("tensors: [{match: \"*\"}]"), HasSubstr("either 'layout' or 'leave_out"));
   EXPECT_THAT(outcome("tensors: [{match: \"*\", layout: \"tp=3 [tp, -]\"}]"),
               HasSubstr("does not fit tensor 'layers.0.w'"));
+  EXPECT_THAT(outcome("tensors: [{match: \"layer.*\", leave_out: true},\n"
+                      "          {match: \"*\", leave_out: true}]"),
+              HasSubstr("'layer.*' matches none of the 3 tensors, the first of which is "
+                        "'layers.0.w'"));
   const auto target = target_by_layout(source(), "tp=2 [tp, -]");
   ASSERT_FALSE(target);
   EXPECT_THAT(target.error().message, HasSubstr("--to does not fit tensor 'norm'"));
