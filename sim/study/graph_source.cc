@@ -1,10 +1,13 @@
 #include "sim/study/graph_source.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 
 #include "base/file.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
@@ -20,6 +23,40 @@ std::size_t operators_in(const Graph& graph) {
   std::size_t count = graph.operators.size();
   for (const Graph& body : graph.bodies) count += operators_in(body);
   return count;
+}
+
+void collect_conditions(const Graph& graph, std::vector<std::string>& names) {
+  for (const Operator& op : graph.operators)
+    if (op.type == "condition") names.push_back(op.name);
+  for (const Graph& body : graph.bodies) collect_conditions(body, names);
+}
+
+// A probability of a condition that the graph does not have.
+std::optional<Error> unused_probability(const GraphSource& source, const Graph& graph,
+                                        const yaml::Loader& loader, std::string_view at) {
+  std::vector<std::string> names;
+  collect_conditions(graph, names);
+  for (const auto& [name, probability] : source.probabilities) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    const auto near = nearest_name(name, names);
+    return loader.error_at(fmt::format("{}.probabilities.{}", at, name),
+                           fmt::format("the graph has no condition '{}'", name),
+                           near ? "did you mean '" + *near + "'?" : "");
+  }
+  return std::nullopt;
+}
+
+// What only ONNX files leave open.
+std::optional<Error> only_for_onnx(const GraphSource& source, const yaml::Loader& loader,
+                                   std::string_view at) {
+  if (!source.dims.empty())
+    return loader.error_at(fmt::format("{}.dims", at), "a graph in YAML leaves no dimension open",
+                           "give its tensors other shapes");
+  if (!source.probabilities.empty())
+    return loader.error_at(fmt::format("{}.probabilities", at),
+                           "a graph in YAML says the probabilities of its conditions",
+                           "change them there");
+  return std::nullopt;
 }
 
 Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strategy,
@@ -110,13 +147,21 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
   const std::filesystem::path path = folder / source.file;
   const std::string place = std::string(at) + ".file";
   const std::string suffix = path.extension().string();
+  for (const auto& [name, size] : source.axes)
+    if (name == "tensor" || name == "data" || name == "pipeline")
+      return loader.error_at(fmt::format("{}.axes.{}", at, name),
+                             fmt::format("the strategy gives the size of axis '{}'", name),
+                             fmt::format("set strategy.{}_parallel", name));
   if (suffix != ".onnx" && suffix != ".yaml")
     return loader.error_at(place, fmt::format("'{}' is no graph", source.file),
                            "give a file that ends in .onnx or .yaml");
+  if (suffix == ".yaml")
+    if (auto fault = only_for_onnx(source, loader, at)) return *std::move(fault);
   auto graph = suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
                                  : load_onnx(source, strategy, path, loader, place, inputs);
   if (!graph) return graph;
   LoadedGraph loaded = *std::move(graph);
+  if (auto fault = unused_probability(source, loaded.graph, loader, at)) return *std::move(fault);
   if (suffix == ".onnx")
     for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
   loaded.annotations = source.annotations;

@@ -191,7 +191,7 @@ std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& g
                                   std::int64_t devices, const yaml::Loader& loader) {
   std::vector<std::string> messages;
   for (const StrategyFault& fault :
-       lower::faults_in_graph(strategy, graph.axes, graph.batch, devices))
+       lower::faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, devices))
     messages.push_back(loader.error_at("strategy." + fault.key, fault.message, fault.help).message);
   if (messages.empty()) return std::nullopt;
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};

@@ -63,7 +63,9 @@ class Importer final : public Scope {
 
   std::optional<Error> run(const Body& body) {
     for (const Node& node : body.nodes) {
-      if (auto error = translate(node)) {
+      auto error = translate(node);
+      if (!error) error = other_shape(node);
+      if (error) {
         if (error->message.find('\'' + node.name) == std::string::npos)
           error->message = fmt::format("node '{}' ({}): {}", node.name, node.op, error->message);
         return error;
@@ -79,6 +81,20 @@ class Importer final : public Scope {
     if (node.op == "Loop") return loop(node);
     if (node.op == "If") return condition(node);
     return find_translation(node.op)(*this, node);
+  }
+
+  // A result whose attributes say one shape and whose operands another (a kernel_shape that is not
+  // the weight's).
+  std::optional<Error> other_shape(const Node& node) const {
+    for (const ValueIndex index : node.outputs) {
+      const auto made = index == kNone ? tensors_.end() : tensors_.find(index);
+      if (made == tensors_.end() || graph_[made->second].shape == value(index).shape) continue;
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("'{}' is [{}] by its attributes, but [{}] by its operands",
+                               value(index).name, fmt::join(value(index).shape, ", "),
+                               fmt::join(graph_[made->second].shape, ", "))};
+    }
+    return std::nullopt;
   }
 
   const Body& body_of(const Node& node, const std::string& name) const {

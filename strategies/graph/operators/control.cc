@@ -1,6 +1,10 @@
 // Loops and conditions: operators whose bodies are graphs (R4.6).
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
+#include "strategies/graph/operators/build.h"
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -22,6 +26,87 @@ std::string fault_in_inputs(const Call& call, const Graph& body) {
   return {};
 }
 
+// Dimensions of a body's tensors that its operators split together: those with a common factor.
+class Together {
+ public:
+  explicit Together(const Graph& body) : body_(body) {
+    for (const Tensor& tensor : body.tensors) {
+      first_.push_back(of_.size());
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d) of_.push_back(of_.size());
+    }
+    for (const Operator& op : body.operators) join(op);
+  }
+
+  void join(TensorId a, TensorId b) {
+    for (std::size_t d = 0; d < body_[a].shape.size(); ++d) join(place(a, d), place(b, d));
+  }
+  std::size_t set_of(TensorId tensor, std::size_t dim) { return root(place(tensor, dim)); }
+
+ private:
+  std::size_t place(TensorId tensor, std::size_t dim) const { return first_[tensor.index()] + dim; }
+  std::size_t root(std::size_t place) {
+    while (of_[place] != place) place = of_[place] = of_[of_[place]];
+    return place;
+  }
+  void join(std::size_t a, std::size_t b) { of_[root(b)] = root(a); }
+
+  void join(const Operator& op) {
+    const Rule rule = rule_of(body_, op);
+    std::vector<TensorId> operands = op.inputs;
+    operands.insert(operands.end(), op.outputs.begin(), op.outputs.end());
+    std::vector<std::optional<std::size_t>> place_of(rule.factors.size());
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      for (std::size_t d = 0; d < rule.operands[i].size(); ++d) {
+        const auto& factors = rule.operands[i][d];
+        if (factors.size() != 1) continue;
+        auto& known = place_of[static_cast<std::size_t>(factors.front())];
+        if (known) join(*known, place(operands[i], d));
+        known = place(operands[i], d);
+      }
+    }
+  }
+
+  const Graph& body_;
+  std::vector<std::size_t> first_;  // place of each tensor's first dimension
+  std::vector<std::size_t> of_;     // of each place: another of its set, or itself
+};
+
+// Dimensions that all bodies split together have one factor. \param carried  outputs that lie as
+// the inputs of their numbers.
+Rule rule_over(const Call& call, std::size_t carried) {
+  std::vector<Together> sets;
+  for (const Graph* body : call.bodies) {
+    sets.emplace_back(*body);
+    for (std::size_t i = 0; i < carried; ++i) sets.back().join(body->inputs[i], body->outputs[i]);
+  }
+  RuleMaker make;
+  std::map<std::vector<std::size_t>, std::int32_t> factors;
+  const auto dimensions = [&](const auto& tensor_in, const Shape& shape) {
+    RuleMaker::Dimensions result;
+    std::set<std::int32_t> used;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      std::vector<std::size_t> key;
+      for (std::size_t b = 0; b < sets.size(); ++b)
+        key.push_back(sets[b].set_of(tensor_in(*call.bodies[b]), d));
+      const auto known = factors.find(key);
+      const std::int32_t factor = known == factors.end() || used.contains(known->second)
+                                      ? make.factor(shape[d])
+                                      : known->second;
+      if (known == factors.end()) factors[key] = factor;
+      used.insert(factor);
+      result.push_back({factor});
+    }
+    return result;
+  };
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    make.input(dimensions([&](const Graph& body) { return body.inputs[i]; }, call.inputs[i].shape));
+  const Graph& first = *call.bodies[0];
+  for (std::size_t i = 0; i < first.outputs.size(); ++i)
+    make.output(dimensions([&](const Graph& body) { return body.outputs[i]; },
+                           first[first.outputs[i]].shape));
+  return make.take();
+}
+
 Result<Inferred> infer_loop(const Call& call) {
   const Graph& body = *call.bodies[0];
   if (call.settings.integer("count") < 1) return wrong("count must be at least 1");
@@ -35,12 +120,6 @@ Result<Inferred> infer_loop(const Call& call) {
                  "but body '" +
                  body.name + "' has " + std::to_string(body.inputs.size()) + " inputs and " +
                  std::to_string(body.outputs.size()) + " outputs");
-  RuleMaker make;
-  std::vector<RuleMaker::Dimensions> in;
-  for (const TensorType& input : call.inputs) {
-    in.push_back(make.each(input.shape));
-    make.input(in.back());
-  }
   Inferred inferred;
   for (std::size_t i = 0; i < body.outputs.size(); ++i) {
     const Tensor& out = body[body.outputs[i]];
@@ -48,10 +127,9 @@ Result<Inferred> infer_loop(const Call& call) {
       return wrong("output " + std::to_string(i) + " of body '" + body.name + "' is " +
                    text_of(out.shape) + ", but the next iteration takes " +
                    text_of(call.inputs[i].shape));
-    make.output(i < carried ? in[i] : make.each(out.shape));
     inferred.outputs.push_back({out.dtype, out.shape});
   }
-  inferred.rule = make.take();
+  inferred.rule = rule_over(call, carried);
   return inferred;
 }
 
@@ -76,7 +154,8 @@ std::vector<TensorId> gradients_of(Gradients& gradients, const std::vector<std::
 }
 
 // The loop runs backward: gradients of what it carried are carried, those of its other inputs are
-// added up over the iterations. The body's forward tensors are those of the same iteration.
+// added up over the iterations; every iteration sees the same gradients of what was added up. The
+// body's forward tensors are those of the same iteration.
 void loop_backward(Gradients& gradients) {
   const Graph& body = gradients.body(0);
   const auto outputs = differentiable(body, body.outputs);
@@ -84,13 +163,10 @@ void loop_backward(Gradients& gradients) {
   const Settings& forward = gradients.op().settings;
   const std::int64_t given = forward.integer("carried");
   const std::size_t carried = given < 0 ? body.outputs.size() : static_cast<std::size_t>(given);
-  std::vector<std::size_t> seeds;
-  for (const std::size_t i : outputs)
-    if (i < carried) seeds.push_back(i);
-  if (seeds.size() != outputs.size()) return;  // sums over iterations: only of backward loops
-  const auto back = gradients.add_with("loop", "", gradients_of(gradients, seeds),
+  const auto seeds = std::ranges::count_if(outputs, [&](std::size_t i) { return i < carried; });
+  const auto back = gradients.add_with("loop", "", gradients_of(gradients, outputs),
                                        {{"count", forward.integer("count")},
-                                        {"carried", static_cast<std::int64_t>(seeds.size())},
+                                        {"carried", static_cast<std::int64_t>(seeds)},
                                         {"own_parameters", forward.flag("own_parameters")}},
                                        {gradients.backward_of(body)});
   for (std::size_t i = 0; i < inputs.size(); ++i) gradients.give(inputs[i], back[i]);
@@ -106,8 +182,6 @@ Result<Inferred> infer_condition(const Call& call) {
   if (first.outputs.size() != second.outputs.size())
     return wrong("the branches have " + std::to_string(first.outputs.size()) + " and " +
                  std::to_string(second.outputs.size()) + " outputs");
-  RuleMaker make;
-  for (const TensorType& input : call.inputs) make.input(make.each(input.shape));
   Inferred inferred;
   for (std::size_t i = 0; i < first.outputs.size(); ++i) {
     const Tensor& a = first[first.outputs[i]];
@@ -115,10 +189,9 @@ Result<Inferred> infer_condition(const Call& call) {
     if (a.shape != b.shape || a.dtype != b.dtype)
       return wrong("output " + std::to_string(i) + " is " + text_of(a.shape) +
                    " of the first branch and " + text_of(b.shape) + " of the second");
-    make.output(make.each(a.shape));
     inferred.outputs.push_back({a.dtype, a.shape});
   }
-  inferred.rule = make.take();
+  inferred.rule = rule_over(call, 0);
   return inferred;
 }
 

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "base/check.h"
+
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
@@ -134,23 +136,25 @@ class Step {
     return static_cast<std::int32_t>(role_.calls.size()) - 1;
   }
 
-  void write(const Pieces& pieces, Direction direction, std::int64_t layer) {
+  // `path`: the loops and conditions around the pieces, by their names in the forward pass;
+  // `layer`: the iteration of the loops among them.
+  void write(const Pieces& pieces, Direction direction, std::int64_t layer,
+             const std::string& path = {}) {
     for (const Piece& piece : pieces) {
-      switch (piece.kind) {
-        case Piece::Kind::kBlock:
-          call(piece.block, {.first_layer = static_cast<std::int32_t>(layer)}, after_last());
-          break;
-        case Piece::Kind::kLoop:
-          loop(piece, direction, layer);
-          break;
-        case Piece::Kind::kChoice:
-          write(piece.bodies[branch(piece)], direction, layer);
-          break;
+      if (piece.kind == Piece::Kind::kBlock) {
+        call(piece.block, {.first_layer = static_cast<std::int32_t>(layer)}, after_last());
+        continue;
       }
+      const bool is_forward = direction == Direction::kForward;
+      const std::string inner = path + '/' + (is_forward ? piece.key : piece.key.substr(2));
+      if (piece.kind == Piece::Kind::kLoop)
+        loop(piece, direction, layer, inner);
+      else
+        write(piece.bodies[branch(piece, direction, layer, inner)], direction, layer, inner);
     }
   }
 
-  void loop(const Piece& piece, Direction direction, std::int64_t layer) {
+  void loop(const Piece& piece, Direction direction, std::int64_t layer, const std::string& path) {
     const Pieces& body = piece.bodies[0];
     const bool is_forward = direction == Direction::kForward;
     const std::int64_t first = layer * piece.count + (is_forward ? 0 : piece.count - 1);
@@ -163,16 +167,20 @@ class Step {
            after_last());
       return;
     }
-    for (std::int64_t i = 0; i < piece.count; ++i) write(body, direction, first + i * step);
+    for (std::int64_t i = 0; i < piece.count; ++i) write(body, direction, first + i * step, path);
   }
 
   // The backward pass takes the branch that the forward pass took.
-  std::size_t branch(const Piece& piece) {
-    for (const auto& [key, taken] : branches_)
-      if (piece.key == "d." + key || piece.key.starts_with("d." + key + ".")) return taken;
+  std::size_t branch(const Piece& piece, Direction direction, std::int64_t layer,
+                     const std::string& path) {
+    if (direction == Direction::kBackward) {
+      const auto known = branches_.find({path, layer});
+      FORESHARD_CHECK(known != branches_.end());
+      return known->second;
+    }
     const double draw = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
     const std::size_t taken = draw < piece.probability ? 0 : 1;
-    branches_[piece.key] = taken;
+    branches_[{path, layer}] = taken;
     return taken;
   }
 
@@ -272,9 +280,7 @@ class Step {
     const auto bytes = [](Bytes element, std::int64_t count) {
       return element * static_cast<double>(count);
     };
-    const std::int64_t trained = parameters_.trained();
-    role_.memory = {{MemoryKind::kParameters,
-                     bytes(size_of(strategy_.precision), trained + parameters_.frozen)}};
+    role_.memory = {{MemoryKind::kParameters, parameters_.bytes}};
     if (!trains()) return;
     std::int64_t gradients = 0;
     std::int64_t state = 0;
@@ -295,7 +301,8 @@ class Step {
   std::mt19937_64 random_;
   program::Role role_;
   std::map<std::string, BlockId> ids_;
-  std::map<std::string, std::size_t> branches_;  // of this micro-batch: by the operator's name
+  // Of this micro-batch: by path and iteration.
+  std::map<std::pair<std::string, std::int64_t>, std::size_t> branches_;
   std::map<std::vector<Axis>, std::int64_t> on_the_way_;
   std::int32_t micro_batch_ = 0;
 };
@@ -326,6 +333,37 @@ void prune(Graph& graph) {
   graph.outputs.clear();
 }
 
+// How often the bodies of a graph run, the graph itself included.
+double passes_through(const Graph& graph) {
+  double passes = 1;
+  for (const Operator& op : graph.operators) {
+    const double times =
+        op.type == "loop" ? static_cast<double>(op.settings.integer("count")) : 1.0;
+    for (const std::int32_t body : op.bodies)
+      passes += times * passes_through(graph.bodies[static_cast<std::size_t>(body)]);
+  }
+  return passes;
+}
+
+void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
+  for (const Tensor& tensor : graph.tensors) {
+    const bool whole_numbers = tensor.dtype == DType::kInt8 || tensor.dtype == DType::kInt32 ||
+                               tensor.dtype == DType::kInt64;
+    if (tensor.role == TensorRole::kParameter && !whole_numbers)
+      counts[tensor.dtype] += static_cast<double>(elements(tensor));
+  }
+  for (const Graph& body : graph.bodies) count_parameters(body, counts);
+}
+
+// The type of most of the parameters that could be trained; nothing if there are none.
+std::optional<DType> parameter_dtype(const Graph& graph) {
+  std::map<DType, double> counts;
+  count_parameters(graph, counts);
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  return most == counts.end() ? std::nullopt : std::optional(most->first);
+}
+
 std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward) {
   std::vector<std::string> remarks;
   for (const TensorId id : backward.inputs) {
@@ -351,7 +389,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   return mesh;
 }
 
-std::vector<StrategyFault> faults_in_graph(const Strategy& strategy,
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
                                            const std::vector<MeshAxis>& axes, std::int64_t batch,
                                            std::int64_t devices) {
   std::vector<StrategyFault> faults;
@@ -404,6 +442,20 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy,
          fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
                      strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
          fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
+  const double passes = static_cast<double>(strategy.micro_batches()) * passes_through(graph);
+  if (passes > static_cast<double>(kMaxLayerPasses))
+    faults.push_back(
+        {"global_batch",
+         fmt::format(
+             "{} micro-batches, with the iterations of loops, are {:.0f} passes through the "
+             "graph and its bodies, more than the {} that a simulated step may have",
+             strategy.micro_batches(), passes, kMaxLayerPasses),
+         "use a larger micro_batch, a smaller global_batch or loops of fewer iterations"});
+  if (const auto dtype = parameter_dtype(graph); dtype && *dtype != strategy.precision)
+    faults.push_back({"precision",
+                      fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
+                                  name_of(strategy.precision)),
+                      fmt::format("set precision: {}", name_of(*dtype))});
   return faults;
 }
 

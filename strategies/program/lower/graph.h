@@ -4,7 +4,8 @@
 /// axes that they are partial on; the optimizer steps. No pipeline: all ranks do the same.
 ///
 ///  - Loops are blocks that are called as often as they run. A condition takes one branch per
-///    micro-batch, drawn with its probability from `seed`; `model_flops` counts the expected work.
+///    micro-batch and iteration of the loops around it, drawn with its probability from `seed`;
+///    `model_flops` counts the expected work.
 ///  - Training needs a gradient to begin with: outputs of more than one element get one that is
 ///    written once, as a loss outside the graph would. Gradients of the graph's own inputs are not
 ///    computed.
@@ -34,7 +35,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
 
 /// What the strategy cannot ask of a general graph, as faults_in() for a transformer.
 /// \param batch  Samples of a micro-batch in the graph's shapes, over all data-parallel ranks.
-std::vector<StrategyFault> faults_in_graph(const Strategy& strategy,
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
                                            const std::vector<MeshAxis>& axes, std::int64_t batch,
                                            std::int64_t devices);
 
@@ -46,10 +47,9 @@ struct LoweredGraph {
 /// The Program of one step of the annotated `graph` (annotate.h), whose shapes are those of one
 /// micro-batch over all ranks.
 ///
-/// Not modelled: activations that are computed again (recompute), ZeRO 3, a branch drawn anew in
-/// each iteration of a loop, running statistics of batch norm, copying inputs to the device.
-/// \pre faults_in_graph is empty.
-/// \return kInvalidInput where annotations contradict the operators; kUnsupported where slices of
+/// Not modelled: activations that are computed again (recompute), ZeRO 3, running statistics of
+/// batch norm, copying inputs to the device. \pre faults_in_graph is empty. \return kInvalidInput
+/// where annotations contradict the operators; kUnsupported where slices of
 ///     unequal size would have to be converted.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);

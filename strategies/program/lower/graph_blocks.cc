@@ -212,12 +212,30 @@ void prepend(Block& block, Task task) {
   block.tasks.insert(block.tasks.begin(), std::move(task));
 }
 
+// The last task of each stream that reads or writes activations; gradients are sent from elsewhere.
+std::vector<std::int32_t> last_uses(const Block& block) {
+  std::vector<std::int32_t> last;
+  for (const StreamIndex where : {kComputeStream, kTensorStream}) {
+    for (std::size_t t = block.tasks.size(); t-- > 0;) {
+      const Task& task = block.tasks[t];
+      const bool runs = std::holds_alternative<Kernel>(task.body) ||
+                        std::holds_alternative<program::Communication>(task.body);
+      if (!runs || task.stream != stream(where)) continue;
+      last.push_back(static_cast<std::int32_t>(t));
+      break;
+    }
+  }
+  std::ranges::sort(last);
+  return last;
+}
+
 // A buffer from the first block of `begin` to the end of the last one of `end`.
 void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind, Bytes bytes) {
   Piece* first = first_block(begin);
   Piece* last = last_block(end);
   if (bytes == 0_B || first == nullptr || last == nullptr) return;
-  last->block.tasks.push_back(Task{.name = "free " + buffer, .body = Free{buffer}});
+  last->block.tasks.push_back(
+      Task{.name = "free " + buffer, .body = Free{buffer}, .after = last_uses(last->block)});
   prepend(first->block, Task{.name = "keep " + buffer, .body = Allocate{buffer, kind, bytes}});
 }
 
@@ -279,11 +297,9 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
     for (const auto& axes : lies.dims) into.split_over.insert(axes.begin(), axes.end());
     const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
-    if (gradient == gradients.end()) {
-      into.frozen += count;
-    } else {
+    into.bytes += size_of(tensor.dtype) * static_cast<double>(count);
+    if (gradient != gradients.end())
       into.elements[axes_of(backward->attributes[gradient->second.index()].partial)] += count;
-    }
   }
   for (const Operator& op : graph.operators) {
     const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);
@@ -298,12 +314,6 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
 }
 
 }  // namespace
-
-std::int64_t GraphParameters::trained() const {
-  std::int64_t sum = 0;
-  for (const auto& [axes, count] : elements) sum += count;
-  return sum;
-}
 
 Pieces pieces_of(const ShardedGraph& sharded, const std::string& name, const PassOptions& options) {
   return Cutter(sharded, name, options).run();

@@ -35,10 +35,8 @@ using Pieces = std::vector<Piece>;
 /// Elements that a rank holds of parameters whose gradients are partial over exactly these axes.
 struct GraphParameters {
   std::map<std::vector<Axis>, std::int64_t> elements{};
-  std::int64_t frozen = 0;  ///< Of parameters that nothing flows back to.
+  Bytes bytes{};  ///< Of these and of parameters that nothing flows back to, as they are stored.
   std::set<Axis> split_over{};
-
-  std::int64_t trained() const;
 };
 
 struct PassOptions {

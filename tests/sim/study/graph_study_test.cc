@@ -159,5 +159,31 @@ TEST_F(GraphStudy, NamesPlacesOfFaults) {
               HasSubstr("no input has an open dimension 'width'"));
 }
 
+// Keys that would change nothing.
+TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
+  const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
+  const auto fault = [&](const std::string& keys) {
+    const auto study = load(onnx_models::resnet50(), dp, 2, keys);
+    return study ? "loaded" : study.error().message;
+  };
+  EXPECT_THAT(fault(", probabilities: {brunch: 0.3}"),
+              HasSubstr("the graph has no condition 'brunch'"));
+  EXPECT_THAT(fault(", axes: {data: 3}"), testing::AllOf(HasSubstr("the size of axis 'data'"),
+                                                         HasSubstr("strategy.data_parallel")));
+  const auto yaml_fault = [&](const std::string& keys) {
+    EXPECT_FALSE(write_file(folder_.path() / "study.yaml",
+                            "cluster: two-dgx-h100\ngraph: {file: " FORESHARD_SOURCE_DIR
+                            "/configs/graphs/moe-layer.yaml" +
+                                keys + "}\nstrategy: {data_parallel: 8, micro_batch: 1, " +
+                                "global_batch: 32}\n"));
+    const auto study = load_study({.study = folder_.path() / "study.yaml"},
+                                  {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    return study ? "loaded" : study.error().message;
+  };
+  EXPECT_THAT(yaml_fault(", dims: {batch: 3}"), HasSubstr("leaves no dimension open"));
+  EXPECT_THAT(yaml_fault(", probabilities: {a: 0.3}"),
+              HasSubstr("probabilities of its conditions"));
+}
+
 }  // namespace
 }  // namespace foreshard::study

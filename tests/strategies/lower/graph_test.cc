@@ -275,7 +275,7 @@ Graph choice() {
 }
 
 // Of 400 micro-batches about 100 take the matrix (four deviations of the binomial are 35), the
-// same ones each time, and backward as forward; the totals count the expected quarter.
+// same ones each time; the totals count the expected quarter.
 TEST(LowerGraph, DrawsABranchForEachMicroBatch) {
   Strategy s = strategy(1, 1, 400);
   s.mode = Mode::kForward;
@@ -285,6 +285,126 @@ TEST(LowerGraph, DrawsABranchForEachMicroBatch) {
   EXPECT_DOUBLE_EQ(program.totals.model_flops.in_base(), 400 * product / 4);
   EXPECT_EQ(lowered(choice(), s).program, program);
   EXPECT_NE(lowered(choice(), s, {.seed = 2}).program, program);
+}
+
+// Within a loop every iteration draws anew, and its backward pass takes the branch that its forward
+// pass took: one product forward, two backward, and what is kept is freed (which verify() checks).
+TEST(LowerGraph, DrawsABranchForEachIteration) {
+  Graph layer{.name = "layer"};
+  const Graph inner = choice();
+  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
+  layer.outputs = {added(layer, {.type = "condition",
+                                 .name = "branch",
+                                 .inputs = {x},
+                                 .settings = {{"probability", 0.25}},
+                                 .bodies = inner.bodies})};
+  Graph graph{.name = "choices"};
+  TensorId last = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
+  for (const std::string name : {"first", "second"})  // bodies with the same names
+    last = added(graph, {.type = "loop",
+                         .name = name,
+                         .inputs = {last},
+                         .settings = {{"count", std::int64_t{200}}},
+                         .bodies = {layer}});
+  graph.outputs = {last};
+  const double product = 2.0 * kBatch * kHidden * kHidden;
+  Strategy s = strategy(1, 1);
+  const double both = gemm_flops(lowered(graph, s).program) / product;
+  s.mode = Mode::kForward;
+  const double forward = gemm_flops(lowered(graph, s).program) / product;
+  EXPECT_NEAR(forward, 100, 35);
+  EXPECT_EQ(both, 3 * forward);
+}
+
+// Dimensions that a body splits together are split together outside: replicas that take a branch,
+// or iterate, over two inputs of their own samples move nothing forward.
+TEST(LowerGraph, KeepsBatchesSplitThroughBodies) {
+  const auto body = [](const std::string& operation) {
+    Graph both{.name = operation};
+    const TensorId a = add_input(both, "a", {DType::kBf16, {kBatch, kHidden}});
+    const TensorId b = add_input(both, "b", {DType::kBf16, {kBatch, kHidden}});
+    const TensorId w = add_parameter(both, "w", {DType::kBf16, {kHidden, kHidden}});
+    const TensorId y = added(both, {.type = "matmul", .name = "y", .inputs = {a, w}});
+    both.outputs = {added(both, {.type = "binary",
+                                 .name = "sum",
+                                 .inputs = {y, b},
+                                 .settings = {{"operation", operation}}})};
+    return both;
+  };
+  for (const bool loops : {true, false}) {
+    Graph graph{.name = "two"};
+    const TensorId a = add_input(graph, "a", {DType::kBf16, {kBatch, kHidden}});
+    const TensorId b = add_input(graph, "b", {DType::kBf16, {kBatch, kHidden}});
+    OperatorSpec spec{.type = "condition",
+                      .name = "op",
+                      .inputs = {a, b},
+                      .settings = {{"probability", 0.5}},
+                      .bodies = {body("add"), body("mul")}};
+    if (loops) {
+      spec.type = "loop";
+      spec.settings = {{"count", std::int64_t{3}}};
+      spec.bodies = {body("add")};
+    }
+    graph.outputs = {added(graph, std::move(spec))};
+    Strategy s = strategy(1, 2);
+    s.mode = Mode::kForward;
+    EXPECT_TRUE(traffic(lowered(graph, s).program, Purpose::kData).empty()) << loops;
+  }
+}
+
+// A loop that also adds something up over its iterations: its parameters are trained as well.
+TEST(LowerGraph, TrainsLoopsThatAddUp) {
+  Graph layer{.name = "layer"};
+  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
+  const TensorId y = added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}});
+  layer.outputs = {y, added(layer, {.type = "unary",
+                                    .name = "square",
+                                    .inputs = {y},
+                                    .settings = {{"operation", std::string("square")}}})};
+  Graph graph{.name = "adding"};
+  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
+  const auto out =
+      add_operator(graph, {.type = "loop",
+                           .name = "layers",
+                           .inputs = {in},
+                           .settings = {{"count", std::int64_t{12}}, {"carried", std::int64_t{1}}},
+                           .bodies = {layer}});
+  ASSERT_TRUE(out) << out.error().message;
+  graph.outputs = *out;
+  const Program program = lowered(graph, strategy(1, 1)).program;
+  EXPECT_EQ(gemm_flops(program), 12 * 3 * 2.0 * kBatch * kHidden * kHidden);
+  EXPECT_EQ(program.roles[0].memory[2].bytes.in_base(), 12 * 12 * kHidden * kHidden);
+}
+
+// Activations are given back when the kernels are done, not when the gradients are sent.
+TEST(LowerGraph, FreesActivationsBeforeGradientsAreSent) {
+  const Program program = lowered(mlp(), strategy(1, 2)).program;
+  std::int64_t frees = 0;
+  for (const program::Block& block : program.blocks) {
+    for (const program::Task& task : block.tasks) {
+      if (!std::holds_alternative<program::Free>(task.body)) continue;
+      ++frees;
+      ASSERT_FALSE(task.after.empty()) << task.name;
+      for (const std::int32_t before : task.after)
+        EXPECT_TRUE(std::holds_alternative<Kernel>(block.tasks[std::size_t(before)].body))
+            << task.name;
+    }
+  }
+  EXPECT_GT(frees, 0);
+}
+
+TEST(LowerGraph, WeighsParametersAsTheyAreStored) {
+  Graph graph{.name = "table"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(graph, "weight", {DType::kInt8, {kHidden, kWide}});
+  const TensorId wide = added(
+      graph,
+      {.type = "cast", .name = "wide", .inputs = {w}, .settings = {{"to", std::string("bf16")}}});
+  graph.outputs = {added(graph, {.type = "matmul", .name = "y", .inputs = {x, wide}})};
+  Strategy s = strategy(1, 1);
+  s.mode = Mode::kForward;
+  EXPECT_EQ(lowered(graph, s).program.roles[0].memory[0].bytes.in_base(), kHidden * kWide);
 }
 
 TEST(LowerGraph, SaysThatALossIsMissing) {
@@ -299,12 +419,31 @@ TEST(LowerGraph, SaysWhatAStrategyCannotAsk) {
   s.sequence_parallel = true;
   s.recompute = Recompute::kFull;
   std::vector<std::string> keys;
-  for (const StrategyFault& fault : faults_in_graph(s, {{"expert", 2}}, 7, 4))
+  for (const StrategyFault& fault : faults_in_graph(s, mlp(), {{"expert", 2}}, 7, 4))
     keys.push_back(fault.key);
   EXPECT_EQ(keys,
             (std::vector<std::string>{"data_parallel", "pipeline_parallel", "sequence_parallel",
                                       "recompute", "zero_stage", "micro_batch"}));
-  EXPECT_TRUE(faults_in_graph(strategy(2, 2), {}, kBatch, 4).empty());
+  EXPECT_TRUE(faults_in_graph(strategy(2, 2), mlp(), {}, kBatch, 4).empty());
+}
+
+TEST(LowerGraph, SaysThatThePrecisionIsAnother) {
+  Strategy s = strategy(1, 1);
+  s.precision = DType::kFp32;
+  const auto faults = faults_in_graph(s, mlp(), {}, kBatch, 1);
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_EQ(faults[0].key, "precision");
+  EXPECT_EQ(faults[0].message, "most of the graph's parameters are bf16, not fp32");
+  EXPECT_EQ(faults[0].help, "set precision: bf16");
+}
+
+// A million micro-batches are fine, a million of twelve iterations are not.
+TEST(LowerGraph, LimitsTheStep) {
+  const Strategy s = strategy(1, 1, std::int64_t{1} << 20);
+  EXPECT_TRUE(faults_in_graph(s, mlp(), {}, kBatch, 1).empty());
+  const auto faults = faults_in_graph(s, stack(true), {}, kBatch, 1);
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_THAT(faults[0].message, HasSubstr("13631488 passes"));
 }
 
 }  // namespace

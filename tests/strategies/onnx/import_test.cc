@@ -121,6 +121,20 @@ TEST(ImportOnnx, NamesEveryOperatorWithoutCounterpart) {
   EXPECT_THAT(result.error().message, HasSubstr("or write the graph in YAML"));
 }
 
+TEST(ImportOnnx, SaysWhereAttributesContradictOperands) {
+  Writer w;
+  const std::string x = w.input("x", {2, 6, 8, 8});
+  const std::string y = w.node("Conv", {x, w.weight("w", {4, 6, 3, 3})});
+  w.attribute("kernel_shape", {5, 5});
+  w.output(y);
+  const auto model = read_onnx(w.bytes(), {});
+  ASSERT_TRUE(model) << model.error().message;
+  const auto result = import_onnx(*model, {});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message,
+              HasSubstr("is [2, 4, 4, 4] by its attributes, but [2, 4, 6, 6] by its operands"));
+}
+
 // Shapes that ONNX infers are those that our operators give: every operator once.
 TEST(ImportOnnx, AgreesWithOnnxOnShapes) {
   Writer w;

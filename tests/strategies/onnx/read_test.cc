@@ -139,6 +139,18 @@ TEST(ReadOnnx, RefusesWhatIsNoOnnxFile) {
   EXPECT_THAT(fault(whole.substr(0, whole.size() / 2)), HasSubstr("cut off or corrupt"));
 }
 
+TEST(ReadOnnx, RefusesWindowsThatStandStill) {
+  for (const std::string op : {"Conv", "MaxPool", "AveragePool"}) {
+    Writer w;
+    const std::string x = w.input("x", {2, 6, 8, 8});
+    const std::string y =
+        op == "Conv" ? w.node(op, {x, w.weight("w", {4, 6, 3, 3})}) : w.node(op, {x});
+    w.attribute("kernel_shape", {3, 3}).attribute("strides", {1, 0});
+    w.output(y);
+    EXPECT_THAT(fault(w.bytes()), HasSubstr("'strides' must be at least 1, found 0")) << op;
+  }
+}
+
 // Whatever is cut off or turned over, the answer is an error or a model: never a crash.
 TEST(ReadOnnx, SurvivesDamage) {
   const std::string whole = onnx_models::bert({.layers = 1, .hidden = 8, .heads = 2});

@@ -4,9 +4,27 @@
 #include <limits>
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
+#include <optional>
+#include <string>
 #include <unordered_map>
 
 namespace foreshard::onnx_file {
+namespace {
+
+// ONNX divides by these without a look at them.
+std::optional<Error> fault_in_window(const ::onnx::NodeProto& node) {
+  for (const ::onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != "strides" && attribute.name() != "dilations") continue;
+    for (const std::int64_t step : attribute.ints())
+      if (step < 1)
+        return Error{Error::Code::kInvalidInput, "attribute '" + attribute.name() +
+                                                     "' must be at least 1, found " +
+                                                     std::to_string(step)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
                                                       const std::vector<Operand>& inputs,
@@ -18,6 +36,7 @@ Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
   if (schema == nullptr || !schema->has_type_and_shape_inference_function())
     return Error{Error::Code::kUnsupported, "it has no rule for the shape of its results"};
 
+  if (auto fault = fault_in_window(node)) return *std::move(fault);
   // Inputs by position: two of one name are the same value.
   std::unordered_map<std::string, ::onnx::TypeProto*> types;
   std::unordered_map<std::string, const ::onnx::TensorProto*> data;
