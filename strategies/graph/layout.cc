@@ -212,9 +212,9 @@ Box Slices::of(std::int64_t position) const {
   box.begin.reserve(bounds_.size());
   box.end.reserve(bounds_.size());
   for (std::size_t d = 0; d < bounds_.size(); ++d) {
-    const auto part = static_cast<std::size_t>(part_of(position, d));
-    box.begin.push_back(bounds_[d][part]);
-    box.end.push_back(bounds_[d][part + 1]);
+    const auto [begin, end] = range(position, d);
+    box.begin.push_back(begin);
+    box.end.push_back(end);
   }
   return box;
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -79,6 +80,11 @@ class Slices {
   /// Where the slices of `dim` begin, and behind the last where it ends.
   const std::vector<std::int64_t>& bounds(std::size_t dim) const { return bounds_[dim]; }
   Box of(std::int64_t position) const;
+  /// Begin and end of its range in `dim`.
+  std::pair<std::int64_t, std::int64_t> range(std::int64_t position, std::size_t dim) const {
+    const auto part = static_cast<std::size_t>(part_of(position, dim));
+    return {bounds_[dim][part], bounds_[dim][part + 1]};
+  }
   /// The largest extent of the slices of `dim`.
   std::int64_t widest(std::size_t dim) const;
   /// Elements of the largest slice: the product over the dimensions of the largest extents.

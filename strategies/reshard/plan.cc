@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "base/check.h"
 
@@ -40,20 +39,31 @@ std::int64_t largest_piece(const Slices& from, const Slices& to, std::size_t dim
 Volume volume_of_transfer(const Step& step, const TensorSpec& tensor) {
   const Slices from(step.from, tensor.shape);
   const Slices to(step.to, tensor.shape);
+  constexpr std::int64_t kNone = -1;
+  std::vector<std::int64_t> source;  // by rank: its position in the source
+  for (std::int64_t i = 0; i < step.from.mesh.size(); ++i) {
+    const auto rank = static_cast<std::size_t>(step.from.mesh.ranks[static_cast<std::size_t>(i)]);
+    if (rank >= source.size()) source.resize(rank + 1, kNone);
+    source[rank] = i;
+  }
   // Every target rank receives each element of its slice once, unless it holds it already.
-  std::map<std::int32_t, std::int64_t> source;
-  for (std::int64_t i = 0; i < step.from.mesh.size(); ++i)
-    source[step.from.mesh.ranks[static_cast<std::size_t>(i)]] = i;
   double all = 0;
   double received = 0;
   for (std::int64_t j = 0; j < step.to.mesh.size(); ++j) {
-    const auto slice = to.of(j);
-    const double elements = as_double(slice.elements());
+    const auto rank = static_cast<std::size_t>(step.to.mesh.ranks[static_cast<std::size_t>(j)]);
+    const std::int64_t own = rank < source.size() ? source[rank] : kNone;
+    double elements = 1;
+    double held = own == kNone ? 0 : 1;
+    for (std::size_t d = 0; d < tensor.shape.size(); ++d) {
+      const auto [begin, end] = to.range(j, d);
+      elements *= as_double(end - begin);
+      if (own == kNone) continue;
+      const auto [own_begin, own_end] = from.range(own, d);
+      held *=
+          as_double(std::max<std::int64_t>(0, std::min(end, own_end) - std::max(begin, own_begin)));
+    }
     all += elements;
-    received += elements;
-    const auto own = source.find(step.to.mesh.ranks[static_cast<std::size_t>(j)]);
-    if (own != source.end())
-      received -= as_double(intersection(slice, from.of(own->second)).elements());
+    received += elements - held;
   }
   const Bytes element = size_of(tensor.dtype);
   return {.logical = bytes_of(tensor),
