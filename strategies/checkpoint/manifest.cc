@@ -136,8 +136,12 @@ Manifest read(const Json& json) {
       if (!ranks.contains(rank)) node["ranks"].fault(fmt::format("rank {} has no file", rank));
   }
   std::set<std::string> names;
+  std::int64_t slices = 0;
   for (std::size_t i = 0; i < root["tensors"].size(); ++i) {
     manifest.tensors.push_back(tensor_from(root["tensors"].at(i), layouts));
+    slices += manifest.tensors.back().layout.mesh.size();
+    if (slices > kMostSlices)  // before there are more: every tensor has a layout of its own
+      root["tensors"].at(i).fault(fmt::format("more than {} slices with it", kMostSlices));
     const std::string& name = manifest.tensors.back().name;
     if (!names.insert(name).second)
       root["tensors"].at(i).fault("tensor '" + name + "' appears twice");

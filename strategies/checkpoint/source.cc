@@ -76,12 +76,6 @@ class ManifestOpener {
       if (std::ranges::find(manifest_.files, rank, &ShardFile::rank) == manifest_.files.end())
         return fault(path, fmt::format("rank {} cannot be lost: there is no such rank", rank));
 
-    std::int64_t slices = 0;
-    for (const TensorEntry& tensor : manifest_.tensors) slices += tensor.layout.mesh.size();
-    if (slices > kMostSlices)
-      return fault(
-          path, fmt::format("has {} slices, more than the {} that are read", slices, kMostSlices));
-
     source_.directory = directory_;
     source_.origin = manifest_.origin;
     source_.identity = sha256(*text + fmt::format("without {}", fmt::join(lost_, ",")));

@@ -69,5 +69,19 @@ TEST(Manifest, NamesWhatIsWrong) {
   EXPECT_THAT(fault("\"name\":\"v\"", "\"name\":\"w\""), HasSubstr("tensor 'w' appears twice"));
 }
 
+// A line of a few bytes is a tensor with as many slices as the largest layout has ranks.
+TEST(Manifest, BoundsTheSlicesOfAllTensors) {
+  constexpr std::int32_t kRanks = 1 << 14;
+  Manifest manifest{.format = FileFormat::kRaw};
+  for (std::int32_t rank = 0; rank < kRanks; ++rank)
+    manifest.files.push_back({rank, std::to_string(rank), 0, std::string(64, '0')});
+  const Layout rows{.mesh = mesh_from({{"x", kRanks}}), .attribute = {.dims = {{0}}}};
+  for (std::int64_t i = 0; i <= kMostSlices / kRanks; ++i)
+    manifest.tensors.push_back({.name = std::to_string(i), .shape = {kRanks}, .layout = rows});
+  const auto read = manifest_from_json(to_json(manifest));
+  ASSERT_FALSE(read);
+  EXPECT_THAT(read.error().message, HasSubstr("tensors[2048]: more than 33554432 slices"));
+}
+
 }  // namespace
 }  // namespace foreshard::checkpoint
