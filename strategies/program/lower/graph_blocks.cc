@@ -92,7 +92,7 @@ class Cutter {
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{}.{}", name_, count_)};
     Emitter emitter(block, options_.overlap);
-    if (options_.direction == Direction::kBackward && count_ == 0) seeds(block);
+    if (options_.direction == Direction::kBackward && options_.seeds && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);
     emitter.emit(sharded_, selected_, done_);
     std::map<std::vector<Axis>, std::int64_t> reduced;
@@ -129,6 +129,7 @@ class Cutter {
     for (std::size_t b = 0; b < op.bodies.size(); ++b) {
       const auto body = static_cast<std::size_t>(op.bodies[b]);
       PassOptions inner = options_;
+      inner.seeds = false;
       // Parameters that iterations share have their gradient when the last one is done.
       if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduces = false;
       if (op.type == "condition") inner.reduces = false;

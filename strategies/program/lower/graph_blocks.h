@@ -43,6 +43,7 @@ struct PassOptions {
   Direction direction = Direction::kForward;
   bool overlap = false;  ///< As for Emitter.
   bool reduces = false;  ///< Gradients are reduced in buckets as they come.
+  bool seeds = true;     ///< A backward pass begins with gradients that nothing around it gives.
   const Strategy* strategy = nullptr;
 };
 

@@ -206,6 +206,68 @@ TEST(ExecutedGradients, AreSlopesOfTheResult) {
   expect_gradients(batch_norm_graph(), "batch_norm");
 }
 
+// --- what rules claim ------------------------------------------------------------------------
+
+// f(x + x') = f(x) + f(x'), for all inputs together or for one of them at a time.
+void expect_linear(const Graph& graph, const std::string& what) {
+  const Linearity linearity = rule_of(graph, graph.operators.front()).linearity;
+  const auto sharded = distribute(graph, {{"x", 1}});
+  ASSERT_TRUE(sharded) << what << ": " << sharded.error().message;
+  std::vector<TensorId> moved;
+  for (const TensorId id : graph.inputs)
+    if (graph[id].dtype != DType::kInt8 && graph[id].dtype != DType::kInt32) moved.push_back(id);
+  std::vector<std::vector<TensorId>> turns{moved};
+  if (linearity == Linearity::kSeparate) {
+    turns.clear();
+    for (const TensorId id : moved) turns.push_back({id});
+  }
+  for (const auto& together : turns) {
+    Wholes one;
+    for (const TensorId id : graph.inputs) one[id] = values_for(graph[id]);
+    Wholes other = one;
+    Wholes both = one;
+    for (const TensorId id : together) {
+      std::ranges::reverse(other[id]);
+      for (std::size_t i = 0; i < other[id].size(); ++i) {
+        other[id][i] = 0.3 - 0.7 * other[id][i];
+        both[id][i] += other[id][i];
+      }
+    }
+    const auto a = executed_graph(*sharded, one);
+    const auto b = executed_graph(*sharded, other);
+    const auto sum = executed_graph(*sharded, both);
+    ASSERT_TRUE(a && b && sum) << what;
+    for (const TensorId out : graph.operators.front().outputs)
+      for (std::size_t i = 0; i < sum->at(out).size(); ++i)
+        ASSERT_NEAR(sum->at(out)[i], a->at(out)[i] + b->at(out)[i], 1e-9)
+            << what << ", " << graph[out].name << " [" << i << "]";
+  }
+}
+
+// Reductions are put off over operators that say they are linear: so they must be.
+TEST(Linearity, IsWhatRulesClaim) {
+  std::vector<std::pair<std::string, Graph>> graphs;
+  for (const Example& example : executable_examples()) {
+    graphs.emplace_back(example.type, graph_of(example));
+    const OperatorDefinition& definition = *find_operator(example.type);
+    for (const SettingDefinition& setting : definition.settings) {
+      if (setting.name != "operation") continue;
+      for (const auto& word : setting.words) {
+        Example other = example;
+        other.settings.set("operation", std::string(word));
+        graphs.emplace_back(example.type + " " + std::string(word), graph_of(other));
+      }
+    }
+  }
+  std::size_t linear = 0;
+  for (const auto& [what, graph] : graphs) {
+    if (rule_of(graph, graph.operators.front()).linearity == Linearity::kNone) continue;
+    expect_linear(graph, what);
+    ++linear;
+  }
+  EXPECT_GT(linear, 20U);
+}
+
 // --- serial = sharded ------------------------------------------------------------------------
 
 // Every operator of the table, forward and backward, under annotations on meshes of two axes.

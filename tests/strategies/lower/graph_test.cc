@@ -232,6 +232,9 @@ TEST(LowerGraph, CallsTheBlockOfALoopAgainAndAgain) {
   const Program program = lowered(stack(true), strategy(1, 2)).program;
   const double product = 2.0 * kBatch * kHidden * kHidden / 2;
   EXPECT_EQ(gemm_flops(program), 12 * 3 * product);
+  std::int64_t seeds = 0;  // iterations take their gradients from the one before
+  visit_tasks(program, [&](const program::Task& task) { seeds += task.name.starts_with("seed."); });
+  EXPECT_EQ(seeds, 1);
   EXPECT_EQ(program.totals.model_flops.in_base(), 3 * 12 * 2 * product);
   std::vector<std::int32_t> repeats;
   for (const program::Call& call : program.roles[0].calls)
