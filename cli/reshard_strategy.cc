@@ -108,6 +108,7 @@ class ReshardStrategy final : public ReshardMode {
     const auto changed = to_cluster_.empty() ? load_cluster(options.cluster, loader, "cluster")
                                              : load_cluster(to_cluster_, loader, "to_cluster");
     if (!changed) return changed.error();
+    if (auto error = misfit(*before, *changed)) return *std::move(error);
     // The exchange runs where both sets of devices are.
     const bool grown = changed->view.devices().size() >= before->view.devices().size();
     const LoadedCluster& where = grown ? *changed : *before;
@@ -133,6 +134,22 @@ class ReshardStrategy final : public ReshardMode {
     result.to = text_of(*to);
     result.down = down;
     return result;
+  }
+
+  // A device that both clusters have.
+  static std::optional<Error> misfit(const LoadedCluster& before, const LoadedCluster& changed) {
+    const auto both = static_cast<std::int32_t>(
+        std::min(before.view.devices().size(), changed.view.devices().size()));
+    for (std::int32_t device = 0; device < both; ++device) {
+      const std::string& old_type = before.view.type_of(DeviceId{device}).name;
+      const std::string& new_type = changed.view.type_of(DeviceId{device}).name;
+      if (old_type != new_type)
+        return invalid(fmt::format(
+            "--to-cluster: device {} is {} in cluster {} and {} in {}; devices of the same number "
+            "are the same: describe both kinds in one cluster (groups), or convert a checkpoint",
+            device, old_type, before.view.name(), new_type, changed.view.name()));
+    }
+    return std::nullopt;
   }
 
   // Ranks in order on the devices that are up.

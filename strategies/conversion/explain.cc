@@ -79,7 +79,10 @@ Result<Explanation> explain(Conversion conversion, const CostModel& cost,
     }
     std::ranges::stable_sort(result.links, std::greater<>{}, &Explanation::LinkUse::time);
   }
-  if (const auto* fullest = most(known, [](const DeviceTraffic& d) { return d.peak(); })) {
+  const auto fullness = [&](const DeviceTraffic& d) {
+    return bytes(d.peak()) / cluster.type_of(DeviceId{d.device}).memory.value;
+  };
+  if (const auto* fullest = most(known, fullness)) {
     result.fullest_device = fullest->device;
     result.peak_memory = bytes(fullest->peak());
     result.memory_capacity = cluster.type_of(DeviceId{fullest->device}).memory.value;
@@ -97,7 +100,11 @@ std::string to_text(const Explanation& e) {
   if (c.tensors_dropped > 0)
     text += fmt::format("  {} tensors of {} are no longer needed\n", c.tensors_dropped,
                         format(bytes(c.bytes_dropped)));
-  if (c.transfers.empty()) return text + "  nothing is sent\n";
+  const std::string memory = fmt::format(
+      "  peak memory of old and new slices: {} of {} on device {}{}\n", format(e.peak_memory),
+      format(e.memory_capacity), e.fullest_device,
+      e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : "");
+  if (c.transfers.empty()) return text + "  nothing is sent\n" + memory;
   text += fmt::format("  {} slices between {} pairs of devices, as one exchange\n", c.messages,
                       c.transfers.size());
   text += e.simulated ? fmt::format("  simulated {} (closed form {})\n", format(*e.simulated),
@@ -109,10 +116,7 @@ std::string to_text(const Explanation& e) {
   text +=
       fmt::format("  most is sent by device {}: {}; received by device {}: {}\n", sends->device,
                   format(bytes(sends->sent)), receives->device, format(bytes(receives->received)));
-  text += fmt::format(
-      "  peak memory of old and new slices: {} of {} on device {}{}\n", format(e.peak_memory),
-      format(e.memory_capacity), e.fullest_device,
-      e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : "");
+  text += memory;
   constexpr std::size_t kMostLinks = 8;
   text += "\n  busiest links\n";
   for (std::size_t i = 0; i < std::min(kMostLinks, e.links.size()); ++i) {

@@ -42,9 +42,9 @@ struct Explanation {
   };
   std::vector<LinkUse> links{};  ///< The busiest (by time) first.
 
-  std::int32_t fullest_device = 0;
-  Bytes peak_memory{};      ///< Of that device: old and new slices side by side.
-  Bytes memory_capacity{};  ///< Of that device.
+  std::int32_t fullest_device = 0;  ///< By what part of its memory is taken.
+  Bytes peak_memory{};              ///< Of that device: old and new slices side by side.
+  Bytes memory_capacity{};          ///< Of that device.
 };
 
 /// \return kInfeasible if two devices that have to talk have no route, or if something is lost: the

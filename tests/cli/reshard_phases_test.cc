@@ -163,6 +163,35 @@ TEST_F(ReshardPhases, GoesOnAfterTheClusterGrew) {
   EXPECT_THAT(small.err, HasSubstr("= 12 ranks, but cluster two-dgx-h100 has 8 devices"));
 }
 
+TEST_F(ReshardPhases, DevicesOfOneNumberAreOfOneKind) {
+  const Outcome other = between("tp8.yaml", "tp4pp2.yaml", "--to-cluster two-dgx-a100");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("device 0 is H100-SXM in cluster two-dgx-h100 and A100-SXM"));
+}
+
+// Where devices differ the one that is fullest for its size counts, not the one with most bytes.
+TEST_F(ReshardPhases, MemoryIsComparedDeviceByDevice) {
+  folder_.write("mixed.yaml",
+                "groups: [{nodes: 1, node: dgx-h200}, {nodes: 1, node: dgx-a100-40gb}]\n"
+                "fabric: {kind: single-switch}\n");
+  const Outcome mixed = foreshard(fmt::format(
+      "reshard --from-strategy {0} --to-strategy {0} --model {1} --cluster {2} --format json",
+      path("tp8dp2.yaml"), path("model.yaml"), path("mixed.yaml")));
+  ASSERT_EQ(mixed.code, 0) << mixed.err;
+  const json told = json::parse(mixed.out);
+  EXPECT_LT(told["memory_capacity_bytes"].get<double>(), 45e9);
+}
+
+TEST_F(ReshardPhases, SaysThatItDoesNotFitWhereNothingMoves) {
+  const Outcome large = foreshard(
+      fmt::format("reshard --from-strategy {0} --to-strategy {0} --model gpt3-175b --cluster "
+                  "two-dgx-h100",
+                  path("tp8.yaml")));
+  EXPECT_EQ(large.code, 3);
+  EXPECT_THAT(large.out, HasSubstr("nothing is sent"));
+  EXPECT_THAT(large.out, HasSubstr("it does not fit"));
+}
+
 TEST_F(ReshardPhases, ForwardAloneNeedsNoOptimizerState) {
   const Outcome served = between("tp8.yaml", "forward.yaml", "");
   EXPECT_EQ(served.code, 0) << served.err;
