@@ -347,9 +347,7 @@ double passes_through(const Graph& graph) {
 
 void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
   for (const Tensor& tensor : graph.tensors) {
-    const bool whole_numbers = tensor.dtype == DType::kInt8 || tensor.dtype == DType::kInt32 ||
-                               tensor.dtype == DType::kInt64;
-    if (tensor.role == TensorRole::kParameter && !whole_numbers)
+    if (tensor.role == TensorRole::kParameter && !is_whole_number(tensor.dtype))
       counts[tensor.dtype] += static_cast<double>(elements(tensor));
   }
   for (const Graph& body : graph.bodies) count_parameters(body, counts);
@@ -362,6 +360,16 @@ std::optional<DType> parameter_dtype(const Graph& graph) {
   const auto most =
       std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
   return most == counts.end() ? std::nullopt : std::optional(most->first);
+}
+
+std::vector<std::string> untrained_remarks(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  const std::string others =
+      names.size() == 1 ? "" : fmt::format(" (and to {} others)", names.size() - 1);
+  return {
+      fmt::format("nothing flows back to parameter '{}'{}: it stays as it is, without a gradient "
+                  "or optimizer state",
+                  names.front(), others)};
 }
 
 std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward) {
@@ -521,6 +529,9 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   add_memory(*forward, ahead, behind, behind == nullptr ? nullptr : &plain);
 
   const GraphParameters parameters = parameters_of(*forward, behind);
+  if (trains)
+    for (const std::string& remark : untrained_remarks(parameters.untrained))
+      result.remarks.push_back(remark);
   Step step(program, strategy, options, parameters);
   std::map<std::vector<Axis>, std::int64_t> on_the_way;
   count_reduced(reducing, 1, on_the_way);

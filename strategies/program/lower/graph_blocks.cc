@@ -301,6 +301,8 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     into.bytes += size_of(tensor.dtype) * static_cast<double>(count);
     if (gradient != gradients.end())
       into.elements[axes_of(backward->attributes[gradient->second.index()].partial)] += count;
+    else if (!is_whole_number(tensor.dtype))
+      into.untrained.push_back(tensor.name);
   }
   for (const Operator& op : graph.operators) {
     const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);

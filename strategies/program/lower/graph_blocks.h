@@ -37,7 +37,12 @@ struct GraphParameters {
   std::map<std::vector<Axis>, std::int64_t> elements{};
   Bytes bytes{};  ///< Of these and of parameters that nothing flows back to, as they are stored.
   std::set<Axis> split_over{};
+  std::vector<std::string> untrained{};  ///< Of a pass backward: those that it leaves out.
 };
+
+constexpr bool is_whole_number(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt32 || dtype == DType::kInt64;
+}
 
 struct PassOptions {
   Direction direction = Direction::kForward;

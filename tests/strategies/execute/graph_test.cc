@@ -249,6 +249,11 @@ TEST(Linearity, IsWhatRulesClaim) {
   std::vector<std::pair<std::string, Graph>> graphs;
   for (const Example& example : executable_examples()) {
     graphs.emplace_back(example.type, graph_of(example));
+    if (example.type == "pad") {  // with what is not zero
+      Example other = example;
+      other.settings.set("value", 1.5);
+      graphs.emplace_back("pad by 1.5", graph_of(other));
+    }
     const OperatorDefinition& definition = *find_operator(example.type);
     for (const SettingDefinition& setting : definition.settings) {
       if (setting.name != "operation") continue;

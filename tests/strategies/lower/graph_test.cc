@@ -415,6 +415,21 @@ TEST(LowerGraph, SaysThatALossIsMissing) {
               testing::Contains(HasSubstr("output 'down' of 'mlp' has no loss behind it")));
 }
 
+// The result is the update of a parameter: no gradient flows through it.
+TEST(LowerGraph, SaysWhatIsNotTrained) {
+  Graph graph{.name = "update"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(graph, "weight", {DType::kBf16, {kBatch, kHidden}});
+  graph.outputs = {added(graph, {.type = "optimizer_update", .name = "new", .inputs = {w, x}})};
+  const std::string remark = "nothing flows back to parameter 'weight'";
+  EXPECT_THAT(lowered(graph, strategy(1, 1)).remarks, testing::Contains(HasSubstr(remark)));
+  EXPECT_THAT(lowered(mlp(), strategy(1, 1)).remarks,
+              testing::Not(testing::Contains(HasSubstr("nothing flows back"))));
+  Strategy s = strategy(1, 1);
+  s.mode = Mode::kForward;
+  EXPECT_THAT(lowered(graph, s).remarks, testing::IsEmpty());
+}
+
 TEST(LowerGraph, SaysWhatAStrategyCannotAsk) {
   Strategy s = strategy(1, 2);
   s.pipeline_parallel = 2;
