@@ -55,6 +55,8 @@ class ReshardTensor final : public ReshardMode {
          {std::pair("--from", &options.from), std::pair("--to", &options.to),
           std::pair("--cluster", &options.cluster)})
       if (value->empty()) return fail(fmt::format("--tensor also needs {}", name));
+    if (!program_.empty() && program_ == options.output)
+      return fail("--program and --output name one file: " + program_);
     auto overrides = overrides_of(options.sets);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});

@@ -91,6 +91,14 @@ TEST(Reshard, RefusesOptionsOfOtherModes) {
                  "--model means nothing with --to");
 }
 
+TEST(Reshard, RefusesOneFileForTwoResults) {
+  const Outcome outcome =
+      foreshard(std::string("reshard ") + kMove + " --program one.json -o one.json");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--program and --output name one file"));
+  EXPECT_FALSE(std::filesystem::exists("one.json"));
+}
+
 TEST(Reshard, SetChangesWhatItNames) {
   const std::string move =
       "--tensor 'bf16[8192,8192]' --from 'tp=8 @0-7 [-, tp]' --to 'tp=8 @16-23 [tp, -]' "
