@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
+#include <set>
 
 #include "base/text.h"
 
@@ -159,6 +160,9 @@ class Builder {
     if (spec.name.empty() && !op.outputs.empty()) spec.name = op.outputs.front();
     if (spec.name.empty())
       return error(place, "an operator needs a name, or names for its outputs");
+    if (!operators_.insert(spec.name).second)
+      return error(place, fmt::format("operator '{}' is named twice", spec.name),
+                   "give it a name of its own");
     const OperatorDefinition* definition = find_operator(op.op);
     if (definition == nullptr) return error(place + ".op", unknown_operator(op.op));
     for (std::size_t n = 0; n < op.inputs.size(); ++n) {
@@ -258,6 +262,7 @@ class Builder {
   std::string at_;
   Graph graph_;
   std::map<std::string, TensorId> ids_;
+  std::set<std::string> operators_;
   std::map<std::string, std::size_t> declared_;
 };
 

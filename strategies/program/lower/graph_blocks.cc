@@ -90,7 +90,7 @@ class Cutter {
  private:
   // The operators since the last cut.
   void stretch(const std::vector<std::int32_t>& trailing) {
-    Block block{.name = count_ == 0 ? name_ : fmt::format("{}.{}", name_, count_)};
+    Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
     Emitter emitter(block, options_.overlap);
     if (options_.direction == Direction::kBackward && options_.seeds && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);

@@ -98,6 +98,9 @@ TEST(GraphConfig, PointsAtEachFault) {
   EXPECT_THAT(with("{op: softmax, name: y, inputs: [x], settings: {axes: 1}}"),
               HasSubstr("unknown setting 'axes'; did you mean 'axis'?"));
   EXPECT_THAT(with("{op: softmax, name: x, inputs: [x]}"), HasSubstr("tensor 'x' is made twice"));
+  EXPECT_THAT(with("{op: softmax, name: y, inputs: [x]}\n  - {op: softmax, name: y, inputs: [x], "
+                   "outputs: [z]}"),
+              AllOf(HasSubstr("g.yaml:8:5"), HasSubstr("operator 'y' is named twice")));
   EXPECT_THAT(with("{op: softmax, name: z, inputs: [x]}"), HasSubstr("no tensor 'y'"));
   EXPECT_THAT(with("{op: softmax, inputs: [x]}"), HasSubstr("needs a name"));
 

@@ -303,7 +303,7 @@ TEST(LowerGraph, DrawsABranchForEachIteration) {
                                  .bodies = inner.bodies})};
   Graph graph{.name = "choices"};
   TensorId last = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  for (const std::string name : {"first", "second"})  // bodies with the same names
+  for (const std::string name : {"first", "1"})  // bodies with the same names; a number as one
     last = added(graph, {.type = "loop",
                          .name = name,
                          .inputs = {last},
