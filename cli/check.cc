@@ -17,6 +17,7 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/graph.h"
 
 namespace foreshard::cli {
 namespace {
@@ -52,18 +53,18 @@ class Check final : public Command {
           fmt::format("no kind of file is called '{}'", kind_),
           near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
     }
-    yaml::Options options{.catalogue = environment.catalogue, .overrides = *overrides};
+    const yaml::Options options{.catalogue = environment.catalogue, .overrides = *overrides};
     yaml::Loader loader(options);
     auto echo = kind->echo_file(loader, file_);
     if (!echo) return fail(echo.error());
     std::string text = fmt::format("# {} is a well-formed {}.\n", file_, kind->name);
     if (kind->name == "study") {
-      auto summary = check_study(std::move(options));
+      auto summary = check_study(options);
       if (!summary) return fail(summary.error());
       text += *summary;
     }
     if (kind->name == "graph") {
-      const auto summary = check_graph(std::move(options));
+      const auto summary = check_graph(options);
       if (!summary) return fail(summary.error());
       text += *summary;
     }
@@ -112,8 +113,9 @@ class Check final : public Command {
     const auto graph = build_graph(*config, mesh, loader);
     if (!graph) return graph.error();
     std::string text =
-        fmt::format("# operators   {}\n# parameters  {}\n# forward     {:.6g} FLOP\n",
-                    graph->operators.size(), parameter_elements(*graph), flops_of(*graph) / 1_FLOP);
+        fmt::format("# operators   {}\n# parameters  {}\n# forward     {} in products, {} in all\n",
+                    graph->operators.size(), parameter_elements(*graph),
+                    format(lower::product_flops(*graph)), format(flops_of(*graph)));
     if (mesh.empty()) return text;
     const auto sharded = distribute(*graph, mesh);
     if (!sharded) return loader.error_at("mesh", sharded.error().message);

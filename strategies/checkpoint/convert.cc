@@ -64,6 +64,8 @@ class Workers {
                                                   std::span<char> bounce)>;
   std::optional<Error> run(std::size_t count, const Work& work) {
     next_ = 0;
+    stopped_ = false;
+    error_.reset();
     std::vector<std::jthread> threads;
     const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(buffers_.threads), count);
     for (std::size_t i = 0; i < wanted; ++i)
@@ -147,6 +149,11 @@ class Converter {
                    "exists and is no complete checkpoint, so it is not replaced; choose "
                    "another place");
     if (manifest->conversion == plan_.identity && is_complete(*manifest)) {
+      if (auto damage = damage_in(*manifest)) {
+        damage->message += "; --force makes all of it again";
+        if (!options_.replace) return damage;
+        return foreign(*manifest);
+      }
       result_.was_there = true;
       result_.files = static_cast<std::int64_t>(manifest->files.size());
       fs::remove(out_ / kJournalName, error);
@@ -176,6 +183,21 @@ class Converter {
       const auto bytes = fs::file_size(out_ / file.path, error);
       return !error && bytes == static_cast<std::uintmax_t>(file.bytes);
     });
+  }
+
+  // The first file of a target of the right sizes that is not what the manifest says.
+  std::optional<Error> damage_in(const Manifest& manifest) {
+    return workers_.run(
+        manifest.files.size(),
+        [&](std::size_t i, std::span<char> block, std::span<char>) -> std::optional<Error> {
+          const ShardFile& file = manifest.files[i];
+          const auto digest = digest_of(out_ / file.path, block, options_.progress);
+          if (!digest) return digest.error();
+          if (*digest == file.sha256) return std::nullopt;
+          return fault(out_ / file.path,
+                       fmt::format("is damaged: its SHA-256 is {}, the manifest says {}", *digest,
+                                   file.sha256));
+        });
   }
 
   std::optional<Error> verify_source() {

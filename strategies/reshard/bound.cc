@@ -139,7 +139,7 @@ class Bound {
 
   static void make_distinct(std::vector<std::int32_t>& list) {
     std::ranges::sort(list);
-    list.erase(std::ranges::unique(list).begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
 
   // Adds what a cell makes cross the borders of its holders and takers. `each_differs`: every

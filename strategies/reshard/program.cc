@@ -42,7 +42,7 @@ class Components {
 class Writer {
  public:
   Writer(const Plan& plan, const TensorSpec& tensor, const Placement& placement)
-      : tensor_(tensor), placement_(placement), nodes_(nodes_of_ranks(placement)) {
+      : tensor_(tensor), nodes_(nodes_of_ranks(placement)) {
     std::set<std::int32_t> ranks;
     for (const Step& step : plan.steps) {
       ranks.insert(step.from.mesh.ranks.begin(), step.from.mesh.ranks.end());
@@ -186,7 +186,6 @@ class Writer {
   }
 
   const TensorSpec& tensor_;
-  const Placement& placement_;
   std::vector<std::int32_t> nodes_;
   std::map<std::int32_t, std::int32_t> number_;
   std::vector<std::vector<std::int32_t>> blocks_of_rank_;

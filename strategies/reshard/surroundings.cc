@@ -44,7 +44,7 @@ std::vector<std::int32_t> numbered(std::vector<std::vector<std::int32_t>>& sets)
   numbers.reserve(sets.size());
   for (auto& set : sets) {
     std::ranges::sort(set);
-    set.erase(std::ranges::unique(set).begin(), set.end());
+    set.erase(std::unique(set.begin(), set.end()), set.end());
     std::uint64_t hash = set.size();
     for (const std::int32_t vertex : set) hash = joined(hash, static_cast<std::uint64_t>(vertex));
     numbers.push_back(static_cast<std::int32_t>(known.of(hash)));

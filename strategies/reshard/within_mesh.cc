@@ -83,10 +83,10 @@ std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& fr
   std::vector<MeshStep> steps;
   steps.reserve(within->steps.size());
   for (const Step& step : within->steps) {
-    const auto groups = static_cast<double>(ranks.size() / ways(step.axes, mesh));
+    const std::int64_t groups = ranks.size() / ways(step.axes, mesh);
     Volume volume = volume_of(step, tensor);
-    volume.patent_total = volume.patent_total / groups;
-    volume.exact_total = volume.exact_total / groups;
+    volume.patent_total = volume.patent_total / static_cast<double>(groups);
+    volume.exact_total = volume.exact_total / static_cast<double>(groups);
     steps.push_back({step.primitive, step.axes, step.from.attribute, step.to.attribute, volume});
   }
   return steps;

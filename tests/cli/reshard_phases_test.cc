@@ -146,9 +146,9 @@ TEST_F(ReshardPhases, GoesOnAfterAFailureWhereThereAreReplicas) {
 TEST_F(ReshardPhases, GoesOnAfterTheClusterGrew) {
   folder_.write("tp4dp3.yaml", "{tensor_parallel: 4, data_parallel: 3, global_batch: 12}\n");
   std::string one = text_of(fs::path(FORESHARD_SOURCE_DIR) / "configs/clusters/two-dgx-h100.yaml");
-  const std::string kTwo = "nodes: 2";
-  ASSERT_NE(one.find(kTwo), std::string::npos);
-  folder_.write("one-node.yaml", one.replace(one.find(kTwo), kTwo.size(), "nodes: 1"));
+  const std::string two = "nodes: 2";
+  ASSERT_NE(one.find(two), std::string::npos);
+  folder_.write("one-node.yaml", one.replace(one.find(two), two.size(), "nodes: 1"));
   const auto grow = [&](const std::string& to) {
     return foreshard(fmt::format(
         "reshard --from-strategy {} --to-strategy {} --model {} "

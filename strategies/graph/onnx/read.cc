@@ -62,9 +62,30 @@ class Reader {
   }
 
   // --- what the graph starts from ----------------------------------------------------------
+  // A name stands for one value (the format asks for static single assignment).
+  static std::optional<Error> written_twice(const ::onnx::GraphProto& graph) {
+    std::set<std::string> names;
+    const auto twice = [&](const std::string& name) -> std::optional<Error> {
+      if (name.empty() || names.insert(name).second) return std::nullopt;
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("'{}' is written twice: a name stands for one value of a graph", name)};
+    };
+    for (const ::onnx::TensorProto& tensor : graph.initializer()) {
+      if (auto error = twice(tensor.name())) return error;
+    }
+    for (const ::onnx::NodeProto& node : graph.node()) {
+      for (const std::string& output : node.output()) {
+        if (auto error = twice(output)) return error;
+      }
+    }
+    return std::nullopt;
+  }
+
   std::optional<Error> initializers(const ::onnx::GraphProto& graph, Names& names) {
     if (graph.sparse_initializer_size() > 0)
       return Error{Error::Code::kUnsupported, "sparse initializers are not supported"};
+    if (auto error = written_twice(graph)) return error;
     for (const ::onnx::TensorProto& tensor : graph.initializer()) {
       Value value{.name = tensor.name(), .kind = Value::Kind::kConstant};
       const auto dtype = dtype_of(tensor.data_type());

@@ -484,8 +484,24 @@ Flops product_flops(const Graph& graph) {
   return sum;
 }
 
+// A tensor without elements: no kernel works on it.
+static std::optional<Error> hollow(const Graph& graph) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (std::ranges::find(tensor.shape, 0) == tensor.shape.end()) continue;
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("tensor '{}' of shape [{}] has no elements; give every dimension at "
+                             "least one",
+                             tensor.name, fmt::join(tensor.shape, ", "))};
+  }
+  for (const Graph& body : graph.bodies) {
+    if (auto error = hollow(body)) return error;
+  }
+  return std::nullopt;
+}
+
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
+  if (auto error = hollow(graph)) return *std::move(error);
   const bool trains = strategy.mode == Mode::kTrain;
   const Framework& framework = *strategy.framework;
   LoweredGraph result;

@@ -78,10 +78,31 @@ TEST(Convert, MovesTensorParallel8ToTensorParallel4Pipeline2) {
   EXPECT_EQ(converted(from, target, folder.path() / "to"), "was there");
 }
 
+TEST(Convert, NamesADamagedFileOfACompleteTarget) {
+  const TemporaryFolder folder;
+  const fs::path from = folder.path() / "from";
+  const fs::path to = folder.path() / "to";
+  ASSERT_FALSE(write_synthetic(from, FileFormat::kSafetensors, tensor_parallel(8, 1), 7));
+  const Target target{.tensors = tensor_parallel(4, 2)};
+  ASSERT_EQ(converted(from, target, to), "done");
+  {
+    std::fstream file(to / "rank-00002.safetensors",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('?');
+  }
+  EXPECT_THAT(converted(from, target, to),
+              testing::AllOf(HasSubstr("rank-00002.safetensors: is damaged"),
+                             HasSubstr("--force makes all of it again")));
+  EXPECT_EQ(converted(from, target, to, {.replace = true}), "done");
+  EXPECT_EQ(contents_of(to, 7), "right");
+}
+
 TEST(Convert, ReadsHuggingFaceDirectories) {
   const TemporaryFolder folder;
   const fs::path made = folder.path() / "made";
   std::vector<TensorEntry> tensors;
+  tensors.reserve(3);
   for (std::int32_t i = 0; i < 3; ++i)
     tensors.push_back(tensor("t" + std::to_string(i), ElementType::kF16, {6, 4},
                              layout_of({{"one", 1}}, {{}, {}}, i / 2)));
@@ -227,7 +248,7 @@ class ConvertFaults : public testing::Test {
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
   // The fault; checks that nothing was made.
-  std::string fault(ConvertOptions options = {}) {
+  std::string fault(const ConvertOptions& options = {}) {
     const std::string message = converted(from_, target_, to_, options);
     EXPECT_FALSE(fs::exists(to_)) << message;
     EXPECT_FALSE(fs::exists(partial_of(to_))) << message;

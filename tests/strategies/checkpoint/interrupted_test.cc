@@ -51,6 +51,7 @@ Result<ConversionPlan> plan_for(const fs::path& from, const std::vector<TensorEn
 std::vector<TensorEntry> matrices(const std::vector<MeshAxis>& mesh,
                                   const std::vector<std::vector<Axis>>& dims, std::int64_t rows) {
   std::vector<TensorEntry> tensors;
+  tensors.reserve(6);
   for (int i = 0; i < 6; ++i)
     tensors.push_back(
         tensor("w" + std::to_string(i), ElementType::kBf16, {rows, 96}, layout_of(mesh, dims)));

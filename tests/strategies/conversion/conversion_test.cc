@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-PlacedTensor matrix(Layout layout, Shape shape = {4, 4}) {
+PlacedTensor matrix(Layout layout, const Shape& shape = {4, 4}) {
   return {.name = "w",
           .dtype = DType::kBf16,
           .shape = shape,
@@ -55,7 +55,8 @@ TEST(Conversion, ReplicasShareTheSending) {
       ElementsAre(Transfer{0, 4, 16}, Transfer{0, 5, 16}, Transfer{1, 4, 16}, Transfer{1, 5, 16},
                   Transfer{2, 6, 16}, Transfer{2, 7, 16}, Transfer{3, 6, 16}, Transfer{3, 7, 16}));
   const auto without_nodes = plan_conversion(from, to);
-  for (int device = 0; device < 4; ++device) EXPECT_EQ(without_nodes->devices[device].sent, 32);
+  for (std::size_t device = 0; device < 4; ++device)
+    EXPECT_EQ(without_nodes->devices[device].sent, 32);
 }
 
 TEST(Conversion, DevicesThatAreDownSendNothing) {

@@ -14,6 +14,7 @@ using reshard::Primitive;
 
 std::vector<Primitive> primitives(const std::vector<MeshStep>& steps) {
   std::vector<Primitive> list;
+  list.reserve(steps.size());
   for (const MeshStep& step : steps) list.push_back(step.primitive);
   return list;
 }

@@ -12,7 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 const std::vector<MeshAxis> kMesh{{"tensor", 4}, {"data", 2}};
 

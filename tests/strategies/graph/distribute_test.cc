@@ -453,6 +453,7 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
     std::vector<Shape> shapes;
     std::vector<TensorId> ids = op.inputs;
     ids.insert(ids.end(), op.outputs.begin(), op.outputs.end());
+    shapes.reserve(ids.size());
     for (const TensorId id : ids) shapes.push_back(whole[id].shape);
     for (std::size_t o = 0; o < ids.size(); ++o)
       RC_ASSERT(!fault_in({ranks, how.operands[o]}, shapes[o]));

@@ -19,7 +19,6 @@ using program::MemoryKind;
 using program::Program;
 using program::Purpose;
 using testing::HasSubstr;
-using testing::UnorderedElementsAre;
 
 constexpr std::int64_t kBatch = 8;
 constexpr std::int64_t kHidden = 16;
@@ -453,6 +452,15 @@ TEST(LowerGraph, SaysThatThePrecisionIsAnother) {
   EXPECT_EQ(faults[0].key, "precision");
   EXPECT_EQ(faults[0].message, "most of the graph's parameters are bf16, not fp32");
   EXPECT_EQ(faults[0].help, "set precision: bf16");
+}
+
+TEST(LowerGraph, NamesATensorWithoutElements) {
+  Graph graph = mlp();
+  graph.tensors[2].shape = {kWide, 0};
+  const auto lowered = lower_graph(graph, strategy(1, 1), {});
+  ASSERT_FALSE(lowered);
+  EXPECT_THAT(lowered.error().message,
+              HasSubstr("tensor 'down.weight' of shape [64, 0] has no elements"));
 }
 
 // A million micro-batches are fine, a million of twelve iterations are not.

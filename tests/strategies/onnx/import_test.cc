@@ -71,8 +71,8 @@ TEST(ImportOnnx, EvaluatesWithoutBatchStatistics) {
 // 109,482,240 parameters for BERT-base. Multiply-adds forward per sample of s tokens: 12 h^2 s + 2
 // h s^2 of each layer, h^2 of the pooler.
 TEST(ImportOnnx, CountsBert) {
-  constexpr double s = 128;
-  constexpr double h = 768;
+  const double s = 128;
+  const double h = 768;
   const Imported model = imported(onnx_models::bert(), {.dims = {{"sequence", 128}}, .batch = 4});
   EXPECT_EQ(parameter_elements(model.graph), 109'482'240);
   EXPECT_EQ(parameter_elements(model.graph), onnx_models::parameters_of({}));

@@ -167,7 +167,8 @@ class BertWriter {
     const std::string q = heads_of(linear(x, name + ".query", h, h), {0, 2, 1, 3});
     const std::string k = heads_of(linear(x, name + ".key", h, h), {0, 2, 3, 1});
     const std::string v = heads_of(linear(x, name + ".value", h, h), {0, 2, 1, 3});
-    const float root = std::sqrt(static_cast<float>(h / size_.heads));
+    const std::int64_t head_size = h / size_.heads;
+    const float root = std::sqrt(static_cast<float>(head_size));
     const std::string scores =
         w_.node("Add", {w_.node("Div", {w_.node("MatMul", {q, k}), w_.real(root)}), bias});
     const std::string shares = w_.node("Softmax", {scores});

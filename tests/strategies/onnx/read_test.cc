@@ -14,7 +14,6 @@ namespace {
 using onnx_models::Writer;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 Model read(const std::string& bytes, const ReadOptions& options) {
   auto model = read_onnx(bytes, options);
@@ -149,6 +148,19 @@ TEST(ReadOnnx, RefusesWindowsThatStandStill) {
     w.output(y);
     EXPECT_THAT(fault(w.bytes()), HasSubstr("'strides' must be at least 1, found 0")) << op;
   }
+}
+
+TEST(ReadOnnx, RefusesAValueThatIsWrittenTwice) {
+  Writer nodes;
+  const std::string y = nodes.node("Relu", {nodes.input("x", {2, 6})});
+  nodes.node("Tanh", {"x"});
+  nodes.last().set_output(0, y);
+  nodes.output(y);
+  EXPECT_THAT(fault(nodes.bytes()), HasSubstr("'" + y + "' is written twice"));
+  Writer weights;
+  weights.weight("w", {6, 4});
+  weights.output(weights.node("MatMul", {weights.input("x", {2, 6}), weights.weight("w", {6, 8})}));
+  EXPECT_THAT(fault(weights.bytes()), HasSubstr("'w' is written twice"));
 }
 
 // Whatever is cut off or turned over, the answer is an error or a model: never a crash.

@@ -105,10 +105,10 @@ class Draw {
     return chance(30) ? below(1000) : std::uniform_real_distribution<double>(0, 1)(random_) * scale;
   }
   std::string name() {
-    static const std::vector<std::string> kParts{"a", "Z",  "\"", "\\", "/",
-                                                 "µ", "層", " ",  "😀",  "0"};
+    static const std::vector<std::string> parts{"a", "Z",  "\"", "\\", "/",
+                                                "µ", "層", " ",  "😀",  "0"};
     std::string out;
-    for (int i = below(6); i-- > 0;) out += kParts[static_cast<std::size_t>(below(10))];
+    for (int i = below(6); i-- > 0;) out += parts[static_cast<std::size_t>(below(10))];
     return out;
   }
   template <class T>
