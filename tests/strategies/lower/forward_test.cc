@@ -152,9 +152,10 @@ TEST(ForwardMode, CommunicatesOnlyWhatTheForwardPassNeeds) {
   const double stream = 2 * kSequence * kBatch * kHidden;
   const double statistics = 4 * 3 * kSequence * kBatch;
   using Sums = std::map<CollectiveKind, Traffic>;
-  EXPECT_EQ(traffic(lowered(strategy(2, 1, 2, 3)), 0),
-            (Sums{{CollectiveKind::kAllReduce,
-                   {3 * (2 * 4 + 3), 3 * ((2 * kLayers + 1) * stream + statistics)}}}));
+  EXPECT_EQ(
+      traffic(lowered(strategy(2, 1, 2, 3)), 0),
+      (Sums{{CollectiveKind::kAllReduce,
+             {std::int64_t{3} * (2 * 4 + 3), 3 * ((2 * kLayers + 1) * stream + statistics)}}}));
   EXPECT_EQ(traffic(lowered(strategy(1, 1, 4, 3)), 0), Sums{});
   // One boundary each way of a middle stage, and only forward.
   const Program pipeline = lowered(strategy(1, 4, 1, 5));
@@ -169,7 +170,8 @@ TEST(ForwardMode, GathersSharedParametersOnce) {
   Strategy s = strategy(1, 1, 2, 3);
   s.zero_stage = 3;
   using Sums = std::map<CollectiveKind, Traffic>;
-  EXPECT_EQ(traffic(lowered(s), 0), (Sums{{CollectiveKind::kAllGather, {3 * 6, 3 * 2 * p}}}));
+  EXPECT_EQ(traffic(lowered(s), 0),
+            (Sums{{CollectiveKind::kAllGather, {std::int64_t{3} * 6, 3 * 2 * p}}}));
 }
 
 TEST(ForwardMode, RunsInEverySchedule) {

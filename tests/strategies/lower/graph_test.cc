@@ -376,7 +376,7 @@ TEST(LowerGraph, TrainsLoopsThatAddUp) {
   graph.outputs = *out;
   const Program program = lowered(graph, strategy(1, 1)).program;
   EXPECT_EQ(gemm_flops(program), 12 * 3 * 2.0 * kBatch * kHidden * kHidden);
-  EXPECT_EQ(program.roles[0].memory[2].bytes.in_base(), 12 * 12 * kHidden * kHidden);
+  EXPECT_EQ(program.roles[0].memory[2].bytes.in_base(), 12.0 * 12 * kHidden * kHidden);
 }
 
 // Activations are given back when the kernels are done, not when the gradients are sent.
