@@ -85,6 +85,8 @@ Json parse(std::string_view text) {
     return Json::parse(text, guard);
   } catch (const Json::parse_error& error) {
     throw JsonFault{fmt::format("is not valid JSON at its byte {}", error.byte)};
+  } catch (const Json::out_of_range&) {  // 1e999
+    throw JsonFault{"has a number that is out of range"};
   }
 }
 
