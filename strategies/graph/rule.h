@@ -7,7 +7,7 @@
 ///     "b1,bs->bs"     broadcast: '1' is a dimension without a factor, never split
 ///
 /// To split a factor over mesh axes splits every dimension that begins with it. One engine
-/// (propagate.h) reads from the rules what is legal, what follows from what, and what conflicts.
+/// (distribute.h) reads from the rules what is legal, what follows from what, and what conflicts.
 ///
 /// Source of the idea: Shardy's `OpShardingRuleAttr` (openxla.org/shardy, "Propagation"); GSPMD,
 /// Xu et al. 2021, section 3.5; the text form is that of einops, Rogozhnikov, ICLR 2022.
