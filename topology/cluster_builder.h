@@ -47,6 +47,8 @@ class ClusterView::Builder {
   void take_down(LinkId link);
   /// \pre 0 < factor <= 1
   void degrade(LinkId link, double factor);
+  /// Multiplies its speed. \pre 0 < factor <= 1
+  void slow_down(DeviceId device, double factor);
   void set_routing(Routing routing, std::uint64_t seed);
 
   ClusterView build() &&;

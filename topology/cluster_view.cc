@@ -156,6 +156,11 @@ std::span<const Link> ClusterView::Builder::links() const {
 void ClusterView::Builder::take_down(LinkId link) {
   state_->links[link.index()].up = false;
 }
+void ClusterView::Builder::slow_down(DeviceId device, double factor) {
+  FORESHARD_CHECK(factor > 0 && factor <= 1);
+  state_->devices[device.index()].speed *= factor;
+}
+
 void ClusterView::Builder::degrade(LinkId link, double factor) {
   FORESHARD_CHECK(factor > 0 && factor <= 1);
   auto& bandwidth = state_->links[link.index()].bandwidth;

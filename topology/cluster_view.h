@@ -61,6 +61,9 @@ struct Device {
   DeviceTypeId type;
   VertexId vertex;
   std::int32_t node = 0;
+  /// Every kernel takes 1 / speed of its type's time (`degraded:` in the cluster file): what a
+  /// power or thermal limit, or a bad unit, leaves. Invariant: > 0.
+  double speed = 1;
 };
 
 /// A flow's way from one device to another: which part of it crosses each link.
