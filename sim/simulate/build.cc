@@ -121,7 +121,7 @@ class Builder {
             plan.is_kernel = true;
             plan.is_optimizer = what.optimizer;
             plan.shape = compute_shape_[c];
-            plan.work = kernel_time_[type_of_class_[c]][b][t].in_base();
+            plan.work = kernel_time_[type_of_class_[c]][b][t].in_base() / speed_of_class_[c];
           } else if (const auto* communication = std::get_if<Communication>(&what.body)) {
             const auto rank = static_cast<std::size_t>(folding_.rank_representative[c]);
             const auto endpoint = static_cast<std::size_t>(communicators_.endpoint_of_task[b][t]);
@@ -289,6 +289,7 @@ class Builder {
       const DeviceId device = device_of(program_, folding_.rank_representative[c]);
       const auto type = cluster_.devices()[device.index()].type.index();
       type_of_class_.push_back(type);
+      speed_of_class_.push_back(cluster_.devices()[device.index()].speed);
       auto& times = kernel_time_[type];
       if (!times.empty()) continue;
       CachedOperatorTime cache(cluster_.device_types()[type]);
@@ -490,6 +491,7 @@ class Builder {
   std::map<std::pair<std::int32_t, double>, std::pair<ShapeId, bool>> communication_shape_;
   std::map<std::vector<std::pair<std::int32_t, double>>, ShapeId> message_shape_;
   std::vector<std::size_t> type_of_class_;
+  std::vector<double> speed_of_class_;
   std::vector<std::vector<std::vector<Seconds>>> kernel_time_;  // device type, block, task
 };
 

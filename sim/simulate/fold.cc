@@ -44,18 +44,23 @@ std::int32_t number(const std::vector<std::uint64_t>& signatures,
 class Refinement {
  public:
   Refinement(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms)
+             const CommunicatorForms& forms, const InitialColours& colours)
       : communicators_(communicators), forms_(forms) {
     rank_.resize(static_cast<std::size_t>(program.ranks()));
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
       for (const std::int32_t rank : program.roles[r].ranks) {
-        const DeviceId device = device_of(program, rank);
+        const Device& device = cluster.devices()[device_of(program, rank).index()];
         rank_[static_cast<std::size_t>(rank)] =
-            joined(r, static_cast<std::uint64_t>(cluster.devices()[device.index()].type.value()));
+            joined(joined(r, static_cast<std::uint64_t>(device.type.value())),
+                   std::bit_cast<std::uint64_t>(device.speed));
       }
     }
     for (const Link& link : cluster.links())
       link_.push_back(mixed(rounded(link.bandwidth.in_base())));
+    for (std::size_t r = 0; r < colours.of_rank.size(); ++r)
+      rank_[r] = joined(rank_[r], colours.of_rank[r]);
+    for (std::size_t l = 0; l < colours.of_link.size(); ++l)
+      link_[l] = joined(link_[l], colours.of_link[l]);
     for (std::size_t c = 0; c < communicators.all.size(); ++c) {
       std::uint64_t signature = joined(static_cast<std::uint64_t>(communicators.all[c].pattern),
                                        communicators.all[c].ranks.size());
@@ -198,10 +203,10 @@ Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const Program
 }
 
 Folding fold(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms, bool fold) {
+             const CommunicatorForms& forms, bool fold, const InitialColours& colours) {
   Folding folding;
   if (fold) {
-    Refinement(cluster, program, communicators, forms).run(folding);
+    Refinement(cluster, program, communicators, forms, colours).run(folding);
   } else {
     folding.class_of_rank = each_for_itself(static_cast<std::size_t>(program.ranks()));
     folding.class_of_communicator = each_for_itself(communicators.all.size());

@@ -3,7 +3,8 @@
 /// all (design: one Program, classes instead of GPUs).
 ///
 /// **What is refined.** Colours on ranks, communicators and links, refined until they are stable:
-///  - a rank starts with its role and its device's type, and is refined by the colours of its
+///  - a rank starts with its role and its device's type and speed, and is refined by the colours of
+///  its
 ///    communicators, endpoint by endpoint;
 ///  - a communicator starts with its pattern, its latencies and rate caps, and is refined by the
 ///    colours of its members and by (load, colour) of the links it uses;
@@ -51,6 +52,13 @@ Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program
                                        const Communicators& communicators,
                                        const comm::Parameters& parameters);
 
+/// What tells ranks and links apart that the fold cannot see by itself: slow phases, failures,
+/// profiles over time. Members of a class have equal colours.
+struct InitialColours {
+  std::vector<std::uint64_t> of_rank;  ///< Per rank; empty: all alike.
+  std::vector<std::uint64_t> of_link;  ///< Per link of the cluster; likewise.
+};
+
 struct Folding {
   std::vector<std::int32_t> class_of_rank;
   std::vector<std::int32_t> class_of_communicator;
@@ -63,6 +71,7 @@ struct Folding {
 
 /// The coarsest stable partition, or (if `fold` is false) everything for itself.
 Folding fold(const ClusterView& cluster, const program::Program& program,
-             const Communicators& communicators, const CommunicatorForms& forms, bool fold);
+             const Communicators& communicators, const CommunicatorForms& forms, bool fold,
+             const InitialColours& colours = {});
 
 }  // namespace foreshard::sim
