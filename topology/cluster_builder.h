@@ -22,6 +22,7 @@ struct DuplexLink {
   LinkKind kind = LinkKind::kNetwork;
   BytesPerSecond bandwidth;  ///< Of each direction. Invariant: > 0.
   Seconds latency;           ///< Invariant: >= 0.
+  double efficiency = 1;     ///< Bandwidth over the nominal rate. Invariant: > 0.
 };
 
 class ClusterView::Builder {
@@ -50,6 +51,8 @@ class ClusterView::Builder {
   /// Multiplies its speed. \pre 0 < factor <= 1
   void slow_down(DeviceId device, double factor);
   void set_routing(Routing routing, std::uint64_t seed);
+  void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
+  void set_reduces_in_network(bool reduces);
 
   ClusterView build() &&;
 

@@ -53,11 +53,24 @@ std::optional<Error> apply_faults(ClusterView::Builder& builder, const ClusterCo
   return std::nullopt;
 }
 
+void set_efficiencies_of_nics(ClusterView::Builder& builder,
+                              const std::map<VertexId, double>& efficiency_of_nic) {
+  const auto count = static_cast<std::int64_t>(builder.links().size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Link& link = builder.links()[static_cast<std::size_t>(i)];
+    if (link.kind != LinkKind::kNetwork) continue;
+    auto nic = efficiency_of_nic.find(link.from);
+    if (nic == efficiency_of_nic.end()) nic = efficiency_of_nic.find(link.to);
+    if (nic != efficiency_of_nic.end()) builder.set_efficiency(LinkId{i}, nic->second);
+  }
+}
+
 Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) {
   if (const auto fault = fault_in_nodes(config); !fault.empty()) return error("node", fault, "");
   ClusterView::Builder builder(config.name);
   builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed));
   std::map<std::string, DeviceTypeId> types;
+  std::map<VertexId, double> efficiency_of_nic;
   FabricPlan plan{.config = config.fabric,
                   .ports = {},
                   .nodes = config.node_count(),
@@ -70,6 +83,7 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
     const auto type = type_id(builder, types, *node.device);
     for (std::int64_t i = 0; i < group.nodes; ++i) {
       const auto built = build_node(builder, node, type);
+      for (const VertexId nic : built.nics) efficiency_of_nic[nic] = *node.nics->efficiency;
       for (std::size_t rail = 0; rail < built.nics.size(); ++rail)
         plan.ports.push_back({built.nics[rail], first + i, static_cast<std::int64_t>(rail),
                               *node.nics->bandwidth * *node.nics->efficiency, *node.nics->latency});
@@ -86,6 +100,8 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
     if (const auto fault = fabric->fault(plan))
       return error("fabric." + fault->key, fault->message, fault->help);
     fabric->build(builder, plan);
+    set_efficiencies_of_nics(builder, efficiency_of_nic);
+    builder.set_reduces_in_network(config.sharp);
   }
   if (auto fault = apply_faults(builder, config, error)) return *std::move(fault);
   return std::move(builder).build();
@@ -162,6 +178,9 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional("fabric", &C::fabric, "The network between nodes.")
           .optional("routing", &C::routing, "What equal-cost paths mean.")
           .optional("seed", &C::seed, "Of ecmp-hash.", yaml::at_least(0))
+          .optional("sharp", &C::sharp,
+                    "The switches of the network add up what passes (SHARP), so that collectives "
+                    "may leave the sums to them.")
           .optional("down", &C::down,
                     "Selectors of links that do not work: 'node3/gpu5' is every link of that "
                     "vertex, 'node3/nic0 - pod0/leaf0' those between two; * stands for any text.",

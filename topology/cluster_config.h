@@ -46,6 +46,7 @@ struct ClusterConfig {
   FabricConfig fabric;
   Routing routing = Routing::kSpread;
   std::int64_t seed = 0;
+  bool sharp = false;  ///< The network's switches add up what passes (NVIDIA SHARP).
   /// Selectors: "node3/gpu5" is every link of that vertex, "node3/nic0 - pod0/leaf0" the links
   /// between two; `*` stands for any text, `?` for any character.
   std::vector<std::string> down;

@@ -79,6 +79,9 @@ Routing ClusterView::routing() const {
 std::uint64_t ClusterView::seed() const {
   return state_->seed;
 }
+bool ClusterView::reduces_in_network() const {
+  return state_->reduces_in_network;
+}
 
 Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow) const {
   FORESHARD_CHECK(from.valid() && from.index() < state_->devices.size());
@@ -130,8 +133,9 @@ DeviceId ClusterView::Builder::add_device(DeviceTypeId type, std::string name, s
 }
 
 LinkId ClusterView::Builder::connect(VertexId a, VertexId b, const DuplexLink& link) {
-  const LinkId id = add_link({a, b, link.kind, link.bandwidth, link.latency, true});
-  add_link({b, a, link.kind, link.bandwidth, link.latency, true});
+  const LinkId id =
+      add_link({a, b, link.kind, link.bandwidth, link.latency, true, link.efficiency});
+  add_link({b, a, link.kind, link.bandwidth, link.latency, true, link.efficiency});
   return id;
 }
 
@@ -140,6 +144,7 @@ LinkId ClusterView::Builder::add_link(const Link& link) {
   FORESHARD_CHECK(link.to.valid() && link.to.index() < state_->vertices.size());
   FORESHARD_CHECK(link.from != link.to);
   FORESHARD_CHECK(link.bandwidth > BytesPerSecond() && link.latency >= Seconds());
+  FORESHARD_CHECK(link.efficiency > 0);
   state_->links.push_back(link);
   return LinkId(static_cast<std::int64_t>(state_->links.size()) - 1);
 }
@@ -163,8 +168,16 @@ void ClusterView::Builder::slow_down(DeviceId device, double factor) {
 
 void ClusterView::Builder::degrade(LinkId link, double factor) {
   FORESHARD_CHECK(factor > 0 && factor <= 1);
-  auto& bandwidth = state_->links[link.index()].bandwidth;
-  bandwidth = factor * bandwidth;
+  Link& slowed = state_->links[link.index()];
+  slowed.bandwidth = factor * slowed.bandwidth;
+  slowed.efficiency *= factor;
+}
+void ClusterView::Builder::set_efficiency(LinkId link, double efficiency) {
+  FORESHARD_CHECK(efficiency > 0);
+  state_->links[link.index()].efficiency = efficiency;
+}
+void ClusterView::Builder::set_reduces_in_network(bool reduces) {
+  state_->reduces_in_network = reduces;
 }
 void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed) {
   state_->routing = routing;

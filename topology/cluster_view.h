@@ -50,6 +50,11 @@ struct Link {
   BytesPerSecond bandwidth;  ///< Payload rate that a long transfer reaches. Invariant: > 0.
   Seconds latency;           ///< Of a message's first byte. Invariant: >= 0.
   bool up = true;
+  /// Bandwidth over the nominal rate, which is what libraries read from the hardware. Invariant: >
+  /// 0.
+  double efficiency = 1;
+
+  BytesPerSecond nominal() const { return bandwidth / efficiency; }
 };
 
 /// What the machine around some devices costs, whatever framework drives them.
@@ -102,6 +107,8 @@ class ClusterView {
   const Host& host(std::int32_t node) const;
   Routing routing() const;
   std::uint64_t seed() const;  ///< Of kEcmpHash.
+  /// Its switches add up what passes through them (SHARP).
+  bool reduces_in_network() const;
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
   /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for, and

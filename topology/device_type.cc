@@ -159,6 +159,9 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
           .required("multiprocessors", &D::multiprocessors, "Streaming multiprocessors.",
                     yaml::at_least(1))
           .required("l2_cache", &D::l2_cache, "Size of the last-level cache.", yaml::positive())
+          .optional("compute_capability", &D::compute_capability,
+                    "10 x major + minor version: 90 is sm_90.", yaml::at_least(10),
+                    yaml::at_most(999))
           .optional("power", &D::power, "Limit of one device.", yaml::positive())
           .optional("rent", &D::rent, "Price of one device.", yaml::non_negative())
           .required("efficiency", &D::efficiency,

@@ -34,6 +34,9 @@ struct DeviceType {
   yaml::Sourced<FlopsPerSecond> vector_peak;    ///< fp32, outside the tensor cores.
   yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
   yaml::Sourced<Bytes> l2_cache;
+  /// 10 x major + minor version: 90 is sm_90. Libraries choose by it.
+  yaml::Sourced<std::int64_t> compute_capability{80, "not given: as an A100's",
+                                                 yaml::Evidence::kTransferred};
   std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
   yaml::Ref<DeviceEfficiency> efficiency;

@@ -21,6 +21,7 @@ struct ClusterView::State {
   std::vector<Link> links;
   Routing routing = Routing::kSpread;
   std::uint64_t seed = 0;
+  bool reduces_in_network = false;
   std::optional<internal::Router> router;  ///< Made by build().
 };
 

@@ -8,7 +8,7 @@ void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
     builder.connect(
         builder.vertex_of(node.gpus[a]), builder.vertex_of(node.gpus[b]),
         {LinkKind::kNvLink, static_cast<double>(links) * (*config.bandwidth * *config.efficiency),
-         *config.latency});
+         *config.latency, *config.efficiency});
   };
   for (const auto& pair : config.pairs)
     join(static_cast<std::size_t>(pair.a), static_cast<std::size_t>(pair.b), pair.links);

@@ -8,7 +8,7 @@ std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeCon
                                     const BuiltNode& node, const std::string& prefix) {
   const auto& pcie = config.pcie;
   const DuplexLink lane{LinkKind::kPcie, pcie_bandwidth(pcie_generation(config)) * *pcie.efficiency,
-                        *pcie.latency};
+                        *pcie.latency, *pcie.efficiency};
   const DuplexLink bridge{LinkKind::kSocket, *pcie.socket_bandwidth, *pcie.socket_latency};
   const auto switch_count = static_cast<std::size_t>(pcie_switches(config));
   const auto socket_count = std::min(static_cast<std::size_t>(pcie.sockets), switch_count);

@@ -1,14 +1,18 @@
 /// \file
-/// NCCL's own opinion of a collective: the channels that its graph search finds on a cluster, and
-/// the time that its tuner expects of each algorithm and protocol. It decides as NCCL decides; how
-/// long the operation really takes is another model's business (collective.h).
+/// NCCL's own opinion of a collective: the time that its tuner expects of each algorithm and
+/// protocol, on the channels that its graph search found (search.h). It decides as NCCL decides;
+/// how long the operation really takes is another model's business (collective.h).
 ///
 ///     time = latency(algorithm, protocol) + bytes / bandwidth(algorithm, protocol)
 ///
-/// Source: NVIDIA/nccl v2.28.9-1: src/graph/search.cc (channels), src/graph/tuning.cc (times),
-/// src/enqueue.cc (channels that an operation uses). Written anew from what these say.
-/// Not modelled: tuner plugins (which overwrite the table: aws-ofi-nccl on EFA), NCCL_* variables
-/// other than those that TunerOptions names, user-registered and symmetric buffers.
+///     const auto communicator = nccl::communicator_of(group, tables);
+///     const auto estimates = nccl::estimates(CollectiveKind::kAllReduce, 64_MiB, *communicator);
+///     estimates.front();  // what NCCL takes
+///
+/// Source: NVIDIA/nccl v2.28.9-1: src/graph/tuning.cc (times), src/enqueue.cc (channels that an
+/// operation uses). Written anew from what these say.
+/// Not modelled: tuner plugins (which overwrite the table: aws-ofi-nccl on EFA), NCCL_* variables,
+/// user-registered and symmetric buffers, hosts of several processor vendors.
 #pragma once
 
 #include <cstdint>
@@ -18,42 +22,26 @@
 #include "base/result.h"
 #include "base/units.h"
 
-#include "strategies/comm/collective.h"
+#include "strategies/comm/nccl/search.h"
+#include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
+#include "strategies/program/ir/program.h"
 
 namespace foreshard::comm::nccl {
-
-/// What one search of the local topology found, for one pattern.
-struct SearchGraph {
-  std::int32_t channels = 0;                ///< 0: the hardware cannot do it.
-  BytesPerSecond intra_rate;                ///< Of one channel inside a node.
-  BytesPerSecond inter_rate;                ///< Of one channel between nodes.
-  LinkKind intra_kind = LinkKind::kNvLink;  ///< The widest that it crosses inside a node.
-};
-
-/// The graphs of one group, before NCCL doubles the channels.
-struct Graphs {
-  SearchGraph ring;
-  SearchGraph tree;
-  SearchGraph nvls;
-  SearchGraph collnet;
-};
 
 /// One line of NCCL's cost table.
 struct Estimate {
   std::string_view algorithm;  ///< As in comm::algorithms(). Static storage.
   Protocol protocol = Protocol::kSimple;
-  std::int32_t channels = 1;  ///< That an operation of this size would use.
+  std::int64_t channels = 1;  ///< That an operation of this size would use.
   Seconds time;
 };
 
-/// \return kInvalidInput for an impossible group.
-Result<Graphs> search(const Participants& group);
-
 /// All enabled (algorithm, protocol) pairs for one operation, least time first; empty where NCCL
-/// has no model of its own (all-to-all, send and receive).
+/// has no model of its own (all-to-all, send and receive), or if `communicator` has one member.
 /// `bytes` is what nccl-tests call the size: the larger of the send and the receive buffer.
-Result<std::vector<Estimate>> estimates(CollectiveKind kind, Bytes bytes, const Participants& group,
-                                        const Graphs& graphs);
+/// \pre bytes >= 0
+std::vector<Estimate> estimates(program::CollectiveKind kind, Bytes bytes,
+                                const Communicator& communicator, const Tables& tables);
 
 }  // namespace foreshard::comm::nccl

@@ -1,0 +1,83 @@
+/// \file
+/// What NCCL knows of hardware and of itself, as data (configs/tuners/nccl-2.28.yaml): the speeds
+/// that its graph search tries, what it takes a link to carry, and the constants of its tuner.
+///
+/// Source: NVIDIA/nccl v2.28.9-1, src/graph/{search,topo,tuning}.{cc,h}, src/include/comm.h. These
+/// are facts about that library, not measurements of any machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+namespace foreshard::comm::nccl {
+
+/// Of the three protocols.
+struct PerProtocol {
+  Seconds ll;
+  Seconds ll128;
+  Seconds simple;
+};
+const yaml::Table<PerProtocol>& yaml_table(const PerProtocol*);
+
+/// What an algorithm's messages take, by what they cross; and the start.
+struct AlgorithmLatency {
+  std::string algorithm;  ///< As in comm::algorithms().
+  PerProtocol base;
+  PerProtocol nvlink;
+  PerProtocol pcie;
+  PerProtocol network;
+};
+const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*);
+
+/// By number of nodes: one, two, more.
+struct PerNodes {
+  BytesPerSecond one;
+  BytesPerSecond two;
+  BytesPerSecond more;
+};
+const yaml::Table<PerNodes>& yaml_table(const PerNodes*);
+
+/// What depends on the GPUs' generation.
+struct Generation {
+  std::string name;
+  std::int64_t compute_capability = 0;  ///< The least. Of several that fit, the last in the file.
+  BytesPerSecond nvlink_nominal;        ///< One link by the data sheet.
+  BytesPerSecond nvlink;                ///< What NCCL takes it to carry.
+  std::vector<BytesPerSecond> intra_speeds;  ///< Descending.
+  std::vector<BytesPerSecond> inter_speeds;
+  PerNodes ll_most;     ///< Of all channels together.
+  PerNodes ring_ll128;  ///< Of one channel.
+  PerNodes tree_ll128;  ///< Of one channel.
+  PerNodes tree;        ///< Of one channel.
+  PerNodes nvls_tree;   ///< Of one channel.
+  double nvls_efficiency = 0;
+  std::int64_t nvls_channels = 0;
+  std::int64_t nvls_channels_multi_node = 0;
+};
+const yaml::Table<Generation>& yaml_table(const Generation*);
+
+/// Parts of a tree's bandwidth by size: entry i from 64 x 2^i bytes on.
+struct TreeCorrection {
+  std::vector<double> ll;
+  std::vector<double> ll128;
+  std::vector<double> simple;
+};
+const yaml::Table<TreeCorrection>& yaml_table(const TreeCorrection*);
+
+struct Tables {
+  std::string name;
+  std::string source;
+  std::vector<AlgorithmLatency> latencies;
+  std::vector<Generation> generations;  ///< Ascending compute capability.
+  TreeCorrection tree_correction;
+  Seconds network_overhead;  ///< Of the proxy, per message (Intel hosts; 2 us on AMD).
+  std::int64_t most_channels = 64;
+};
+/// Catalogue folder: tuners.
+const yaml::Table<Tables>& yaml_table(const Tables*);
+
+}  // namespace foreshard::comm::nccl
