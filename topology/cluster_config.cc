@@ -85,10 +85,10 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
       const auto built = build_node(builder, node, type);
       for (const VertexId nic : built.nics) efficiency_of_nic[nic] = *node.nics->efficiency;
       for (std::size_t rail = 0; rail < built.nics.size(); ++rail)
-        plan.ports.push_back({built.nics[rail], first + i, static_cast<std::int64_t>(rail),
-                              *node.nics->bandwidth * *node.nics->efficiency, *node.nics->latency});
+        plan.ports.push_back({built.nics[rail].vertex, first + i, static_cast<std::int64_t>(rail),
+                              built.nics[rail].bandwidth, built.nics[rail].latency});
     }
-    if (plan.nodes > 1 && !node.nics)
+    if (plan.nodes > 1 && !has_nics(node))
       return error("node", "a cluster of " + std::to_string(plan.nodes) + " nodes needs NICs",
                    "add nics: {count: ..., bandwidth: ...} to the node");
     first += group.nodes;

@@ -65,6 +65,7 @@ Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& l
   auto machine = loader.read_ref<NodeConfig>(entry, "node");
   if (!machine) return machine.error();
   NodeConfig node = *std::move(machine);
+  if (node.wiring) return fault("node '" + entry + "' is wired link by link and cannot be resized");
   if (node.device->name != request.device)
     return fault("node '" + entry + "' has " + node.device->name + ", not " + request.device);
 

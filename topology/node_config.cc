@@ -40,7 +40,28 @@ std::string fault_in_switches(const NodeConfig& node) {
          std::to_string(switches) + " PCIe switches";
 }
 
+bool regular_pcie_given(const PcieConfig& pcie) {
+  const PcieConfig usual;
+  return pcie.generation || pcie.switches || pcie.sockets != usual.sockets ||
+         !(pcie.efficiency == usual.efficiency && pcie.latency == usual.latency &&
+           pcie.socket_bandwidth == usual.socket_bandwidth &&
+           pcie.socket_latency == usual.socket_latency);
+}
+
+std::string fault_in_wiring(const NodeConfig& node) {
+  if (!node.wiring) return "";
+  if (node.nvlink || node.nics || regular_pcie_given(node.pcie))
+    return "says every link, so that nvlink, pcie and nics have no place beside it";
+  return fault_in(*node.wiring, node.gpus);
+}
+
 }  // namespace
+
+bool has_nics(const NodeConfig& node) {
+  if (!node.wiring) return node.nics.has_value();
+  return std::ranges::any_of(
+      node.wiring->parts, [](const WiringPart& part) { return part.kind == WiringPartKind::kNic; });
+}
 
 BytesPerSecond pcie_bandwidth(std::int64_t generation) {
   FORESHARD_CHECK(generation >= 3 && generation <= 6);
@@ -168,10 +189,13 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
           .optional("nvlink", &N::nvlink, "Without it, GPUs talk over PCIe.")
           .optional("pcie", &N::pcie, "The PCIe tree.")
           .optional("nics", &N::nics, "Without them the node stands alone.")
+          .optional("wiring", &N::wiring,
+                    "Link by link, instead of nvlink, pcie and nics: for irregular hosts.")
           .optional("host", &N::host, "The CPU side.")
           .check("nvlink", fault_in_pairs)
           .check("nics", fault_in_nics)
-          .check("pcie", fault_in_switches);
+          .check("pcie", fault_in_switches)
+          .check("wiring", fault_in_wiring);
   return table;
 }
 

@@ -19,6 +19,7 @@
 #include "base/yaml/table.h"
 
 #include "topology/device_type.h"
+#include "topology/wiring_config.h"
 
 namespace foreshard {
 
@@ -88,8 +89,13 @@ struct NodeConfig {
   std::optional<NvlinkConfig> nvlink;
   PcieConfig pcie;
   std::optional<NicConfig> nics;
+  /// Instead of `nvlink`, `pcie` and `nics`.
+  std::optional<WiringConfig> wiring;
   HostConfig host;
 };
+
+/// Whether a port leads out of the node.
+bool has_nics(const NodeConfig& node);
 
 const yaml::Names<NvlinkLayout>& yaml_names(const NvlinkLayout*);
 const yaml::Table<NvlinkPair>& yaml_table(const NvlinkPair*);

@@ -8,6 +8,10 @@ BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, De
   const std::string prefix = "node" + std::to_string(node.node) + "/";
   for (std::int64_t i = 0; i < config.gpus; ++i)
     node.gpus.push_back(builder.add_device(type, prefix + "gpu" + std::to_string(i), node.node));
+  if (config.wiring) {
+    node.nics = add_wiring(builder, *config.wiring, node, prefix);
+    return node;
+  }
   if (config.nvlink && config.nvlink->layout == NvlinkLayout::kSwitch) {
     add_nvlink_switch(builder, *config.nvlink, node, prefix);
   } else if (config.nvlink) {

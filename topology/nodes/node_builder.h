@@ -12,10 +12,17 @@
 
 namespace foreshard {
 
+/// A network adapter that a fabric can join.
+struct BuiltNic {
+  VertexId vertex;
+  BytesPerSecond bandwidth;  ///< Payload rate of its port.
+  Seconds latency;
+};
+
 struct BuiltNode {
   std::int32_t node = 0;
   std::vector<DeviceId> gpus;
-  std::vector<VertexId> nics;
+  std::vector<BuiltNic> nics;  ///< By rail.
 };
 
 /// GPUs, PCIe tree with NICs, and NVLink where there is one. Vertices are named "node3/gpu5",
@@ -30,7 +37,10 @@ void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
                      const BuiltNode& node);
 /// pcie_tree.cc: sockets, switches under them in equal parts, GPUs and NICs under the switches.
 /// \return the NICs.
-std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
+std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix);
+/// wiring.cc: as the config says, link by link. \return the NICs.
+std::vector<BuiltNic> add_wiring(ClusterView::Builder& builder, const WiringConfig& config,
+                                 const BuiltNode& node, const std::string& prefix);
 
 }  // namespace foreshard

@@ -4,7 +4,7 @@
 
 namespace foreshard {
 
-std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
+std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix) {
   const auto& pcie = config.pcie;
   const DuplexLink lane{LinkKind::kPcie, pcie_bandwidth(pcie_generation(config)) * *pcie.efficiency,
@@ -30,12 +30,14 @@ std::vector<VertexId> add_pcie_tree(ClusterView::Builder& builder, const NodeCon
   for (std::size_t i = 0; i < node.gpus.size(); ++i)
     builder.connect(builder.vertex_of(node.gpus[i]), switches[i * switch_count / node.gpus.size()],
                     lane);
-  std::vector<VertexId> nics;
+  std::vector<BuiltNic> nics;
   const auto nic_count = config.nics ? static_cast<std::size_t>(config.nics->count) : 0;
   for (std::size_t i = 0; i < nic_count; ++i) {
+    const auto vertex =
+        builder.add_vertex(VertexKind::kNic, prefix + "nic" + std::to_string(i), node.node);
     nics.push_back(
-        builder.add_vertex(VertexKind::kNic, prefix + "nic" + std::to_string(i), node.node));
-    builder.connect(nics[i], switches[i * switch_count / nic_count], lane);
+        {vertex, *config.nics->bandwidth * *config.nics->efficiency, *config.nics->latency});
+    builder.connect(vertex, switches[i * switch_count / nic_count], lane);
   }
   return nics;
 }

@@ -1,0 +1,75 @@
+/// \file
+/// A host whose wiring has no regular form, link by link: uneven PCIe trees, adapters of unequal
+/// rates, GPUs at a socket's root port. What importers (topology/import/) write where nothing
+/// simpler says the same.
+///
+///     device: H100-PCIe
+///     gpus: 2
+///     wiring:
+///       parts:
+///         - {name: socket0, kind: socket}
+///         - {name: nic0, kind: nic, bandwidth: 100 Gbit/s}
+///       links:
+///         - {a: gpu0, b: socket0, kind: pcie, bandwidth: 63.01 GB/s}
+///         - {a: gpu1, b: socket0, kind: pcie, bandwidth: 31.51 GB/s}
+///         - {a: nic0, b: socket0, kind: pcie, bandwidth: 15.75 GB/s}
+///
+/// GPUs are called gpu0, gpu1, ...; every rate is nominal and of one direction, and times the
+/// efficiency of its kind it is the payload rate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+enum class WiringPartKind : std::uint8_t { kNvSwitch, kPcieSwitch, kSocket, kNic };
+enum class WiringLinkKind : std::uint8_t { kNvLink, kPcie, kSocket };
+
+/// Anything in a host but a GPU.
+struct WiringPart {
+  std::string name;
+  WiringPartKind kind = WiringPartKind::kPcieSwitch;
+  std::optional<BytesPerSecond> bandwidth;  ///< Of a NIC's port to the network.
+};
+
+/// Both directions of one connection.
+struct WiringLink {
+  std::string a;
+  std::string b;
+  WiringLinkKind kind = WiringLinkKind::kPcie;
+  BytesPerSecond bandwidth;
+};
+
+struct WiringConfig {
+  std::vector<WiringPart> parts;  ///< NICs: in the order of their rails.
+  std::vector<WiringLink> links;
+  // Defaults as in node_config.h, where the sources stand.
+  yaml::Sourced<double> nvlink_efficiency{0.783, "as nvlink.efficiency",
+                                          yaml::Evidence::kTransferred};
+  yaml::Sourced<double> pcie_efficiency{0.88, "as pcie.efficiency", yaml::Evidence::kTransferred};
+  yaml::Sourced<double> nic_efficiency{0.978, "as nics.efficiency", yaml::Evidence::kTransferred};
+  yaml::Sourced<Seconds> nvlink_latency{0.3_us, "as nvlink.latency", yaml::Evidence::kTransferred};
+  yaml::Sourced<Seconds> pcie_latency{0.15_us, "as pcie.latency", yaml::Evidence::kDatasheet};
+  yaml::Sourced<Seconds> socket_latency{0.1_us, "as pcie.socket_latency",
+                                        yaml::Evidence::kTransferred};
+  yaml::Sourced<Seconds> nic_latency{0.6_us, "as nics.latency", yaml::Evidence::kDatasheet};
+};
+
+/// What is wrong with the wiring of a host that has so many GPUs, or "": a name twice or like a
+/// GPU's, an end that does not exist, a link from a part to itself, a NIC without a rate or a link,
+/// a rate at something else.
+std::string fault_in(const WiringConfig& wiring, std::int64_t gpus);
+
+const yaml::Names<WiringPartKind>& yaml_names(const WiringPartKind*);
+const yaml::Names<WiringLinkKind>& yaml_names(const WiringLinkKind*);
+const yaml::Table<WiringPart>& yaml_table(const WiringPart*);
+const yaml::Table<WiringLink>& yaml_table(const WiringLink*);
+const yaml::Table<WiringConfig>& yaml_table(const WiringConfig*);
+
+}  // namespace foreshard
