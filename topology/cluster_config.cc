@@ -83,7 +83,7 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
     const auto type = type_id(builder, types, *node.device);
     for (std::int64_t i = 0; i < group.nodes; ++i) {
       const auto built = build_node(builder, node, type);
-      for (const VertexId nic : built.nics) efficiency_of_nic[nic] = *node.nics->efficiency;
+      for (const auto& nic : built.nics) efficiency_of_nic[nic.vertex] = nic.efficiency;
       for (std::size_t rail = 0; rail < built.nics.size(); ++rail)
         plan.ports.push_back({built.nics[rail].vertex, first + i, static_cast<std::int64_t>(rail),
                               built.nics[rail].bandwidth, built.nics[rail].latency});

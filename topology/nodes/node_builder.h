@@ -17,6 +17,7 @@ struct BuiltNic {
   VertexId vertex;
   BytesPerSecond bandwidth;  ///< Payload rate of its port.
   Seconds latency;
+  double efficiency = 1;  ///< `bandwidth` over the nominal rate.
 };
 
 struct BuiltNode {

@@ -35,8 +35,8 @@ std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeCon
   for (std::size_t i = 0; i < nic_count; ++i) {
     const auto vertex =
         builder.add_vertex(VertexKind::kNic, prefix + "nic" + std::to_string(i), node.node);
-    nics.push_back(
-        {vertex, *config.nics->bandwidth * *config.nics->efficiency, *config.nics->latency});
+    nics.push_back({vertex, *config.nics->bandwidth * *config.nics->efficiency,
+                    *config.nics->latency, *config.nics->efficiency});
     builder.connect(vertex, switches[i * switch_count / nic_count], lane);
   }
   return nics;

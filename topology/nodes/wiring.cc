@@ -22,10 +22,11 @@ VertexKind vertex_kind(WiringPartKind kind) {
 DuplexLink duplex(const WiringConfig& config, const WiringLink& link) {
   switch (link.kind) {
     case WiringLinkKind::kNvLink:
-      return {LinkKind::kNvLink, link.bandwidth * *config.nvlink_efficiency,
-              *config.nvlink_latency};
+      return {LinkKind::kNvLink, link.bandwidth * *config.nvlink_efficiency, *config.nvlink_latency,
+              *config.nvlink_efficiency};
     case WiringLinkKind::kPcie:
-      return {LinkKind::kPcie, link.bandwidth * *config.pcie_efficiency, *config.pcie_latency};
+      return {LinkKind::kPcie, link.bandwidth * *config.pcie_efficiency, *config.pcie_latency,
+              *config.pcie_efficiency};
     case WiringLinkKind::kSocket:
       break;
   }
@@ -44,7 +45,8 @@ std::vector<BuiltNic> add_wiring(ClusterView::Builder& builder, const WiringConf
     const auto vertex = builder.add_vertex(vertex_kind(part.kind), prefix + part.name, node.node);
     vertices[part.name] = vertex;
     if (part.kind == WiringPartKind::kNic)
-      nics.push_back({vertex, *part.bandwidth * *config.nic_efficiency, *config.nic_latency});
+      nics.push_back({vertex, *part.bandwidth * *config.nic_efficiency, *config.nic_latency,
+                      *config.nic_efficiency});
   }
   for (const auto& link : config.links)
     builder.connect(vertices.at(link.a), vertices.at(link.b), duplex(config, link));
