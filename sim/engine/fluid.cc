@@ -6,6 +6,7 @@
 #include "base/check.h"
 
 #include "sim/engine/internal/event_queue.h"
+#include "sim/engine/internal/events.h"
 #include "sim/engine/internal/huge_pages.h"
 #include "sim/engine/internal/plan.h"
 #include "sim/engine/internal/sharing.h"
@@ -16,6 +17,7 @@ namespace {
 
 using internal::Dependencies;
 using internal::EventQueue;
+using internal::Events;
 using internal::Shapes;
 using internal::Sharing;
 
@@ -28,8 +30,9 @@ std::size_t at(std::int32_t i) {
 }
 
 // One run. Time moves from batch to batch: all that happens at one instant is one batch, after
-// which rates are settled once. Within a batch, what ends is taken out before what begins is put
-// in, in the order of activity ids, then of what becomes ready.
+// which rates are settled once. Within a batch, what ends is taken out, then the workload's events
+// are applied, then what begins is put in, in the order of activity ids, then of what becomes
+// ready.
 class Run {
  public:
   explicit Run(const Workload& workload)
@@ -37,29 +40,33 @@ class Run {
         shapes_(workload),
         dependencies_(workload),
         sharing_(workload, shapes_),
+        events_(workload),
         vacated_(shapes_.size()) {
+    const Seconds never = Seconds::from_base(events_.any() ? kInfinity : 0);
     for (auto* times : {&timeline_.start, &timeline_.finish}) {
       internal::reserve_on_huge_pages(*times, activities_.size());
-      times->resize(activities_.size());
+      times->resize(activities_.size(), never);
     }
   }
 
   void run() {
     for (std::int32_t a = 0; at(a) < activities_.size(); ++a)
       if (dependencies_.ready(a)) ready_.push_back(a);
+    apply_events();
     start_ready();
     end_batch();
-    while (!queue_.empty()) {
-      now_ = queue_.next_time();
+    while (next_instant()) {
       take_due();
       for (const Due& due : due_)
         if (due.shape != kWaiting) end(due);
+      apply_events();
       for (const Due& due : due_)
         if (due.shape == kWaiting) leave_latency(due);
       start_ready();
       end_batch();
     }
     timeline_.makespan = Seconds::from_base(now_);
+    if (finished_ != activities_.size()) end_incomplete();
   }
 
   std::size_t finished() const { return finished_; }
@@ -78,6 +85,9 @@ class Run {
   }
 
  private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // Events that repeat may never revive what stands still: after this many of each, none will.
+  static constexpr std::size_t kEnoughRepeats = 1000;
   static constexpr std::int32_t kNobody = -1;
   static constexpr std::int32_t kWaiting = -1;  // in its latency: has no shape yet
 
@@ -95,6 +105,28 @@ class Run {
     std::int32_t shape;
     double start;
   };
+
+  // Moves to the next instant at which something happens. \return false if none is left
+  bool next_instant() {
+    const double due = queue_.empty() ? kInfinity : queue_.next_time();
+    const double event = events_.next_time();
+    if (event < due && finished_ < activities_.size() && !hopeless()) {
+      now_ = event;
+      return true;
+    }
+    if (due == kInfinity) return false;
+    now_ = due;
+    return true;
+  }
+
+  // Whether nothing goes on that could end, and only events are left that never changed that.
+  bool hopeless() {
+    if (!queue_.empty() || !events_.only_repeats()) {
+      waits_ = 0;
+      return false;
+    }
+    return ++waits_ > kEnoughRepeats * events_.pending();
+  }
 
   void take_due() {
     due_slots_.clear();
@@ -114,7 +146,62 @@ class Run {
     auto& vacated = vacated_[at(due.shape)];
     if (vacated.empty()) vacated_shapes_.push_back(due.shape);
     vacated.push_back(due.slot);
+    if (events_.gives_up(due.slot)) return fail(due);
     finish(due.activity, due.start);
+  }
+
+  void fail(const Due& due) {
+    events_.set_gives_up(due.slot, false);
+    timeline_.start[at(due.activity)] = Seconds::from_base(due.start);
+    timeline_.failures.push_back({.activity = ActivityId(due.activity),
+                                  .on = ResourceId(events_.failed_resource(loads(due.shape))),
+                                  .at = Seconds::from_base(now_)});
+  }
+
+  // Applies the events of this instant.
+  void apply_events() {
+    if (events_.next_time() > now_ * kOneInstant) return;
+    const Events::Changes& changes = events_.take_until(now_ * kOneInstant);
+    for (const auto& [resource, capacity] : changes.capacities)
+      sharing_.set_capacity(resource, capacity);
+    for (const std::int32_t load : changes.ended) sharing_.stop(events_.slot_of_load(load));
+    for (const auto& [load, shape] : changes.begun) {
+      const std::int32_t slot = sharing_.start(shape);
+      progress(slot) = {};
+      events_.set_slot_of_load(load, slot);
+    }
+    if (changes.shapes) change_shapes();
+    for (const std::int32_t resource : changes.fates) sharing_.slots_on(resource, uncertain_);
+  }
+
+  // Puts what runs in the shape that it has now.
+  void change_shapes() {
+    std::vector<std::int32_t> moving;
+    for (std::size_t slot = 0; slot < progress_.size(); ++slot) {
+      const Progress& p = progress_[slot];
+      if (p.activity != kNobody && p.shape != kWaiting && shape_now(p.activity) != p.shape)
+        moving.push_back(static_cast<std::int32_t>(slot));
+    }
+    for (const std::int32_t slot : moving) {
+      Progress p = progress_[at(slot)];
+      progress_[at(slot)] = {};
+      p.remaining = std::max(0.0, p.remaining - sharing_.rate(slot) * (now_ - p.since));
+      if (queue_.contains(slot)) queue_.remove(slot);
+      events_.set_gives_up(slot, false);
+      sharing_.stop(slot);
+      const std::int32_t to = shape_now(p.activity);
+      p.remaining *= shapes_[to].scale / shapes_[p.shape].scale;
+      p.shape = to;
+      p.since = now_;
+      begin_work(p);
+    }
+  }
+
+  std::int32_t shape_now(std::int32_t activity) const {
+    return events_.shape_now(activities_[at(activity)].shape.value());
+  }
+  std::span<const internal::Load> loads(std::int32_t shape) const {
+    return shapes_.loads(shapes_[shape]);
   }
 
   void leave_latency(const Due& due) {
@@ -146,20 +233,28 @@ class Run {
   void work(std::int32_t a, double start) {
     const Activity& activity = activities_[at(a)];
     if (activity.work == 0) return finish(a, start);
-    const std::int32_t shape = activity.shape.value();
-    const double total = activity.work * shapes_[shape].scale;
+    const std::int32_t shape = events_.shape_now(activity.shape.value());
+    begin_work({.activity = a,
+                .shape = shape,
+                .start = start,
+                .remaining = activity.work * shapes_[shape].scale,
+                .since = now_});
+    prefetch_end(a);
+  }
+
+  void begin_work(const Progress& what) {
     std::int32_t slot = 0;
     // In the place of an equal one that has just ended, no rate changes.
-    if (auto& vacated = vacated_[at(shape)]; !vacated.empty()) {
+    if (auto& vacated = vacated_[at(what.shape)]; !vacated.empty()) {
       slot = vacated.back();
       vacated.pop_back();
     } else {
-      slot = sharing_.start(shape);
+      slot = sharing_.start(what.shape);
     }
-    progress(slot) = {
-        .activity = a, .shape = shape, .start = start, .remaining = total, .since = now_};
-    if (const double rate = sharing_.rate(slot); rate > 0) queue_.push(slot, now_ + total / rate);
-    prefetch_end(a);
+    progress(slot) = what;
+    if (const double rate = sharing_.rate(slot); rate > 0)
+      queue_.push(slot, now_ + what.remaining / rate);
+    if (events_.any_failed()) uncertain_.push_back(slot);
   }
 
   // By the time the activity ends, what is looked at then has arrived.
@@ -187,19 +282,34 @@ class Run {
       vacated_[at(shape)].clear();
     }
     vacated_shapes_.clear();
-    if (sharing_.settled()) return;
-    sharing_.settle();
-    for (const Sharing::Change& change : sharing_.changes()) reschedule(change);
+    if (!sharing_.settled()) {
+      sharing_.settle();
+      for (const Sharing::Change& change : sharing_.changes()) reschedule(change);
+    }
+    for (const std::int32_t slot : uncertain_) decide_fate(slot);
+    uncertain_.clear();
+  }
+
+  // An activity on a failed resource is to fail when its patience ends; what lives again is not.
+  void decide_fate(std::int32_t slot) {
+    const Progress& p = progress_[at(slot)];
+    if (p.activity == kNobody) return;
+    const double when = events_.end_of_patience(loads(p.shape), p.since);
+    const bool doomed = when < kInfinity;
+    if (events_.gives_up(slot) && sharing_.rate(slot) == 0) queue_.remove(slot);
+    events_.set_gives_up(slot, doomed);
+    if (doomed) queue_.push(slot, std::max(now_, when));
   }
 
   void reschedule(const Sharing::Change& change) {
     Progress& p = progress_[at(change.slot)];
+    if (p.activity == kNobody) return;  // traffic of others
     p.remaining = std::max(0.0, p.remaining - change.old_rate * (now_ - p.since));
     p.since = now_;
     const double rate = sharing_.rate(change.slot);
     const bool queued = queue_.contains(change.slot);
     if (rate == 0) {
-      if (queued) queue_.remove(change.slot);
+      if (queued && !events_.gives_up(change.slot)) queue_.remove(change.slot);
       return;
     }
     const double when = now_ + p.remaining / rate;
@@ -207,6 +317,18 @@ class Run {
       queue_.move(change.slot, when);
     else
       queue_.push(change.slot, when);
+  }
+
+  // Says of what never ended when it began, and when the last thing happened.
+  void end_incomplete() {
+    timeline_.complete = false;
+    double last = 0;
+    for (const Progress& p : progress_)
+      if (p.activity != kNobody) timeline_.start[at(p.activity)] = Seconds::from_base(p.start);
+    for (const Seconds finish : timeline_.finish)
+      if (std::isfinite(finish.in_base())) last = std::max(last, finish.in_base());
+    for (const Failure& failure : timeline_.failures) last = std::max(last, failure.at.in_base());
+    timeline_.makespan = Seconds::from_base(last);
   }
 
   Progress& progress(std::int32_t slot) {
@@ -218,14 +340,17 @@ class Run {
   Shapes shapes_;
   Dependencies dependencies_;
   Sharing sharing_;
+  Events events_;
   EventQueue queue_;
   std::vector<Progress> progress_;                  // by slot
   std::vector<std::vector<std::int32_t>> vacated_;  // by shape: slots whose activity ended now
   std::vector<std::int32_t> vacated_shapes_;
   std::vector<std::int32_t> ready_;
   std::vector<std::int32_t> due_slots_;
+  std::vector<std::int32_t> uncertain_;  // slots that may be doomed, or not any more
   std::vector<Due> due_;
   double now_ = 0;
+  std::size_t waits_ = 0;  // events in a row that found nothing going on
   std::size_t finished_ = 0;
   Timeline timeline_;
 };
@@ -236,7 +361,8 @@ Result<Timeline> run_fluid(const Workload& workload) {
   if (auto fault = fault_in(workload)) return *std::move(fault);
   Run run(workload);
   run.run();
-  if (run.finished() == workload.activity_count()) return std::move(run).take_timeline();
+  if (run.finished() == workload.activity_count() || !workload.events().empty())
+    return std::move(run).take_timeline();
   const auto [activity, resource] = run.stalled();
   FORESHARD_CHECK(resource >= 0);
   return Error{Error::Code::kInfeasible,

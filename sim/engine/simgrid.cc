@@ -41,6 +41,40 @@ Error unsupported(std::size_t activity, const char* why) {
           "SimGrid cannot express activity " + std::to_string(activity) + ": it " + why};
 }
 
+// The first event that SimGrid cannot express, in words, or nothing.
+std::optional<Error> obstacle_among_events(const Workload& workload) {
+  const auto unsupported = [](const char* what) {
+    return Error{Error::Code::kUnsupported,
+                 std::string("SimGrid cannot express that ") + what + " while it runs"};
+  };
+  std::vector<Event> events(workload.events().begin(), workload.events().end());
+  std::ranges::stable_sort(events, {}, &Event::at);
+  std::vector<double> capacity;
+  for (std::size_t r = 0; r < workload.resource_count(); ++r)
+    capacity.push_back(workload.capacity(ResourceId(static_cast<std::int64_t>(r))));
+  for (const Event& event : events) {
+    switch (event.kind) {
+      case Event::Kind::kCapacity: {
+        if (event.period < kNever) return unsupported("a capacity changes again and again");
+        double& before = capacity[event.resource.index()];
+        if (event.capacity == 0) return unsupported("a resource has nothing left");
+        if (event.capacity > before) return unsupported("a capacity grows");
+        before = event.capacity;
+        break;
+      }
+      case Event::Kind::kFails:
+      case Event::Kind::kRepaired:
+        return unsupported("a resource fails");
+      case Event::Kind::kShape:
+        return unsupported("an activity changes its shape");
+      case Event::Kind::kLoadBegins:
+      case Event::Kind::kLoadEnds:
+        return unsupported("traffic of others comes and goes");
+    }
+  }
+  return std::nullopt;
+}
+
 // Sets of resources that share activities, directly or through others.
 class Components {
  public:
@@ -142,6 +176,7 @@ Error failed(const std::string& why) {
 
 Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
   if (auto fault = fault_in(workload)) return *std::move(fault);
+  if (auto fault = obstacle_among_events(workload)) return *std::move(fault);
   const Shapes shapes(workload);
   const auto units = whole_units(workload, shapes);
   if (!units) return units.error();

@@ -67,7 +67,8 @@ class Driver {
       std::string name = "l";
       name += std::to_string(r);
       const double bandwidth = std::ldexp(workload.capacity(id), units.exponent[r]);
-      links.push_back(zone->create_link(name, bandwidth)->get_impl());
+      links_.push_back(zone->create_link(name, bandwidth));
+      links.push_back(links_.back()->get_impl());
     }
     for (const Shape& shape : workload.shapes()) {
       PathZone::Path& path = paths_.emplace_back();
@@ -90,6 +91,7 @@ class Driver {
       start_ready();
     });
     s4u::Engine::on_time_advance_cb([this](double) { ended_.clear(); });
+    set_capacity_changes();
     for (std::int32_t a = 0; at(a) < running_.size(); ++a)
       if (dependencies_.ready(a)) ready_.push_back(a);
     start_ready();
@@ -97,6 +99,15 @@ class Driver {
   }
 
  private:
+  void set_capacity_changes() {
+    for (const Event& event : workload_.events()) {
+      const std::size_t r = event.resource.index();
+      const double bandwidth = std::ldexp(event.capacity, units_.exponent[r]);
+      Timer::set(event.at.in_base(),
+                 [link = links_[r], bandwidth] { link->set_bandwidth(bandwidth); });
+    }
+  }
+
   // By index: what starts may finish at once, and make more ready.
   void start_ready() {
     for (std::size_t i = 0; i < ready_.size(); ++i) start(ready_[i]);
@@ -144,6 +155,7 @@ class Driver {
   std::vector<s4u::CommPtr> running_;
   std::vector<s4u::CommPtr> ended_;
   std::vector<std::int32_t> ready_;
+  std::vector<s4u::Link*> links_;  // by resource
   std::vector<PathZone::Path> paths_;
   PathZone* zone_ = nullptr;
   s4u::Host* sender_ = nullptr;

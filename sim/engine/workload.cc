@@ -91,6 +91,59 @@ void Workload::add_edge(ActivityId from, ActivityId to) {
   edges_.push_back({from, to});
 }
 
+void Workload::add_capacity_change(ResourceId resource, Seconds at, double capacity,
+                                   Seconds period) {
+  FORESHARD_CHECK(resource.valid() && resource.index() < resource_count());
+  FORESHARD_CHECK(non_negative(at.in_base()));
+  FORESHARD_CHECK(non_negative(capacity));
+  FORESHARD_CHECK(period > 0_s);
+  events_.push_back({.kind = Event::Kind::kCapacity,
+                     .at = at,
+                     .period = period,
+                     .resource = resource,
+                     .capacity = capacity});
+}
+
+void Workload::add_failure(ResourceId resource, Seconds at, Seconds patience) {
+  FORESHARD_CHECK(resource.valid() && resource.index() < resource_count());
+  FORESHARD_CHECK(non_negative(at.in_base()));
+  FORESHARD_CHECK(patience >= 0_s);
+  events_.push_back(
+      {.kind = Event::Kind::kFails, .at = at, .resource = resource, .patience = patience});
+}
+
+void Workload::add_repair(ResourceId resource, Seconds at) {
+  const auto of_kind = [&](Event::Kind kind) {
+    return std::ranges::count_if(events_, [&](const Event& event) {
+      return event.kind == kind && event.resource == resource && event.at <= at;
+    });
+  };
+  FORESHARD_CHECK(of_kind(Event::Kind::kFails) > of_kind(Event::Kind::kRepaired));
+  FORESHARD_CHECK(non_negative(at.in_base()));
+  events_.push_back({.kind = Event::Kind::kRepaired, .at = at, .resource = resource});
+}
+
+void Workload::add_shape_change(ShapeId of, Seconds at, ShapeId as) {
+  const auto exists = [this](ShapeId id) { return id.valid() && id.index() < shapes_.size(); };
+  FORESHARD_CHECK(exists(of) && exists(as));
+  FORESHARD_CHECK(non_negative(at.in_base()));
+  events_.push_back({.kind = Event::Kind::kShape, .at = at, .of = of, .as = as});
+}
+
+void Workload::add_background(ShapeId shape, Seconds from, Seconds until, Seconds period) {
+  FORESHARD_CHECK(shape.valid() && shape.index() < shapes_.size());
+  FORESHARD_CHECK(non_negative(from.in_base()) && from <= until);
+  FORESHARD_CHECK(until == kNever || until - from <= period);
+  if (from == until) return;
+  const auto add = [&](Event::Kind kind, Seconds at) {
+    events_.push_back({.kind = kind, .at = at, .period = period, .as = shape, .load = loads_});
+  };
+  // Where a period ends as the next begins, it ends first.
+  if (until < kNever) add(Event::Kind::kLoadEnds, until);
+  add(Event::Kind::kLoadBegins, from);
+  ++loads_;
+}
+
 void Workload::reserve(std::size_t activities, std::size_t edges) {
   internal::reserve_on_huge_pages(activities_, activities);
   internal::reserve_on_huge_pages(edges_, edges);

@@ -1,4 +1,4 @@
 foreshard_test(engine_test
-  SOURCES engine/event_queue_test.cc engine/fluid_test.cc engine/oracle.cc
+  SOURCES engine/event_queue_test.cc engine/events_test.cc engine/fluid_test.cc engine/oracle.cc
     engine/properties_test.cc engine/simgrid_test.cc engine/workload_test.cc
   DEPS foreshard_engine)

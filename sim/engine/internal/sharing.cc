@@ -44,6 +44,29 @@ std::int32_t Sharing::new_slot(std::int32_t places) {
   return static_cast<std::int32_t>(slots_.size() - 1);
 }
 
+void Sharing::set_capacity(std::int32_t resource, double capacity) {
+  resources_[at(resource)].capacity = capacity;
+  capacities_moved_ = true;
+  mark_changed(resource);
+}
+
+void Sharing::slots_on(std::int32_t resource, std::vector<std::int32_t>& slots) const {
+  for (const Member& m : resources_[at(resource)].members) slots.push_back(m.slot);
+}
+
+Sharing::Bound Sharing::bound_alone(const NormalShape& shape) const {
+  if (!capacities_moved_) return {shape.alone_rate, shape.alone_bound};
+  Bound least{shape.cap, kCapped};
+  for (const Load& load : shapes_.loads(shape)) {
+    double held = 0;
+    for (const Hold& hold : shapes_.holds(shape))
+      if (hold.resource == load.resource) held = hold.amount;
+    const double rate = capacity_left(resources_[at(load.resource)].capacity, held) / load.load;
+    if (rate < least.rate) least = {rate, load.resource};
+  }
+  return least;
+}
+
 std::int32_t Sharing::start_idle() {
   return new_slot(0);
 }
@@ -68,12 +91,13 @@ std::int32_t Sharing::start(std::int32_t shape) {
     resource.members.push_back({.slot = slot, .place = i, .pull = load.load * s.connections});
   }
   if (alone) {
-    state.rate = s.alone_rate;
-    state.bound = s.alone_bound;
+    const Bound own_bound = bound_alone(s);
+    state.rate = own_bound.rate;
+    state.bound = own_bound.by;
     for (const Place& place : places(state)) {
       Resource& resource = resources_[at(place.resource)];
       Member& own = resource.members.front();
-      own.level = s.alone_rate / s.connections;
+      own.level = state.rate / s.connections;
       own.bound = place.resource == state.bound;
       if (own.bound) {
         resource.bound = 1;

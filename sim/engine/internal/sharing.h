@@ -38,6 +38,11 @@ class Sharing {
   /// The resource that bounds the rate now, or kCapped.
   std::int32_t bound(std::int32_t slot) const { return slots_[at(slot)].bound; }
 
+  /// Rates are right again after the next `settle`.
+  void set_capacity(std::int32_t resource, double capacity);
+  /// Appends the slots that use the resource.
+  void slots_on(std::int32_t resource, std::vector<std::int32_t>& slots) const;
+
   bool settled() const { return changed_.empty() && fresh_.empty(); }
   /// Restores max-min.
   void settle();
@@ -108,6 +113,12 @@ class Sharing {
 
   static std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+  // A rate and what bounds it, or kCapped.
+  struct Bound {
+    double rate;
+    std::int32_t by;
+  };
+  Bound bound_alone(const NormalShape& shape) const;
   std::int32_t new_slot(std::int32_t places);
   Member& member(const Place& place) {
     return resources_[at(place.resource)].members[at(place.index)];
@@ -126,6 +137,7 @@ class Sharing {
 
   const Shapes& shapes_;
   std::vector<Resource> resources_;
+  bool capacities_moved_ = false;  // what shapes know of the rate alone does not hold
   std::vector<Slot> slots_;
   std::vector<Place> places_;
   std::vector<std::vector<std::int32_t>> free_slots_;  // by number of places

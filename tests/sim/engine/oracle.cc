@@ -27,7 +27,8 @@ Rows dense_loads(const Workload& w, const std::vector<ShapeId>& running) {
   return loads;
 }
 
-std::vector<double> capacities_left(const Workload& w, const std::vector<ShapeId>& running) {
+std::vector<double> capacities_left(const Workload& w, const std::vector<ShapeId>& running,
+                                    const std::vector<double>& now = {}) {
   std::vector<double> left;
   for (std::size_t r = 0; r < w.resource_count(); ++r) {
     const ResourceId id(static_cast<std::int64_t>(r));
@@ -35,17 +36,19 @@ std::vector<double> capacities_left(const Workload& w, const std::vector<ShapeId
     for (const ShapeId shape : running)
       for (const Occupation& o : w.shape(shape).occupations)
         if (o.resource == id) held += o.amount;
-    const double rest = w.capacity(id) - held;
-    left.push_back(rest > 1e-12 * w.capacity(id) ? rest : 0);
+    const double capacity = now.empty() ? w.capacity(id) : now[r];
+    const double rest = capacity - held;
+    left.push_back(rest > 1e-12 * capacity ? rest : 0);
   }
   return left;
 }
 
 }  // namespace
 
-std::vector<double> max_min_rates(const Workload& w, const std::vector<ShapeId>& running) {
+std::vector<double> max_min_rates(const Workload& w, const std::vector<ShapeId>& running,
+                                  const std::vector<double>& now) {
   const Rows loads = dense_loads(w, running);
-  const std::vector<double> capacity = capacities_left(w, running);
+  const std::vector<double> capacity = capacities_left(w, running, now);
   const std::size_t n = running.size();
   std::vector<double> rate(n, 0);
   std::vector<bool> done(n, false);
@@ -115,15 +118,61 @@ std::string not_max_min(const Workload& w, const std::vector<ShapeId>& running,
 }
 
 std::vector<double> finish_times(const Workload& w) {
-  enum class State { kBlocked, kLatency, kWorking, kDone };
+  return outcome_of(w).finish;
+}
+
+Outcome outcome_of(const Workload& w) {
+  enum class State { kBlocked, kLatency, kWorking, kDone, kFailed };
   const std::size_t n = w.activity_count();
   std::vector<State> state(n, State::kBlocked);
-  std::vector<double> finish(n, kInfinity);
+  Outcome outcome{std::vector<double>(n, kInfinity), std::vector<double>(n, kInfinity)};
+  std::vector<double>& finish = outcome.finish;
   std::vector<double> work_begins(n, kInfinity);
-  std::vector<double> remaining(n);
+  std::vector<double> remaining(n);  // as a part of the whole
+  Rows dead_since(n, std::vector<double>(w.resource_count(), kInfinity));
+  std::vector<ShapeId> last_shape(n);
+
+  std::vector<Event> events(w.events().begin(), w.events().end());
+  std::ranges::stable_sort(events, {}, &Event::at);
+  std::size_t next_event = 0;
+  std::vector<double> wish;
+  for (std::size_t r = 0; r < w.resource_count(); ++r)
+    wish.push_back(w.capacity(ResourceId(static_cast<std::int64_t>(r))));
+  std::vector<int> down(w.resource_count());
+  std::vector<double> patience(w.resource_count(), kInfinity);
+  std::vector<ShapeId> shape_now;
+  for (std::size_t s = 0; s < w.shapes().size(); ++s)
+    shape_now.emplace_back(static_cast<std::int64_t>(s));
+  std::vector<std::pair<std::int32_t, ShapeId>> loads;
+  const auto apply = [&](const Event& e) {
+    switch (e.kind) {
+      case Event::Kind::kCapacity:
+        wish[e.resource.index()] = e.capacity;
+        break;
+      case Event::Kind::kFails:
+        ++down[e.resource.index()];
+        if (patience[e.resource.index()] == kInfinity)
+          patience[e.resource.index()] = e.patience.in_base();
+        break;
+      case Event::Kind::kRepaired:
+        if (--down[e.resource.index()] == 0) patience[e.resource.index()] = kInfinity;
+        break;
+      case Event::Kind::kShape:
+        shape_now[e.of.index()] = e.as;
+        break;
+      case Event::Kind::kLoadBegins:
+        loads.emplace_back(e.load, e.as);
+        break;
+      case Event::Kind::kLoadEnds:
+        std::erase_if(loads, [&](const auto& load) { return load.first == e.load; });
+        break;
+    }
+  };
+
   double now = 0;
   for (;;) {
-    // Whatever needs no time, until nothing changes.
+    // Whatever needs no time, until nothing changes: first what ends, then the events.
+    bool applied = false;
     for (bool changed = true; changed;) {
       changed = false;
       for (std::size_t a = 0; a < n; ++a) {
@@ -141,7 +190,7 @@ std::vector<double> finish_times(const Workload& w) {
           changed = true;
         } else if (state[a] == State::kLatency && work_begins[a] <= now) {
           state[a] = State::kWorking;
-          remaining[a] = activity.work;
+          remaining[a] = activity.work > 0 ? 1 : 0;
           changed = true;
         } else if (state[a] == State::kWorking && remaining[a] == 0) {
           state[a] = State::kDone;
@@ -149,26 +198,55 @@ std::vector<double> finish_times(const Workload& w) {
           changed = true;
         }
       }
+      if (changed || applied) continue;
+      applied = true;
+      for (; next_event < events.size() && events[next_event].at.in_base() <= now; ++next_event) {
+        apply(events[next_event]);
+        changed = true;
+      }
     }
     std::vector<ShapeId> running;
     std::vector<std::size_t> who;
-    double next = kInfinity;
+    double next = next_event < events.size() ? events[next_event].at.in_base() : kInfinity;
     for (std::size_t a = 0; a < n; ++a) {
       if (state[a] == State::kLatency) next = std::min(next, work_begins[a]);
       if (state[a] != State::kWorking) continue;
-      running.push_back(w.activities()[a].shape);
+      running.push_back(shape_now[w.activities()[a].shape.index()]);
       who.push_back(a);
+      if (running.back() != last_shape[a]) std::ranges::fill(dead_since[a], kInfinity);
+      last_shape[a] = running.back();
+      outcome.failed[a] = kInfinity;
+      for (const Usage& u : w.shape(running.back()).usages) {
+        double& since = dead_since[a][u.resource.index()];
+        if (patience[u.resource.index()] == kInfinity) {
+          since = kInfinity;
+          continue;
+        }
+        since = std::min(since, now);
+        outcome.failed[a] = std::min(outcome.failed[a], since + patience[u.resource.index()]);
+      }
+      next = std::min(next, outcome.failed[a]);
     }
-    const std::vector<double> rates = max_min_rates(w, running);
-    for (std::size_t i = 0; i < who.size(); ++i)
+    for (const auto& [load, shape] : loads) running.push_back(shape);
+    std::vector<double> capacity = wish;
+    for (std::size_t r = 0; r < capacity.size(); ++r)
+      if (down[r] > 0) capacity[r] = 0;
+    std::vector<double> rates = max_min_rates(w, running, capacity);
+    for (std::size_t i = 0; i < who.size(); ++i) {
+      rates[i] /= w.activities()[who[i]].work;
       if (rates[i] > 0) next = std::min(next, now + remaining[who[i]] / rates[i]);
-    if (next == kInfinity) return finish;
+    }
+    if (next == kInfinity) break;
     for (std::size_t i = 0; i < who.size(); ++i) {
       const bool ends = rates[i] > 0 && now + remaining[who[i]] / rates[i] <= next * (1 + 1e-15);
       remaining[who[i]] = ends ? 0 : std::max(0.0, remaining[who[i]] - rates[i] * (next - now));
+      if (outcome.failed[who[i]] <= next) state[who[i]] = State::kFailed;
     }
     now = next;
   }
+  for (std::size_t a = 0; a < n; ++a)
+    if (state[a] != State::kFailed) outcome.failed[a] = kInfinity;
+  return outcome;
 }
 
 }  // namespace foreshard::engine::oracle
