@@ -18,6 +18,7 @@ namespace {
 using internal::Dependencies;
 using internal::EventQueue;
 using internal::Events;
+using internal::NoEvents;
 using internal::Shapes;
 using internal::Sharing;
 
@@ -33,6 +34,7 @@ std::size_t at(std::int32_t i) {
 // which rates are settled once. Within a batch, what ends is taken out, then the workload's events
 // are applied, then what begins is put in, in the order of activity ids, then of what becomes
 // ready.
+template <class TheEvents>
 class Run {
  public:
   explicit Run(const Workload& workload)
@@ -42,10 +44,10 @@ class Run {
         sharing_(workload, shapes_),
         events_(workload),
         vacated_(shapes_.size()) {
-    const Seconds never = Seconds::from_base(events_.any() ? kInfinity : 0);
     for (auto* times : {&timeline_.start, &timeline_.finish}) {
       internal::reserve_on_huge_pages(*times, activities_.size());
-      times->resize(activities_.size(), never);
+      times->resize(activities_.size());
+      if constexpr (kEvents) std::ranges::fill(*times, Seconds::from_base(kInfinity));
     }
   }
 
@@ -85,6 +87,7 @@ class Run {
   }
 
  private:
+  static constexpr bool kEvents = TheEvents::kAny;
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Events that repeat may never revive what stands still: after this many of each, none will.
   static constexpr std::size_t kEnoughRepeats = 1000;
@@ -109,10 +112,12 @@ class Run {
   // Moves to the next instant at which something happens. \return false if none is left
   bool next_instant() {
     const double due = queue_.empty() ? kInfinity : queue_.next_time();
-    const double event = events_.next_time();
-    if (event < due && finished_ < activities_.size() && !hopeless()) {
-      now_ = event;
-      return true;
+    if constexpr (kEvents) {
+      const double event = events_.next_time();
+      if (event < due && finished_ < activities_.size() && !hopeless()) {
+        now_ = event;
+        return true;
+      }
     }
     if (due == kInfinity) return false;
     now_ = due;
@@ -146,7 +151,9 @@ class Run {
     auto& vacated = vacated_[at(due.shape)];
     if (vacated.empty()) vacated_shapes_.push_back(due.shape);
     vacated.push_back(due.slot);
-    if (events_.gives_up(due.slot)) return fail(due);
+    if constexpr (kEvents) {
+      if (events_.gives_up(due.slot)) return fail(due);
+    }
     finish(due.activity, due.start);
   }
 
@@ -160,18 +167,20 @@ class Run {
 
   // Applies the events of this instant.
   void apply_events() {
-    if (events_.next_time() > now_ * kOneInstant) return;
-    const Events::Changes& changes = events_.take_until(now_ * kOneInstant);
-    for (const auto& [resource, capacity] : changes.capacities)
-      sharing_.set_capacity(resource, capacity);
-    for (const std::int32_t load : changes.ended) sharing_.stop(events_.slot_of_load(load));
-    for (const auto& [load, shape] : changes.begun) {
-      const std::int32_t slot = sharing_.start(shape);
-      progress(slot) = {};
-      events_.set_slot_of_load(load, slot);
+    if constexpr (kEvents) {
+      if (events_.next_time() > now_ * kOneInstant) return;
+      const internal::Changes& changes = events_.take_until(now_ * kOneInstant);
+      for (const auto& [resource, capacity] : changes.capacities)
+        sharing_.set_capacity(resource, capacity);
+      for (const std::int32_t load : changes.ended) sharing_.stop(events_.slot_of_load(load));
+      for (const auto& [load, shape] : changes.begun) {
+        const std::int32_t slot = sharing_.start(shape);
+        progress(slot) = {};
+        events_.set_slot_of_load(load, slot);
+      }
+      if (changes.shapes) change_shapes();
+      for (const std::int32_t resource : changes.fates) sharing_.slots_on(resource, uncertain_);
     }
-    if (changes.shapes) change_shapes();
-    for (const std::int32_t resource : changes.fates) sharing_.slots_on(resource, uncertain_);
   }
 
   // Puts what runs in the shape that it has now.
@@ -190,10 +199,8 @@ class Run {
       events_.set_gives_up(slot, false);
       sharing_.stop(slot);
       const std::int32_t to = shape_now(p.activity);
-      p.remaining *= shapes_[to].scale / shapes_[p.shape].scale;
-      p.shape = to;
-      p.since = now_;
-      begin_work(p);
+      begin_work(p.activity, to, p.start,
+                 p.remaining * (shapes_[to].scale / shapes_[p.shape].scale));
     }
   }
 
@@ -234,27 +241,26 @@ class Run {
     const Activity& activity = activities_[at(a)];
     if (activity.work == 0) return finish(a, start);
     const std::int32_t shape = events_.shape_now(activity.shape.value());
-    begin_work({.activity = a,
-                .shape = shape,
-                .start = start,
-                .remaining = activity.work * shapes_[shape].scale,
-                .since = now_});
+    begin_work(a, shape, start, activity.work * shapes_[shape].scale);
     prefetch_end(a);
   }
 
-  void begin_work(const Progress& what) {
+  void begin_work(std::int32_t a, std::int32_t shape, double start, double remaining) {
     std::int32_t slot = 0;
     // In the place of an equal one that has just ended, no rate changes.
-    if (auto& vacated = vacated_[at(what.shape)]; !vacated.empty()) {
+    if (auto& vacated = vacated_[at(shape)]; !vacated.empty()) {
       slot = vacated.back();
       vacated.pop_back();
     } else {
-      slot = sharing_.start(what.shape);
+      slot = sharing_.start(shape);
     }
-    progress(slot) = what;
+    progress(slot) = {
+        .activity = a, .shape = shape, .start = start, .remaining = remaining, .since = now_};
     if (const double rate = sharing_.rate(slot); rate > 0)
-      queue_.push(slot, now_ + what.remaining / rate);
-    if (events_.any_failed()) uncertain_.push_back(slot);
+      queue_.push(slot, now_ + remaining / rate);
+    if constexpr (kEvents) {
+      if (events_.any_failed()) uncertain_.push_back(slot);
+    }
   }
 
   // By the time the activity ends, what is looked at then has arrived.
@@ -286,8 +292,10 @@ class Run {
       sharing_.settle();
       for (const Sharing::Change& change : sharing_.changes()) reschedule(change);
     }
-    for (const std::int32_t slot : uncertain_) decide_fate(slot);
-    uncertain_.clear();
+    if constexpr (kEvents) {
+      for (const std::int32_t slot : uncertain_) decide_fate(slot);
+      uncertain_.clear();
+    }
   }
 
   // An activity on a failed resource is to fail when its patience ends; what lives again is not.
@@ -303,13 +311,18 @@ class Run {
 
   void reschedule(const Sharing::Change& change) {
     Progress& p = progress_[at(change.slot)];
-    if (p.activity == kNobody) return;  // traffic of others
+    if constexpr (kEvents) {
+      if (p.activity == kNobody) return;  // traffic of others
+    }
     p.remaining = std::max(0.0, p.remaining - change.old_rate * (now_ - p.since));
     p.since = now_;
     const double rate = sharing_.rate(change.slot);
     const bool queued = queue_.contains(change.slot);
     if (rate == 0) {
-      if (queued && !events_.gives_up(change.slot)) queue_.remove(change.slot);
+      if constexpr (kEvents) {
+        if (events_.gives_up(change.slot)) return;
+      }
+      if (queued) queue_.remove(change.slot);
       return;
     }
     const double when = now_ + p.remaining / rate;
@@ -340,7 +353,7 @@ class Run {
   Shapes shapes_;
   Dependencies dependencies_;
   Sharing sharing_;
-  Events events_;
+  TheEvents events_;
   EventQueue queue_;
   std::vector<Progress> progress_;                  // by slot
   std::vector<std::vector<std::int32_t>> vacated_;  // by shape: slots whose activity ended now
@@ -359,10 +372,14 @@ class Run {
 
 Result<Timeline> run_fluid(const Workload& workload) {
   if (auto fault = fault_in(workload)) return *std::move(fault);
-  Run run(workload);
-  run.run();
-  if (run.finished() == workload.activity_count() || !workload.events().empty())
+  if (!workload.events().empty()) {
+    Run<Events> run(workload);
+    run.run();
     return std::move(run).take_timeline();
+  }
+  Run<NoEvents> run(workload);
+  run.run();
+  if (run.finished() == workload.activity_count()) return std::move(run).take_timeline();
   const auto [activity, resource] = run.stalled();
   FORESHARD_CHECK(resource >= 0);
   return Error{Error::Code::kInfeasible,

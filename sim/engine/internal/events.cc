@@ -31,7 +31,7 @@ Events::Events(const Workload& workload) : events_(workload.events()) {
   next_time_ = due_.front().time;
 }
 
-const Events::Changes& Events::take_until(double time) {
+const Changes& Events::take_until(double time) {
   changes_ = {};
   while (next_time_ <= time) {
     std::ranges::pop_heap(due_, later);

@@ -1,6 +1,7 @@
 /// \file
 /// The events of a workload as a run meets them: what is due at an instant, and what has come of
-/// those before. Without events every question has its answer at once.
+/// those before. Most workloads have none: a run of them asks `NoEvents`, whose answers the
+/// compiler knows, so that it pays nothing.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,27 @@
 
 namespace foreshard::engine::internal {
 
+/// What the events of an instant change, beside what `Events` answers.
+struct Changes {
+  std::vector<std::pair<std::int32_t, double>> capacities;   ///< Resource, new capacity.
+  std::vector<std::pair<std::int32_t, std::int32_t>> begun;  ///< Load, its shape.
+  std::vector<std::int32_t> ended;                           ///< Loads.
+  std::vector<std::int32_t> fates;  ///< Resources that failed, or do not any more.
+  bool shapes = false;
+};
+
 class Events {
  public:
+  static constexpr bool kAny = true;
+
   explicit Events(const Workload& workload);
 
-  bool any() const { return !events_.empty(); }
   /// Whether all that is to come has happened before.
   bool only_repeats() const { return once_ == 0; }
   std::size_t pending() const { return due_.size(); }
   /// Of the next event; infinite after the last.
   double next_time() const { return next_time_; }
 
-  /// What the events of an instant change, beside the answers below.
-  struct Changes {
-    std::vector<std::pair<std::int32_t, double>> capacities;   ///< Resource, new capacity.
-    std::vector<std::pair<std::int32_t, std::int32_t>> begun;  ///< Load, its shape.
-    std::vector<std::int32_t> ended;                           ///< Loads.
-    std::vector<std::int32_t> fates;  ///< Resources that failed, or do not any more.
-    bool shapes = false;
-  };
   /// Takes all events that are due by `time`.
   const Changes& take_until(double time);
 
@@ -89,6 +92,15 @@ class Events {
   std::int32_t failed_ = 0;              // resources with a finite patience
   std::vector<bool> gives_up_;
   std::vector<std::int32_t> slot_of_load_;
+};
+
+/// Of a workload without any. What is not here is never asked.
+class NoEvents {
+ public:
+  static constexpr bool kAny = false;
+
+  explicit NoEvents(const Workload&) {}
+  static constexpr std::int32_t shape_now(std::int32_t shape) { return shape; }
 };
 
 }  // namespace foreshard::engine::internal
