@@ -29,6 +29,8 @@ class ClusterView::Builder {
  public:
   explicit Builder(std::string name);
   ~Builder();
+  /// Begins with all that `cluster` has, to change some of it. Ids stay what they are.
+  static Builder copy_of(const ClusterView& cluster);
   Builder(Builder&&) noexcept;
   Builder& operator=(Builder&&) noexcept;
 
@@ -50,6 +52,7 @@ class ClusterView::Builder {
   void degrade(LinkId link, double factor);
   /// Multiplies its speed. \pre 0 < factor <= 1
   void slow_down(DeviceId device, double factor);
+  void set_speed(DeviceId device, double speed);  ///< \pre speed > 0
   void set_routing(Routing routing, std::uint64_t seed);
   void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
   void set_reduces_in_network(bool reduces);

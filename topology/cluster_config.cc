@@ -75,7 +75,7 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
                   .ports = {},
                   .nodes = config.node_count(),
                   .merged = config.routing == Routing::kSpread && config.down.empty() &&
-                            config.degraded.empty()};
+                            config.degraded.empty() && !config.single_cables};
   std::int64_t first = 0;
   for (const auto& group : config.node_groups()) {
     NodeConfig node = *group.node;

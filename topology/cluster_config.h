@@ -51,6 +51,9 @@ struct ClusterConfig {
   /// between two; `*` stands for any text, `?` for any character.
   std::vector<std::string> down;
   std::vector<Degradation> degraded;
+  /// Not in YAML: every cable is a link of its own also where equal ones could be one, so that each
+  /// can be disturbed by name.
+  bool single_cables = false;
   std::optional<HostConfig> host;                       ///< Instead of that of the nodes.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device, instead of its type's.
 

@@ -102,6 +102,11 @@ Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow)
 ClusterView::Builder::Builder(std::string name) : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
 }
+ClusterView::Builder ClusterView::Builder::copy_of(const ClusterView& cluster) {
+  Builder copy({});
+  static_cast<ClusterParts&>(*copy.state_) = *cluster.state_;
+  return copy;
+}
 ClusterView::Builder::~Builder() = default;
 ClusterView::Builder::Builder(Builder&&) noexcept = default;
 ClusterView::Builder& ClusterView::Builder::operator=(Builder&&) noexcept = default;
@@ -164,6 +169,11 @@ void ClusterView::Builder::take_down(LinkId link) {
 void ClusterView::Builder::slow_down(DeviceId device, double factor) {
   FORESHARD_CHECK(factor > 0 && factor <= 1);
   state_->devices[device.index()].speed *= factor;
+}
+
+void ClusterView::Builder::set_speed(DeviceId device, double speed) {
+  FORESHARD_CHECK(speed > 0);
+  state_->devices[device.index()].speed = speed;
 }
 
 void ClusterView::Builder::degrade(LinkId link, double factor) {

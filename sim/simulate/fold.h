@@ -53,8 +53,9 @@ Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program
                                        const comm::Parameters& parameters);
 
 /// What tells ranks and links apart that the fold cannot see by itself: slow phases, failures,
-/// profiles over time. Members of a class have equal colours. 0 is the colour of the undisturbed: of
-/// a link with another one, no argument from its bandwidth holds (it may change during the step).
+/// profiles over time. Members of a class have equal colours. 0 is the colour of the undisturbed:
+/// of a link with another one, no argument from its bandwidth holds (it may change during the
+/// step).
 struct InitialColours {
   std::vector<std::uint64_t> of_rank;  ///< Per rank; empty: all alike.
   std::vector<std::uint64_t> of_link;  ///< Per link of the cluster; likewise.

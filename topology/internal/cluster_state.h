@@ -12,7 +12,8 @@
 
 namespace foreshard {
 
-struct ClusterView::State {
+/// What a builder sets, and what a copy takes over.
+struct ClusterParts {
   std::string name;
   std::vector<DeviceType> types;
   std::vector<Host> hosts;  ///< By node.
@@ -22,6 +23,9 @@ struct ClusterView::State {
   Routing routing = Routing::kSpread;
   std::uint64_t seed = 0;
   bool reduces_in_network = false;
+};
+
+struct ClusterView::State : ClusterParts {
   std::optional<internal::Router> router;  ///< Made by build().
 };
 
