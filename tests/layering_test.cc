@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 26> kLayers{
+constexpr std::array<std::string_view, 27> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -45,6 +45,7 @@ constexpr std::array<std::string_view, 26> kLayers{
     "strategies/export/",
     "strategies/search/",
     "sim/compute/",
+    "sim/disturbance/",
     "sim/engine/",
     "sim/memory/",
     "sim/simulate/",

@@ -1,0 +1,48 @@
+/// \file
+/// Traffic of others on the cluster's links: storage, another job.
+///
+///     background:
+///       - {from: node0/gpu0, to: node5/gpu0, rate: 10 GB/s}      # elastic: shares
+///       - {links: "node*/nic0", rate: 5 GB/s, kind: constant,     # open loop: takes
+///          start: 1 s, end: 2 s, period: 4 s}
+///
+/// An *elastic* flow takes the max-min share of its path that `connections` connections get beside
+/// the job's own, up to `rate`: what congestion-controlled traffic strives for. A *constant* one
+/// takes its rate from every link that it crosses, whoever else is there: what is left is shared by
+/// the job. Both are exact under the engine's max-min sharing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "base/yaml/table.h"
+
+#include "sim/disturbance/plan.h"
+
+namespace foreshard::disturbance {
+
+enum class BackgroundKind : std::uint8_t { kElastic, kConstant };
+
+struct Background {
+  /// Selectors of devices. As many senders as receivers make pairs in order; one of either serves
+  /// all.
+  std::optional<std::string> from;
+  std::optional<std::string> to;
+  std::optional<std::string> links;  ///< Instead: a flow over each of these links alone.
+  std::optional<BytesPerSecond> rate;
+  BackgroundKind kind = BackgroundKind::kElastic;
+  double connections = 1;
+  Seconds start{};
+  std::optional<Seconds> end;
+  std::optional<Seconds> period;
+};
+
+const yaml::Names<BackgroundKind>& yaml_names(const BackgroundKind*);
+const yaml::Table<Background>& yaml_table(const Background*);
+
+std::optional<Error> add_background(Plan& plan, const std::vector<Background>& background,
+                                    const ClusterView& cluster, const ErrorAt& error);
+
+}  // namespace foreshard::disturbance

@@ -1,0 +1,75 @@
+#include "sim/disturbance/disturbances.h"
+
+#include <algorithm>
+
+#include "sim/disturbance/internal/names.h"
+
+namespace foreshard::disturbance {
+namespace {
+
+constexpr double kMostRuns = 10'000;
+
+std::string words_of(const Distribution& d) {
+  const auto pair = [](double a, double b) {
+    return internal::percent(a) + ", " + internal::percent(b);
+  };
+  switch (d.kind) {
+    case DistributionKind::kNormal:
+      return "normal (" + pair(*d.mean, *d.deviation) + ")";
+    case DistributionKind::kLognormal:
+      return "lognormal (" + pair(*d.median, *d.sigma) + ")";
+    case DistributionKind::kUniform:
+      return "uniform (" + pair(*d.low, *d.high) + ")";
+  }
+  return "";
+}
+
+}  // namespace
+
+const yaml::Table<Disturbances>& yaml_table(const Disturbances*) {
+  using D = Disturbances;
+  static const auto table =
+      yaml::Table<D>("disturbances", "What is not perfect about the step.")
+          .optional("seed", &D::seed, "Of all that is random: the same seed, the same step.",
+                    yaml::at_least(0))
+          .optional("runs", &D::runs, "Steps to simulate, with seed, seed + 1, ...: one of many.",
+                    yaml::at_least(1), yaml::at_most(kMostRuns))
+          .optional("stragglers", &D::stragglers, "Devices that are slower than their type.")
+          .optional("links", &D::links, "Links whose bandwidth changes over time.")
+          .optional("failures", &D::failures, "What breaks during the step.")
+          .optional("background", &D::background, "Traffic of others.")
+          .optional("jitter", &D::jitter,
+                    "A factor on the time of every kernel of every device. Simulates each device "
+                    "for itself.");
+  return table;
+}
+
+bool about_links(const Disturbances& d) {
+  return std::ranges::any_of(d.links, changes) || !d.failures.empty() || !d.background.empty();
+}
+
+bool random(const Disturbances& d) {
+  return d.jitter.has_value() || std::ranges::any_of(d.stragglers, [](const Straggler& s) {
+           return s.distribution.has_value() || s.fraction.has_value();
+         });
+}
+
+Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster, std::int64_t run,
+                     const ErrorAt& error) {
+  Plan plan;
+  plan.seed = static_cast<std::uint64_t>(d.seed + run);
+  if (auto fault = add_stragglers(plan, d.stragglers, cluster, error)) return *std::move(fault);
+  if (auto fault = add_link_profiles(plan, d.links, cluster, error)) return *std::move(fault);
+  if (auto fault = add_failures(plan, d.failures, cluster, error)) return *std::move(fault);
+  if (auto fault = add_background(plan, d.background, cluster, error)) return *std::move(fault);
+  if (d.jitter) {
+    plan.jitter = d.jitter;
+    plan.hits.push_back({.kind = "jitter",
+                         .effect = "every kernel's time by a factor, " + words_of(*d.jitter),
+                         .count = static_cast<std::int64_t>(cluster.devices().size()),
+                         .who = {}});
+  }
+  return plan;
+}
+
+}  // namespace foreshard::disturbance

@@ -1,0 +1,92 @@
+#include "sim/disturbance/link_profiles.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/quantity.h"
+
+#include "sim/disturbance/internal/names.h"
+#include "topology/select.h"
+
+namespace foreshard::disturbance {
+namespace {
+
+std::string misfit(const LinkProfile& p) {
+  if (p.profile.empty()) return "has no points";
+  for (std::size_t i = 1; i < p.profile.size(); ++i) {
+    if (p.profile[i].at <= p.profile[i - 1].at)
+      return "times must ascend: " + format_exact(p.profile[i].at) + " comes after " +
+             format_exact(p.profile[i - 1].at);
+  }
+  if (p.period && *p.period <= p.profile.back().at - p.profile.front().at)
+    return "the points span " + format_exact(p.profile.back().at - p.profile.front().at) +
+           ", which does not fit into the period of " + format_exact(*p.period);
+  return "";
+}
+
+}  // namespace
+
+const yaml::Table<ProfilePoint>& yaml_table(const ProfilePoint*) {
+  using P = ProfilePoint;
+  static const auto table =
+      yaml::Table<P>("profile point", "What part of its bandwidth a link has from a time on.")
+          .required("at", &P::at, "Time of the step.", yaml::non_negative())
+          .required("factor", &P::factor, "The part; 0: nothing passes.", yaml::non_negative(),
+                    yaml::at_most(1.0));
+  return table;
+}
+
+const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*) {
+  using P = LinkProfile;
+  static const auto table =
+      yaml::Table<P>("link profile", "Links whose bandwidth changes over time.")
+          .required("links", &P::links,
+                    "A selector: 'node3/nic0' is every link of that vertex, 'node3/nic0 - "
+                    "pod0/leaf0' those between two.",
+                    yaml::non_empty())
+          .required("profile", &P::profile, "Before its first point the link has all.",
+                    yaml::non_empty())
+          .optional("period", &P::period, "All points again, this much later.", yaml::positive())
+          .check("profile", misfit);
+  return table;
+}
+
+bool changes(const LinkProfile& profile) {
+  return std::ranges::any_of(profile.profile,
+                             [](const ProfilePoint& point) { return point.factor != 1; });
+}
+
+std::optional<Error> add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
+                                       const ClusterView& cluster, const ErrorAt& error) {
+  std::map<LinkId, std::size_t> profile_of;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    const LinkProfile& p = profiles[i];
+    const std::string key = "links." + std::to_string(i);
+    const auto links = select_links(p.links, cluster);
+    if (links.empty())
+      return error(key + ".links", "'" + p.links + "' matches no link", internal::kNamesHelp);
+    for (const LinkId link : links) {
+      const auto [known, added] = profile_of.emplace(link, i);
+      if (!added)
+        return error(key + ".links",
+                     internal::name_of(cluster, link) + " has a profile already: the " +
+                         std::to_string(known->second + 1) + ". of the list",
+                     "give it one that says all");
+    }
+    if (!changes(p)) continue;
+    double least = 1;
+    for (const ProfilePoint& point : p.profile) least = std::min(least, point.factor);
+    plan.hits.push_back({.kind = "link",
+                         .effect = "down to " + internal::percent(least) + " of the bandwidth" +
+                                   (p.period ? ", every " + format_exact(*p.period) : ""),
+                         .at = p.profile.front().at,
+                         .until = kNever,
+                         .count = static_cast<std::int64_t>(links.size()),
+                         .who = internal::names_of<LinkId>(cluster, links)});
+    plan.profiles.push_back(
+        {.links = links, .points = p.profile, .period = p.period.value_or(kNever)});
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::disturbance
