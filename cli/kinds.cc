@@ -10,6 +10,7 @@
 #include "base/yaml/describe.h"
 
 #include "sim/study/study.h"
+#include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/model.h"
@@ -72,7 +73,7 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 10> kKinds{
+  static constexpr std::array<Kind, 11> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -85,6 +86,8 @@ std::span<const Kind> kinds() {
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
+      kind<comm::nccl::Tables>("tuner", "tuners",
+                               "What NCCL takes hardware to be, and its tuner's constants."),
   };
   return kKinds;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -68,14 +69,42 @@ struct TreeCorrection {
 };
 const yaml::Table<TreeCorrection>& yaml_table(const TreeCorrection*);
 
+/// Threads of one channel, at most.
+struct Threads {
+  std::int64_t ll = 512;
+  std::int64_t ll128 = 640;
+  std::int64_t simple = 512;
+  std::int64_t simple_slow_ring = 256;  ///< Rings of at most 12 GB/s.
+  std::int64_t tree_simple = 640;
+};
+const yaml::Table<Threads>& yaml_table(const Threads*);
+
+/// An operation gives up channels, then threads, until each thread has this much to move.
+struct BytesPerThread {
+  Bytes ll;  ///< Of a ring times the number of members.
+  Bytes ll128;
+  Bytes simple;
+  Bytes collnet;
+};
+const yaml::Table<BytesPerThread>& yaml_table(const BytesPerThread*);
+
 struct Tables {
   std::string name;
   std::string source;
   std::vector<AlgorithmLatency> latencies;
   std::vector<Generation> generations;  ///< Ascending compute capability.
   TreeCorrection tree_correction;
-  Seconds network_overhead;  ///< Of the proxy, per message (Intel hosts; 2 us on AMD).
+  Seconds network_overhead;        ///< Of the proxy, per message (Intel hosts; 2 us on AMD).
+  BytesPerSecond pcie_3;           ///< 16 lanes of PCIe 3.0. Each later generation doubles it.
+  double pcie_through_socket = 1;  ///< What a byte between devices over a socket counts.
+  Threads threads;
+  BytesPerThread bytes_per_thread;
   std::int64_t most_channels = 64;
+
+  /// The generation of GPUs of this compute capability.
+  const Generation& generation_of(std::int64_t compute_capability) const;
+  /// \return nothing if NCCL has no such algorithm.
+  const AlgorithmLatency* latency_of(std::string_view algorithm) const;
 };
 /// Catalogue folder: tuners.
 const yaml::Table<Tables>& yaml_table(const Tables*);
