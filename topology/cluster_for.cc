@@ -23,7 +23,15 @@ void resize(NodeConfig& node, std::int64_t gpus) {
   if (node.nvlink)
     std::erase_if(node.nvlink->pairs,
                   [&](const NvlinkPair& pair) { return pair.a >= gpus || pair.b >= gpus; });
+  // The first GPUs of the machine, under as many of its switches and sockets as they fill.
+  const std::int64_t per_switch = std::max<std::int64_t>(1, node.gpus / pcie_switches(node));
+  const std::int64_t sockets = std::max<std::int64_t>(1, node.pcie.sockets);
+  const std::int64_t per_socket = std::max<std::int64_t>(1, node.gpus / sockets);
   node.pcie.switches.reset();
+  if (gpus < node.gpus && (gpus % per_switch == 0 || gpus < per_switch)) {
+    node.pcie.switches = std::max<std::int64_t>(1, gpus / per_switch);
+    node.pcie.sockets = std::min(node.pcie.sockets, (gpus + per_socket - 1) / per_socket);
+  }
   node.gpus = gpus;
 }
 

@@ -25,6 +25,7 @@
 #include "base/units.h"
 
 #include "topology/device_type.h"
+#include "topology/transport.h"
 
 namespace foreshard {
 
@@ -59,7 +60,8 @@ struct Link {
 
 /// What the machine around some devices costs, whatever framework drives them.
 struct Host {
-  Seconds launch_time;  ///< Of the host thread, to launch one kernel. Invariant: >= 0.
+  Seconds launch_time{};  ///< Of the host thread, to launch one kernel. Invariant: >= 0.
+  Transport transport{};  ///< Of its network adapters.
 };
 
 struct Device {

@@ -163,7 +163,8 @@ const yaml::Table<NicConfig>& yaml_table(const NicConfig*) {
           .optional("efficiency", &N::efficiency,
                     "Payload that long transfers reach, as a part of the nominal rate.",
                     yaml::positive(), yaml::at_most(1.0))
-          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative());
+          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative())
+          .optional("transport", &N::transport, "How they are driven. Default: InfiniBand verbs.");
   return table;
 }
 

@@ -19,6 +19,7 @@
 #include "base/yaml/table.h"
 
 #include "topology/device_type.h"
+#include "topology/transport.h"
 #include "topology/wiring_config.h"
 
 namespace foreshard {
@@ -72,6 +73,7 @@ struct NicConfig {
       yaml::Evidence::kTransferred};
   yaml::Sourced<Seconds> latency{0.6_us, "ConnectX-6 product guide (Lenovo LP1195): below 600 ns",
                                  yaml::Evidence::kDatasheet};
+  std::optional<yaml::Ref<Transport>> transport{};  ///< Default: InfiniBand verbs.
 };
 
 struct HostConfig {

@@ -1,7 +1,6 @@
 #include "sim/simulate/cost.h"
 
 #include <algorithm>
-#include <limits>
 #include <unordered_map>
 
 #include "sim/simulate/fold.h"
@@ -18,21 +17,12 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-std::vector<SimulatedCost::Form> SimulatedCost::shortened(
+std::vector<comm::TimeCurve> SimulatedCost::curves(
     const std::vector<comm::FlatCollective>& flat) const {
-  std::vector<Form> list;
+  std::vector<comm::TimeCurve> list;
   list.reserve(flat.size());
-  for (const comm::FlatCollective& form : flat)
-    list.push_back({form.latency, form.idle_rate(cluster_), form.fill_chunks, form.chunk});
+  for (const comm::FlatCollective& form : flat) list.push_back(form.curve(cluster_));
   return list;
-}
-
-Seconds SimulatedCost::least(const std::vector<Form>& forms, Bytes bytes) {
-  Seconds least = Seconds::from_base(std::numeric_limits<double>::infinity());
-  for (const Form& form : forms)
-    least = std::min(least,
-                     form.latency + (bytes + std::min(form.chunk, bytes) * form.fill) / form.rate);
-  return least;
 }
 
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
@@ -44,9 +34,9 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
     const auto flat = comm::flat_forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
                                        communication_);
     if (!flat) return flat.error();
-    known = forms_.emplace(std::move(key), shortened(*flat)).first;
+    known = forms_.emplace(std::move(key), curves(*flat)).first;
   }
-  return least(known->second, bytes);
+  return known->second[comm::least_of(known->second, bytes)](bytes);
 }
 
 Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, Bytes bytes,
@@ -58,9 +48,9 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
     const auto flat = comm::representative_forms(
         kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_);
     if (!flat) return flat.error();
-    known = approximate_.emplace(std::move(key), shortened(*flat)).first;
+    known = approximate_.emplace(std::move(key), curves(*flat)).first;
   }
-  return least(known->second, bytes);
+  return known->second[comm::least_of(known->second, bytes)](bytes);
 }
 
 Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& transfers) const {
@@ -82,7 +72,8 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
   }
   const auto flat = comm::flat_forms(program::CollectiveKind::kExchange, group, communication_);
   if (!flat) return flat.error();
-  return least(shortened(*flat), bytes);
+  const auto list = curves(*flat);
+  return list[comm::least_of(list, bytes)](bytes);
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {

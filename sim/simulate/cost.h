@@ -31,22 +31,16 @@ class SimulatedCost final : public CostModel {
   Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override;
 
  private:
-  // time = latency + (bytes + fill x min(chunk, bytes)) / rate
-  struct Form {
-    Seconds latency;
-    BytesPerSecond rate;
-    double fill = 0;
-    Bytes chunk;
-  };
-  std::vector<Form> shortened(const std::vector<comm::FlatCollective>& flat) const;
-  static Seconds least(const std::vector<Form>& forms, Bytes bytes);
+  std::vector<comm::TimeCurve> curves(const std::vector<comm::FlatCollective>& flat) const;
 
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, std::vector<Form>>
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>,
+                   std::vector<comm::TimeCurve>>
       forms_;
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, std::vector<Form>>
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>,
+                   std::vector<comm::TimeCurve>>
       approximate_;
 };
 

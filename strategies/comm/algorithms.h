@@ -17,6 +17,7 @@ struct Pattern {
   std::vector<LinkLoad> loads;  ///< Ascending LinkId.
   double ways = 1;  ///< Rings (trees) that enter a node at different members, sharing the channels.
   internal::Path path;     ///< Hops one after another, from start to end.
+  double message = 1;      ///< Of the operation's bytes, what all channels send in one hop.
   double fill_chunks = 0;  ///< See FlatCollective.
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.

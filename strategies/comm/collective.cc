@@ -9,26 +9,11 @@
 #include "base/check.h"
 
 #include "strategies/comm/algorithms.h"
+#include "strategies/comm/flat_form.h"
 #include "strategies/comm/internal/representative.h"
 
 namespace foreshard::comm {
 namespace {
-
-// `busy`: part of the time that NVLinks are not waiting for a member's own copies. Other links are
-// so slow beside the memory that the copies hide behind them.
-double efficiency_of(LinkKind kind, const Efficiency& efficiency, double busy) {
-  switch (kind) {
-    case LinkKind::kNvLink:
-      return efficiency.nvlink * busy;
-    case LinkKind::kPcie:
-    case LinkKind::kSocket:
-      return efficiency.pcie;
-    case LinkKind::kNetwork:
-      return efficiency.network;
-  }
-  FORESHARD_CHECK(false && "every link kind has an efficiency");
-  return 1;
-}
 
 std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
   const auto fault = [&](const std::string& why) {
@@ -96,35 +81,21 @@ double part_of_multiprocessors(double channels, const Participants& group) {
 }
 
 // The pattern with one protocol's numbers.
-FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern,
-                         const FormParameters& form, const Participants& group) {
+FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
+                         const FormParameters& form, const Participants& group,
+                         const Transport& transport) {
+  const FormNumbers numbers = numbers_of(algorithm, pattern, demand, form, transport);
   FlatCollective flat;
   flat.algorithm = algorithm.name;
   flat.protocol = name_of(form.protocol);
-  flat.latency = form.base + pattern.path.wire + pattern.path.nvlink * form.hop.nvlink +
-                 pattern.path.pcie * form.hop.pcie + pattern.path.network * form.hop.network;
+  flat.latency = numbers.latency;
   flat.loads = pattern.loads;
-  flat.fill_chunks = pattern.fill_chunks;
-  flat.chunk = form.chunk;
-
-  // One fraction for all links: that of the link which decides on idle links.
-  const double hops = pattern.path.nvlink + pattern.path.pcie + pattern.path.network;
-  const double busy = hops / (hops + form.turnaround);
-  double slowest = 0;  // seconds per byte, links alone
-  double slowest_used = 0;
-  for (const LinkLoad& load : pattern.loads) {
-    const Link& link = group.cluster->links()[load.link.index()];
-    const double time = load.bytes_per_byte / link.bandwidth.in_base();
-    slowest = std::max(slowest, time);
-    slowest_used = std::max(slowest_used, time / efficiency_of(link.kind, form.efficiency, busy));
-  }
-  flat.bandwidth_fraction = slowest / slowest_used;
-
+  flat.bandwidth_fraction = numbers.bandwidth_fraction;
+  flat.rate_cap = numbers.rate_cap;
+  flat.start = numbers.start;
+  flat.sm_share = part_of_multiprocessors(numbers.channels, group);
   const bool networked = pattern.path.network > 0;
-  const auto channels = static_cast<double>(networked ? form.network_channels : form.channels);
-  if (networked) flat.rate_cap = channels * form.network_channel_rate / pattern.sent_per_member;
-  flat.sm_share = part_of_multiprocessors(channels, group);
-  flat.connections = networked ? std::max(1.0, channels / pattern.ways) : channels;
+  flat.connections = networked ? std::max(1.0, numbers.channels / pattern.ways) : numbers.channels;
   return flat;
 }
 
@@ -162,15 +133,41 @@ BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
 }
 
 Seconds FlatCollective::delay(Bytes bytes, const ClusterView& cluster) const {
-  if (fill_chunks <= 0) return latency;
-  return latency + fill_chunks * (std::min(chunk, bytes) / idle_rate(cluster));
+  return latency + start.delay(bytes, idle_rate(cluster));
 }
 
 Seconds FlatCollective::idle_time(Bytes bytes, const ClusterView& cluster) const {
-  const BytesPerSecond rate = idle_rate(cluster);
-  Seconds time = latency + bytes / rate;
+  return curve(cluster)(bytes);
+}
+
+TimeCurve FlatCollective::curve(const ClusterView& cluster) const {
+  return {.latency = latency, .rate = idle_rate(cluster), .start = start};
+}
+
+Seconds StartUp::delay(Bytes bytes, BytesPerSecond rate) const {
+  Seconds time;
   if (fill_chunks > 0) time += fill_chunks * (std::min(chunk, bytes) / rate);
+  const Bytes open = channels * std::min(bytes, channel_bytes);
+  if (open > bytes) time += (open - bytes) / rate;
+  if (rendezvous > 0_s) time += rendezvous * (bytes / (bytes + eager_bytes));
   return time;
+}
+
+std::size_t least_of(const std::vector<TimeCurve>& curves, Bytes bytes) {
+  FORESHARD_CHECK(!curves.empty());
+  std::optional<std::size_t> best;
+  Seconds least;
+  for (const bool limited : {true, false}) {
+    for (std::size_t i = 0; i < curves.size(); ++i) {
+      if (limited && bytes > curves[i].start.most_bytes) continue;
+      const Seconds time = curves[i](bytes);
+      if (best && !(time < least)) continue;
+      least = time;
+      best = i;
+    }
+    if (best) break;
+  }
+  return *best;
 }
 
 namespace {
@@ -186,10 +183,12 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
   }
 
   const auto suitable = suitable_forms(parameters, group);
+  const Transport transport = transport_of(group);
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;
     std::optional<Pattern> pattern;
+    Demand demand;
     for (const FormParameters* form : suitable) {
       if (form->algorithm != algorithm.name) continue;
       if (!pattern) {
@@ -197,8 +196,10 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
         if (!result && result.error().code == Error::Code::kUnsupported) break;
         if (!result) return result.error();
         pattern = *std::move(result);
+        demand = demand_of(*pattern, *group.cluster);
       }
-      forms.push_back(flat_form(algorithm, *pattern, *form, group));
+      if (!can_use(form->protocol, *pattern, transport)) continue;
+      forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport));
     }
   }
   if (forms.empty())
@@ -226,17 +227,10 @@ Result<std::vector<FlatCollective>> representative_forms(CollectiveKind kind,
 
 std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,
                       const ClusterView& cluster) {
-  FORESHARD_CHECK(!forms.empty());
-  std::size_t best = 0;
-  Seconds least = forms.front().idle_time(bytes, cluster);
-  for (std::size_t i = 1; i < forms.size(); ++i) {
-    const Seconds time = forms[i].idle_time(bytes, cluster);
-    if (time < least) {
-      least = time;
-      best = i;
-    }
-  }
-  return best;
+  std::vector<TimeCurve> curves;
+  curves.reserve(forms.size());
+  for (const FlatCollective& form : forms) curves.push_back(form.curve(cluster));
+  return least_of(curves, bytes);
 }
 
 Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,

@@ -50,6 +50,42 @@ struct LinkLoad {
   double bytes_per_byte = 0;  ///< Bytes that cross the link per byte of the operation.
 };
 
+/// What passes before the bytes of an operation flow at their full rate, besides the latency.
+///
+///  - A pipelined algorithm (chain, tree) sends chunks; the last one ends `fill_chunks` chunk times
+///    after an unpipelined operation would.
+///  - Short operations use fewer channels: each takes at least `channel_bytes`. B bytes take as
+///  long
+///    on the channels that are open as max(B, channels x min(B, channel_bytes)) on all of them.
+///  - Long messages are asked for first: `rendezvous` x B / (B + eager_bytes).
+struct StartUp {
+  double fill_chunks = 0;
+  Bytes chunk;  ///< Largest chunk of a pipeline.
+  double channels = 1;
+  Bytes channel_bytes;
+  Seconds rendezvous;
+  Bytes eager_bytes = 1_B;
+  /// Largest operation for which the protocol is taken where there is another one.
+  Bytes most_bytes = Bytes::from_base(std::numeric_limits<double>::infinity());
+
+  /// Seconds, given the full rate. Such that delay + bytes / rate never falls with bytes.
+  Seconds delay(Bytes bytes, BytesPerSecond rate) const;
+};
+
+/// Time on idle links, for those who ask often.
+struct TimeCurve {
+  Seconds latency;
+  BytesPerSecond rate;
+  StartUp start{};
+
+  Seconds operator()(Bytes bytes) const {
+    return latency + start.delay(bytes, rate) + bytes / rate;
+  }
+};
+/// The least of them for `bytes`, of those whose protocol is taken for so many; ties: the earlier.
+/// \pre !curves.empty()
+std::size_t least_of(const std::vector<TimeCurve>& curves, Bytes bytes);
+
 /// The flat form of one operation on one group: everything but its size.
 struct FlatCollective {
   std::string_view algorithm;  ///< "ring", "tree", ... Static storage.
@@ -61,18 +97,15 @@ struct FlatCollective {
   double bandwidth_fraction = 1;  ///< Of each link's bandwidth, that the protocol can use.
   /// Most bytes of the operation per second, whatever the links: what its channels can copy.
   BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-  /// A pipelined algorithm (chain, tree) sends chunks; the last one ends `fill_chunks` chunk times
-  /// after an unpipelined operation would.
-  double fill_chunks = 0;
-  Bytes chunk;  ///< Largest chunk of a pipeline.
+  StartUp start;
 
   /// Bytes per second on idle links: min(rate_cap, min over links of fraction x bandwidth / load).
   BytesPerSecond idle_rate(const ClusterView& cluster) const;
-  /// What passes before the bytes flow at the idle rate: latency + fill_chunks x min(chunk, bytes)
-  /// / idle rate. Equal to `latency` for all algorithms but chains and trees.
+  /// What passes before the bytes flow at the idle rate: latency + start.delay.
   Seconds delay(Bytes bytes, const ClusterView& cluster) const;
   /// Time on idle links: delay + bytes / idle rate.
   Seconds idle_time(Bytes bytes, const ClusterView& cluster) const;
+  TimeCurve curve(const ClusterView& cluster) const;
 };
 
 /// One message of the stepwise form. It carries `chunk_count` chunks from `first_chunk` on of

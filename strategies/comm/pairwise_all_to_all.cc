@@ -34,6 +34,7 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
     if (from == 0 || internal::longer(starts, pattern.path)) pattern.path = starts;
   }
   pattern.path.wire = longest_wire;
+  pattern.message = 1.0 / count;
   pattern.sent_per_member = (count - 1.0) / count;
   pattern.loads = loads.take();
   return pattern;

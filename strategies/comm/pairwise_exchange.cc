@@ -22,6 +22,7 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   internal::LoadSum loads;
   Pattern pattern;
   Seconds longest_wire;
+  double largest = 0;
   std::vector<internal::Path> sends(group.devices.size());
   std::vector<internal::Path> receives(group.devices.size());
   std::vector<double> sent(group.devices.size(), 0);
@@ -33,12 +34,14 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
     sends[static_cast<std::size_t>(transfer.from)].add(hop, transfer.messages);
     receives[static_cast<std::size_t>(transfer.to)].add(hop, transfer.messages);
     sent[static_cast<std::size_t>(transfer.from)] += transfer.part;
+    largest = std::max(largest, transfer.part / transfer.messages);
     longest_wire = std::max(longest_wire, route->latency);
   }
   for (const auto& of_member : {sends, receives})
     for (const internal::Path& path : of_member)
       if (internal::longer(path, pattern.path)) pattern.path = path;
   pattern.path.wire = longest_wire;
+  pattern.message = largest;
   pattern.sent_per_member = *std::max_element(sent.begin(), sent.end());
   pattern.loads = loads.take();
   return pattern;

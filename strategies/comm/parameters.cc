@@ -53,6 +53,9 @@ const yaml::Table<Efficiency>& yaml_table(const Efficiency*) {
           .required("nvlink", &Efficiency::nvlink, "Of NVLink.", yaml::positive(), yaml::at_most(1))
           .required("pcie", &Efficiency::pcie, "Of PCIe and links between sockets.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("host", &Efficiency::host,
+                    "Of PCIe, where GPUs talk across the root complex. Default: as pcie.",
+                    yaml::positive(), yaml::at_most(1))
           .required("network", &Efficiency::network, "Of the network.", yaml::positive(),
                     yaml::at_most(1));
   return table;
@@ -74,6 +77,12 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .optional("network_channel_rate", &FormParameters::network_channel_rate,
                     "What one channel moves at most across the network. Default: no limit.",
                     yaml::positive())
+          .optional("channel_rate", &FormParameters::channel_rate,
+                    "Likewise inside a node. Default: no limit.", yaml::positive())
+          .optional("channel_bytes", &FormParameters::channel_bytes,
+                    "What a channel takes before another one is opened.", yaml::non_negative())
+          .optional("largest_message", &FormParameters::largest_message,
+                    "For which this protocol is taken at all. Default: no limit.", yaml::positive())
           .optional("chunk", &FormParameters::chunk, "Largest chunk of a pipelined algorithm.",
                     yaml::non_negative())
           .optional("turnaround", &FormParameters::turnaround,

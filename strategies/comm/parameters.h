@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,9 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
 struct Efficiency {
   double nvlink = 1;
   double pcie = 1;
+  /// Of PCIe, where GPUs of one host talk across its root complex (through host memory, or peer to
+  /// peer between switches). Empty: as `pcie`.
+  std::optional<double> host{};
   double network = 1;
 };
 const yaml::Table<Efficiency>& yaml_table(const Efficiency*);
@@ -61,6 +65,13 @@ struct FormParameters {
   /// What one channel moves at most where it crosses the network. Infinite: no limit of its own.
   BytesPerSecond network_channel_rate =
       BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  /// Likewise, inside a node.
+  BytesPerSecond channel_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+  /// What a channel takes at least of an operation before another one is opened. NCCL: threads x
+  /// bytes per thread of the protocol, at least 16 KiB (src/enqueue.cc).
+  Bytes channel_bytes;
+  /// Largest message for which this protocol is taken at all. Infinite: no limit.
+  Bytes largest_message = Bytes::from_base(std::numeric_limits<double>::infinity());
   Bytes chunk;  ///< Largest chunk of a pipelined algorithm (chain, tree).
   /// What a member copies within itself, before its first and after its last hop, in messages: its
   /// NVLinks rest meanwhile. With h hops in a row they are busy for h / (h + turnaround) of the

@@ -4,7 +4,9 @@ namespace foreshard {
 
 BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type) {
   BuiltNode node;
-  node.node = builder.add_node({.launch_time = *config.host.launch_time});
+  Host host{.launch_time = *config.host.launch_time, .transport = {}};
+  if (config.nics && config.nics->transport) host.transport = **config.nics->transport;
+  node.node = builder.add_node(host);
   const std::string prefix = "node" + std::to_string(node.node) + "/";
   for (std::int64_t i = 0; i < config.gpus; ++i)
     node.gpus.push_back(builder.add_device(type, prefix + "gpu" + std::to_string(i), node.node));

@@ -19,7 +19,7 @@ namespace foreshard::accuracy {
 namespace {
 
 struct Row {
-  std::string id, source, machine, gpu, intra_link, op;
+  std::string id, source, machine, gpu, intra_link, inter_net, op;
   std::int64_t gpus = 0, nodes = 0;
   std::optional<double> bytes;  ///< Empty for operations without any.
   double time_us = 0;
@@ -49,13 +49,14 @@ std::optional<comm::CollectiveKind> kind_of(std::string_view op) {
 // A node that is wired otherwise than its device's usual one.
 struct Wiring {
   std::string_view device;
-  std::string_view intra_link;
+  std::string_view intra_link;  ///< Part of the column intra_link or inter_net.
   std::string_view node;
 };
 constexpr std::array kWirings{
     Wiring{"A100-SXM-80GB", "all-to-all", "a100-4gpu-nvlink-mesh"},
     Wiring{"A100-SXM-40GB", "all-to-all", "a100-4gpu-polaris"},
     Wiring{"A100-PCIe-80GB", "pairs", "a100-pcie-4gpu-bridged"},
+    Wiring{"A100-SXM-80GB", "EFA", "hgx-a100-efa"},
 };
 
 struct Machine {
@@ -135,7 +136,8 @@ class Group {
         .device = device->name, .gpus = row.gpus, .gpus_per_node = row.gpus / row.nodes};
     for (const Wiring& wiring : kWirings)
       if (device->name == wiring.device &&
-          row.intra_link.find(wiring.intra_link) != std::string::npos)
+          (row.intra_link.find(wiring.intra_link) != std::string::npos ||
+           row.inter_net.find(wiring.intra_link) != std::string::npos))
         request.node = wiring.node;
     if (row.nodes > 1) {
       for (const Machine& machine : machines)
@@ -175,8 +177,9 @@ bool is_collectives(const CsvTable& table) {
 
 Result<std::vector<Job>> collective_jobs(const Table& table, const Context& context) {
   const std::string name = table.path.string();
-  if (auto error = missing_columns(table.cells, name,
-                                   {"id", "source", "machine", "gpu", "num_gpus", "intra_link"}))
+  if (auto error = missing_columns(
+          table.cells, name,
+          {"id", "source", "machine", "gpu", "num_gpus", "intra_link", "inter_net"}))
     return *std::move(error);
   auto machines = machines_beside(table.path);
   if (!machines) return machines.error();
@@ -189,6 +192,7 @@ Result<std::vector<Job>> collective_jobs(const Table& table, const Context& cont
             .machine = cells.text("machine"),
             .gpu = cells.text("gpu"),
             .intra_link = cells.text("intra_link"),
+            .inter_net = cells.text("inter_net"),
             .op = cells.text("op"),
             .gpus = cells.required_integer("num_gpus"),
             .nodes = cells.required_integer("nodes"),

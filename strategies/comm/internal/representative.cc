@@ -65,6 +65,7 @@ Result<Pattern> all_to_all(const Participants& group) {
   if (const auto fault = messages.add(0, true)) return *fault;
   if (const auto fault = messages.add(last, false)) return *fault;
   messages.finish();
+  pattern.message = 1 / (last + 1.0);
   pattern.sent_per_member = static_cast<double>(last) / (last + 1.0);
   return pattern;
 }
@@ -120,6 +121,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   if (algorithm.kind == CollectiveKind::kBroadcast) return pattern;
   const double volume = (all - 1) / all / ((some - 1) / some);
   for (LinkLoad& load : pattern.loads) load.bytes_per_byte *= volume;
+  pattern.message *= some / all;
   pattern.sent_per_member *= volume;
   return pattern;
 }

@@ -49,6 +49,7 @@ Result<Pattern> ring_pattern(const Participants& group, int rounds) {
     if (&ring == &all->front() || longer(path, pattern.path)) pattern.path = path;
   }
   pattern.ways = static_cast<double>(all->size());
+  pattern.message = 1 / members;
   pattern.sent_per_member = rounds * (members - 1) / members;
   pattern.loads = traffic.take_loads();
   return pattern;

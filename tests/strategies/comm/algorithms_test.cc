@@ -42,7 +42,7 @@ TEST(ChainBroadcast, FillsItsPipeline) {
   const auto cluster = star(4);
   auto flat = form_of("chain", CollectiveKind::kBroadcast, everyone(cluster));
   EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 8.006, 1e-9);
-  flat.chunk = 100_MB;
+  flat.start.chunk = 100_MB;
   EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 10.006, 1e-9);
   EXPECT_NEAR(flat.delay(50_MB, cluster) / 1_ms, 1.006, 1e-9);  // a chunk is the whole message
 }

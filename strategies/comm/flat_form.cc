@@ -1,0 +1,114 @@
+#include "strategies/comm/flat_form.h"
+
+#include <algorithm>
+
+namespace foreshard::comm {
+namespace {
+
+bool all_pairs(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kExchange;
+}
+
+double slowest(const Demand& demand) {
+  return std::max({demand.nvlink, demand.pcie, demand.network});
+}
+
+}  // namespace
+
+Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
+  Demand demand;
+  const bool networked = pattern.path.network > 0;
+  const auto is_socket = [&](VertexId vertex) {
+    return cluster.vertices()[vertex.index()].kind == VertexKind::kSocket;
+  };
+  for (const LinkLoad& load : pattern.loads) {
+    const Link& link = cluster.links()[load.link.index()];
+    const double time = load.bytes_per_byte / link.bandwidth.in_base();
+    switch (link.kind) {
+      case LinkKind::kNvLink:
+        demand.nvlink = std::max(demand.nvlink, time);
+        break;
+      case LinkKind::kPcie:
+      case LinkKind::kSocket:
+        demand.pcie = std::max(demand.pcie, time);
+        if (!networked && (is_socket(link.from) || is_socket(link.to))) demand.through_host = true;
+        break;
+      case LinkKind::kNetwork:
+        demand.network = std::max(demand.network, time);
+        break;
+    }
+  }
+  return demand;
+}
+
+Transport transport_of(const Participants& group) {
+  Transport slowest;
+  std::int32_t last = -1;
+  for (const DeviceId device : group.devices) {
+    const std::int32_t node = group.cluster->devices()[device.index()].node;
+    if (node == last) continue;
+    const Transport& one = group.cluster->host(node).transport;
+    if (last < 0) {
+      slowest = one;
+    } else {
+      slowest.latency.value = std::max(*slowest.latency, *one.latency);
+      slowest.rendezvous.value = std::max(*slowest.rendezvous, *one.rendezvous);
+      slowest.eager_limit.value = std::min(*slowest.eager_limit, *one.eager_limit);
+      slowest.exchange_efficiency.value =
+          std::min(*slowest.exchange_efficiency, *one.exchange_efficiency);
+      slowest.ordered = slowest.ordered && one.ordered;
+    }
+    last = node;
+  }
+  return slowest;
+}
+
+bool can_use(Protocol protocol, const Pattern& pattern, const Transport& transport) {
+  const bool beside = protocol == Protocol::kLl || protocol == Protocol::kLl128;
+  return transport.ordered || !beside || pattern.path.network <= 0;
+}
+
+BytesPerSecond FormNumbers::idle_rate(const Demand& demand) const {
+  const double time = slowest(demand) / bandwidth_fraction;
+  return std::min(rate_cap, time > 0 ? BytesPerSecond::from_base(1 / time) : rate_cap);
+}
+
+FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
+                       const FormParameters& form, const Transport& transport) {
+  const internal::Path& path = pattern.path;
+  const bool networked = path.network > 0;
+  FormNumbers numbers;
+  numbers.channels = static_cast<double>(networked ? form.network_channels : form.channels);
+  numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
+                    path.pcie * form.hop.pcie +
+                    path.network * (form.hop.network + *transport.latency);
+
+  // NVLinks rest while a member copies within itself. Other links are so slow beside the memory
+  // that the copies hide behind them.
+  const double hops = path.nvlink + path.pcie + path.network;
+  const double busy = hops > 0 ? hops / (hops + form.turnaround) : 1;
+  const double network_efficiency =
+      form.efficiency.network * (all_pairs(algorithm.kind) ? *transport.exchange_efficiency : 1.0);
+  const double pcie_efficiency =
+      demand.through_host && form.efficiency.host ? *form.efficiency.host : form.efficiency.pcie;
+  // One fraction for all links: that of the link which decides on idle links.
+  const double used =
+      std::max({demand.nvlink / (form.efficiency.nvlink * busy), demand.pcie / pcie_efficiency,
+                demand.network / network_efficiency});
+  numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
+  const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
+  numbers.rate_cap = numbers.channels * channel_rate / pattern.sent_per_member;
+
+  numbers.start.fill_chunks = pattern.fill_chunks;
+  numbers.start.chunk = form.chunk;
+  numbers.start.channels = numbers.channels;
+  numbers.start.channel_bytes = form.channel_bytes;
+  if (networked) {
+    numbers.start.rendezvous = path.network * *transport.rendezvous;
+    numbers.start.eager_bytes = *transport.eager_limit * numbers.channels / pattern.message;
+  }
+  numbers.start.most_bytes = form.largest_message / pattern.message;
+  return numbers;
+}
+
+}  // namespace foreshard::comm

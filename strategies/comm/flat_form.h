@@ -1,0 +1,41 @@
+/// \file
+/// From an algorithm's pattern and one protocol's numbers to a time: what collective.cc does for
+/// every form, in two steps, so that a fit can ask for many sets of numbers on one pattern.
+#pragma once
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/collective.h"
+#include "strategies/comm/parameters.h"
+
+namespace foreshard::comm {
+
+/// Of each kind of link, what a byte of the operation takes on the one that is slowest for it,
+/// links alone. Seconds per byte; 0 where the pattern has no such link.
+struct Demand {
+  double nvlink = 0;
+  double pcie = 0;  ///< Also between sockets.
+  double network = 0;
+  bool through_host = false;  ///< Crosses the root complex between GPUs of one host.
+};
+Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
+
+/// The slowest of the members' adapters in each respect.
+Transport transport_of(const Participants& group);
+
+/// False where the protocol needs writes in order that the network does not promise.
+bool can_use(Protocol protocol, const Pattern& pattern, const Transport& transport);
+
+/// One form's numbers on one pattern.
+struct FormNumbers {
+  Seconds latency;
+  double bandwidth_fraction = 1;  ///< See FlatCollective.
+  BytesPerSecond rate_cap;        ///< Likewise.
+  StartUp start;                  ///< Likewise.
+  double channels = 1;
+
+  BytesPerSecond idle_rate(const Demand& demand) const;
+};
+FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
+                       const FormParameters& form, const Transport& transport);
+
+}  // namespace foreshard::comm

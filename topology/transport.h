@@ -1,0 +1,40 @@
+/// \file
+/// How a network's adapters are driven, as a collective library sees it: what a message costs on
+/// top of the wire and of the library's own steps (strategies/comm/parameters.h). A property of the
+/// interconnect and its driver, whatever machine it is in (configs/transports/*.yaml).
+///
+///     time of a message of m bytes = wire + library + latency + rendezvous x m / (m + eager_limit)
+///
+/// Short messages travel at once ("eager"); of long ones the receiver is asked first, or the buffer
+/// is registered first, which costs `rendezvous`. The share of messages that do grows with size.
+///
+/// Source: libfabric fi_rxm(7), fi_cxi(7) and the UCX documentation: eager and rendezvous
+/// protocols. Not modelled: number of endpoints, matching in hardware or software.
+#pragma once
+
+#include <string>
+
+#include "base/units.h"
+#include "base/yaml/sourced.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+/// The defaults are those of InfiniBand verbs with GPUDirect, in which the library's own latencies
+/// are counted.
+struct Transport {
+  std::string name = "infiniband";
+  std::string summary{};
+  yaml::Sourced<Seconds> latency{};     ///< Of every message. Invariant: >= 0.
+  yaml::Sourced<Seconds> rendezvous{};  ///< Of long messages, besides. Invariant: >= 0.
+  yaml::Sourced<Bytes> eager_limit{16_KiB, "", yaml::Evidence::kUser};  ///< Invariant: > 0.
+  /// Of what one stream of long messages reaches, the part that messages to many peers at a time
+  /// reach (all-to-all). Invariant: in (0, 1].
+  yaml::Sourced<double> exchange_efficiency{1.0, "", yaml::Evidence::kUser};
+  /// Protocols that put flags beside the data (LL, LL128) need writes that arrive in order.
+  bool ordered = true;
+};
+/// Catalogue folder: transports.
+const yaml::Table<Transport>& yaml_table(const Transport*);
+
+}  // namespace foreshard
