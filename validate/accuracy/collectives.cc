@@ -177,9 +177,8 @@ bool is_collectives(const CsvTable& table) {
 
 Result<std::vector<Job>> collective_jobs(const Table& table, const Context& context) {
   const std::string name = table.path.string();
-  if (auto error = missing_columns(
-          table.cells, name,
-          {"id", "source", "machine", "gpu", "num_gpus", "intra_link", "inter_net"}))
+  if (auto error = missing_columns(table.cells, name,
+                                   {"id", "source", "machine", "gpu", "num_gpus", "intra_link"}))
     return *std::move(error);
   auto machines = machines_beside(table.path);
   if (!machines) return machines.error();
