@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 
+#include "sim/simulate/internal/shapes.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim {
@@ -158,7 +159,7 @@ class Builder {
     const auto representative = static_cast<std::size_t>(
         folding_.communicator_representative[static_cast<std::size_t>(plan.communicator)]);
     plan.shape = shape;
-    plan.latency = forms_.of[representative].at(what.bytes.in_base()).delay(what.bytes, cluster_);
+    plan.latency = forms_.at(representative, what.bytes).delay(what.bytes, cluster_);
     plan.work = limited ? what.bytes.in_base() : 0;
   }
 
@@ -229,54 +230,9 @@ class Builder {
     if (granularity_ == Granularity::kFlat) add_communication_shapes();
   }
 
-  // What every class of communicators puts on one link of every class of links: walk over the
-  // representative links' users, adding up those of one class.
   void add_communication_shapes() {
-    // Link -> its class, if it is that class's representative.
-    std::vector<std::int32_t> class_if_first(cluster_.links().size(), -1);
-    for (std::size_t l = 0; l < folding_.link_representative.size(); ++l)
-      class_if_first[folding_.link_representative[l].index()] = static_cast<std::int32_t>(l);
-
-    struct Sum {
-      double weight = 0;  // the largest of one communicator
-      double total = 0;   // of all communicators of the class
-    };
-    // (communicator class, bytes) -> link class -> sum.
-    std::map<std::pair<std::int32_t, double>, std::map<std::int32_t, Sum>> load;
-    for (std::size_t c = 0; c < communicators_.all.size(); ++c) {
-      for (const auto& [bytes, form] : forms_.of[c]) {
-        auto& of = load[{folding_.class_of_communicator[c], bytes}];
-        for (const comm::LinkLoad& link : form.loads) {
-          const std::int32_t link_class = class_if_first[link.link.index()];
-          if (link_class < 0) continue;
-          Sum& sum = of[link_class];
-          const double weight = link.bytes_per_byte / form.bandwidth_fraction;
-          sum.weight = std::max(sum.weight, weight);
-          sum.total += weight;
-        }
-      }
-    }
-    for (const auto& [key, links] : load) {
-      const auto representative = static_cast<std::size_t>(
-          folding_.communicator_representative[static_cast<std::size_t>(key.first)]);
-      const comm::FlatCollective& form = forms_.of[representative].at(key.second);
-      Shape shape{.usages = {}, .occupations = {}};
-      shape.connections = form.connections;
-      shape.rate_cap = form.rate_cap.in_base();
-      for (const auto& [link_class, sum] : links) {
-        shape.usages.push_back({.resource = links_[static_cast<std::size_t>(link_class)],
-                                .weight = sum.weight,
-                                .multiplicity = sum.total / sum.weight});
-      }
-      if (form.sm_share > 0) {
-        std::map<std::int32_t, int> members;
-        for (const std::int32_t rank : communicators_.all[representative].ranks)
-          members[folding_.class_of_rank[static_cast<std::size_t>(rank)]] = 1;
-        for (const auto& [device_class, one] : members) {
-          shape.occupations.push_back(
-              {.resource = sm_[static_cast<std::size_t>(device_class)], .amount = form.sm_share});
-        }
-      }
+    for (auto& [key, shape] :
+         internal::communication_shapes(cluster_, communicators_, forms_, folding_, links_, sm_)) {
       const bool unlimited = shape.usages.empty() && !std::isfinite(shape.rate_cap);
       communication_shape_[key] = {built_.workload.add_shape(std::move(shape)), !unlimited};
     }
@@ -503,7 +459,7 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::i
   const Communicator& group = communicators_.all[communicator];
   const comm::Participants participants =
       participants_of(cluster_, program_, communicators_, communicator);
-  const auto& form = forms_.of[communicator].at(what.bytes.in_base());
+  const auto& form = forms_.at(communicator, what.bytes);
   const auto stepwise = comm::stepwise_form(form.algorithm, group.kind, participants);
   if (!stepwise) return stepwise.error();
 

@@ -101,9 +101,10 @@ Result<std::vector<LinkBytes>> SimulatedCost::link_bytes(const program::Program&
               communicators
                   .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(rank)]);
           if (communicators.all[c].ranks.front() != rank) continue;
-          for (const comm::LinkLoad& load : forms->of[c].at(what.bytes.in_base()).loads)
-            on_link[load.link.index()] +=
-                load.bytes_per_byte * what.bytes.in_base() * static_cast<double>(call.repeat);
+          forms->each_load(c, forms->at(c, what.bytes), [&](LinkId link, double bytes_per_byte) {
+            on_link[link.index()] +=
+                bytes_per_byte * what.bytes.in_base() * static_cast<double>(call.repeat);
+          });
         }
       }
     }

@@ -3,30 +3,27 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <set>
 #include <unordered_map>
 
 #include "base/check.h"
 
+#include "sim/simulate/covered.h"
+#include "sim/simulate/internal/signature.h"
+
 namespace foreshard::sim {
 namespace {
 
+using internal::joined;
+using internal::mixed;
+using internal::rounded;
 using program::Program;
 
-// Finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-std::uint64_t joined(std::uint64_t seed, std::uint64_t value) {
-  return mixed(seed ^ mixed(value));
-}
-// Numbers that symmetry makes equal may differ in their last bits, by the order of a sum.
-std::uint64_t rounded(double value) {
-  return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(value)));
+constexpr std::int32_t kNone = -1;
+
+DeviceId device_of(const Program& program, std::int32_t rank) {
+  return DeviceId{program.device_of_rank.empty()
+                      ? rank
+                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
 }
 
 // Numbers signatures in the order of their first holder. Returns how many differ.
@@ -35,16 +32,44 @@ std::int32_t number(const std::vector<std::uint64_t>& signatures,
   std::unordered_map<std::uint64_t, std::int32_t> known;
   colour.resize(signatures.size());
   for (std::size_t i = 0; i < signatures.size(); ++i) {
+    if (i > 0 && signatures[i] == signatures[i - 1]) {
+      colour[i] = colour[i - 1];
+      continue;
+    }
     const auto next = static_cast<std::int32_t>(known.size());
     colour[i] = known.try_emplace(signatures[i], next).first->second;
   }
   return static_cast<std::int32_t>(known.size());
 }
 
+// Links that matter, by their place among these.
+struct Needed {
+  std::vector<LinkId> links;
+  std::vector<std::int32_t> place;  // per link of the cluster, or kNone
+  std::int64_t covered = 0;
+};
+
+Needed needed_links(const ClusterView& cluster, const Communicators& communicators,
+                    const CommunicatorForms& forms, const InitialColours& colours) {
+  std::vector<bool> special;
+  for (const std::uint64_t colour : colours.of_link) special.push_back(colour != 0);
+  if (colours.ways_may_change) special.assign(cluster.links().size(), true);
+  const auto roles = link_roles(cluster, communicators, forms, special);
+  Needed needed;
+  needed.place.resize(roles.size(), kNone);
+  for (std::size_t l = 0; l < roles.size(); ++l) {
+    if (roles[l] == LinkRole::kCovered) ++needed.covered;
+    if (roles[l] != LinkRole::kNeeded) continue;
+    needed.place[l] = static_cast<std::int32_t>(needed.links.size());
+    needed.links.push_back(LinkId{static_cast<std::int64_t>(l)});
+  }
+  return needed;
+}
+
 class Refinement {
  public:
   Refinement(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms, const InitialColours& colours)
+             const CommunicatorForms& forms, const Needed& needed, const InitialColours& colours)
       : communicators_(communicators), forms_(forms) {
     rank_.resize(static_cast<std::size_t>(program.ranks()));
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
@@ -55,39 +80,22 @@ class Refinement {
                    std::bit_cast<std::uint64_t>(device.speed));
       }
     }
-    for (const Link& link : cluster.links())
-      link_.push_back(mixed(rounded(link.bandwidth.in_base())));
     for (std::size_t r = 0; r < colours.of_rank.size(); ++r)
       rank_[r] = joined(rank_[r], colours.of_rank[r]);
-    for (std::size_t l = 0; l < colours.of_link.size(); ++l)
-      link_[l] = joined(link_[l], colours.of_link[l]);
-    for (std::size_t c = 0; c < communicators.all.size(); ++c) {
-      std::uint64_t signature = joined(static_cast<std::uint64_t>(communicators.all[c].pattern),
-                                       communicators.all[c].ranks.size());
-      for (const auto& [bytes, form] : forms.of[c]) {
-        signature = joined(signature, rounded(bytes));
-        signature =
-            joined(signature, rounded(form.delay(Bytes::from_base(bytes), cluster).in_base()));
-        signature = joined(signature, rounded(form.connections));
-        signature = joined(signature, rounded(form.rate_cap.in_base()));
-        signature = joined(signature, rounded(form.sm_share));
-      }
-      communicator_.push_back(signature);
+    for (const LinkId link : needed.links) {
+      link_.push_back(mixed(rounded(cluster.links()[link.index()].bandwidth.in_base())));
+      if (!colours.of_link.empty())
+        link_.back() = joined(link_.back(), colours.of_link[link.index()]);
     }
+    start_communicators(cluster, needed);
   }
 
-  static DeviceId device_of(const Program& program, std::int32_t rank) {
-    return DeviceId{program.device_of_rank.empty()
-                        ? rank
-                        : program.device_of_rank[static_cast<std::size_t>(rank)]};
-  }
-
-  void run(Folding& folding) {
+  void run(Folding& folding, std::vector<std::int32_t>& class_of_needed_link) {
     std::int64_t before = -1;
     for (;;) {
       const std::int64_t colours = number(rank_, folding.class_of_rank) +
                                    number(communicator_, folding.class_of_communicator) +
-                                   number(link_, folding.class_of_link);
+                                   number(link_, class_of_needed_link);
       if (colours == before) return;
       before = colours;
       refine();
@@ -95,6 +103,42 @@ class Refinement {
   }
 
  private:
+  void start_communicators(const ClusterView& cluster, const Needed& needed) {
+    std::vector<std::uint64_t> of_kind(forms_.kinds(), 0);
+    std::vector<bool> known(forms_.kinds(), false);
+    first_use_.push_back(0);
+    for (std::size_t c = 0; c < communicators_.all.size(); ++c) {
+      const auto kind = static_cast<std::size_t>(forms_.kind_of(c));
+      if (!known[kind]) {
+        known[kind] = true;
+        of_kind[kind] = signature_of_kind(cluster, c);
+      }
+      const Communicator& communicator = communicators_.all[c];
+      communicator_.push_back(joined(
+          joined(static_cast<std::uint64_t>(communicator.pattern), communicator.ranks.size()),
+          of_kind[kind]));
+      for (const LinkUse& use : forms_.uses(c)) {
+        const std::int32_t link = needed.place[forms_.link_of(c, use).index()];
+        if (link != kNone) uses_.push_back({link, mixed(use.amount)});
+      }
+      first_use_.push_back(uses_.size());
+    }
+  }
+
+  std::uint64_t signature_of_kind(const ClusterView& cluster, std::size_t c) const {
+    std::uint64_t signature = 0;
+    for (const auto& [bytes, form] : forms_.of(c)) {
+      double largest = 0;
+      for (const comm::LinkLoad& load : form.loads)
+        largest = std::max(largest, load.bytes_per_byte);
+      for (const double value :
+           {bytes, form.delay(Bytes::from_base(bytes), cluster).in_base(), form.connections,
+            form.rate_cap.in_base(), form.sm_share, form.bandwidth_fraction, largest})
+        signature = joined(signature, rounded(value));
+    }
+    return signature;
+  }
+
   void refine() {
     std::vector<std::uint64_t> link_sum(link_.size(), 0);
     auto next = communicator_;
@@ -105,17 +149,13 @@ class Refinement {
         const auto position = communicator.kind == program::CollectiveKind::kSend ? i + 1 : 0;
         members += joined(rank_[static_cast<std::size_t>(communicator.ranks[i])], position);
       }
-      std::uint64_t signature = joined(communicator_[c], members);
-      for (const auto& [bytes, form] : forms_.of[c]) {
-        std::uint64_t links = 0;
-        for (const comm::LinkLoad& load : form.loads) {
-          const std::uint64_t amount = joined(rounded(bytes), rounded(load.bytes_per_byte));
-          links += joined(link_[load.link.index()], amount);
-          link_sum[load.link.index()] += joined(communicator_[c], amount);
-        }
-        signature = joined(signature, links);
+      std::uint64_t links = 0;
+      for (std::size_t u = first_use_[c]; u < first_use_[c + 1]; ++u) {
+        const Use& use = uses_[u];
+        links += mixed(link_[static_cast<std::size_t>(use.link)] ^ use.amount);
+        link_sum[static_cast<std::size_t>(use.link)] += mixed(communicator_[c] ^ use.amount);
       }
-      next[c] = signature;
+      next[c] = joined(joined(communicator_[c], members), links);
     }
     for (std::size_t r = 0; r < rank_.size(); ++r) {
       std::uint64_t sum = 0;
@@ -131,11 +171,17 @@ class Refinement {
     communicator_ = std::move(next);
   }
 
+  struct Use {
+    std::int32_t link;
+    std::uint64_t amount;
+  };
   const Communicators& communicators_;
   const CommunicatorForms& forms_;
   std::vector<std::uint64_t> rank_;
   std::vector<std::uint64_t> communicator_;
-  std::vector<std::uint64_t> link_;
+  std::vector<std::uint64_t> link_;     // of the needed ones
+  std::vector<std::size_t> first_use_;  // per communicator, into uses_
+  std::vector<Use> uses_;
 };
 
 // Per class its first member.
@@ -157,57 +203,22 @@ std::vector<std::int32_t> each_for_itself(std::size_t count) {
 
 }  // namespace
 
-comm::Participants participants_of(const ClusterView& cluster, const Program& program,
-                                   const Communicators& communicators, std::size_t communicator) {
-  const Communicator& of = communicators.all[communicator];
-  comm::Participants group{.cluster = &cluster,
-                           .devices = {},
-                           .flow = communicator,
-                           .root = of.root,
-                           .transfers = of.transfers};
-  for (const std::int32_t rank : of.ranks)
-    group.devices.push_back(Refinement::device_of(program, rank));
-  return group;
-}
-
-Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const Program& program,
-                                       const Communicators& communicators,
-                                       const comm::Parameters& parameters) {
-  // The sizes of each endpoint's operations.
-  std::vector<std::set<double>> sizes(communicators.of_rank.size());
-  for (std::size_t b = 0; b < program.blocks.size(); ++b) {
-    for (std::size_t t = 0; t < program.blocks[b].tasks.size(); ++t) {
-      const std::int32_t endpoint = communicators.endpoint_of_task[b][t];
-      if (endpoint == Communicators::kNone) continue;
-      const auto& what = std::get<program::Communication>(program.blocks[b].tasks[t].body);
-      sizes[static_cast<std::size_t>(endpoint)].insert(what.bytes.in_base());
-    }
-  }
-  std::vector<std::set<double>> wanted(communicators.all.size());
-  for (std::size_t e = 0; e < sizes.size(); ++e) {
-    for (const std::int32_t c : communicators.of_rank[e]) {
-      if (c != Communicators::kNone)
-        wanted[static_cast<std::size_t>(c)].insert(sizes[e].begin(), sizes[e].end());
-    }
-  }
-  CommunicatorForms chosen;
-  for (std::size_t c = 0; c < communicators.all.size(); ++c) {
-    const auto group = participants_of(cluster, program, communicators, c);
-    const auto forms = comm::flat_forms(communicators.all[c].kind, group, parameters);
-    if (!forms) return forms.error();
-    auto& of = chosen.of.emplace_back();
-    for (const double bytes : wanted[c])
-      of[bytes] = (*forms)[comm::best_form(*forms, Bytes::from_base(bytes), cluster)];
-  }
-  return chosen;
-}
-
 Folding fold(const ClusterView& cluster, const Program& program, const Communicators& communicators,
              const CommunicatorForms& forms, bool fold, const InitialColours& colours) {
   Folding folding;
   if (fold) {
-    Refinement(cluster, program, communicators, forms, colours).run(folding);
+    folding.reason = forms.unshared_because();
+    folding.method = folding.reason.empty() ? FoldMethod::kStructural : FoldMethod::kRefined;
+    const Needed needed = needed_links(cluster, communicators, forms, colours);
+    folding.covered_links = needed.covered;
+    std::vector<std::int32_t> class_of_needed;
+    Refinement(cluster, program, communicators, forms, needed, colours)
+        .run(folding, class_of_needed);
+    folding.class_of_link.assign(cluster.links().size(), kNone);
+    for (std::size_t i = 0; i < needed.links.size(); ++i)
+      folding.class_of_link[needed.links[i].index()] = class_of_needed[i];
   } else {
+    folding.reason = "not asked for";
     folding.class_of_rank = each_for_itself(static_cast<std::size_t>(program.ranks()));
     folding.class_of_communicator = each_for_itself(communicators.all.size());
     folding.class_of_link = each_for_itself(cluster.links().size());

@@ -8,7 +8,8 @@
 ///    communicators, endpoint by endpoint;
 ///  - a communicator starts with its pattern, its latencies and rate caps, and is refined by the
 ///    colours of its members and by (load, colour) of the links it uses;
-///  - a link starts with bandwidth, and is refined by (load, colour) of the communicators on it.
+///  - a link starts with bandwidth, and is refined by (load, colour) of the communicators on it;
+///    links that can never hold anybody up (covered.h) are left out: nothing depends on them.
 ///
 /// **Why it is exact.** The stable partition is equitable: members of a class see the same number
 /// of each class in the same places. Suppose that up to some instant members of a class have
@@ -23,52 +24,42 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <utility>
+#include <string>
 #include <vector>
 
-#include "base/result.h"
-
 #include "sim/simulate/communicators.h"
-#include "strategies/comm/collective.h"
+#include "sim/simulate/forms.h"
 
 namespace foreshard::sim {
 
-/// The flat form that operations of one size take on one communicator.
-struct ChosenForm {
-  comm::FlatCollective form;
-  Bytes bytes;
-};
-
-/// The forms of every communicator, by operation size, for the sizes that the Program uses.
-struct CommunicatorForms {
-  std::vector<std::map<double, comm::FlatCollective>> of;  ///< By bytes (in_base).
-};
-/// The devices of a communicator, with its root and transfers.
-comm::Participants participants_of(const ClusterView& cluster, const program::Program& program,
-                                   const Communicators& communicators, std::size_t communicator);
-
-Result<CommunicatorForms> choose_forms(const ClusterView& cluster, const program::Program& program,
-                                       const Communicators& communicators,
-                                       const comm::Parameters& parameters);
-
 /// What tells ranks and links apart that the fold cannot see by itself: slow phases, failures,
-/// profiles over time. Members of a class have equal colours. 0 is the colour of the undisturbed:
-/// of a link with another one, no argument from its bandwidth holds (it may change during the
-/// step).
+/// profiles over time, traffic of others. Members of a class have equal colours. 0 is the colour of
+/// the undisturbed.
 struct InitialColours {
   std::vector<std::uint64_t> of_rank;  ///< Per rank; empty: all alike.
-  std::vector<std::uint64_t> of_link;  ///< Per link of the cluster; likewise.
+  /// Per link of the cluster; empty: all alike. Of a link whose colour is not 0 no argument from
+  /// its bandwidth or its traffic holds: it is neither left out nor a reason to leave others out.
+  std::vector<std::uint64_t> of_link;
+  bool ways_may_change = false;  ///< Flows may be sent another way: every link stays.
+};
+
+enum class FoldMethod : std::uint8_t {
+  kNone,        ///< Every rank for itself.
+  kStructural,  ///< Communicators built alike were routed once; colours are refined.
+  kRefined,     ///< Every communicator was routed; colours are refined.
 };
 
 struct Folding {
+  FoldMethod method = FoldMethod::kNone;
+  std::string reason;  ///< Why not kStructural. Empty if it is.
   std::vector<std::int32_t> class_of_rank;
   std::vector<std::int32_t> class_of_communicator;
-  std::vector<std::int32_t> class_of_link;        ///< -1: no communicator uses it.
+  std::vector<std::int32_t> class_of_link;        ///< -1: unused, or covered by others.
   std::vector<std::int32_t> rank_representative;  ///< Per class, its lowest rank.
   std::vector<std::int32_t> communicator_representative;
   std::vector<LinkId> link_representative;
   std::vector<std::int64_t> rank_count;  ///< Per class.
+  std::int64_t covered_links = 0;
 };
 
 /// The coarsest stable partition, or (if `fold` is false) everything for itself.

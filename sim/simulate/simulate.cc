@@ -60,7 +60,7 @@ std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Prog
       const auto communicator = static_cast<std::size_t>(
           communicators
               .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
-      const comm::FlatCollective& form = forms.of[communicator].at(what.bytes.in_base());
+      const comm::FlatCollective& form = forms.at(communicator, what.bytes);
       const auto key =
           std::pair(describe(program, what, communicators.all[communicator].ranks.size()),
                     what.bytes.in_base());

@@ -1,0 +1,70 @@
+/// \file
+/// Which parts of a cluster are built alike, so that what is found out about routes in one place
+/// holds in others.
+///
+/// **Parts** are the nodes and the switches outside of any node. A node holds the links inside it
+/// and its ports (its links to switches); a switch holds its links to its parent. Two parts of one
+/// *shape* have the same vertices and links, in the same order, with the same attributes.
+///
+/// **Why routes carry over.** Where the switches form trees, a path between two nodes is unique
+/// from the port that it leaves by to the one that it enters by, and paths never pass through a
+/// third node. So the routes among some nodes depend on these nodes and on the switches above them
+/// alone. If two lists of nodes have the same shapes, one by one, with their ports under switches
+/// that coincide in the same places and have the same shapes, and so on up to the roots, then the
+/// map from the parts of one list to those of the other keeps links, attributes and connections:
+/// it maps routes to routes, link by link. Any routing that looks at nothing else (all but
+/// kEcmpHash, which looks at names) obeys.
+///
+/// Shapes are compared by 64-bit hashes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "topology/cluster_view.h"
+
+namespace foreshard {
+
+class Congruence {
+ public:
+  /// Cost: O(vertices + links).
+  explicit Congruence(const ClusterView& cluster);
+
+  /// Why routes of one place do not carry over to others; empty if they do.
+  const std::string& fault() const { return fault_; }
+
+  std::int32_t part_of_node(std::int32_t node) const { return node; }
+  std::size_t part_count() const { return shape_.size(); }
+  std::uint64_t shape(std::int32_t part) const { return shape_[at(part)]; }
+  /// The switches at the ports of a node, port by port, or the parent of a switch.
+  std::span<const std::int32_t> parents(std::int32_t part) const {
+    return {parents_.data() + first_parent_[at(part)],
+            parents_.data() + first_parent_[at(part) + 1]};
+  }
+  std::int32_t number_in_node(DeviceId device) const { return number_[device.index()]; }
+
+  struct Place {
+    std::int32_t part = 0;
+    std::int32_t index = 0;  ///< Among the links of the part.
+  };
+  Place place_of(LinkId link) const { return place_[link.index()]; }
+  LinkId link_at(Place place) const {
+    return links_[first_link_[at(place.part)] + static_cast<std::size_t>(place.index)];
+  }
+
+ private:
+  static std::size_t at(std::int32_t part) { return static_cast<std::size_t>(part); }
+
+  std::string fault_;
+  std::vector<std::uint64_t> shape_;
+  std::vector<std::size_t> first_parent_;  // per part, into parents_
+  std::vector<std::int32_t> parents_;
+  std::vector<std::size_t> first_link_;  // per part, into links_
+  std::vector<LinkId> links_;
+  std::vector<Place> place_;          // per link
+  std::vector<std::int32_t> number_;  // per device
+};
+
+}  // namespace foreshard
