@@ -16,6 +16,7 @@
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
+#include "topology/hardware.h"
 
 namespace foreshard::cli {
 namespace {
@@ -73,7 +74,7 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 12> kKinds{
+  static constexpr std::array<Kind, 13> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -83,6 +84,7 @@ std::span<const Kind> kinds() {
                              "How near a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
       kind<GraphConfig>("graph", "graphs", "Operators and tensors of one step, one by one."),
+      kind<Hardware>("hardware", "hardware", "How devices present themselves to tools."),
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/topology_import.h"
 
 #include "topology/cluster_config.h"
 #include "topology/dot.h"
@@ -22,9 +23,11 @@ class Topology final : public Command {
     add_format(show, format_, {"text", "json", "dot"});
     add_set(show, sets_);
     add_output(show, output_);
+    import_.declare(declaration);
   }
 
   ExitCode run(const Environment& environment) override {
+    if (import_.chosen()) return import_.run(environment);
     auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
@@ -45,6 +48,7 @@ class Topology final : public Command {
     return format_ == "json" ? to_json(summary) : to_text(summary);
   }
 
+  TopologyImport import_;
   bool show_ = false;
   std::string cluster_;
   std::string format_;

@@ -14,6 +14,7 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(TBB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(EXPAT REQUIRED)
 
 # foreshard_imported(<target> <library> <include dir>): a target for a library that Debian ships
 # without a usable CMake config.

@@ -1,0 +1,58 @@
+#include "cli/topology_import.h"
+
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "topology/import/import.h"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr Bytes kLargestFile = 64_MiB;
+
+}  // namespace
+
+void TopologyImport::declare(Declaration& topology) {
+  Declaration command = topology.subcommand(
+      "import", chosen_, "Turns another tool's description of a machine into a file of ours.",
+      "NCCL_TOPO_DUMP_FILE=topo.xml ./all_reduce_perf -g 8\n"
+      "foreshard topology import topo.xml -o my-node.yaml\n"
+      "nvidia-smi topo -m > topo.txt\n"
+      "foreshard topology import topo.txt --device H100-SXM -o my-node.yaml");
+  command.required_argument("FILE", file_, "What the other tool wrote.");
+  std::vector<std::string> names;
+  for (const auto& format : import_formats()) names.emplace_back(format.name);
+  command.option("--as", "FORMAT", format_,
+                 "Which tool: " + quoted_choice(names) + ". Guessed from the text by default.");
+  command.option("--device", "NAME", device_,
+                 "The kind of device, where the file does not say: a name of configs/devices/.");
+  command.option("--node", "NAME", node_,
+                 "The machine, where the file lists host names only: a name of configs/nodes/.");
+  command.option("--link-rate", "RATE", link_rate_,
+                 "Nominal rate of network links that the file gives none for, such as 400Gbit/s.");
+  add_output(command, output_);
+}
+
+ExitCode TopologyImport::run(const Environment& environment) const {
+  const auto text = read_file(file_, kLargestFile);
+  if (!text) return fail(text.error());
+  ImportRequest request{
+      .text = *text, .name = file_, .format = format_, .device = device_, .node = node_};
+  if (!link_rate_.empty()) {
+    const auto rate = parse<BytesPerSecond>(link_rate_);
+    if (!rate) return fail("--link-rate: " + rate.error().message);
+    if (!(*rate > BytesPerSecond())) return fail("--link-rate must be positive");
+    request.link_rate = *rate;
+  }
+  yaml::Loader loader({.catalogue = environment.catalogue});
+  const auto imported = import_topology(request, loader);
+  if (!imported) return fail(imported.error());
+  for (const auto& remark : imported->remarks) note(remark);
+  if (const auto error = write_result(output_, to_yaml(*imported))) return fail(*error);
+  return kDone;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,28 @@
+/// \file
+/// `foreshard topology import`: other tools' descriptions of machines as our own files.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+#include "cli/declaration.h"
+
+namespace foreshard::cli {
+
+class TopologyImport {
+ public:
+  void declare(Declaration& topology);
+  bool chosen() const { return chosen_; }
+  ExitCode run(const Environment& environment) const;
+
+ private:
+  bool chosen_ = false;
+  std::string file_;
+  std::string format_;
+  std::string device_;
+  std::string node_;
+  std::string link_rate_;
+  std::string output_;
+};
+
+}  // namespace foreshard::cli

@@ -1,0 +1,188 @@
+// NCCL's topology dumps.
+#include "imports.h"
+
+namespace foreshard {
+namespace {
+
+using testing::HasSubstr;
+
+// A dump of an HGX H100 in NCCL's own form: two sockets, four switches each, a GPU and a NIC below
+// each. It is the catalogue's dgx-h100: the same links.
+TEST(NcclXml, AnHgxH100IsTheCatalogues) {
+  const auto imported = import_text(data("h100.xml"));
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto& node = std::get<NodeConfig>(imported->what);
+  EXPECT_FALSE(node.wiring);
+  EXPECT_EQ(node.device.name, "H100-SXM");
+  EXPECT_EQ(node.pcie.generation, 5);
+  EXPECT_EQ(node.pcie.switches, 8);
+  EXPECT_EQ(node.nics->count, 8);
+  EXPECT_DOUBLE_EQ(*node.nvlink->bandwidth / 1_GB_s, 450);
+  EXPECT_DOUBLE_EQ(*node.nics->bandwidth / 1_Gbit_s, 400);
+
+  auto loader = catalogue();
+  const auto machine = loader.read_ref<NodeConfig>("dgx-h100");
+  ASSERT_TRUE(machine);
+  ClusterConfig config;
+  config.node = yaml::Ref<NodeConfig>{*machine, ""};
+  const auto expected = build_cluster(config);
+  ASSERT_TRUE(expected);
+  const auto found = rates(build_node_alone(*imported));
+  for (const auto& [ends, rate] : rates(*expected)) EXPECT_NEAR(found.at(ends), rate, 1e-9 * rate);
+  EXPECT_EQ(found.size(), rates(*expected).size());
+}
+
+// Two V100 with a bridge below the first socket, one at a root port of the second, and two ports on
+// one adapter. By hand, payload at 0.762 (PCIe of the usual V100 machine), 0.904 (NVLink):
+//   gpu0 3.0 x16   15.753846 GB/s x 0.762 = 12.0044
+//   gpu2 3.0 x8     7.876923      x 0.762 =  6.0022
+//   gpu0 - gpu1    2 x 25 GB/s    x 0.904 = 45.2
+constexpr const char* kOdd = R"(<?xml version="1.0"?>
+<!-- a comment -->
+<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="79">
+    <pci busid="0000:02:00.0" class="0x060400" link_speed="8.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:04:00.0" class="0x030200" device="0x1db1" link_speed="8 GT/s" link_width="16">
+        <gpu dev="0" sm="70" rank="0" gdr="1"><nvlink target="0000:05:00.0" count="2" tclass="0x030200"/></gpu>
+      </pci>
+      <pci busid="0000:05:00.0" class="0x030200" device="0x1db1" link_speed="8.0 GT/s PCIe" link_width="">
+        <gpu dev="1" sm="70" rank="1" gdr="1"><nvlink target="0000:04:00.0" count="2" tclass="0x030200"/></gpu>
+      </pci>
+      <pci busid="0000:06:00.0" class="0x020700" link_speed="8.0 GT/s PCIe" link_width="16">
+        <nic>
+          <net name="mlx5_0" dev="0" speed="100000" port="1" guid="0xa"/>
+          <net name="mlx5_1" dev="1" speed="100000" port="2" guid="0xa"/>
+        </nic>
+      </pci>
+      <pci busid="0000:07:00.0" class="0x060400" link_speed="8.0 GT/s PCIe" link_width="16"/>
+    </pci>
+  </cpu>
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="79">
+    <pci busid="0000:84:00.0" class="0x030200" device="0x1DB1" link_speed="8.0 GT/s PCIe" link_width="8">
+      <gpu dev="2" sm="70" rank="2" gdr="0"/>
+    </pci>
+  </cpu>
+</system>
+)";
+
+TEST(NcclXml, AnOddMachineIsWiredLinkByLink) {
+  const auto imported = import_text(kOdd);
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_TRUE(std::get<NodeConfig>(imported->what).wiring);
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_NEAR(found.at("node0/gpu0>node0/pcie0"), 12.0044, 1e-4);
+  EXPECT_NEAR(found.at("node0/gpu1>node0/pcie0"), 12.0044, 1e-4);
+  EXPECT_NEAR(found.at("node0/pcie0>node0/socket0"), 12.0044, 1e-4);
+  EXPECT_NEAR(found.at("node0/socket1>node0/gpu2"), 6.0022, 1e-4);
+  EXPECT_NEAR(found.at("node0/socket0>node0/socket1"), 6, 1e-9);
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 45.2, 1e-9);
+  EXPECT_NEAR(found.at("node0/nic0>node0/pcie1"), 12.0044, 1e-4);
+  EXPECT_NEAR(found.at("node0/nic1>node0/pcie1"), 12.0044, 1e-4);
+  EXPECT_NEAR(found.at("node0/pcie1>node0/pcie0"), 12.0044, 1e-4) << "the ports share a slot";
+  EXPECT_EQ(found.count("node0/gpu2>node0/gpu0"), 0U);
+  EXPECT_EQ(found.size(), 18U) << "nine connections; the empty bridge is left out";
+}
+
+// GPUs are numbered by `dev`, not by where they stand.
+TEST(NcclXml, NumbersGpusByTheirIndex) {
+  auto text = changed(kOdd, "dev=\"0\" sm", "dev=\"9\" sm");
+  const auto imported = import_text(text);
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_EQ(found.count("node0/gpu0>node0/gpu2"), 1U) << "gpu0 is what was dev 1";
+}
+
+TEST(NcclXml, ReadsChipToChipLinksAndSocketInterfaces) {
+  const auto imported = import_text(R"(<system version="1">
+  <cpu numaid="0" arch="arm64">
+    <pci busid="0009:01:00.0" class="0x030200" device="0x2342" link_speed="32.0 GT/s PCIe" link_width="16">
+      <gpu dev="0" sm="90" rank="0"><c2c bw="45000" count="10"/></gpu>
+    </pci>
+    <nic><net name="eth0" dev="0" speed="10000"/></nic>
+  </cpu>
+  <cpu numaid="1" arch="arm64"><nic><net name="eth0" dev="0" speed="10000"/></nic></cpu>
+</system>)");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto& wiring = std::get<NodeConfig>(imported->what).wiring;
+  ASSERT_TRUE(wiring);
+  const auto c2c = std::ranges::find(wiring->links, WiringLinkKind::kNvLink, &WiringLink::kind);
+  ASSERT_NE(c2c, wiring->links.end());
+  EXPECT_DOUBLE_EQ(c2c->bandwidth / 1_GB_s, 450);
+  EXPECT_EQ(c2c->b, "socket0");
+  (void)build_node_alone(*imported);
+}
+
+TEST(NcclXml, TakesOtherHostsOfOneNvlinkDomainAsOneNode) {
+  std::string text = "<system version=\"1\">";
+  for (int host = 0; host < 2; ++host)
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      const std::string bus = "000" + std::to_string(gpu) + ":01:00.0";
+      text += "<cpu numaid=\"" + std::to_string(gpu) + "\" host_hash=\"0x" + std::to_string(host) +
+              "\" arch=\"arm64\"><pci busid=\"" + bus +
+              "\" device=\"0x2941\" link_speed=\"64.0 GT/s PCIe\"><gpu dev=\"" +
+              std::to_string(gpu) +
+              "\" sm=\"100\"><nvlink target=\"fffffff:ff:ff.0\" count=\"18\" "
+              "tclass=\"0x068000\"/></gpu></pci></cpu>";
+    }
+  const auto imported = import_text(text + "</system>");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto& node = std::get<NodeConfig>(imported->what);
+  EXPECT_EQ(node.gpus, 4);
+  EXPECT_EQ(node.gpus_per_tray, 2);
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_EQ(found.count("node0/socket0>node0/socket1"), 1U);
+  EXPECT_EQ(found.count("node0/socket1>node0/socket2"), 0U) << "sockets of different hosts";
+  EXPECT_EQ(found.count("node0/gpu3>node0/nvswitch"), 1U);
+}
+
+TEST(NcclXml, RefusesWithLineAndElement) {
+  const auto fault = [](const std::string& from, const std::string& to) {
+    return import_fault(changed(kOdd, from, to));
+  };
+  EXPECT_THAT(fault("busid=\"0000:05:00.0\"", "busid=\"0000:04:00.0\""),
+              HasSubstr("in.txt:9: error: <pci>: busid \"0000:04:00.0\" is there twice"));
+  EXPECT_THAT(fault("busid=\"0000:05:00.0\" ", ""),
+              HasSubstr("in.txt:9: error: <pci>: has no busid"));
+  EXPECT_THAT(fault("dev=\"1\" sm", "dev=\"0\" sm"),
+              HasSubstr("in.txt:10: error: <gpu>: dev=\"0\" is there twice"));
+  EXPECT_THAT(fault("name=\"mlx5_1\" dev=\"1\"", "name=\"mlx5_1\" dev=\"0\""),
+              HasSubstr("in.txt:15: error: <net>: dev=\"0\" is there twice"));
+  EXPECT_THAT(fault("name=\"mlx5_1\" dev=\"1\"", "name=\"mlx5_1\""),
+              HasSubstr("<net>: has no dev"));
+  EXPECT_THAT(fault("numaid=\"1\"", "numaid=\"0\""),
+              HasSubstr("<cpu>: numaid=\"0\" is there twice"));
+  EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:99:00.0\""),
+              HasSubstr("in.txt:7: error: <nvlink>: target \"0000:99:00.0\" is no GPU"));
+  EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:04:00.0\""),
+              HasSubstr("joins a GPU to itself"));
+  EXPECT_THAT(fault("count=\"2\"", "count=\"1\""),
+              HasSubstr("has 1 NVLinks to 0000:05:00.0, which has 2 back"));
+  EXPECT_THAT(fault("count=\"2\"", "count=\"-2\""), HasSubstr("<nvlink>: count=\"-2\""));
+  EXPECT_THAT(fault("link_width=\"8\"", "link_width=\"8x\""), HasSubstr("link_width=\"8x\""));
+  EXPECT_THAT(fault("speed=\"100000\"", "speed=\"1e5\""), HasSubstr("<net>: speed=\"1e5\""));
+  EXPECT_THAT(fault("device=\"0x1DB1\"", "device=\"0x2330\""), HasSubstr("an earlier one is"));
+  EXPECT_THAT(fault("device=\"0x1db1\"", "device=\"0xffff\""),
+              HasSubstr("say --device ('V100-SXM-16GB' or 'V100-SXM-32GB' have this sm)"));
+  EXPECT_THAT(fault("version=\"1\">", "version=\"2\">"), HasSubstr("version"));
+  EXPECT_THAT(fault("<system", "<topology"), HasSubstr("mismatched tag"));
+  EXPECT_THAT(import_fault(kOdd, "H100-SXM"), HasSubstr("sm=\"70\", but H100-SXM has 90"));
+  EXPECT_THAT(import_fault(kOdd, "H10O-SXM"), HasSubstr("H10O-SXM"));
+  EXPECT_THAT(import_fault("<system version=\"1\"/>"), HasSubstr("holds no <gpu>"));
+  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"), HasSubstr("is no NCCL topology"));
+  EXPECT_THAT(import_fault("hello"), HasSubstr("looks like none of the formats"));
+}
+
+TEST(NcclXml, RefusesXmlTricks) {
+  EXPECT_THAT(import_fault("<!DOCTYPE s [<!ENTITY a \"x\"><!ENTITY b \"&a;&a;\">]><s>&b;</s>"),
+              HasSubstr("in.txt:1: error: a DOCTYPE"));
+  EXPECT_THAT(import_fault("<system version=\"1\">\n&lol;</system>"), HasSubstr("in.txt:2:"));
+  std::string deep = "<system version=\"1\"><cpu numaid=\"0\">";
+  for (int i = 0; i < 100; ++i) deep += "<pci busid=\"" + std::to_string(i) + "\">";
+  EXPECT_THAT(import_fault(deep), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(import_fault("<system version=\"1\" version=\"1\"/>"),
+              HasSubstr("duplicate attribute"));
+  EXPECT_THAT(import_fault("<system version=\"1\">hello</system>"), HasSubstr("text between"));
+}
+
+}  // namespace
+}  // namespace foreshard

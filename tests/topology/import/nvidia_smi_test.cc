@@ -1,0 +1,111 @@
+// Tables of `nvidia-smi topo -m`.
+#include "imports.h"
+
+namespace foreshard {
+namespace {
+
+using testing::HasSubstr;
+
+// Of an HGX A100: GPUs in pairs with two NICs each under switches, four NUMA nodes, NVSwitch.
+std::string a100_table(const char* separator) {
+  std::string text =
+      "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\x1b[0m\n";
+  const char* rows[] = {"GPU0\t X \tNV12\tNV12\tNV12\tPXB\tSYS\t48-63,176-191\t3",
+                        "GPU1\tNV12\t X \tNV12\tNV12\tPXB\tSYS\t48-63,176-191\t3",
+                        "GPU2\tNV12\tNV12\t X \tNV12\tSYS\tPXB\t16-31,144-159\t1",
+                        "GPU3\tNV12\tNV12\tNV12\t X \tSYS\tPXB\t16-31,144-159\t1",
+                        "NIC0\tPXB\tPXB\tSYS\tSYS\t X \tSYS\t\t",
+                        "NIC1\tSYS\tSYS\tPXB\tPXB\tSYS\t X \t\t"};
+  for (const char* row : rows) text += std::string(row) + "\n";
+  text +=
+      "\nLegend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n"
+      "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n";
+  std::string result;
+  for (const char c : text) result += c == '\t' ? std::string(separator) : std::string(1, c);
+  return result;
+}
+
+// 12 links x 25 GB/s x 0.783 to the switch; two PCIe switches and sockets.
+TEST(NvidiaSmi, ReadsAnHgxA100) {
+  for (const char* separator : {"\t", "     "}) {
+    const auto imported = import_text(a100_table(separator), "A100-SXM-80GB");
+    ASSERT_TRUE(imported) << imported.error().message;
+    const auto& node = std::get<NodeConfig>(imported->what);
+    EXPECT_FALSE(node.wiring) << to_yaml(*imported);
+    EXPECT_EQ(node.gpus, 4);
+    EXPECT_EQ(node.pcie.switches, 2);
+    EXPECT_EQ(node.pcie.sockets, 2);
+    EXPECT_EQ(node.nics->count, 2);
+    EXPECT_EQ(node.nvlink->layout, NvlinkLayout::kSwitch);
+    EXPECT_DOUBLE_EQ(*node.nvlink->bandwidth / 1_GB_s, 300);
+    const auto found = rates(build_node_alone(*imported));
+    EXPECT_EQ(found.count("node0/gpu3>node0/pcie1"), 1U);
+    EXPECT_EQ(found.count("node0/nic1>node0/pcie1"), 1U);
+  }
+}
+
+// An older table: NICs by their own names, no NUMA column. A hybrid cube mesh without its
+// diagonals.
+constexpr const char* kOld =
+    "\tGPU0\tGPU1\tGPU2\tGPU3\tmlx5_0\tCPU Affinity\n"
+    "GPU0\t X \tNV1\tNV2\tSOC\tPIX\t0-19\n"
+    "GPU1\tNV1\t X \tSOC\tNV2\tPIX\t0-19\n"
+    "GPU2\tNV2\tSOC\t X \tNV1\tSOC\t20-39\n"
+    "GPU3\tSOC\tNV2\tNV1\t X \tSOC\t20-39\n"
+    "mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n";
+
+// GPU 0 and 1 share a switch with the NIC; 2 and 3 have one each: nothing says that they share.
+TEST(NvidiaSmi, ReadsAnOlderTableOfAMesh) {
+  const auto imported = import_text(kOld, "V100-SXM-16GB");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu1"), 25 * 0.904, 1e-9);
+  EXPECT_NEAR(found.at("node0/gpu0>node0/gpu2"), 50 * 0.904, 1e-9);
+  EXPECT_EQ(found.count("node0/gpu0>node0/gpu3"), 0U);
+  EXPECT_EQ(found.count("node0/gpu0>node0/pcie0"), 1U);
+  EXPECT_EQ(found.count("node0/gpu1>node0/pcie0"), 1U);
+  EXPECT_EQ(found.count("node0/nic0>node0/pcie0"), 1U);
+  EXPECT_EQ(found.count("node0/pcie1>node0/socket1"), 1U);
+  EXPECT_EQ(found.count("node0/pcie2>node0/socket1"), 1U);
+}
+
+TEST(NvidiaSmi, ReadsPcieCardsWithoutNvlink) {
+  const auto imported = import_text(
+      "        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity   GPU NUMA ID\n"
+      "GPU0     X      PIX     SYS     0-31    0               N/A\n"
+      "GPU1    PIX      X      SYS     0-31    0               N/A\n"
+      "GPU2    SYS     SYS      X      32-63   1               N/A\n",
+      "L40S");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_EQ(found.count("node0/gpu0>node0/pcie0"), 1U);
+  EXPECT_EQ(found.count("node0/gpu1>node0/pcie0"), 1U);
+  EXPECT_EQ(found.count("node0/socket0>node0/socket1"), 1U);
+}
+
+TEST(NvidiaSmi, RefusesWithLineAndCell) {
+  const auto fault = [](const std::string& from, const std::string& to) {
+    return import_fault(changed(kOld, from, to), "V100-SXM-16GB");
+  };
+  EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNVX\t X"),
+              HasSubstr("in.txt:3: error: GPU1: 'NVX' under GPU0"));
+  EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNV2\t X"),
+              HasSubstr("GPU1 differ in the two directions"));
+  EXPECT_THAT(fault("\tSOC\tPIX\t0-19", ""), HasSubstr("in.txt:2: error: GPU0 has 3 of 5 cells"));
+  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"), HasSubstr("row 'GPU7' where column 3 is 'GPU2'"));
+  EXPECT_THAT(fault("mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), HasSubstr("there are 4 rows"));
+  EXPECT_THAT(fault("GPU0\t X ", "GPU0\tPIX"), HasSubstr("X is not where"));
+  EXPECT_THAT(import_fault(kOld), HasSubstr("say --device"));
+  EXPECT_THAT(import_fault(kOld, "L40S"), HasSubstr("say --link-rate"));
+  EXPECT_THAT(import_fault("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "L40S"),
+              HasSubstr("L40S has none"));
+  EXPECT_THAT(import_fault(a100_table("\t"), "H800-SXM"), HasSubstr("H800-SXM has 8 in all"));
+  // a - b and b - c share a switch, a - c do not.
+  EXPECT_THAT(import_fault("\tGPU0\tGPU1\tGPU2\nGPU0\tX\tPIX\tSYS\nGPU1\tPIX\tX\tPIX\n"
+                           "GPU2\tSYS\tPIX\tX\n",
+                           "L40S"),
+              HasSubstr("no PCIe tree is like that"));
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,121 @@
+#include "topology/hardware.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace foreshard {
+namespace {
+
+std::optional<std::int64_t> hexadecimal(std::string_view text) {
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  std::int64_t value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (fault != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string letters_and_digits(std::string_view text) {
+  std::string result;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      result += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+std::string fault_in_ids(const Hardware& hardware) {
+  for (const auto& device : hardware.devices)
+    for (const auto& id : device.pci_ids)
+      if (!hexadecimal(id)) return "PCI id '" + id + "' is no hexadecimal number";
+  return "";
+}
+
+}  // namespace
+
+BytesPerSecond HardwareDevice::nvlink_bandwidth() const {
+  return nvlink ? static_cast<double>(nvlinks) * *nvlink : BytesPerSecond();
+}
+
+const HardwareDevice* Hardware::device_of_pci_id(std::int64_t id) const {
+  for (const auto& device : devices)
+    for (const auto& known : device.pci_ids)
+      if (hexadecimal(known) == id) return &device;
+  return nullptr;
+}
+
+const HardwareDevice* Hardware::device_of_name(std::string_view text) const {
+  const std::string wanted = letters_and_digits(text);
+  const HardwareDevice* best = nullptr;
+  std::size_t longest = 0;
+  for (const auto& device : devices)
+    for (const auto& name : device.names) {
+      const std::string known = letters_and_digits(name);
+      if (known.size() <= longest || wanted.find(known) == std::string::npos) continue;
+      best = &device;
+      longest = known.size();
+    }
+  return best;
+}
+
+const HardwareDevice* Hardware::find(std::string_view name) const {
+  const auto found = std::ranges::find(devices, name, &HardwareDevice::device);
+  return found == devices.end() ? nullptr : &*found;
+}
+
+const HardwareSocket* Hardware::socket_of(std::string_view arch, std::string_view vendor,
+                                          std::optional<std::int64_t> family,
+                                          std::optional<std::int64_t> model) const {
+  const auto fits = [&](const HardwareSocket& socket) {
+    return (socket.arch.empty() || socket.arch == arch) &&
+           (socket.vendor.empty() || socket.vendor == vendor) &&
+           (!socket.family || socket.family == family) &&
+           (!socket.model_from || (model && *model >= *socket.model_from));
+  };
+  const auto found = std::ranges::find_if(sockets, fits);
+  return found == sockets.end() ? nullptr : &*found;
+}
+
+const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
+  using D = HardwareDevice;
+  static const auto table =
+      yaml::Table<D>("device", "How a kind of device presents itself, and its own links.")
+          .required("device", &D::device, "Its name in configs/devices/.", yaml::non_empty())
+          .optional("pci_ids", &D::pci_ids, "Its PCI device ids, hexadecimal.")
+          .optional("names", &D::names, "What drivers call it, without the vendor.",
+                    yaml::non_empty())
+          .optional("nvlinks", &D::nvlinks, "The most NVLinks of one device.",
+                    yaml::between(0, 256))
+          .optional("nvlink", &D::nvlink, "Nominal rate of one direction of one NVLink.",
+                    yaml::positive())
+          .required("source", &D::source, "Where this is written.", yaml::non_empty());
+  return table;
+}
+
+const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*) {
+  using S = HardwareSocket;
+  static const auto table =
+      yaml::Table<S>("socket", "The rate between two CPU sockets; keys left out fit any.")
+          .optional("arch", &S::arch, "As NCCL's topology files say it.")
+          .optional("vendor", &S::vendor, "As the CPU says it.")
+          .optional("family", &S::family, "CPU family.")
+          .optional("model_from", &S::model_from, "This CPU model and later ones.")
+          .required("bandwidth", &S::bandwidth, "Payload rate of one direction.", yaml::positive())
+          .required("source", &S::source, "Where this is written.", yaml::non_empty());
+  return table;
+}
+
+const yaml::Table<Hardware>& yaml_table(const Hardware*) {
+  static const auto table =
+      yaml::Table<Hardware>("hardware", "What importers and plausibility checks know of machines.")
+          .folder("hardware")
+          .required("devices", &Hardware::devices, "Kinds of device.")
+          .optional("sockets", &Hardware::sockets, "Rates between sockets; the first fit holds.")
+          .check("devices", fault_in_ids);
+  return table;
+}
+
+Result<Hardware> read_hardware(yaml::Loader& loader) {
+  return loader.read_ref<Hardware>("nvidia", "hardware");
+}
+
+}  // namespace foreshard

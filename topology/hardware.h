@@ -1,0 +1,66 @@
+/// \file
+/// How devices present themselves to the tools that importers read, and what their own links can do
+/// at most (configs/hardware/nvidia.yaml):
+///
+///     const auto hardware = read_hardware(loader);
+///     hardware->device_of_pci_id(0x2330)->device           // "H100-SXM"
+///     hardware->device_of_name("NVIDIA H100 80GB HBM3")    // the same
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/yaml/loader.h"
+#include "base/yaml/table.h"
+
+namespace foreshard {
+
+struct HardwareDevice {
+  std::string device;                      ///< In configs/devices/.
+  std::vector<std::string> pci_ids;        ///< Device ids of vendor 0x10de, hexadecimal.
+  std::vector<std::string> names;          ///< As drivers call it, without the vendor.
+  std::int64_t nvlinks = 0;                ///< The most that one device can have.
+  std::optional<BytesPerSecond> nvlink{};  ///< One link, one direction, nominal.
+  std::string source;
+
+  /// Of all its links. 0 without any.
+  BytesPerSecond nvlink_bandwidth() const;
+};
+
+/// The rate between two sockets of a kind; empty or absent keys fit any.
+struct HardwareSocket {
+  std::string arch;
+  std::string vendor;
+  std::optional<std::int64_t> family;
+  std::optional<std::int64_t> model_from;
+  BytesPerSecond bandwidth;
+  std::string source;
+};
+
+struct Hardware {
+  std::vector<HardwareDevice> devices;
+  std::vector<HardwareSocket> sockets;
+
+  /// \return null if none is known.
+  const HardwareDevice* device_of_pci_id(std::int64_t id) const;
+  /// The one of which the longest name occurs in `text`; case, spaces and dashes do not count.
+  const HardwareDevice* device_of_name(std::string_view text) const;
+  const HardwareDevice* find(std::string_view device) const;
+  const HardwareSocket* socket_of(std::string_view arch, std::string_view vendor,
+                                  std::optional<std::int64_t> family,
+                                  std::optional<std::int64_t> model) const;
+};
+
+const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*);
+const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*);
+const yaml::Table<Hardware>& yaml_table(const Hardware*);
+
+/// configs/hardware/nvidia.yaml of the loader's catalogue.
+Result<Hardware> read_hardware(yaml::Loader& loader);
+
+}  // namespace foreshard

@@ -1,0 +1,71 @@
+/// \file
+/// One host as a reader found it: a forest of sockets, PCIe switches, GPUs and NICs, and the links
+/// across it. `node_of` turns it into a NodeConfig of ours.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "base/yaml/loader.h"
+
+#include "topology/hardware.h"
+#include "topology/node_config.h"
+
+namespace foreshard::internal {
+
+struct HostTree {
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  enum class Kind : std::uint8_t { kGpu, kNic, kSwitch, kSocket, kNvSwitch };
+
+  struct Part {
+    Kind kind = Kind::kSwitch;
+    std::int64_t index = 0;      ///< Of a GPU or NIC: distinct, from 0 on.
+    std::size_t parent = kNone;  ///< In `parts`, earlier than this one.
+    BytesPerSecond up{};         ///< PCIe to the parent, nominal.
+    BytesPerSecond port{};       ///< Of a NIC, nominal.
+  };
+  struct Link {  ///< Anything but the PCIe link to the parent; nominal.
+    std::size_t a = 0;
+    std::size_t b = 0;
+    WiringLinkKind kind = WiringLinkKind::kNvLink;
+    BytesPerSecond bandwidth;
+  };
+
+  std::vector<Part> parts;
+  std::vector<Link> links;
+
+  std::size_t add(const Part& part);
+  std::int64_t count(Kind kind) const;
+};
+
+/// Where what the file does not say comes from.
+struct Defaults {
+  yaml::Ref<DeviceType> device;
+  HardwareDevice hardware;  ///< Empty if the device has no entry there.
+  NodeConfig machine;       ///< configs/nodes/by-device/, or one of defaults.
+  bool has_machine = false;
+};
+
+/// \return kInvalidInput if there is no such device.
+Result<Defaults> defaults_of(const std::string& device, const Hardware& hardware,
+                             yaml::Loader& loader, std::vector<std::string>& remarks);
+
+/// The host link by link. Switches and sockets that lead to no GPU and no NIC are left out; parts
+/// are numbered by the first GPU (else NIC) below them.
+WiringConfig wiring_of(const HostTree& tree);
+
+/// As few keys as say exactly the same links (nvlink, pcie, nics), else its wiring.
+/// \param source  what `source:` says of each rate.
+NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::string& source);
+
+/// Nominal rate of one direction. \param transfers  GT/s of a lane.
+/// Source: PCI-SIG base specifications: 8b/10b coding up to 5 GT/s, 128b/130b up to 32 GT/s, flits
+/// of 242 in 256 bytes at 64 GT/s.
+BytesPerSecond pcie_rate(double transfers, std::int64_t lanes);
+
+}  // namespace foreshard::internal

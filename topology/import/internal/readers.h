@@ -1,0 +1,19 @@
+/// \file
+/// The readers behind `import_formats`, one file each.
+#pragma once
+
+#include "topology/import/import.h"
+
+namespace foreshard::internal {
+
+/// nccl_xml.cc
+bool looks_like_nccl_xml(std::string_view text);
+Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loader);
+/// nvidia_smi.cc
+bool looks_like_nvidia_smi(std::string_view text);
+Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loader);
+
+/// "name:line: why", or "name:line: element: why".
+Error import_error(const ImportRequest& request, std::int64_t line, const std::string& why);
+
+}  // namespace foreshard::internal

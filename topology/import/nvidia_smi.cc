@@ -1,0 +1,392 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "topology/import/internal/host_tree.h"
+#include "topology/import/internal/readers.h"
+#include "topology/import/internal/words.h"
+
+// Source of the words: the legend that `nvidia-smi topo -m` prints itself.
+namespace foreshard::internal {
+namespace {
+
+using Kind = HostTree::Kind;
+
+constexpr std::size_t kMostColumns = 1024;
+constexpr std::int64_t kMostLinks = 1024;
+
+/// From the nearest to the farthest: what the way between two devices crosses.
+enum class Near : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
+
+struct Cell {
+  Near near = Near::kSys;
+  std::int64_t nvlinks = 0;  ///< Then `near` is kHidden: NVLink hides where the PCIe way goes.
+};
+
+std::optional<Cell> cell_of(std::string_view word) {
+  static constexpr std::pair<std::string_view, Near> kWords[] = {
+      {"X", Near::kSelf},    {"PIX", Near::kPix}, {"PXB", Near::kPxb}, {"PHB", Near::kPhb},
+      {"NODE", Near::kNode}, {"SYS", Near::kSys}, {"SOC", Near::kSys}};
+  for (const auto& [text, near] : kWords)
+    if (word == text) return Cell{near, 0};
+  if (!word.starts_with("NV")) return std::nullopt;
+  const auto links = whole_number(word.substr(2));
+  if (!links || *links < 1 || *links > kMostLinks) return std::nullopt;
+  return Cell{Near::kHidden, *links};
+}
+
+/// Without the escapes of a terminal: ESC [ ... letter.
+std::string plain(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b') {
+      result += text[i];
+      continue;
+    }
+    if (i + 1 < text.size() && text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
+    }
+  }
+  return result;
+}
+
+struct Device {
+  std::string name;
+  bool gpu = false;
+  std::string numa;  ///< NUMA affinity, else CPU affinity; empty if the table has neither.
+};
+
+struct Matrix {
+  std::vector<Device> devices;  ///< By column.
+  std::vector<std::vector<Cell>> cells;
+  std::vector<std::int64_t> lines;  ///< Of the rows.
+};
+
+bool is_gpu(std::string_view word) {
+  return word.starts_with("GPU") && word.size() > 3 && whole_number(word.substr(3)).has_value();
+}
+
+/// The columns, if `words` are those of the header.
+std::vector<Device> header_of(const std::vector<std::string_view>& words) {
+  std::vector<Device> devices;
+  if (words.size() < 1 || words.front() != "GPU0") return devices;
+  if (words.size() > 1 && cell_of(words[1])) return devices;  // the row of GPU0
+  for (const auto word : words) {
+    if (word == "CPU" || word == "NUMA") break;
+    devices.push_back({std::string(word), is_gpu(word), ""});
+  }
+  return devices;
+}
+
+class Reader {
+ public:
+  explicit Reader(const ImportRequest& request) : request_(request) {}
+
+  Result<Matrix> read();
+
+ private:
+  std::optional<Error> read_row(Matrix& matrix, const std::vector<std::string_view>& words,
+                                std::int64_t line) const;
+  std::optional<Error> fault_in(const Matrix& matrix) const;
+
+  const ImportRequest& request_;
+};
+
+Result<Matrix> Reader::read() {
+  const std::string text = plain(request_.text);
+  Matrix matrix;
+  std::int64_t line = 0;
+  std::int64_t header_line = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const auto words = words_of(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+    ++line;
+    if (matrix.devices.empty()) {
+      matrix.devices = header_of(words);
+      header_line = line;
+      if (matrix.devices.size() > kMostColumns)
+        return import_error(request_, line,
+                            "more than " + std::to_string(kMostColumns) + " devices");
+      continue;
+    }
+    if (words.empty()) continue;
+    if (matrix.cells.size() == matrix.devices.size() || words.front().starts_with("Legend")) break;
+    if (auto fault = read_row(matrix, words, line)) return *std::move(fault);
+  }
+  if (matrix.devices.empty())
+    return import_error(request_, 1, "no header line that begins with GPU0");
+  if (matrix.cells.size() < matrix.devices.size())
+    return import_error(request_, header_line,
+                        "the header names " + std::to_string(matrix.devices.size()) +
+                            " devices, but there are " + std::to_string(matrix.cells.size()) +
+                            " rows");
+  if (auto fault = fault_in(matrix)) return *std::move(fault);
+  return matrix;
+}
+
+std::optional<Error> Reader::read_row(Matrix& matrix, const std::vector<std::string_view>& words,
+                                      std::int64_t line) const {
+  const std::size_t row = matrix.cells.size();
+  const std::size_t columns = matrix.devices.size();
+  Device& device = matrix.devices[row];
+  if (words.front() != device.name)
+    return import_error(request_, line,
+                        "row '" + shown(words.front()) + "' where column " +
+                            std::to_string(row + 1) + " is '" + shown(device.name) + "'");
+  std::vector<Cell> cells;
+  for (std::size_t i = 1; i < words.size() && cells.size() < columns; ++i) {
+    const auto cell = cell_of(words[i]);
+    if (!cell)
+      return import_error(request_, line,
+                          shown(device.name) + ": '" + shown(words[i]) + "' under " +
+                              shown(matrix.devices[cells.size()].name) +
+                              " is none of X, NV#, PIX, PXB, PHB, NODE, SYS");
+    cells.push_back(*cell);
+  }
+  if (cells.size() < columns)
+    return import_error(request_, line,
+                        shown(device.name) + " has " + std::to_string(cells.size()) + " of " +
+                            std::to_string(columns) + " cells: is the line cut off?");
+  // CPU affinity, then NUMA affinity.
+  if (words.size() > columns + 1) device.numa = words[columns + 1];
+  if (words.size() > columns + 2 && words[columns + 2] != "N/A") device.numa = words[columns + 2];
+  matrix.cells.push_back(std::move(cells));
+  matrix.lines.push_back(line);
+  return std::nullopt;
+}
+
+std::optional<Error> Reader::fault_in(const Matrix& matrix) const {
+  const auto name = [&](std::size_t i) { return shown(matrix.devices[i].name); };
+  for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (matrix.devices[i].name == matrix.devices[j].name)
+        return import_error(request_, matrix.lines[i], name(i) + " is there twice");
+    if (matrix.devices[i].gpu && i > 0 && !matrix.devices[i - 1].gpu)
+      return import_error(request_, matrix.lines[i], name(i) + " stands behind a NIC");
+  }
+  for (std::size_t i = 0; i < matrix.cells.size(); ++i)
+    for (std::size_t j = 0; j < matrix.cells.size(); ++j) {
+      const Cell& there = matrix.cells[i][j];
+      const Cell& back = matrix.cells[j][i];
+      if ((there.near == Near::kSelf) != (i == j))
+        return import_error(request_, matrix.lines[i],
+                            "X is not where row and column are the same, but under " + name(j));
+      if (there.near != back.near || there.nvlinks != back.nvlinks)
+        return import_error(request_, matrix.lines[i],
+                            name(i) + " and " + name(j) + " differ in the two directions");
+      if (there.nvlinks > 0 && !(matrix.devices[i].gpu && matrix.devices[j].gpu))
+        return import_error(
+            request_, matrix.lines[i],
+            "NVLinks between " + name(i) + " and " + name(j) + ", which are not both GPUs");
+    }
+  return std::nullopt;
+}
+
+/// Sets of devices that are at most so far from each other.
+class Groups {
+ public:
+  Groups(const Matrix& matrix, Near farthest) : group_(matrix.devices.size()) {
+    std::iota(group_.begin(), group_.end(), std::size_t{0});
+    for (std::size_t i = 0; i < group_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (matrix.cells[i][j].near <= farthest) join(i, j);
+  }
+  void join(std::size_t i, std::size_t j) {
+    const std::size_t from = group_[i];
+    const std::size_t to = group_[j];
+    for (auto& group : group_)
+      if (group == from) group = to;
+  }
+  std::size_t of(std::size_t i) const { return group_[i]; }
+  std::size_t size(std::size_t i) const {
+    return static_cast<std::size_t>(std::ranges::count(group_, group_[i]));
+  }
+
+ private:
+  std::vector<std::size_t> group_;
+};
+
+/// Who is at most so far is so by every cell, too: distances of a tree.
+std::optional<Error> fault_in_groups(const ImportRequest& request, const Matrix& matrix,
+                                     const Groups& groups, Near farthest, const char* word) {
+  for (std::size_t i = 0; i < matrix.cells.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const Near near = matrix.cells[i][j].near;
+      if (groups.of(i) != groups.of(j) || near <= farthest || near == Near::kHidden) continue;
+      return import_error(request, matrix.lines[i],
+                          shown(matrix.devices[i].name) + " and " + shown(matrix.devices[j].name) +
+                              " are farther from each other than " + word + ", though both are " +
+                              word + " or nearer to the same others: no PCIe tree is like that");
+    }
+  return std::nullopt;
+}
+
+struct Lane {
+  BytesPerSecond pcie;
+  BytesPerSecond port;
+  BytesPerSecond bridge;
+};
+
+/// Sockets by NUMA node, a switch for each group that PXB or PIX joins, and below it one for each
+/// PIX group of several where there is more than one.
+Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, const Lane& lane) {
+  const Groups pix(matrix, Near::kPix);
+  const Groups pxb(matrix, Near::kPxb);
+  Groups numa(matrix, Near::kNode);
+  for (const auto& [groups, farthest, word] : {std::tuple(&pix, Near::kPix, "PIX"),
+                                               {&pxb, Near::kPxb, "PXB"},
+                                               {&numa, Near::kNode, "NODE"}})
+    if (auto fault = fault_in_groups(request, matrix, *groups, farthest, word))
+      return *std::move(fault);
+  for (std::size_t i = 0; i < matrix.devices.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (matrix.devices[i].gpu && matrix.devices[j].gpu && !matrix.devices[i].numa.empty() &&
+          matrix.devices[i].numa == matrix.devices[j].numa &&
+          matrix.cells[i][j].near == Near::kHidden)
+        numa.join(i, j);
+
+  HostTree tree;
+  std::map<std::size_t, std::size_t> sockets;
+  std::map<std::size_t, std::size_t> switches;
+  std::map<std::size_t, std::size_t> leaves;
+  std::int64_t gpus = 0;
+  std::int64_t nics = 0;
+  for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
+    const auto [socket, new_socket] = sockets.try_emplace(numa.of(i), tree.parts.size());
+    if (new_socket) tree.add({.kind = Kind::kSocket});
+    const auto [root, new_root] = switches.try_emplace(pxb.of(i), tree.parts.size());
+    if (new_root) tree.add({.kind = Kind::kSwitch, .parent = socket->second, .up = lane.pcie});
+    std::size_t parent = root->second;
+    if (pix.size(i) > 1 && pix.size(i) < pxb.size(i)) {
+      const auto [leaf, new_leaf] = leaves.try_emplace(pix.of(i), tree.parts.size());
+      if (new_leaf) tree.add({.kind = Kind::kSwitch, .parent = parent, .up = lane.pcie});
+      parent = leaf->second;
+    }
+    if (matrix.devices[i].gpu) {
+      tree.add({.kind = Kind::kGpu, .index = gpus++, .parent = parent, .up = lane.pcie});
+    } else {
+      tree.add({.kind = Kind::kNic,
+                .index = nics++,
+                .parent = parent,
+                .up = lane.pcie,
+                .port = lane.port});
+    }
+  }
+  for (auto i = sockets.begin(); i != sockets.end(); ++i)
+    for (auto j = sockets.begin(); j != i; ++j)
+      tree.links.push_back({j->second, i->second, WiringLinkKind::kSocket, lane.bridge});
+  return tree;
+}
+
+/// GPUs whose NVLinks to others add up to more than they have share a switch.
+std::optional<Error> add_nvlinks(const ImportRequest& request, const Matrix& matrix,
+                                 const Defaults& defaults, HostTree& tree) {
+  std::vector<std::size_t> parts;  // of GPUs
+  for (std::size_t i = 0; i < tree.parts.size(); ++i)
+    if (tree.parts[i].kind == Kind::kGpu) parts.push_back(i);
+  const auto links = [&](std::size_t i, std::size_t j) { return matrix.cells[i][j].nvlinks; };
+  const std::int64_t most = defaults.hardware.nvlinks;
+  std::vector<bool> switched(parts.size(), false);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::int64_t sum = 0;
+    std::int64_t largest = 0;
+    for (std::size_t j = 0; j < parts.size(); ++j) {
+      sum += links(i, j);
+      largest = std::max(largest, links(i, j));
+    }
+    if (sum > 0 && !defaults.hardware.nvlink)
+      return import_error(request, matrix.lines[i],
+                          shown(matrix.devices[i].name) + " has NVLinks, but " +
+                              defaults.device.name +
+                              " has none in configs/hardware/nvidia.yaml: is --device right?");
+    if (largest > most)
+      return import_error(request, matrix.lines[i],
+                          shown(matrix.devices[i].name) + " has " + std::to_string(largest) +
+                              " NVLinks to one other, but " + defaults.device.name + " has " +
+                              std::to_string(most) + " in all: is --device right?");
+    switched[i] = sum > most;
+  }
+  std::vector<bool> done(parts.size(), false);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (links(i, j) > 0 && !switched[i] && !switched[j])
+        tree.links.push_back({parts[j], parts[i], WiringLinkKind::kNvLink,
+                              static_cast<double>(links(i, j)) * *defaults.hardware.nvlink});
+    if (!switched[i] || done[i]) continue;
+    const std::size_t hub = tree.add({.kind = Kind::kNvSwitch});
+    const auto own = *std::ranges::max_element(matrix.cells[i], {},
+                                               [](const Cell& cell) { return cell.nvlinks; });
+    for (std::size_t j = i; j < parts.size(); ++j) {
+      if (j != i && links(i, j) == 0) continue;
+      if (!switched[j] || done[j] || (j != i && links(i, j) != own.nvlinks))
+        return import_error(request, matrix.lines[j],
+                            shown(matrix.devices[i].name) + " and " +
+                                shown(matrix.devices[j].name) +
+                                ": their NVLinks are neither those of one switch nor of a mesh");
+      done[j] = true;
+      tree.links.push_back({parts[j], hub, WiringLinkKind::kNvLink,
+                            static_cast<double>(own.nvlinks) * *defaults.hardware.nvlink});
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool looks_like_nvidia_smi(std::string_view text) {
+  const std::string start = plain(text.substr(0, 64 * 1024));
+  for (std::size_t begin = 0; begin < start.size();) {
+    const std::size_t end = std::min(start.find('\n', begin), start.size());
+    if (!header_of(words_of(std::string_view(start).substr(begin, end - begin))).empty())
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loader) {
+  const auto matrix = Reader(request).read();
+  if (!matrix) return matrix.error();
+  if (request.device.empty())
+    return Error{Error::Code::kInvalidInput,
+                 request.name +
+                     ": the table does not say which GPUs these are: say --device, for "
+                     "example --device H100-SXM"};
+  const auto hardware = read_hardware(loader);
+  if (!hardware) return hardware.error();
+  std::vector<std::string> remarks;
+  const auto defaults = defaults_of(request.device, *hardware, loader, remarks);
+  if (!defaults) return defaults.error();
+
+  Lane lane{.pcie = pcie_bandwidth(pcie_generation(defaults->machine)),
+            .port = request.link_rate.value_or(BytesPerSecond()),
+            .bridge = *defaults->machine.pcie.socket_bandwidth};
+  remarks.push_back("the table gives no rates: PCIe is taken as generation " +
+                    std::to_string(pcie_generation(defaults->machine)) +
+                    " x16 and the rate between sockets from the same machine");
+  const bool has_nics =
+      std::ranges::any_of(matrix->devices, [](const Device& d) { return !d.gpu; });
+  if (has_nics && !request.link_rate) {
+    if (!defaults->machine.nics)
+      return Error{Error::Code::kInvalidInput,
+                   request.name + ": the table gives no rate of its NICs, and " + request.device +
+                       " has no usual machine: say --link-rate, for example --link-rate 400Gbit/s"};
+    lane.port = *defaults->machine.nics->bandwidth;
+    remarks.push_back(
+        "NICs are taken with the rate of the same machine's; all of them are kept, "
+        "also those that may serve storage only");
+  }
+  auto tree = tree_of(request, *matrix, lane);
+  if (!tree) return tree.error();
+  HostTree host = *std::move(tree);
+  if (auto fault = add_nvlinks(request, *matrix, *defaults, host)) return *std::move(fault);
+
+  NodeConfig node = node_of(host, *defaults, request.name + " (nvidia-smi topo -m)");
+  node.summary = "Imported from " + request.name + " (nvidia-smi topo -m).";
+  return Imported{std::move(node), "nvidia-smi", request.name, std::move(remarks)};
+}
+
+}  // namespace foreshard::internal

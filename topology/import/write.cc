@@ -1,0 +1,174 @@
+#include <array>
+#include <charconv>
+
+#include "base/quantity.h"
+
+#include "topology/import/import.h"
+
+namespace foreshard {
+namespace {
+
+std::string in_quotes(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') result += '\\';
+    if (code < ' ' || code == 0x7f) {
+      result += "\\x";
+      result += kDigits[code / 16];
+      result += kDigits[code % 16];
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+template <class Q>
+std::string text_of(const Q& quantity) {
+  return format_exact(quantity);
+}
+std::string text_of(double ratio) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), ratio).ptr;
+  return {digits.data(), end};
+}
+
+template <class T>
+std::string text_of(const yaml::Sourced<T>& number) {
+  if (number.evidence == yaml::Evidence::kUser) return text_of(*number);
+  return "{value: " + text_of(*number) + ", source: " + in_quotes(number.source) +
+         ", evidence: " + std::string(yaml::name_of(number.evidence)) + "}";
+}
+
+/// Lines of "key: value" at one depth.
+class Lines {
+ public:
+  explicit Lines(std::size_t depth) : indent_(2 * depth, ' ') {}
+  Lines& line(std::string_view key, std::string_view value = "") {
+    text_ += indent_ + std::string(key) + ":" + (value.empty() ? "" : " ") + std::string(value);
+    text_ += '\n';
+    return *this;
+  }
+  template <class T>
+  Lines& number(std::string_view key, const T& value) {
+    return line(key, text_of(value));
+  }
+  /// Left out where the reader's default says the same.
+  template <class T>
+  Lines& unless_default(std::string_view key, const T& value, const T& usual) {
+    return value == usual ? *this : number(key, value);
+  }
+  Lines& item(const std::string& text) {
+    text_ += indent_ + "- " + text + '\n';
+    return *this;
+  }
+  std::string text() const { return text_; }
+
+ private:
+  std::string indent_;
+  std::string text_;
+};
+
+std::string nvlink_text(const NvlinkConfig& nvlink, std::size_t depth) {
+  const NvlinkConfig usual;
+  Lines lines(depth);
+  if (nvlink.layout != usual.layout) lines.line("layout", yaml::name_of(nvlink.layout));
+  lines.number("bandwidth", nvlink.bandwidth)
+      .unless_default("efficiency", nvlink.efficiency, usual.efficiency)
+      .unless_default("latency", nvlink.latency, usual.latency);
+  if (nvlink.pairs.empty()) return lines.text();
+  lines.line("pairs");
+  Lines pairs(depth + 1);
+  for (const auto& pair : nvlink.pairs)
+    pairs.item("{a: " + std::to_string(pair.a) + ", b: " + std::to_string(pair.b) +
+               ", links: " + std::to_string(pair.links) + "}");
+  return lines.text() + pairs.text();
+}
+
+std::string pcie_text(const PcieConfig& pcie, std::size_t depth) {
+  const PcieConfig usual;
+  Lines lines(depth);
+  if (pcie.generation) lines.line("generation", std::to_string(*pcie.generation));
+  if (pcie.switches) lines.line("switches", std::to_string(*pcie.switches));
+  lines.line("sockets", std::to_string(pcie.sockets));
+  lines.unless_default("efficiency", pcie.efficiency, usual.efficiency)
+      .unless_default("latency", pcie.latency, usual.latency)
+      .unless_default("socket_bandwidth", pcie.socket_bandwidth, usual.socket_bandwidth)
+      .unless_default("socket_latency", pcie.socket_latency, usual.socket_latency);
+  return lines.text();
+}
+
+std::string nics_text(const NicConfig& nics, std::size_t depth) {
+  const NicConfig usual;
+  return Lines(depth)
+      .line("count", std::to_string(nics.count))
+      .number("bandwidth", nics.bandwidth)
+      .unless_default("efficiency", nics.efficiency, usual.efficiency)
+      .unless_default("latency", nics.latency, usual.latency)
+      .text();
+}
+
+std::string wiring_text(const WiringConfig& wiring, std::size_t depth) {
+  const WiringConfig usual;
+  Lines lines(depth);
+  lines.unless_default("nvlink_efficiency", wiring.nvlink_efficiency, usual.nvlink_efficiency)
+      .unless_default("pcie_efficiency", wiring.pcie_efficiency, usual.pcie_efficiency)
+      .unless_default("nic_efficiency", wiring.nic_efficiency, usual.nic_efficiency)
+      .unless_default("nvlink_latency", wiring.nvlink_latency, usual.nvlink_latency)
+      .unless_default("pcie_latency", wiring.pcie_latency, usual.pcie_latency)
+      .unless_default("socket_latency", wiring.socket_latency, usual.socket_latency)
+      .unless_default("nic_latency", wiring.nic_latency, usual.nic_latency);
+  std::string text = lines.text();
+  if (!wiring.parts.empty()) {
+    Lines parts(depth + 1);
+    for (const auto& part : wiring.parts)
+      parts.item("{name: " + part.name + ", kind: " + std::string(yaml::name_of(part.kind)) +
+                 (part.bandwidth ? ", bandwidth: " + text_of(*part.bandwidth) : "") + "}");
+    text += Lines(depth).line("parts").text() + parts.text();
+  }
+  Lines links(depth + 1);
+  for (const auto& link : wiring.links)
+    links.item("{a: " + link.a + ", b: " + link.b +
+               ", kind: " + std::string(yaml::name_of(link.kind)) +
+               ", bandwidth: " + text_of(link.bandwidth) + "}");
+  return text + Lines(depth).line("links").text() + links.text();
+}
+
+std::string node_text(const NodeConfig& node, std::size_t depth) {
+  const NodeConfig usual;
+  Lines lines(depth);
+  if (!node.summary.empty()) lines.line("summary", in_quotes(node.summary));
+  lines.line("device", node.device.name).line("gpus", std::to_string(node.gpus));
+  if (node.gpus_per_tray) lines.line("gpus_per_tray", std::to_string(*node.gpus_per_tray));
+  std::string text = lines.text();
+  const auto section = [&](const char* key, const std::string& inside) {
+    if (!inside.empty()) text += Lines(depth).line(key).text() + inside;
+  };
+  if (node.nvlink) section("nvlink", nvlink_text(*node.nvlink, depth + 1));
+  if (!node.wiring) section("pcie", pcie_text(node.pcie, depth + 1));
+  if (node.nics) section("nics", nics_text(*node.nics, depth + 1));
+  if (node.wiring) section("wiring", wiring_text(*node.wiring, depth + 1));
+  section("host", Lines(depth + 1)
+                      .unless_default("launch_time", node.host.launch_time, usual.host.launch_time)
+                      .text());
+  return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const Imported& imported) {
+  std::string text =
+      "# Imported from " + in_quotes(imported.name) + " (" + imported.format + ").\n";
+  for (const auto& remark : imported.remarks) {
+    std::string line = remark;
+    for (char& c : line)
+      if (static_cast<unsigned char>(c) < ' ') c = ' ';
+    text += "# - " + line + "\n";
+  }
+  if (const auto* node = std::get_if<NodeConfig>(&imported.what)) return text + node_text(*node, 0);
+  return text;
+}
+
+}  // namespace foreshard

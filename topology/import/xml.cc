@@ -1,0 +1,100 @@
+#include "topology/import/internal/xml.h"
+
+#include <algorithm>
+#include <expat.h>
+#include <limits>
+#include <memory>
+
+namespace foreshard::internal {
+namespace {
+
+// NCCL itself stops at 128 children and 16 attributes of an element; real trees are 8 deep.
+constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kMostElements = 100'000;
+constexpr std::size_t kMostAttributes = 64;
+
+struct Reader {
+  XML_Parser parser = nullptr;
+  XmlElement root;
+  std::vector<XmlElement*> open;
+  std::size_t elements = 0;
+  std::optional<XmlFault> fault;
+
+  void stop(const std::string& why) {
+    if (fault) return;
+    fault = XmlFault{static_cast<std::int64_t>(XML_GetCurrentLineNumber(parser)), why};
+    XML_StopParser(parser, XML_FALSE);
+  }
+};
+
+void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
+  auto& reader = *static_cast<Reader*>(data);
+  if (reader.fault) return;
+  if (reader.open.size() >= kDeepest)
+    return reader.stop("elements are nested deeper than " + std::to_string(kDeepest));
+  if (++reader.elements > kMostElements)
+    return reader.stop("more than " + std::to_string(kMostElements) + " elements");
+  XmlElement element;
+  element.name = name;
+  element.line = static_cast<std::int64_t>(XML_GetCurrentLineNumber(reader.parser));
+  for (const XML_Char** at = attributes; *at != nullptr; at += 2)
+    element.attributes.emplace_back(at[0], at[1]);
+  if (element.attributes.size() > kMostAttributes)
+    return reader.stop("<" + element.name + "> has more than " + std::to_string(kMostAttributes) +
+                       " attributes");
+  if (reader.open.empty()) {
+    reader.root = std::move(element);
+    reader.open.push_back(&reader.root);
+  } else {
+    // Earlier siblings are closed, so that no pointer to them is left when the vector grows.
+    auto& siblings = reader.open.back()->children;
+    siblings.push_back(std::move(element));
+    reader.open.push_back(&siblings.back());
+  }
+}
+
+void end(void* data, const XML_Char*) {
+  auto& reader = *static_cast<Reader*>(data);
+  if (!reader.fault) reader.open.pop_back();
+}
+
+void text_between(void* data, const XML_Char* text, int length) {
+  auto& reader = *static_cast<Reader*>(data);
+  const std::string_view found(text, static_cast<std::size_t>(length));
+  if (found.find_first_not_of(" \t\r\n") != std::string_view::npos)
+    reader.stop("text between elements");
+}
+
+void doctype(void* data, const XML_Char*, const XML_Char*, const XML_Char*, int) {
+  static_cast<Reader*>(data)->stop("a DOCTYPE: topology files have none");
+}
+
+}  // namespace
+
+const std::string* XmlElement::attribute(std::string_view key) const {
+  const auto found =
+      std::ranges::find(attributes, key, &std::pair<std::string, std::string>::first);
+  return found == attributes.end() ? nullptr : &found->second;
+}
+
+std::variant<XmlElement, XmlFault> parse_xml(std::string_view text) {
+  const std::unique_ptr<XML_ParserStruct, void (*)(XML_Parser)> parser(XML_ParserCreate(nullptr),
+                                                                       XML_ParserFree);
+  if (!parser) return XmlFault{0, "no memory for the XML parser"};
+  if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    return XmlFault{0, "too large"};
+  Reader reader;
+  reader.parser = parser.get();
+  XML_SetUserData(parser.get(), &reader);
+  XML_SetElementHandler(parser.get(), begin, end);
+  XML_SetCharacterDataHandler(parser.get(), text_between);
+  XML_SetStartDoctypeDeclHandler(parser.get(), doctype);
+  const auto status = XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE);
+  if (reader.fault) return *std::move(reader.fault);
+  if (status != XML_STATUS_OK)
+    return XmlFault{static_cast<std::int64_t>(XML_GetCurrentLineNumber(parser.get())),
+                    XML_ErrorString(XML_GetErrorCode(parser.get()))};
+  return std::move(reader.root);
+}
+
+}  // namespace foreshard::internal
