@@ -14,6 +14,7 @@
 #include <string>
 
 #include "topology/cluster_view.h"
+#include "topology/fabric_shape.h"
 
 namespace foreshard {
 
@@ -23,6 +24,7 @@ struct DuplexLink {
   BytesPerSecond bandwidth;  ///< Of each direction. Invariant: > 0.
   Seconds latency;           ///< Invariant: >= 0.
   double efficiency = 1;     ///< Bandwidth over the nominal rate. Invariant: > 0.
+  std::int32_t hops = 1;     ///< As in Link.
 };
 
 class ClusterView::Builder {
@@ -48,14 +50,18 @@ class ClusterView::Builder {
   std::span<const Vertex> vertices() const;
   std::span<const Link> links() const;
   void take_down(LinkId link);
+  /// The device alone; its links are taken down one by one.
+  void take_down(DeviceId device);
   /// \pre 0 < factor <= 1
   void degrade(LinkId link, double factor);
   /// Multiplies its speed. \pre 0 < factor <= 1
   void slow_down(DeviceId device, double factor);
-  void set_speed(DeviceId device, double speed);  ///< \pre speed > 0
-  void set_routing(Routing routing, std::uint64_t seed);
+  void set_speed(DeviceId device, double speed);        ///< \pre speed > 0
   void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0
   void set_reduces_in_network(bool reduces);
+  void set_routing(Routing routing, std::uint64_t seed, bool pxn = false);
+  /// Of a fabric whose routes follow from its order: what kAdaptive needs, and faster otherwise.
+  void set_shape(FabricShape shape);
 
   ClusterView build() &&;
 

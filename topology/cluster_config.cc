@@ -22,6 +22,18 @@ std::string fault_in_nodes(const ClusterConfig& config) {
   return "";
 }
 
+std::string fault_in_degradation(const Degradation& part) {
+  if (part.links.empty() == part.devices.empty())
+    return "needs either links and factor, or devices and speed";
+  if (part.links.empty() ? part.factor.has_value() : part.speed.has_value())
+    return part.links.empty() ? "gives devices, which take speed, not factor"
+                              : "gives links, which take factor, not speed";
+  if (part.links.empty() ? !part.speed : !part.factor)
+    return part.links.empty() ? "gives devices, but not their speed"
+                              : "gives links, but not their factor";
+  return "";
+}
+
 /// Device types are shared by nodes that refer to the same entry or say the same name.
 DeviceTypeId type_id(ClusterView::Builder& builder, std::map<std::string, DeviceTypeId>& known,
                      const DeviceType& type) {
@@ -30,80 +42,132 @@ DeviceTypeId type_id(ClusterView::Builder& builder, std::map<std::string, Device
   return slot->second;
 }
 
-std::optional<Error> apply_faults(ClusterView::Builder& builder, const ClusterConfig& config,
-                                  const ErrorMaker& error) {
-  const auto select = [&](const std::string& selector) {
-    return internal::select_links(selector, builder.vertices(), builder.links());
-  };
-  const std::string help = "vertices are called node0/gpu0, node0/nic0, pod0/leaf0, spine0, ...";
+constexpr const char* kNamesHelp =
+    "they are called node0/gpu0, node0/nic0, pod0/leaf0, spine0, ...; * stands for any text";
+
+std::optional<Error> take_down(ClusterView::Builder& builder, const ClusterConfig& config,
+                               const ErrorMaker& error) {
   for (std::size_t i = 0; i < config.down.size(); ++i) {
-    const auto links = select(config.down[i]);
-    if (links.empty())
-      return error("down." + std::to_string(i), "'" + config.down[i] + "' matches no link", help);
+    const auto links = internal::select_links(config.down[i], builder.vertices(), builder.links());
+    const auto devices = internal::select_devices(config.down[i], builder.vertices());
+    if (links.empty() && devices.empty())
+      return error("down." + std::to_string(i),
+                   "'" + config.down[i] + "' matches no device, NIC, switch or link", kNamesHelp);
     for (const auto link : links) builder.take_down(link);
-  }
-  for (std::size_t i = 0; i < config.degraded.size(); ++i) {
-    const auto& [selector, factor] = config.degraded[i];
-    const auto links = select(selector);
-    if (links.empty())
-      return error("degraded." + std::to_string(i) + ".links", "'" + selector + "' matches no link",
-                   help);
-    for (const auto link : links) builder.degrade(link, factor);
+    for (const auto device : devices) builder.take_down(device);
   }
   return std::nullopt;
 }
 
-void set_efficiencies_of_nics(ClusterView::Builder& builder,
-                              const std::map<VertexId, double>& efficiency_of_nic) {
-  const auto count = static_cast<std::int64_t>(builder.links().size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    const Link& link = builder.links()[static_cast<std::size_t>(i)];
-    if (link.kind != LinkKind::kNetwork) continue;
-    auto nic = efficiency_of_nic.find(link.from);
-    if (nic == efficiency_of_nic.end()) nic = efficiency_of_nic.find(link.to);
-    if (nic != efficiency_of_nic.end()) builder.set_efficiency(LinkId{i}, nic->second);
+std::optional<Error> degrade(ClusterView::Builder& builder, const ClusterConfig& config,
+                             const ErrorMaker& error) {
+  for (std::size_t i = 0; i < config.degraded.size(); ++i) {
+    const Degradation& part = config.degraded[i];
+    const std::string at = "degraded." + std::to_string(i);
+    if (const auto fault = fault_in_degradation(part); !fault.empty()) return error(at, fault, "");
+    if (!part.devices.empty()) {
+      const auto devices = internal::select_devices(part.devices, builder.vertices());
+      if (devices.empty())
+        return error(at + ".devices", "'" + part.devices + "' matches no device",
+                     "devices are called node0/gpu0, node0/gpu1, ...; * stands for any text");
+      for (const auto device : devices) builder.slow_down(device, *part.speed);
+      continue;
+    }
+    const auto links = internal::select_links(part.links, builder.vertices(), builder.links());
+    if (links.empty())
+      return error(at + ".links", "'" + part.links + "' matches no link", kNamesHelp);
+    for (const auto link : links) builder.degrade(link, *part.factor);
   }
+  return std::nullopt;
 }
 
-Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) {
-  if (const auto fault = fault_in_nodes(config); !fault.empty()) return error("node", fault, "");
-  ClusterView::Builder builder(config.name);
-  builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed));
+/// Where the network does not join rails, hosts must.
+std::optional<Error> fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
+  for (const auto& group : config.node_groups()) {
+    const NodeConfig& node = *group.node;
+    if (node.wiring || !node.nics || node.nics->count < 2 || node.gpus < 2) continue;
+    if (!config.pxn.value_or(true))
+      return error("pxn",
+                   "in a " + config.fabric.kind +
+                       " fabric rails meet only inside of hosts, over NVLink (PXN)",
+                   "remove pxn: false, or choose a fabric that joins rails: rail-fat-tree");
+    if (!node.nvlink)
+      return error("node",
+                   "in a " + config.fabric.kind +
+                       " fabric rails meet only over NVLink, which this node does not have",
+                   "choose a fabric that joins rails: rail-fat-tree");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
+  constexpr double kMostDevices = 4e6;
+  double devices = 0;
+  for (const auto& group : config.node_groups())
+    devices += static_cast<double>(group.nodes) * static_cast<double>(group.node->gpus);
+  if (devices <= kMostDevices) return std::nullopt;
+  return error(config.groups.empty() ? "nodes" : "groups",
+               "more than 4 million devices: larger than any cluster", "");
+}
+
+/// Builds the nodes. \return their NICs.
+Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
+                                          const ClusterConfig& config, const ErrorMaker& error) {
   std::map<std::string, DeviceTypeId> types;
-  std::map<VertexId, double> efficiency_of_nic;
-  FabricPlan plan{.config = config.fabric,
-                  .ports = {},
-                  .nodes = config.node_count(),
-                  .merged = config.routing == Routing::kSpread && config.down.empty() &&
-                            config.degraded.empty() && !config.single_cables};
+  std::vector<FabricPort> ports;
   std::int64_t first = 0;
   for (const auto& group : config.node_groups()) {
     NodeConfig node = *group.node;
+    if (config.node_count() > 1 && !has_nics(node))
+      return error("node",
+                   "a cluster of " + std::to_string(config.node_count()) + " nodes needs NICs",
+                   "add nics: {count: ..., bandwidth: ...} to the node");
     if (config.host) node.host = *config.host;
     const auto type = type_id(builder, types, *node.device);
     for (std::int64_t i = 0; i < group.nodes; ++i) {
       const auto built = build_node(builder, node, type);
-      for (const auto& nic : built.nics) efficiency_of_nic[nic.vertex] = nic.efficiency;
       for (std::size_t rail = 0; rail < built.nics.size(); ++rail)
-        plan.ports.push_back({built.nics[rail].vertex, first + i, static_cast<std::int64_t>(rail),
-                              built.nics[rail].bandwidth, built.nics[rail].latency});
+        ports.push_back({.nic = built.nics[rail].vertex,
+                         .name = builder.vertices()[built.nics[rail].vertex.index()].name,
+                         .node = first + i,
+                         .rail = static_cast<std::int64_t>(rail),
+                         .bandwidth = built.nics[rail].bandwidth,
+                         .latency = built.nics[rail].latency,
+                         .efficiency = built.nics[rail].efficiency});
     }
-    if (plan.nodes > 1 && !has_nics(node))
-      return error("node", "a cluster of " + std::to_string(plan.nodes) + " nodes needs NICs",
-                   "add nics: {count: ..., bandwidth: ...} to the node");
     first += group.nodes;
   }
-  if (plan.nodes > 1) {
-    const Fabric* fabric = find_fabric(config.fabric.kind);
-    if (fabric == nullptr)
-      return error("fabric.kind", "no fabric is called '" + config.fabric.kind + "'", "");
-    if (const auto fault = fabric->fault(plan))
+  return ports;
+}
+
+Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) {
+  if (const auto fault = fault_in_nodes(config); !fault.empty()) return error("node", fault, "");
+  if (const auto fault = fault_in_size(config, error)) return *fault;
+  if (const auto fault = fault_in_keys(config.fabric))
+    return error("fabric." + fault->key, fault->message, fault->help);
+  const Fabric& fabric = *find_fabric(config.fabric.kind);
+  const std::int64_t nodes = config.node_count();
+  const bool rails_meet = nodes == 1 || fabric.rails_meet(config.fabric);
+  ClusterView::Builder builder(config.name);
+  builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed),
+                      config.pxn.value_or(!rails_meet));
+  auto ports = add_nodes(builder, config, error);
+  if (!ports) return ports.error();
+  if (nodes > 1) {
+    const FabricPlan plan{.config = config.fabric,
+                          .ports = *std::move(ports),
+                          .nodes = nodes,
+                          .merged = config.routing != Routing::kEcmpHash && config.down.empty() &&
+                                    config.degraded.empty() && !config.single_cables};
+    if (const auto fault = fabric.fault(plan))
       return error("fabric." + fault->key, fault->message, fault->help);
-    fabric->build(builder, plan);
-    set_efficiencies_of_nics(builder, efficiency_of_nic);
+    if (!rails_meet)
+      if (const auto fault = fault_in_rails(config, error)) return *fault;
+    fabric.build(builder, plan);
     builder.set_reduces_in_network(config.sharp);
   }
-  if (auto fault = apply_faults(builder, config, error)) return *std::move(fault);
+  if (auto fault = take_down(builder, config, error)) return *std::move(fault);
+  if (auto fault = degrade(builder, config, error)) return *std::move(fault);
   return std::move(builder).build();
 }
 
@@ -144,6 +208,9 @@ const yaml::Names<Routing>& yaml_names(const Routing*) {
   static const yaml::Names<Routing> names{
       {"spread", Routing::kSpread, "Equal-cost paths carry equal parts of every flow."},
       {"ecmp-hash", Routing::kEcmpHash, "Each flow takes one of them, by a hash with the seed."},
+      {"up-down", Routing::kUpDown, "Equal spread over shortest paths that go up, then down."},
+      {"adaptive", Routing::kAdaptive,
+       "Dragonflies and tori: spread over non-minimal ways too, in inverse proportion to length."},
   };
   return names;
 }
@@ -151,17 +218,22 @@ const yaml::Names<Routing>& yaml_names(const Routing*) {
 const yaml::Table<NodeGroup>& yaml_table(const NodeGroup*) {
   static const auto table =
       yaml::Table<NodeGroup>("group", "Equal nodes of a cluster that has several kinds.")
-          .optional("nodes", &NodeGroup::nodes, "How many.", yaml::at_least(1))
+          .optional("nodes", &NodeGroup::nodes, "How many.", yaml::between(1, 1e6))
           .required("node", &NodeGroup::node, "Of which kind.");
   return table;
 }
 
 const yaml::Table<Degradation>& yaml_table(const Degradation*) {
   static const auto table =
-      yaml::Table<Degradation>("degradation", "Links that reach a part of their bandwidth.")
-          .required("links", &Degradation::links, "A selector, as in `down`.", yaml::non_empty())
-          .required("factor", &Degradation::factor, "The part.", yaml::positive(),
-                    yaml::at_most(1.0));
+      yaml::Table<Degradation>("degradation",
+                               "Links or devices that are slower than they should be.")
+          .optional("links", &Degradation::links, "A selector, as in `down`.")
+          .optional("factor", &Degradation::factor, "The part of their bandwidth that links reach.",
+                    yaml::at_least(1e-6), yaml::at_most(1.0))
+          .optional("devices", &Degradation::devices, "A selector of devices: 'node3/gpu5'.")
+          .optional("speed", &Degradation::speed, "The part of their speed that devices reach.",
+                    yaml::at_least(1e-6), yaml::at_most(1.0))
+          .check("links", fault_in_degradation);
   return table;
 }
 
@@ -176,16 +248,22 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional("groups", &C::groups,
                     "Instead of `nodes` and `node`: several kinds, numbered in this order.")
           .optional("fabric", &C::fabric, "The network between nodes.")
-          .optional("routing", &C::routing, "What equal-cost paths mean.")
+          .optional("routing", &C::routing, "Which paths between switches a flow takes.")
+          .optional("pxn", &C::pxn,
+                    "Whether a NIC of another rail is reached over NVLink, through the GPU of this "
+                    "host that is next to it. By default only where rails meet nowhere else.")
           .optional("seed", &C::seed, "Of ecmp-hash.", yaml::at_least(0))
           .optional("sharp", &C::sharp,
                     "The switches of the network add up what passes (SHARP), so that collectives "
                     "may leave the sums to them.")
-          .optional("down", &C::down,
-                    "Selectors of links that do not work: 'node3/gpu5' is every link of that "
-                    "vertex, 'node3/nic0 - pod0/leaf0' those between two; * stands for any text.",
-                    yaml::non_empty())
-          .optional("degraded", &C::degraded, "Links that are slower than they should be.")
+          .optional(
+              "down", &C::down,
+              "What does not work: 'node3/gpu5' is that device, NIC or switch with every link "
+              "of it, 'node3/nic0 - pod0/leaf0' the links between two; * stands for any "
+              "text.",
+              yaml::non_empty())
+          .optional("degraded", &C::degraded,
+                    "Links and devices that are slower than they should be.")
           .optional("host", &C::host, "Instead of that of the nodes.")
           .optional("rent", &C::rent, "Of one device, instead of what its catalogue entry says.",
                     yaml::non_negative())

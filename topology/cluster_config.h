@@ -32,10 +32,13 @@ struct NodeGroup {
   yaml::Ref<NodeConfig> node;
 };
 
-/// Links that reach only a part of their bandwidth.
+/// Links that reach only a part of their bandwidth, or devices that reach a part of their speed.
+/// Exactly one of the two.
 struct Degradation {
-  std::string links;  ///< A selector, as in ClusterConfig::down.
-  double factor = 1;
+  std::string links{};  ///< A selector, as in ClusterConfig::down.
+  std::optional<double> factor{};
+  std::string devices{};  ///< A selector of devices alone: "node3/gpu5".
+  std::optional<double> speed{};
 };
 
 struct ClusterConfig {
@@ -47,8 +50,11 @@ struct ClusterConfig {
   Routing routing = Routing::kSpread;
   std::int64_t seed = 0;
   bool sharp = false;  ///< The network's switches add up what passes (NVIDIA SHARP).
-  /// Selectors: "node3/gpu5" is every link of that vertex, "node3/nic0 - pod0/leaf0" the links
-  /// between two; `*` stands for any text, `?` for any character.
+  /// Whether NICs of other rails are reached over NVLink (cluster_view.h). Default: only where the
+  /// fabric needs it.
+  std::optional<bool> pxn;
+  /// Selectors: "node3/gpu5" is that device, NIC or switch with every link of it, "node3/nic0 -
+  /// pod0/leaf0" the links between two; `*` stands for any text, `?` for any character.
   std::vector<std::string> down;
   std::vector<Degradation> degraded;
   /// Not in YAML: every cable is a link of its own also where equal ones could be one, so that each
@@ -71,7 +77,7 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*);
 /// \param loader  that read `config`: errors then show file, line and caret.
 /// \param at      where `config` stands in what the loader read, for example "cluster".
 /// \return kInvalidInput if the parts do not fit together (fabric and number of nodes, a selector
-///     that matches nothing, several nodes without NICs).
+///     that matches nothing, several nodes without NICs, rails that never meet).
 Result<ClusterView> build_cluster(const ClusterConfig& config, const yaml::Loader& loader,
                                   std::string_view at = {});
 /// The same for a config that no loader read: errors name the key only.

@@ -83,6 +83,10 @@ bool ClusterView::reduces_in_network() const {
   return state_->reduces_in_network;
 }
 
+bool ClusterView::pxn() const {
+  return state_->pxn;
+}
+
 Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow) const {
   FORESHARD_CHECK(from.valid() && from.index() < state_->devices.size());
   FORESHARD_CHECK(to.valid() && to.index() < state_->devices.size());
@@ -139,8 +143,8 @@ DeviceId ClusterView::Builder::add_device(DeviceTypeId type, std::string name, s
 
 LinkId ClusterView::Builder::connect(VertexId a, VertexId b, const DuplexLink& link) {
   const LinkId id =
-      add_link({a, b, link.kind, link.bandwidth, link.latency, true, link.efficiency});
-  add_link({b, a, link.kind, link.bandwidth, link.latency, true, link.efficiency});
+      add_link({a, b, link.kind, link.bandwidth, link.latency, true, link.efficiency, link.hops});
+  add_link({b, a, link.kind, link.bandwidth, link.latency, true, link.efficiency, link.hops});
   return id;
 }
 
@@ -150,6 +154,7 @@ LinkId ClusterView::Builder::add_link(const Link& link) {
   FORESHARD_CHECK(link.from != link.to);
   FORESHARD_CHECK(link.bandwidth > BytesPerSecond() && link.latency >= Seconds());
   FORESHARD_CHECK(link.efficiency > 0);
+  FORESHARD_CHECK(link.hops >= 1);
   state_->links.push_back(link);
   return LinkId(static_cast<std::int64_t>(state_->links.size()) - 1);
 }
@@ -165,6 +170,9 @@ std::span<const Link> ClusterView::Builder::links() const {
 }
 void ClusterView::Builder::take_down(LinkId link) {
   state_->links[link.index()].up = false;
+}
+void ClusterView::Builder::take_down(DeviceId device) {
+  state_->devices[device.index()].up = false;
 }
 void ClusterView::Builder::slow_down(DeviceId device, double factor) {
   FORESHARD_CHECK(factor > 0 && factor <= 1);
@@ -189,9 +197,13 @@ void ClusterView::Builder::set_efficiency(LinkId link, double efficiency) {
 void ClusterView::Builder::set_reduces_in_network(bool reduces) {
   state_->reduces_in_network = reduces;
 }
-void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed) {
+void ClusterView::Builder::set_routing(Routing routing, std::uint64_t seed, bool pxn) {
   state_->routing = routing;
   state_->seed = seed;
+  state_->pxn = pxn;
+}
+void ClusterView::Builder::set_shape(FabricShape shape) {
+  state_->shape = std::move(shape);
 }
 
 ClusterView ClusterView::Builder::build() && {

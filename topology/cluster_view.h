@@ -6,12 +6,20 @@
 ///
 /// **Routes** are shortest paths by this metric, over links that are up:
 ///
-///     NVLink 1, between switches 1, PCIe 100, between sockets 1,000, a host's port 100,000
+///     NVLink 1, between switches `Link::hops`, PCIe 100, between sockets 1,000, a host's port
+///     100,000
 ///
 /// so that NVLink is preferred to PCIe, PCIe to crossing sockets, and all of these to leaving the
 /// host; a device leaves by the NIC that is nearest to it, however many switches lie behind. A path
 /// never passes through a device, and never through a host that is neither its source nor its
-/// target: hosts do not forward.
+/// target: hosts do not forward. `Routing` may widen or narrow this between switches.
+///
+/// **PXN** (`pxn()`) is the one exception: where the sender's NIC is on another rail than the
+/// receiver's, the flow first goes over NVLink to a GPU of the sender's host whose own NIC is on
+/// the receiver's rail, and leaves by that NIC. Such a route passes exactly one device, of the
+/// sender's host; a host without such a GPU sends as without PXN. (The rail of a NIC is its place
+/// among those of its host; that of a device, of the NIC that is nearest to it.) Source: NCCL 2.28
+/// (src/graph/paths.cc; NCCL_P2P_PXN_LEVEL=2).
 #pragma once
 
 #include <cstdint>
@@ -56,6 +64,10 @@ struct Link {
   double efficiency = 1;
 
   BytesPerSecond nominal() const { return bandwidth / efficiency; }
+  /// Between switches: how many hops it counts as when routes are compared. More than 1 for the
+  /// global cables of dragonflies, so that one of them and two local ones beat two of them.
+  /// Invariant: >= 1.
+  std::int32_t hops = 1;
 };
 
 /// What the machine around some devices costs, whatever framework drives them.
@@ -71,6 +83,7 @@ struct Device {
   /// Every kernel takes 1 / speed of its type's time (`degraded:` in the cluster file): what a
   /// power or thermal limit, or a bad unit, leaves. Invariant: > 0.
   double speed = 1;
+  bool up = true;  ///< Whether it works (`down:`); if not, its links are down as well.
 };
 
 /// A flow's way from one device to another: which part of it crosses each link.
@@ -84,12 +97,33 @@ struct Route {
   LinkKind widest_kind = LinkKind::kNvLink;  ///< kNetwork if any link of it is, else kSocket, ...
 };
 
+/// Which paths between two switches a flow takes. Paths outside of the fabric do not depend on it.
 enum class Routing : std::uint8_t {
   /// Equal-cost shortest paths carry equal parts of every flow: equal per path, not per hop, so
-  /// that every cable of a trunk carries the same also where one of its neighbours is down (what
-  /// adaptive or weighted multi-path routing strives for; plain per-hop ECMP is worse there).
+  /// that three cables of which two lead to the same switch carry a third each.
   kSpread,
   kEcmpHash,  ///< Each flow takes one of them, chosen by a hash of (seed, from, to, flow).
+  /// Equal spread over the shortest *legal* paths: first up, then down, never up again; such routes
+  /// cannot deadlock. Up is away from the switches that have NICs where that orders every cable and
+  /// joins all of them (a Clos: the same as kSpread); else towards the root of a breadth-first
+  /// tree,
+  /// ties by VertexId. Source: Schroeder et al., "Autonet: a high-speed, self-configuring local
+  /// area
+  /// network using point-to-point links", IEEE J. Sel. Areas Commun. 9(8), 1991.
+  kUpDown,
+  /// An ideal spread over minimal and non-minimal ways, the same for every load: parts are in
+  /// inverse proportion to the length of a way, the point at which UGAL's products of queue and
+  /// length are equal.
+  ///   Dragonflies: between groups, the direct way (1 global hop) and one through each other group
+  ///   (2 global hops): of g groups, 2/g and 1/g each; over all cables between two groups equally.
+  ///   Tori: in a dimension of size k with the target d <= k/2 steps away, (k-d)/k go the short way
+  ///   round and d/k the long one, dimensions independently.
+  ///   Any other fabric: as kSpread. A way that meets a broken link is left out, its part shared
+  ///   out; without any way left, as kSpread.
+  /// Source: Singh, "Load-balanced routing in interconnection networks", PhD thesis, Stanford 2005
+  /// (UGAL; GOAL's choice of direction); Kim et al., "Technology-driven, highly-scalable dragonfly
+  /// topology", ISCA 2008.
+  kAdaptive,
 };
 
 class ClusterView {
@@ -111,6 +145,7 @@ class ClusterView {
   std::uint64_t seed() const;  ///< Of kEcmpHash.
   /// Its switches add up what passes through them (SHARP).
   bool reduces_in_network() const;
+  bool pxn() const;
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
   /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for, and

@@ -9,6 +9,13 @@
 namespace foreshard {
 namespace {
 
+/// Beyond these lies a slip of a unit, not a machine.
+constexpr BytesPerSecond kSlowestLink = 1_Mbit_s;
+constexpr BytesPerSecond kFastestLink = 1000_TB_s;
+constexpr Seconds kLongestLatency = 1_s;
+constexpr double kLeastEfficiency = 0.01;
+constexpr double kMostParts = 4096;  // of one node
+
 std::string fault_in_pairs(const NodeConfig& node) {
   if (!node.nvlink) return "";
   const auto& nvlink = *node.nvlink;
@@ -115,12 +122,12 @@ const yaml::Table<NvlinkConfig>& yaml_table(const NvlinkConfig*) {
           .required("bandwidth", &N::bandwidth,
                     "Nominal rate of one direction: of all links of a GPU together (switch), or of "
                     "one link (mesh). Half of what data sheets call the NVLink bandwidth.",
-                    yaml::positive())
+                    yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
           .optional("efficiency", &N::efficiency,
                     "Payload that long transfers reach, as a part of the nominal rate.",
-                    yaml::positive(), yaml::at_most(1.0))
+                    yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
           .optional("latency", &N::latency, "Of one link; a path through the switch takes two.",
-                    yaml::non_negative())
+                    yaml::non_negative(), yaml::at_most(kLongestLatency))
           .optional("links_per_pair", &N::links_per_pair,
                     "Mesh without `pairs`: links between any two GPUs.", yaml::at_least(1))
           .optional("pairs", &N::pairs, "Mesh: which GPUs are joined.");
@@ -136,19 +143,20 @@ const yaml::Table<PcieConfig>& yaml_table(const PcieConfig*) {
                     yaml::between(3, 6))
           .optional("efficiency", &P::efficiency,
                     "Payload that long transfers reach, as a part of the nominal rate.",
-                    yaml::positive(), yaml::at_most(1.0))
-          .optional("latency", &P::latency, "Of one hop.", yaml::non_negative())
+                    yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
+          .optional("latency", &P::latency, "Of one hop.", yaml::non_negative(),
+                    yaml::at_most(kLongestLatency))
           .optional("switches", &P::switches,
                     "By default one per NIC, or per GPU if there are fewer of them.",
-                    yaml::at_least(1))
+                    yaml::at_least(1), yaml::at_most(kMostParts))
           .optional(
               "sockets", &P::sockets,
               "CPU sockets, joined each to each. 0: nothing joins the switches (a rack of trays).",
-              yaml::at_least(0))
+              yaml::at_least(0), yaml::at_most(64))
           .optional("socket_bandwidth", &P::socket_bandwidth, "Payload rate between two sockets.",
-                    yaml::positive())
+                    yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
           .optional("socket_latency", &P::socket_latency, "Between two sockets.",
-                    yaml::non_negative());
+                    yaml::non_negative(), yaml::at_most(kLongestLatency));
   return table;
 }
 
@@ -157,13 +165,14 @@ const yaml::Table<NicConfig>& yaml_table(const NicConfig*) {
   static const auto table =
       yaml::Table<N>("nics", "The network adapters of a node.")
           .required("count", &N::count, "How many; each serves an equal part of the GPUs.",
-                    yaml::at_least(1))
+                    yaml::at_least(1), yaml::at_most(kMostParts))
           .required("bandwidth", &N::bandwidth, "Nominal rate of one direction of one of them.",
-                    yaml::positive())
+                    yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
           .optional("efficiency", &N::efficiency,
                     "Payload that long transfers reach, as a part of the nominal rate.",
-                    yaml::positive(), yaml::at_most(1.0))
-          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative())
+                    yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
+          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative(),
+                    yaml::at_most(kLongestLatency))
           .optional("transport", &N::transport, "How they are driven. Default: InfiniBand verbs.");
   return table;
 }
@@ -172,7 +181,8 @@ const yaml::Table<HostConfig>& yaml_table(const HostConfig*) {
   static const auto table =
       yaml::Table<HostConfig>("host", "What the CPU side of a node costs, whatever the framework.")
           .optional("launch_time", &HostConfig::launch_time,
-                    "Of the host thread, to launch one kernel.", yaml::non_negative());
+                    "Of the host thread, to launch one kernel.", yaml::non_negative(),
+                    yaml::at_most(kLongestLatency));
   return table;
 }
 
@@ -183,7 +193,8 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
           .folder("nodes")
           .optional("summary", &N::summary, "What machine this is, in a sentence.")
           .required("device", &N::device, "The kind of its GPUs.")
-          .required("gpus", &N::gpus, "How many of them.", yaml::at_least(1))
+          .required("gpus", &N::gpus, "How many of them.", yaml::at_least(1),
+                    yaml::at_most(kMostParts))
           .optional("gpus_per_tray", &N::gpus_per_tray,
                     "Of a rack whose trays share one NVLink domain: a node here is the rack.",
                     yaml::at_least(1))

@@ -89,13 +89,14 @@ TEST(ClusterConfig, ChecksTheFabricAgainstTheNodes) {
 }
 
 TEST(ClusterConfig, SelectorsThatMatchNothingAreErrors) {
-  EXPECT_THAT(fault("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
-              AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no link")));
+  EXPECT_THAT(
+      fault("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
+      AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no device, NIC")));
 }
 
 TEST(ClusterConfig, DegradesBothDirections) {
   auto config = small_cluster(2, {});
-  config.degraded = {{"node1/nic1 - switch", 0.25}};
+  config.degraded = {{.links = "node1/nic1 - switch", .factor = 0.25, .speed = {}}};
   const auto cluster = must_build(config);
   int slow = 0;
   for (const auto& link : cluster.links())

@@ -27,21 +27,20 @@ std::string level_name(std::int64_t level) {
   return "level" + std::to_string(level) + "-";
 }
 
-std::vector<Switch> add_leaves(ClusterView::Builder& builder, const FabricPlan& plan,
-                               LeafPer leaf_per) {
+std::vector<Switch> add_leaves(ClusterView::Builder& builder, const FabricConfig& config,
+                               const ClosPlan& plan) {
   std::map<std::pair<std::int64_t, std::int64_t>, Switch> leaves;
   for (const auto& port : plan.ports) {
-    const std::int64_t pod = port.node / plan.config.nodes_per_pod;
-    const std::int64_t place = leaf_per == LeafPer::kRail ? port.rail : 0;
+    const std::int64_t pod = port.node / plan.nodes_per_pod;
+    const std::int64_t place = plan.leaf_per == LeafPer::kRail ? port.rail : 0;
     auto& leaf = leaves[{pod, place}];
     if (!leaf.vertex.valid()) {
-      const std::string name = "pod" + std::to_string(pod) + "/leaf" + std::to_string(place);
+      const std::string name =
+          plan.prefix + "pod" + std::to_string(pod) + "/leaf" + std::to_string(place);
       leaf = {builder.add_vertex(VertexKind::kSwitch, name), pod, place, BytesPerSecond()};
     }
     leaf.down += port.bandwidth;
-    builder.connect(
-        port.nic, leaf.vertex,
-        {LinkKind::kNetwork, port.bandwidth, port.latency + 0.5 * *plan.config.latency});
+    connect_port(builder, port, leaf.vertex, *config.latency);
   }
   std::vector<Switch> result;
   result.reserve(leaves.size());
@@ -49,27 +48,26 @@ std::vector<Switch> add_leaves(ClusterView::Builder& builder, const FabricPlan& 
   return result;
 }
 
-std::int64_t groups_joined(const FabricPlan& plan, std::int64_t level) {
+std::int64_t groups_joined(const FabricConfig& config, const ClosPlan& plan, std::int64_t level) {
   const auto index = static_cast<std::size_t>(level - 2);
-  if (level == plan.config.levels) return std::max<std::int64_t>(1, plan.nodes);  // all
-  return plan.config.pods_per_block[index];
+  if (level == plan.levels) return std::max<std::int64_t>(1, plan.nodes);  // all
+  return config.pods_per_block[index];
 }
 
 /// The switches of `level` above `below`.
-std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricPlan& plan,
-                              std::int64_t level, BytesPerSecond cable,
+std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricConfig& config,
+                              const ClosPlan& plan, std::int64_t level, BytesPerSecond cable,
                               const std::vector<Switch>& below) {
   BytesPerSecond down;
   for (const auto& lower : below) down = std::max(down, lower.down);
-  const BytesPerSecond up = down / plan.config.oversubscription_of(level - 1);
+  const BytesPerSecond up = down / config.oversubscription_of(level - 1);
   const double cables = std::max(1.0, std::ceil(up / cable - kTolerance));
   const auto uplinks = plan.merged ? 1 : static_cast<std::int64_t>(cables);
-  const DuplexLink link{LinkKind::kNetwork, up / static_cast<double>(uplinks),
-                        *plan.config.latency};
+  const DuplexLink link{LinkKind::kNetwork, up / static_cast<double>(uplinks), *config.latency};
 
   // From the spines' level on, every place below has its own plane; all leaves share one.
-  const std::int64_t joined = groups_joined(plan, level);
-  const bool top = level == plan.config.levels;
+  const std::int64_t joined = groups_joined(config, plan, level);
+  const bool top = level == plan.levels;
   std::map<std::pair<std::int64_t, std::int64_t>, Switch> upper;
   for (const auto& lower : below) {
     const std::int64_t group = lower.group / joined;
@@ -78,7 +76,7 @@ std::vector<Switch> add_level(ClusterView::Builder& builder, const FabricPlan& p
       const std::int64_t place = plane * uplinks + i;
       auto& target = upper[{group, place}];
       if (!target.vertex.valid()) {
-        std::string name = top ? "" : "block" + std::to_string(group) + "/";
+        std::string name = plan.prefix + (top ? "" : "block" + std::to_string(group) + "/");
         name += level_name(level) + std::to_string(place);
         target = {builder.add_vertex(VertexKind::kSwitch, name), group, place, BytesPerSecond()};
       }
@@ -99,15 +97,45 @@ bool all_have_met(const std::vector<Switch>& level) {
 
 }  // namespace
 
-void build_clos(ClusterView::Builder& builder, const FabricPlan& plan, LeafPer leaf_per) {
-  auto level = add_leaves(builder, plan, leaf_per);
-  BytesPerSecond cable = plan.config.uplink_bandwidth.value_or(BytesPerSecond());
-  if (!plan.config.uplink_bandwidth)
+void build_clos(ClusterView::Builder& builder, const FabricConfig& config, const ClosPlan& plan) {
+  auto level = add_leaves(builder, config, plan);
+  BytesPerSecond cable = config.uplink_bandwidth.value_or(BytesPerSecond());
+  if (!config.uplink_bandwidth)
     for (const auto& port : plan.ports) cable = std::max(cable, port.bandwidth);
-  for (std::int64_t i = 2; i <= plan.config.levels; ++i) {
+  for (std::int64_t i = 2; i <= plan.levels; ++i) {
     if (i == 2 ? level.size() == 1 : all_have_met(level)) return;
-    level = add_level(builder, plan, i, cable, level);
+    level = add_level(builder, config, plan, i, cable, level);
   }
+}
+
+void build_hub(ClusterView::Builder& builder, const FabricConfig& config,
+               std::span<const FabricPort> ports, const std::string& name) {
+  const auto hub = builder.add_vertex(VertexKind::kSwitch, name);
+  for (const auto& port : ports) connect_port(builder, port, hub, *config.latency);
+}
+
+std::optional<FabricFault> fault_in_clos(const FabricConfig& config, std::int64_t nodes,
+                                         std::int64_t levels, std::int64_t nodes_per_pod) {
+  const std::int64_t pods = (nodes + nodes_per_pod - 1) / nodes_per_pod;
+  if (levels == 1 && pods > 1)
+    return FabricFault{"levels",
+                       "one level of switches cannot join " + std::to_string(nodes) +
+                           " nodes in pods of " + std::to_string(nodes_per_pod),
+                       "add a level, or set nodes_per_pod: " + std::to_string(nodes)};
+  const std::int64_t inner = std::max<std::int64_t>(0, levels - 2);
+  const auto given = static_cast<std::int64_t>(config.pods_per_block.size());
+  if (given != inner)
+    return FabricFault{"pods_per_block",
+                       std::to_string(levels) + " levels need " + std::to_string(inner) +
+                           " entries here, found " + std::to_string(given),
+                       "one for each level from 2 up, except the top one, which joins all"};
+  if (static_cast<std::int64_t>(config.oversubscription.size()) > levels - 1)
+    return FabricFault{"oversubscription",
+                       std::to_string(levels) + " levels have only " + std::to_string(levels - 1) +
+                           " kinds of uplinks, found " +
+                           std::to_string(config.oversubscription.size()) + " ratios",
+                       ""};
+  return std::nullopt;
 }
 
 }  // namespace foreshard::internal

@@ -15,15 +15,37 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "topology/fabrics/fabric.h"
 
 namespace foreshard::internal {
 
+inline constexpr std::int64_t kDefaultLevels = 2;
+inline constexpr std::int64_t kDefaultNodesPerPod = 32;
+
 enum class LeafPer : std::uint8_t { kPod, kRail };
 
+struct ClosPlan {
+  std::span<const FabricPort> ports;
+  std::int64_t nodes = 0;
+  std::int64_t levels = kDefaultLevels;
+  std::int64_t nodes_per_pod = kDefaultNodesPerPod;
+  LeafPer leaf_per = LeafPer::kPod;
+  bool merged = false;   ///< As in FabricPlan.
+  std::string prefix{};  ///< Of the names of its switches.
+};
+
 /// Cables the ports to leaves (one per pod, or one per rail and pod), and adds the levels above.
-/// Nothing is added above a level at which all nodes have met. \pre !fault_in_fat_tree(plan)
-void build_clos(ClusterView::Builder& builder, const FabricPlan& plan, LeafPer leaf_per);
+/// Nothing is added above a level at which all nodes have met. \pre !fault_in_clos(config, ...)
+void build_clos(ClusterView::Builder& builder, const FabricConfig& config, const ClosPlan& plan);
+
+/// All ports on one switch.
+void build_hub(ClusterView::Builder& builder, const FabricConfig& config,
+               std::span<const FabricPort> ports, const std::string& name);
+
+std::optional<FabricFault> fault_in_clos(const FabricConfig& config, std::int64_t nodes,
+                                         std::int64_t levels, std::int64_t nodes_per_pod);
 
 }  // namespace foreshard::internal

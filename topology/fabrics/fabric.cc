@@ -6,21 +6,56 @@
 namespace foreshard {
 namespace {
 
+using Keys = std::array<std::string_view, 5>;
+constexpr Keys kClosKeys{"levels", "nodes_per_pod", "pods_per_block", "oversubscription",
+                         "uplink_bandwidth"};
+constexpr std::array<std::string_view, 6> kPlanesKeys{
+    "planes", "levels", "nodes_per_pod", "pods_per_block", "oversubscription", "uplink_bandwidth"};
+constexpr std::array<std::string_view, 1> kCustomKeys{"custom"};
+constexpr std::array<std::string_view, 1> kDragonflyKeys{"dragonfly"};
+constexpr std::array<std::string_view, 1> kDragonflyPlusKeys{"dragonfly_plus"};
+constexpr std::array<std::string_view, 1> kGridKeys{"grid"};
+
+bool always(const FabricConfig&) {
+  return true;
+}
+bool never(const FabricConfig&) {
+  return false;
+}
+bool unless_by_nics(const FabricConfig& config) {
+  return !config.planes || config.planes->split != PlaneSplit::kNics;
+}
+
 constexpr std::array kFabrics{
+    Fabric{"custom", "Switches and cables one by one, as written.", kCustomKeys, always,
+           fault_in_custom, build_custom},
+    Fabric{"dragonfly", "Groups of routers joined each to each; global cables between groups.",
+           kDragonflyKeys, always, fault_in_dragonfly, build_dragonfly},
+    Fabric{"dragonfly-plus", "Groups of leaves and spines; global cables between their spines.",
+           kDragonflyPlusKeys, always, fault_in_dragonfly_plus, build_dragonfly_plus},
+    Fabric{"dual-plane", "Two or more equal networks side by side, NICs split over them.",
+           kPlanesKeys, unless_by_nics, fault_in_dual_plane, build_dual_plane},
     Fabric{"fat-tree", "All NICs of a pod's nodes on one leaf switch; levels of spines above.",
-           fault_in_fat_tree, build_fat_tree},
+           kClosKeys, always, fault_in_fat_tree, build_fat_tree},
+    Fabric{"mesh", "A router at each point of a grid, joined to its neighbours.", kGridKeys, always,
+           fault_in_grid, build_mesh},
     Fabric{"rail-fat-tree", "In each pod one leaf switch per NIC index (rail); spines above.",
-           fault_in_fat_tree, build_rail_fat_tree},
-    Fabric{"single-switch", "All NICs on one non-blocking switch.", fault_in_single_switch,
+           kClosKeys, always, fault_in_fat_tree, build_rail_fat_tree},
+    Fabric{"rail-only", "One network per NIC index (rail); rails meet only inside of hosts.",
+           kClosKeys, never, fault_in_rail_only, build_rail_only},
+    Fabric{"single-switch",
+           "All NICs on one non-blocking switch.",
+           {},
+           always,
+           fault_in_single_switch,
            build_single_switch},
+    Fabric{"torus", "A mesh whose lines are closed to rings.", kGridKeys, always, fault_in_grid,
+           build_torus},
 };
 static_assert(std::ranges::is_sorted(kFabrics, {}, &Fabric::name));
 
-std::vector<std::string> fabric_names() {
-  std::vector<std::string> names;
-  names.reserve(kFabrics.size());
-  for (const auto& fabric : kFabrics) names.emplace_back(fabric.name);
-  return names;
+bool uses(const Fabric& fabric, std::string_view key) {
+  return std::ranges::find(fabric.keys, key) != fabric.keys.end();
 }
 
 }  // namespace
@@ -34,34 +69,47 @@ const Fabric* find_fabric(std::string_view name) {
   return found == kFabrics.end() ? nullptr : found;
 }
 
-double FabricConfig::oversubscription_of(std::int64_t level) const {
-  const auto index = static_cast<std::size_t>(level - 1);
-  return index < oversubscription.size() ? oversubscription[index] : 1.0;
+BytesPerSecond FabricPlan::fastest_port() const {
+  BytesPerSecond fastest;
+  for (const auto& port : ports) fastest = std::max(fastest, port.bandwidth);
+  return fastest;
 }
 
-const yaml::Table<FabricConfig>& yaml_table(const FabricConfig*) {
-  using F = FabricConfig;
-  static const auto table =
-      yaml::Table<F>("fabric", "The network between hosts.")
-          .required("kind", &F::kind, "How switches are arranged.", yaml::one_of(fabric_names()))
-          .optional("levels", &F::levels,
-                    "Of switches. 1: leaves alone; 2: leaves and spines; 3: and a core.",
-                    yaml::between(1, 5))
-          .optional("nodes_per_pod", &F::nodes_per_pod, "Nodes under the same leaf switches.",
-                    yaml::at_least(1))
-          .optional("pods_per_block", &F::pods_per_block,
-                    "From 3 levels on: how many groups of one level the next one joins, from level "
-                    "2 up; the top level joins all.",
-                    yaml::at_least(1))
-          .optional("oversubscription", &F::oversubscription,
-                    "Of the uplinks of each level, from the leaves up: bandwidth below by "
-                    "bandwidth above. What is not listed is 1.",
-                    yaml::positive())
-          .optional("uplink_bandwidth", &F::uplink_bandwidth,
-                    "Payload rate of one cable between switches; by default that of a NIC.",
-                    yaml::positive())
-          .optional("latency", &F::latency, "Of one switch.", yaml::non_negative());
-  return table;
+void connect_port(ClusterView::Builder& builder, const FabricPort& port, VertexId to,
+                  Seconds switch_latency) {
+  builder.connect(port.nic, to,
+                  {.kind = LinkKind::kNetwork,
+                   .bandwidth = port.bandwidth,
+                   .latency = port.latency + 0.5 * switch_latency,
+                   .efficiency = port.efficiency});
+}
+
+std::optional<FabricFault> fault_in_keys(const FabricConfig& config) {
+  const Fabric* fabric = find_fabric(config.kind);
+  if (fabric == nullptr)
+    return FabricFault{"kind", "no fabric is called '" + config.kind + "'", ""};
+  const std::array<std::pair<std::string_view, bool>, 10> given{{
+      {"levels", config.levels.has_value()},
+      {"nodes_per_pod", config.nodes_per_pod.has_value()},
+      {"pods_per_block", !config.pods_per_block.empty()},
+      {"oversubscription", !config.oversubscription.empty()},
+      {"uplink_bandwidth", config.uplink_bandwidth.has_value()},
+      {"dragonfly", config.dragonfly.has_value()},
+      {"dragonfly_plus", config.dragonfly_plus.has_value()},
+      {"grid", config.grid.has_value()},
+      {"planes", config.planes.has_value()},
+      {"custom", config.custom.has_value()},
+  }};
+  for (const auto& [key, present] : given) {
+    if (!present || uses(*fabric, key)) continue;
+    std::string users;
+    for (const auto& other : kFabrics)
+      if (uses(other, key)) users += (users.empty() ? "" : ", ") + std::string(other.name);
+    return FabricFault{std::string(key),
+                       "a " + config.kind + " fabric does not use '" + std::string(key) + "'",
+                       "it belongs to " + users};
+  }
+  return std::nullopt;
 }
 
 }  // namespace foreshard

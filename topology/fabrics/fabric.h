@@ -18,20 +18,29 @@ namespace foreshard {
 /// A network adapter that waits for its cable.
 struct FabricPort {
   VertexId nic;
+  std::string name{};        ///< Of the NIC.
   std::int64_t node = 0;     ///< Counted over the whole cluster.
   std::int64_t rail = 0;     ///< Index of the NIC in its node.
   BytesPerSecond bandwidth;  ///< Payload rate.
   Seconds latency;           ///< Of the adapter.
+  double efficiency = 1;     ///< Of the adapter: `bandwidth` over its nominal rate.
 };
 
 struct FabricPlan {
   FabricConfig config;
   std::vector<FabricPort> ports;  ///< Ascending (node, rail).
   std::int64_t nodes = 0;
+
+  BytesPerSecond fastest_port() const;
+
   /// Switches that every flow uses in equal parts are drawn as one, with all their links'
   /// bandwidth: the same loads with far fewer links. Only right for kSpread with all of them up.
   bool merged = false;
 };
+
+/// Cables one port to its switch.
+void connect_port(ClusterView::Builder& builder, const FabricPort& port, VertexId to,
+                  Seconds switch_latency);
 
 /// What is wrong, at which key of FabricConfig.
 struct FabricFault {
@@ -43,6 +52,11 @@ struct FabricFault {
 struct Fabric {
   std::string_view name;
   std::string_view summary;
+  /// Of FabricConfig: the keys that it uses besides `kind` and `latency`.
+  std::span<const std::string_view> keys;
+  /// Whether NICs of different rails are joined by the network. Where not, traffic between rails
+  /// needs PXN.
+  bool (*rails_meet)(const FabricConfig& config);
   std::optional<FabricFault> (*fault)(const FabricPlan& plan);
   /// \pre !fault(plan)
   void (*build)(ClusterView::Builder& builder, const FabricPlan& plan);
@@ -53,9 +67,25 @@ std::span<const Fabric> fabrics();
 /// \return null for an unknown name.
 const Fabric* find_fabric(std::string_view name);
 
+/// A key of `config` that is given though its fabric does not use it; names the fabrics that do.
+std::optional<FabricFault> fault_in_keys(const FabricConfig& config);
+
+std::optional<FabricFault> fault_in_custom(const FabricPlan& plan);
+void build_custom(ClusterView::Builder& builder, const FabricPlan& plan);
+std::optional<FabricFault> fault_in_dragonfly(const FabricPlan& plan);
+void build_dragonfly(ClusterView::Builder& builder, const FabricPlan& plan);
+std::optional<FabricFault> fault_in_dragonfly_plus(const FabricPlan& plan);
+void build_dragonfly_plus(ClusterView::Builder& builder, const FabricPlan& plan);
+std::optional<FabricFault> fault_in_dual_plane(const FabricPlan& plan);
+void build_dual_plane(ClusterView::Builder& builder, const FabricPlan& plan);
 std::optional<FabricFault> fault_in_fat_tree(const FabricPlan& plan);
 void build_fat_tree(ClusterView::Builder& builder, const FabricPlan& plan);
 void build_rail_fat_tree(ClusterView::Builder& builder, const FabricPlan& plan);
+std::optional<FabricFault> fault_in_grid(const FabricPlan& plan);
+void build_mesh(ClusterView::Builder& builder, const FabricPlan& plan);
+void build_torus(ClusterView::Builder& builder, const FabricPlan& plan);
+std::optional<FabricFault> fault_in_rail_only(const FabricPlan& plan);
+void build_rail_only(ClusterView::Builder& builder, const FabricPlan& plan);
 std::optional<FabricFault> fault_in_single_switch(const FabricPlan& plan);
 void build_single_switch(ClusterView::Builder& builder, const FabricPlan& plan);
 

@@ -1,4 +1,4 @@
-#include "topology/fabrics/fabric.h"
+#include "topology/fabrics/clos.h"
 
 namespace foreshard {
 
@@ -7,11 +7,7 @@ std::optional<FabricFault> fault_in_single_switch(const FabricPlan&) {
 }
 
 void build_single_switch(ClusterView::Builder& builder, const FabricPlan& plan) {
-  const auto hub = builder.add_vertex(VertexKind::kSwitch, "switch");
-  for (const auto& port : plan.ports)
-    builder.connect(
-        port.nic, hub,
-        {LinkKind::kNetwork, port.bandwidth, port.latency + 0.5 * *plan.config.latency});
+  internal::build_hub(builder, plan.config, plan.ports, "switch");
 }
 
 }  // namespace foreshard

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "topology/cluster_view.h"
+#include "topology/fabric_shape.h"
 #include "topology/internal/router.h"
 
 namespace foreshard {
@@ -23,6 +24,8 @@ struct ClusterParts {
   Routing routing = Routing::kSpread;
   std::uint64_t seed = 0;
   bool reduces_in_network = false;
+  bool pxn = false;
+  FabricShape shape;
 };
 
 struct ClusterView::State : ClusterParts {

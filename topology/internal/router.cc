@@ -26,7 +26,7 @@ Metric link_metric(const Link& link, std::span<const Vertex> vertices) {
       break;
   }
   const bool in_fabric = vertices[link.from.index()].node < 0 && vertices[link.to.index()].node < 0;
-  return in_fabric ? 1 : 100'000;
+  return in_fabric ? link.hops : 100'000;
 }
 
 struct Router::Passage {

@@ -27,9 +27,21 @@ bool matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+namespace {
+constexpr std::string_view kBetween = " - ";
+}
+
+std::vector<DeviceId> select_devices(std::string_view selector, std::span<const Vertex> vertices) {
+  std::vector<DeviceId> result;
+  if (selector.find(kBetween) != std::string_view::npos) return result;
+  for (const auto& vertex : vertices)
+    if (vertex.kind == VertexKind::kDevice && matches(selector, vertex.name))
+      result.push_back(vertex.device);
+  return result;
+}
+
 std::vector<LinkId> select_links(std::string_view selector, std::span<const Vertex> vertices,
                                  std::span<const Link> links) {
-  constexpr std::string_view kBetween = " - ";
   const auto dash = selector.find(kBetween);
   const auto chosen = [&](std::string_view pattern) {
     std::vector<bool> result(vertices.size());

@@ -18,4 +18,7 @@ bool matches(std::string_view pattern, std::string_view text);
 std::vector<LinkId> select_links(std::string_view selector, std::span<const Vertex> vertices,
                                  std::span<const Link> links);
 
+/// The devices that match a selector without " - ". Ascending.
+std::vector<DeviceId> select_devices(std::string_view selector, std::span<const Vertex> vertices);
+
 }  // namespace foreshard::internal
