@@ -15,11 +15,10 @@
 #include "base/units.h"
 
 #include "sim/disturbance/distribution.h"
+#include "sim/disturbance/hit.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::disturbance {
-
-inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 /// What becomes of those that use what has failed.
 enum class Then : std::uint8_t {
@@ -69,16 +68,6 @@ struct Traffic {
   Seconds period = kNever;
 };
 
-/// For reports: one thing that happens, and to whom.
-struct Hit {
-  std::string kind;    ///< "straggler", "link", "failure", "background", "jitter".
-  std::string effect;  ///< For people: "80 % of its speed".
-  Seconds at{};
-  Seconds until = kNever;
-  std::int64_t count = 0;        ///< Of those hit.
-  std::vector<std::string> who;  ///< The first of them by name.
-};
-
 struct Plan {
   std::uint64_t seed = 0;
   std::vector<Slow> slow;              ///< By device, each once.
@@ -94,6 +83,10 @@ struct Plan {
     return throttled.empty() && profiles.empty() && outages.empty() && traffic.empty() && !jitter;
   }
 };
+
+/// The factor on the time of a rank's kernel, the `instance`-th task that it issues: 1 if `plan` is
+/// null or has no jitter.
+double kernel_factor(const Plan* plan, std::int32_t rank, std::size_t instance);
 
 /// Makes an error of (keys below `disturbances`, message, help).
 using ErrorAt = std::function<Error(const std::string&, const std::string&, const std::string&)>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -158,11 +159,15 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
   events.reserve(found.events.size());
   for (const program::MemoryEvent& event : found.events) {
     Seconds time;
+    bool happens = true;  // what was never begun allocates nothing, what never ended frees nothing
     for (const std::int32_t anchor : found.anchors_of(event)) {
       const auto i = static_cast<std::size_t>(anchor);
-      time = std::max(time, event.allocate ? start_of(built, times, device_class, i)
-                                           : end_of(built, times, device_class, i));
+      const Seconds one = event.allocate ? start_of(built, times, device_class, i)
+                                         : end_of(built, times, device_class, i);
+      happens &= std::isfinite(one.in_base());
+      time = std::max(time, one);
     }
+    if (!happens) continue;
     events.push_back({time, event.kind, event.allocate ? event.bytes : -event.bytes});
   }
   const auto live = memory::live_bytes(program.roles[role_index].memory, std::move(events));

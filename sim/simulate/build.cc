@@ -54,14 +54,15 @@ class Builder {
  public:
   Builder(const ClusterView& cluster, const Program& program, const Communicators& communicators,
           const CommunicatorForms& forms, const Folding& folding, Granularity granularity,
-          bool coalesce)
+          bool coalesce, const disturbance::Plan* plan)
       : cluster_(cluster),
         program_(program),
         communicators_(communicators),
         forms_(forms),
         folding_(folding),
         granularity_(granularity),
-        coalesce_(coalesce) {}
+        coalesce_(coalesce),
+        plan_(plan) {}
 
   Result<BuiltWorkload> run() {
     expand();
@@ -70,6 +71,10 @@ class Builder {
     make_plans();
     make_nodes();
     if (auto fault = add_in_order()) return *std::move(fault);
+    built_.sm = std::move(sm_);
+    built_.compute_shape = std::move(compute_shape_);
+    built_.links = std::move(links_);
+    built_.communication_shape = std::move(communication_shape_);
     return std::move(built_);
   }
 
@@ -175,7 +180,10 @@ class Builder {
       items.reserve(expansion.instances.size());
       for (const program::Instance& instance : expansion.instances) {
         const TaskPlan& what = plan(c, instance);
-        items.push_back({what.work, what.is_kernel, what.is_optimizer});
+        const double factor =
+            what.is_kernel ? kernel_factor(plan_, folding_.rank_representative[c], items.size())
+                           : 1;
+        items.push_back({what.work * factor, what.is_kernel, what.is_optimizer});
       }
       Chains chains = coalesce_ ? find_chains(expansion, items) : no_chains(items);
       node_of_[c].resize(items.size());
@@ -426,6 +434,7 @@ class Builder {
   const Folding& folding_;
   Granularity granularity_;
   bool coalesce_;
+  const disturbance::Plan* plan_;
   BuiltWorkload built_;
 
   std::vector<std::size_t> block_begin_;               // of a block's tasks in a class's plans
@@ -516,29 +525,13 @@ std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::i
 
 }  // namespace
 
-Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
-                 std::size_t device_class, std::size_t instance) {
-  const Seconds start = times.start[built.begin[device_class][instance].index()];
-  const double part = built.part[device_class][instance].begin;
-  if (part == 0) return start;
-  return start + part * (times.finish[built.end[device_class][instance].index()] - start);
-}
-
-Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,
-               std::size_t instance) {
-  const Seconds finish = times.finish[built.end[device_class][instance].index()];
-  const double part = built.part[device_class][instance].end;
-  if (part == 1) return finish;
-  const Seconds start = times.start[built.begin[device_class][instance].index()];
-  return start + part * (finish - start);
-}
-
 Result<BuiltWorkload> build_workload(const ClusterView& cluster, const Program& program,
                                      const Communicators& communicators,
                                      const CommunicatorForms& forms, const Folding& folding,
-                                     Granularity granularity, bool coalesce) {
+                                     Granularity granularity, bool coalesce,
+                                     const disturbance::Plan* plan) {
   auto built =
-      Builder(cluster, program, communicators, forms, folding, granularity, coalesce).run();
+      Builder(cluster, program, communicators, forms, folding, granularity, coalesce, plan).run();
   if (built) {
     BuiltWorkload result = *std::move(built);
     result.carried_begin.push_back(static_cast<std::uint32_t>(result.carried.size()));

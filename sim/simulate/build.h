@@ -2,11 +2,14 @@
 /// From folded task instances to the engine's workload.
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 
 #include "sim/compute/operator_time.h"
+#include "sim/disturbance/plan.h"
 #include "sim/engine/workload.h"
 #include "sim/simulate/chains.h"
 #include "sim/simulate/fold.h"
@@ -37,6 +40,13 @@ struct BuiltWorkload {
   /// communication. CSR. Messages of a stepwise collective carry none.
   std::vector<std::uint32_t> carried_begin;
   std::vector<ClassInstance> carried;
+  /// What disturbances act on: per class its SMs and the shape of its kernels, per class of links
+  /// its resource, and per (communicator class, bytes) the shape of its operations, and whether
+  /// anything limits their rate.
+  std::vector<engine::ResourceId> sm;
+  std::vector<engine::ShapeId> compute_shape;
+  std::vector<engine::ResourceId> links;
+  std::map<std::pair<std::int32_t, double>, std::pair<engine::ShapeId, bool>> communication_shape;
 };
 
 /// Whether an activity begins with the instance: all do but the later ones of a chain.
@@ -50,11 +60,13 @@ Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
 Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,
                std::size_t instance);
 
+/// \param plan  if not null, each kernel's time gets its factor of the plan's jitter.
 /// \return kInfeasible where a route is missing (stepwise), kUnsupported for a stepwise form that
 ///     does not exist.
 Result<BuiltWorkload> build_workload(const ClusterView& cluster, const program::Program& program,
                                      const Communicators& communicators,
                                      const CommunicatorForms& forms, const Folding& folding,
-                                     Granularity granularity, bool coalesce = true);
+                                     Granularity granularity, bool coalesce = true,
+                                     const disturbance::Plan* plan = nullptr);
 
 }  // namespace foreshard::sim

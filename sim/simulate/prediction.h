@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 
+#include "sim/disturbance/hit.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 
@@ -87,6 +88,44 @@ struct CollectiveUse {
   Seconds idle_time;            ///< Of one operation on idle links.
 };
 
+/// A task of a class's devices.
+struct TaskPlace {
+  std::int32_t device_class = 0;
+  std::int32_t block = 0;
+  std::int32_t task = 0;
+  std::int32_t layer = 0;
+  std::int32_t micro_batch = 0;
+};
+/// A task that failed, because something that it used was dead for too long.
+struct FailedTask {
+  TaskPlace task;
+  Seconds start;
+  Seconds at;      ///< When it failed.
+  std::string on;  ///< The link or device: "node0/nic0 -> leaf1".
+};
+/// Where the devices of a class stopped for good.
+struct WaitingClass {
+  TaskPlace task;       ///< The first that they did not finish.
+  Seconds since;        ///< When the last one before it was done.
+  TaskPlace waits_for;  ///< Itself, or what it waits for, directly or through others.
+  bool failed = false;  ///< That one failed; else it stands still for ever.
+};
+/// Why a step never ended.
+struct Interruption {
+  Seconds at;                         ///< When the first task failed, or stood still for good.
+  std::vector<FailedTask> failed;     ///< By time.
+  std::vector<WaitingClass> waiting;  ///< By class.
+  std::int64_t unfinished = 0;        ///< Tasks of representatives that were never done.
+};
+
+/// What disturbed a step, and what many such steps take.
+struct DisturbanceSummary {
+  std::uint64_t seed = 0;
+  std::vector<disturbance::Hit> hits;
+  std::vector<Seconds> steps;    ///< Of all runs, in the order of their seeds; one if there is one.
+  std::int64_t interrupted = 0;  ///< Runs that never ended; their times are not in `steps`.
+};
+
 struct Warning {
   std::string code;  ///< Stable, for example "memory".
   std::string message;
@@ -117,6 +156,9 @@ struct Prediction {
   std::int64_t tasks = 0;        ///< Instances simulated (of representatives).
   std::int64_t total_tasks = 0;  ///< Instances of all devices.
   std::int64_t events = 0;
+  std::optional<DisturbanceSummary> disturbances;
+  std::optional<Interruption>
+      interruption;  ///< The step never ended; `step` is when all stood still.
   std::vector<Warning> warnings;
   std::vector<TimelineEntry> timeline;  ///< Empty unless asked for.
 };

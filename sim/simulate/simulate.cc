@@ -9,6 +9,8 @@
 #include "base/check.h"
 
 #include "sim/simulate/analyse.h"
+#include "sim/simulate/disturb.h"
+#include "sim/simulate/interruption.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim {
@@ -136,9 +138,21 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (!forms) return forms.error();
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
-  const Folding folding = fold(cluster, program, communicators, *forms, folds);
-  const auto built = build_workload(cluster, program, communicators, *forms, folding,
-                                    options.granularity, options.coalesce);
+  const disturbance::Plan* plan = options.disturbances;
+  if (auto fault = plan == nullptr ? std::nullopt : obstacle_to(*plan, options))
+    return *std::move(fault);
+  const auto routes = plan == nullptr ? Result(std::vector<RoutesFrom>{})
+                                      : routes_over_time(cluster, program, communicators, *forms,
+                                                         communication, *plan);
+  if (!routes) return routes.error();
+  const Folding folding = plan == nullptr ? fold(cluster, program, communicators, *forms, folds)
+                                          : fold_disturbed(cluster, program, communicators, *forms,
+                                                           folds, *plan, *routes);
+  const auto built = plan == nullptr
+                         ? build_workload(cluster, program, communicators, *forms, folding,
+                                          options.granularity, options.coalesce)
+                         : build_disturbed(cluster, program, communicators, *forms, folding,
+                                           options.granularity, options.coalesce, *plan, *routes);
   if (!built) return built.error();
   const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built->workload)
                                                           : engine::run_simgrid(built->workload);
@@ -149,6 +163,10 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
       fault.message += "; messages one by one it can: --granularity stepwise";
     return fault;
   }
+
+  // A step that never ended is shown until all stood still.
+  const engine::Timeline until_then = times->complete ? engine::Timeline{} : cut_off(*times);
+  const engine::Timeline& shown = times->complete ? *times : until_then;
 
   Prediction prediction;
   prediction.program = program.name;
@@ -168,8 +186,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                    .representative = rank,
                    .count = folding.rank_count[c],
                    .device = device_of(program, rank),
-                   .finish = finish_of(*built, *times, c),
-                   .breakdown = breakdown_of(program, *built, *times, c, prediction.step),
+                   .finish = finish_of(*built, shown, c),
+                   .breakdown = breakdown_of(program, *built, shown, c, prediction.step),
                    .memory = memory_of(program, expander, *built, *times, c)};
     const auto instances = static_cast<std::int64_t>(built->expansions[c].instances.size());
     prediction.tasks += instances;
@@ -189,9 +207,11 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   }
   prediction.fits = least_room >= 0;
   add_throughput(cluster, program, prediction);
-  if (options.critical_path) prediction.critical_path = critical_path_of(program, *built, *times);
+  if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);
+  if (options.critical_path && times->complete)
+    prediction.critical_path = critical_path_of(program, *built, *times);
   prediction.collectives = collectives_of(cluster, program, communicators, *forms, folding, *built);
-  if (options.timeline) prediction.timeline = timeline_of(program, *built, *times);
+  if (options.timeline) prediction.timeline = timeline_of(program, *built, shown);
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   return prediction;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 
 #include "sim/compute/operator_time.h"
+#include "sim/disturbance/plan.h"
 #include "sim/simulate/prediction.h"
 #include "strategies/comm/collective.h"
 #include "strategies/program/ir/program.h"
@@ -33,12 +34,17 @@ struct SimulateOptions {
                           ///< but for the times of tasks inside a slowed chain.
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
+  /// What is not perfect; may be null. Its slow devices are the caller's matter
+  /// (disturbance::slowed).
+  const disturbance::Plan* disturbances = nullptr;
 };
 
 /// \pre the Program is verified (strategies/program/ir/verify.h); only deadlocks are found here
 /// too. \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device
 /// count,
-///     kInfeasible where the strategy needs a route that does not exist.
+///     kInfeasible where the strategy needs a route that does not exist, or a failure leaves none
+///     to reroute over; kUnsupported for what the engine or granularity cannot express. A step that
+///     a failure interrupts is a Prediction with an `interruption`.
 Result<Prediction> simulate(const ClusterView& cluster, const program::Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options);
 
