@@ -48,9 +48,11 @@ std::uint64_t colour_of(const Traffic& traffic, const RoutedLink& link, std::siz
   return colour;
 }
 
-bool crosses(const comm::FlatCollective& form, const std::vector<bool>& links) {
-  return std::ranges::any_of(form.loads,
-                             [&](const comm::LinkLoad& load) { return links[load.link.index()]; });
+bool crosses(const CommunicatorForms& forms, std::size_t communicator,
+             const std::vector<bool>& links) {
+  return std::ranges::any_of(forms.uses(communicator), [&](const LinkUse& use) {
+    return links[forms.link_of(communicator, use).index()];
+  });
 }
 
 // The instants at which routes change.
