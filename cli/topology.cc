@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/topology_collectives.h"
 #include "cli/topology_import.h"
 
 #include "topology/cluster_config.h"
@@ -24,10 +25,12 @@ class Topology final : public Command {
     add_set(show, sets_);
     add_output(show, output_);
     import_.declare(declaration);
+    collectives_.declare(declaration);
   }
 
   ExitCode run(const Environment& environment) override {
     if (import_.chosen()) return import_.run(environment);
+    if (collectives_.chosen()) return collectives_.run(environment);
     auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
@@ -49,6 +52,7 @@ class Topology final : public Command {
   }
 
   TopologyImport import_;
+  TopologyCollectives collectives_;
   bool show_ = false;
   std::string cluster_;
   std::string format_;

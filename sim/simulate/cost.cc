@@ -17,26 +17,20 @@ Seconds SimulatedCost::kernel_time(const Kernel& kernel, DeviceTypeId type) cons
   return kernels_[type.index()](kernel);
 }
 
-std::vector<comm::TimeCurve> SimulatedCost::curves(
-    const std::vector<comm::FlatCollective>& flat) const {
-  std::vector<comm::TimeCurve> list;
-  list.reserve(flat.size());
-  for (const comm::FlatCollective& form : flat) list.push_back(form.curve(cluster_));
-  return list;
-}
-
 Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, Bytes bytes,
                                                   const std::vector<DeviceId>& devices) const {
   if (devices.size() < 2) return Seconds{};
   auto key = std::pair(kind, devices);
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    const auto flat = comm::flat_forms(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
-                                       communication_);
-    if (!flat) return flat.error();
-    known = forms_.emplace(std::move(key), curves(*flat)).first;
+    auto found = comm::Repertoire::of(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
+                                      communication_);
+    if (!found) return found.error();
+    comm::Repertoire repertoire = *std::move(found);
+    repertoire.forget_loads();
+    known = forms_.emplace(std::move(key), std::move(repertoire)).first;
   }
-  return known->second[comm::least_of(known->second, bytes)](bytes);
+  return known->second.time(bytes);
 }
 
 Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, Bytes bytes,
@@ -45,12 +39,14 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto key = std::pair(kind, devices);
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
-    const auto flat = comm::representative_forms(
+    auto found = comm::Repertoire::representative(
         kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_);
-    if (!flat) return flat.error();
-    known = approximate_.emplace(std::move(key), curves(*flat)).first;
+    if (!found) return found.error();
+    comm::Repertoire repertoire = *std::move(found);
+    repertoire.forget_loads();
+    known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
   }
-  return known->second[comm::least_of(known->second, bytes)](bytes);
+  return known->second.time(bytes);
 }
 
 Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& transfers) const {
@@ -70,10 +66,10 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
     group.transfers.push_back(
         {from, member_of(transfer.to), transfer.bytes / bytes, transfer.messages});
   }
-  const auto flat = comm::flat_forms(program::CollectiveKind::kExchange, group, communication_);
-  if (!flat) return flat.error();
-  const auto list = curves(*flat);
-  return list[comm::least_of(list, bytes)](bytes);
+  const auto repertoire =
+      comm::Repertoire::of(program::CollectiveKind::kExchange, group, communication_);
+  if (!repertoire) return repertoire.error();
+  return repertoire->time(bytes);
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/compute/operator_time.h"
-#include "strategies/comm/collective.h"
+#include "strategies/comm/choose.h"
 #include "strategies/cost/cost_model.h"
 
 namespace foreshard::sim {
@@ -31,16 +31,12 @@ class SimulatedCost final : public CostModel {
   Result<std::vector<LinkBytes>> link_bytes(const program::Program& program) const override;
 
  private:
-  std::vector<comm::TimeCurve> curves(const std::vector<comm::FlatCollective>& flat) const;
-
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
   mutable std::vector<CachedOperatorTime> kernels_;  // by device type
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>,
-                   std::vector<comm::TimeCurve>>
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
       forms_;
-  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>,
-                   std::vector<comm::TimeCurve>>
+  mutable std::map<std::pair<program::CollectiveKind, std::vector<DeviceId>>, comm::Repertoire>
       approximate_;
 };
 

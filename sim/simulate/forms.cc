@@ -11,6 +11,7 @@
 #include "base/check.h"
 
 #include "sim/simulate/internal/signature.h"
+#include "strategies/comm/choose.h"
 
 namespace foreshard::sim {
 namespace {
@@ -204,17 +205,18 @@ class FormChooser {
  private:
   std::optional<Error> add_kind(program::CollectiveKind kind, const comm::Participants& group,
                                 const std::vector<double>& sizes) {
-    const auto forms = comm::flat_forms(kind, group, parameters_);
-    if (!forms) return forms.error();
+    const auto repertoire = comm::Repertoire::of(kind, group, parameters_);
+    if (!repertoire) return repertoire.error();
     auto& shared = chosen_.kinds_.emplace_back();
     std::map<std::size_t, std::vector<double>> used;  // form -> sizes
     for (const double bytes : sizes) {
-      const std::size_t best = comm::best_form(*forms, Bytes::from_base(bytes), cluster_);
-      shared.by_bytes[bytes] = (*forms)[best];
-      used[best].push_back(bytes);
+      const auto best = repertoire->index_for(Bytes::from_base(bytes));
+      if (!best) return best.error();
+      shared.by_bytes[bytes] = *repertoire->choose(Bytes::from_base(bytes));
+      used[*best].push_back(bytes);
     }
     std::vector<LinkUse> parts;
-    for (const auto& [best, of] : used) add_uses((*forms)[best], of, parts);
+    for (const auto& [best, of] : used) add_uses(repertoire->forms()[best], of, parts);
     std::ranges::stable_sort(parts, {}, &LinkUse::link);
     for (const LinkUse& part : parts) {
       if (shared.uses.empty() || shared.uses.back().link != part.link) {

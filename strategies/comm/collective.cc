@@ -9,6 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/comm/algorithms.h"
+#include "strategies/comm/choose.h"
 #include "strategies/comm/flat_form.h"
 #include "strategies/comm/internal/representative.h"
 
@@ -57,13 +58,21 @@ bool suits(const FormParameters& form, const Participants& group) {
   });
 }
 
+bool is_requested(const std::string& algorithm, CollectiveKind kind, const Parameters& parameters) {
+  return std::any_of(parameters.choices.begin(), parameters.choices.end(),
+                     [&](const Choice& choice) {
+                       return choice.algorithm == algorithm && choice.operation == name_of(kind);
+                     });
+}
+
 // Of each algorithm and protocol the first that suits.
-std::vector<const FormParameters*> suitable_forms(const Parameters& parameters,
-                                                  const Participants& group) {
+std::vector<const FormParameters*> suitable_forms(CollectiveKind kind, const Participants& group,
+                                                  const Parameters& parameters) {
   std::vector<const FormParameters*> suitable;
   std::set<std::pair<std::string_view, Protocol>> seen;
   for (const FormParameters& form : parameters.forms)
-    if (!seen.contains({form.algorithm, form.protocol}) && suits(form, group)) {
+    if (!seen.contains({form.algorithm, form.protocol}) && suits(form, group) &&
+        (!form.on_request || is_requested(form.algorithm, kind, parameters))) {
       seen.insert({form.algorithm, form.protocol});
       suitable.push_back(&form);
     }
@@ -95,6 +104,7 @@ FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, con
   flat.start = numbers.start;
   flat.sm_share = part_of_multiprocessors(numbers.channels, group);
   const bool networked = pattern.path.network > 0;
+  flat.channels = numbers.channels;
   flat.connections = networked ? std::max(1.0, numbers.channels / pattern.ways) : numbers.channels;
   return flat;
 }
@@ -130,6 +140,22 @@ BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
     rate = std::min(rate, cluster.links()[load.link.index()].bandwidth * bandwidth_fraction /
                               load.bytes_per_byte);
   return rate;
+}
+
+LinkId FlatCollective::bottleneck(const ClusterView& cluster) const {
+  // Rounding must not let another of equal links decide.
+  constexpr double kTolerance = 1e-9;
+  BytesPerSecond least = rate_cap;
+  LinkId slowest;
+  for (const LinkLoad& load : loads) {
+    const BytesPerSecond rate =
+        cluster.links()[load.link.index()].bandwidth * bandwidth_fraction / load.bytes_per_byte;
+    const bool is_slower = slowest.valid() ? rate < least * (1 - kTolerance) : rate <= least;
+    if (!is_slower) continue;
+    least = rate;
+    slowest = load.link;
+  }
+  return slowest;
 }
 
 Seconds FlatCollective::delay(Bytes bytes, const ClusterView& cluster) const {
@@ -182,7 +208,7 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
     return std::vector<FlatCollective>{nothing};
   }
 
-  const auto suitable = suitable_forms(parameters, group);
+  const auto suitable = suitable_forms(kind, group, parameters);
   const Transport transport = transport_of(group);
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
@@ -254,10 +280,12 @@ Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& g
                          const Parameters& parameters) {
   if (!(bytes >= 0_B))
     return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": negative size"};
-  const auto forms = flat_forms(kind, group, parameters);
-  if (!forms) return forms.error();
-  const FlatCollective& best = (*forms)[best_form(*forms, bytes, *group.cluster)];
-  return Forecast{best, best.idle_time(bytes, *group.cluster)};
+  const auto repertoire = Repertoire::of(kind, group, parameters);
+  if (!repertoire) return repertoire.error();
+  auto form = repertoire->choose(bytes);
+  if (!form) return form.error();
+  const Seconds time = form->idle_time(bytes, *group.cluster);
+  return Forecast{*std::move(form), time};
 }
 
 }  // namespace foreshard::comm

@@ -91,9 +91,10 @@ struct FlatCollective {
   std::string_view algorithm;  ///< "ring", "tree", ... Static storage.
   std::string_view protocol;   ///< "LL", "LL128", "Simple"; "" where there is none. Static storage.
   Seconds latency;             ///< Of all steps, without the bytes.
-  std::vector<LinkLoad> loads;    ///< Ascending LinkId.
-  double connections = 1;         ///< Channels x queue pairs on the most loaded link.
-  double sm_share = 0;            ///< Part of each member's SMs that it holds while it runs.
+  std::vector<LinkLoad> loads;  ///< Ascending LinkId.
+  double channels = 1;     ///< CTAs that carry it; each holds a multiprocessor of every member.
+  double connections = 1;  ///< Channels x queue pairs on the most loaded link.
+  double sm_share = 0;     ///< Part of each member's SMs that it holds while it runs.
   double bandwidth_fraction = 1;  ///< Of each link's bandwidth, that the protocol can use.
   /// Most bytes of the operation per second, whatever the links: what its channels can copy.
   BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
@@ -103,6 +104,8 @@ struct FlatCollective {
   BytesPerSecond idle_rate(const ClusterView& cluster) const;
   /// What passes before the bytes flow at the idle rate: latency + start.delay.
   Seconds delay(Bytes bytes, const ClusterView& cluster) const;
+  /// The link that decides the idle rate; the lowest of several; invalid if the channels do.
+  LinkId bottleneck(const ClusterView& cluster) const;
   /// Time on idle links: delay + bytes / idle rate.
   Seconds idle_time(Bytes bytes, const ClusterView& cluster) const;
   TimeCurve curve(const ClusterView& cluster) const;
@@ -128,9 +131,9 @@ struct StepwiseCollective {
 };
 
 /// All (algorithm, protocol) forms that this operation can take on this group, in the registry's
-/// order, and in that of `parameters.forms`. A group of one device has one form, which costs
-/// nothing.
-/// \return kInvalidInput for an impossible group, kInfeasible where devices have no route,
+/// order, and in that of `parameters.forms`; those `on_request` only if a choice names them. A
+/// group of one device has one form, which costs nothing. \return kInvalidInput for an impossible
+/// group, kInfeasible where devices have no route,
 ///     kUnsupported if `parameters` has no form for the operation.
 Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
                                                const Parameters& parameters);
@@ -156,7 +159,8 @@ struct Forecast {
   FlatCollective form;
   Seconds time;
 };
-/// The best form of all and its idle time. \return As flat_forms; kInvalidInput if bytes < 0.
+/// The form that `parameters` choose (choose.h) and its idle time. \return As flat_forms;
+/// kInvalidInput if bytes < 0, or if a choice of `parameters` cannot be obeyed.
 Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
                          const Parameters& parameters);
 

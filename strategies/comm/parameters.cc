@@ -22,6 +22,64 @@ std::string unknown_algorithm(const FormParameters& form) {
   return "unknown algorithm '" + form.algorithm + "'; there are " + legal;
 }
 
+std::string operation_names() {
+  std::set<std::string_view> names;
+  for (const Algorithm& algorithm : algorithms()) names.insert(name_of(algorithm.kind));
+  std::string list;
+  for (const auto name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
+std::string algorithms_of(const std::string& operation) {
+  std::string list;
+  for (const Algorithm& algorithm : algorithms())
+    if (name_of(algorithm.kind) == operation)
+      list += (list.empty() ? "" : ", ") + std::string(algorithm.name);
+  return list;
+}
+
+std::string unknown_operation(const Choice& choice) {
+  if (!algorithms_of(choice.operation).empty()) return {};
+  return "unknown operation '" + choice.operation + "'; there are " + operation_names();
+}
+
+std::string impossible_algorithm(const Choice& choice) {
+  const std::string legal = algorithms_of(choice.operation);
+  if (legal.empty()) return {};
+  for (const Algorithm& algorithm : algorithms())
+    if (name_of(algorithm.kind) == choice.operation && algorithm.name == choice.algorithm)
+      return {};
+  return "'" + choice.algorithm + "' does no " + choice.operation + "; there are " + legal;
+}
+
+std::string empty_range(const Choice& choice) {
+  const auto crossed = [](const auto& from, const auto& to) { return from && to && *to < *from; };
+  if (crossed(choice.from_bytes, choice.to_bytes)) return "to_bytes is less than from_bytes";
+  if (crossed(choice.from_ranks, choice.to_ranks)) return "to_ranks is less than from_ranks";
+  if (crossed(choice.from_nodes, choice.to_nodes)) return "to_nodes is less than from_nodes";
+  return {};
+}
+
+std::string missing_tables(const Parameters& parameters) {
+  if (parameters.tuner != TunerKind::kNccl || parameters.nccl) return {};
+  return "the tuner nccl needs its constants: nccl: nccl-2.28";
+}
+
+std::string formless_choice(const Parameters& parameters) {
+  for (const Choice& choice : parameters.choices) {
+    const bool has_form =
+        std::any_of(parameters.forms.begin(), parameters.forms.end(), [&](const auto& form) {
+          return form.algorithm == choice.algorithm &&
+                 (!choice.protocol || form.protocol == *choice.protocol);
+        });
+    if (has_form) continue;
+    const std::string protocol =
+        choice.protocol ? " with protocol " + std::string(yaml::name_of(*choice.protocol)) : "";
+    return "no form of '" + choice.algorithm + "'" + protocol + " is listed";
+  }
+  return {};
+}
+
 }  // namespace
 
 const yaml::Names<Protocol>& yaml_names(const Protocol*) {
@@ -90,10 +148,46 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
                     "Efficiency files of the device types that it is for. Default: all.")
+          .optional("on_request", &FormParameters::on_request,
+                    "Taken only where `choices` names the algorithm: NCCL does not have it.")
           .optional("source", &FormParameters::source, "Where the numbers come from.")
           .optional("evidence", &FormParameters::evidence, "How well they are known.")
           .check("algorithm", unknown_algorithm);
   return table;
+}
+
+const yaml::Names<TunerKind>& yaml_names(const TunerKind*) {
+  static const yaml::Names<TunerKind> names{
+      {"fastest", TunerKind::kFastest, "The least of the times predicted."},
+      {"nccl", TunerKind::kNccl, "What NCCL's own tuner takes."}};
+  return names;
+}
+
+const yaml::Table<Choice>& yaml_table(const Choice*) {
+  static const auto table =
+      yaml::Table<Choice>("choice", "What some operations must use; ranges include their ends.")
+          .required("operation", &Choice::operation, "all_reduce, all_gather ...")
+          .optional("from_bytes", &Choice::from_bytes, "Least size. Default: any.",
+                    yaml::non_negative())
+          .optional("to_bytes", &Choice::to_bytes, "Largest size.", yaml::non_negative())
+          .optional("from_ranks", &Choice::from_ranks, "Fewest ranks.", yaml::at_least(1))
+          .optional("to_ranks", &Choice::to_ranks, "Most ranks.", yaml::at_least(1))
+          .optional("from_nodes", &Choice::from_nodes, "Fewest nodes.", yaml::at_least(1))
+          .optional("to_nodes", &Choice::to_nodes, "Most nodes.", yaml::at_least(1))
+          .required("algorithm", &Choice::algorithm, "ring, tree, nvls ...")
+          .optional("protocol", &Choice::protocol,
+                    "LL, LL128 or Simple. Default: the tuner's choice.")
+          .optional("channels", &Choice::channels, "Default: those of the form.", yaml::at_least(1))
+          .check("operation", unknown_operation)
+          .check("algorithm", impossible_algorithm)
+          .check("to_bytes", empty_range);
+  return table;
+}
+
+std::string fault_in(const Choice& choice) {
+  for (auto* fault : {unknown_operation, impossible_algorithm, empty_range})
+    if (std::string text = fault(choice); !text.empty()) return text;
+  return {};
 }
 
 const yaml::Table<Parameters>& yaml_table(const Parameters*) {
@@ -103,6 +197,12 @@ const yaml::Table<Parameters>& yaml_table(const Parameters*) {
           .required("forms", &Parameters::forms,
                     "The algorithms and protocols that it chooses from; ties go to the earlier.",
                     yaml::non_empty())
+          .optional("tuner", &Parameters::tuner, "Who decides among them.")
+          .optional("choices", &Parameters::choices,
+                    "What some operations must use; the first that holds decides.")
+          .optional("nccl", &Parameters::nccl, "The constants of NCCL's own tuner.")
+          .check("tuner", missing_tables)
+          .check("choices", formless_choice)
           .folder("communication");
   return table;
 }

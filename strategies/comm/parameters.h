@@ -22,7 +22,10 @@
 #include <vector>
 
 #include "base/units.h"
+#include "base/yaml/ref.h"
 #include "base/yaml/table.h"
+
+#include "strategies/comm/nccl/tables.h"
 
 namespace foreshard::comm {
 
@@ -79,16 +82,45 @@ struct FormParameters {
   double turnaround = 0;
   /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
   std::vector<std::string> architectures;
+  /// Left alone unless a Choice names its algorithm: NCCL does not have it.
+  bool on_request = false;
   std::string source;
   yaml::Evidence evidence = yaml::Evidence::kUser;
 };
 const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
+
+/// Who decides among the forms of an operation.
+enum class TunerKind : std::uint8_t {
+  kFastest,  ///< The least of our times.
+  kNccl,     ///< NCCL's own estimates (nccl/estimate.h), of what it enables; our time of that form.
+};
+const yaml::Names<TunerKind>& yaml_names(const TunerKind*);
+
+/// What some operations must use, whatever the tuner thinks (R4.8). Ranges include their ends.
+struct Choice {
+  std::string operation;  ///< "all_reduce", "all_gather" ...
+  std::optional<Bytes> from_bytes;
+  std::optional<Bytes> to_bytes;
+  std::optional<std::int64_t> from_ranks;
+  std::optional<std::int64_t> to_ranks;
+  std::optional<std::int64_t> from_nodes;
+  std::optional<std::int64_t> to_nodes;
+  std::string algorithm;                 ///< As in registry.cc; it must do the operation.
+  std::optional<Protocol> protocol;      ///< Default: the tuner's, among those of the algorithm.
+  std::optional<std::int64_t> channels;  ///< Default: the form's.
+};
+const yaml::Table<Choice>& yaml_table(const Choice*);
+/// What is wrong with a choice, whatever the cluster; empty if nothing is.
+std::string fault_in(const Choice& choice);
 
 struct Parameters {
   std::string name;
   /// For each algorithm and protocol, the first one whose `architectures` hold for all members.
   /// Ties between forms of different protocols go to the earlier one.
   std::vector<FormParameters> forms;
+  TunerKind tuner = TunerKind::kFastest;
+  std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
+  std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
 };
 /// Catalogue folder: communication.
 const yaml::Table<Parameters>& yaml_table(const Parameters*);

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "strategies/program/ir/internal/rank_ranges.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/names.h"
+#include "strategies/program/ir/rank_ranges.h"
 
 namespace foreshard::program {
 namespace {
@@ -219,7 +219,7 @@ class Reader {
   }
 
   std::vector<std::int32_t> ranks(const Node& node) {
-    auto list = internal::read_ranges(node.text(), kMaxListed - listed_);
+    auto list = read_ranges(node.text(), kMaxListed - listed_);
     if (!list) node.fault(list.error().message);
     listed_ += list->size();
     return *std::move(list);

@@ -2,9 +2,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "strategies/program/ir/internal/rank_ranges.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/names.h"
+#include "strategies/program/ir/rank_ranges.h"
 
 namespace foreshard::program {
 namespace {
@@ -55,7 +55,7 @@ Json json_of(const AxisPeer& peer) {
 }
 Json json_of(const RankGroups& groups) {
   Json lists = Json::array();
-  for (const auto& list : groups.groups) lists.push_back(internal::write_ranges(list));
+  for (const auto& list : groups.groups) lists.push_back(write_ranges(list));
   return {{"ranks", std::move(lists)}};
 }
 
@@ -106,7 +106,7 @@ class BodyWriter {
       task_["communication"]["transfers"] = std::move(list);
     }
     if (!communication.roots.empty())
-      task_["communication"]["roots"] = internal::write_ranges(communication.roots);
+      task_["communication"]["roots"] = write_ranges(communication.roots);
   }
   void operator()(const Allocate& allocate) const {
     task_["allocate"] = {{"buffer", allocate.buffer},
@@ -166,7 +166,7 @@ std::string text_of(const Role& role) {
   Json memory = Json::array();
   for (const StaticMemory& buffer : role.memory)
     memory.push_back(Json::array({name_of(buffer.kind), number(buffer.bytes.in_base())}));
-  return "{\"name\":" + dump(role.name) + ",\"ranks\":" + dump(internal::write_ranges(role.ranks)) +
+  return "{\"name\":" + dump(role.name) + ",\"ranks\":" + dump(write_ranges(role.ranks)) +
          ",\"memory\":" + dump(memory) + ",\"calls\":" +
          lines(role.calls, "   ", [](const Call& call) { return dump(json_of(call)); }) + "}";
 }
@@ -191,7 +191,7 @@ std::string to_json(const Program& program) {
   add("name", dump(program.name));
   add("mesh", dump(mesh));
   if (!program.device_of_rank.empty())
-    add("device_of_rank", dump(internal::write_ranges(program.device_of_rank)));
+    add("device_of_rank", dump(write_ranges(program.device_of_rank)));
   add("streams", dump(streams));
   add("launch_time_s", dump(number(program.launch_time.in_base())));
   add("totals", dump(totals));

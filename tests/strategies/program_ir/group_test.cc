@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include "strategies/program/ir/internal/rank_ranges.h"
+#include "strategies/program/ir/rank_ranges.h"
 
 namespace foreshard::program {
 namespace {
 
-using internal::read_ranges;
-using internal::write_ranges;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

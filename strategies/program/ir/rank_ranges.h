@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 
-namespace foreshard::program::internal {
+namespace foreshard::program {
 
 /// The list as ranges, longest first from the left; a run needs three members to be written as one.
 std::string write_ranges(const std::vector<std::int32_t>& list);
@@ -19,4 +19,4 @@ std::string write_ranges(const std::vector<std::int32_t>& list);
 /// more, and for more than `limit` members.
 Result<std::vector<std::int32_t>> read_ranges(std::string_view text, std::size_t limit);
 
-}  // namespace foreshard::program::internal
+}  // namespace foreshard::program

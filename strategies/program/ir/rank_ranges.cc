@@ -1,9 +1,9 @@
-#include "strategies/program/ir/internal/rank_ranges.h"
+#include "strategies/program/ir/rank_ranges.h"
 
 #include <charconv>
 #include <optional>
 
-namespace foreshard::program::internal {
+namespace foreshard::program {
 namespace {
 
 Error fault(std::string_view part, const std::string& why) {
@@ -83,4 +83,4 @@ Result<std::vector<std::int32_t>> read_ranges(std::string_view text, std::size_t
   }
 }
 
-}  // namespace foreshard::program::internal
+}  // namespace foreshard::program

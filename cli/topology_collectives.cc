@@ -1,0 +1,377 @@
+#include "cli/topology_collectives.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/quantity.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/sweep.h"
+#include "strategies/program/ir/rank_ranges.h"
+#include "topology/cluster_config.h"
+#include "topology/summary.h"
+
+namespace foreshard::cli {
+namespace {
+
+using comm::CollectiveKind;
+using comm::SweepForm;
+using comm::SweepRow;
+
+constexpr std::size_t kMostSizes = 10000;
+
+Error bad(std::string message) {
+  return {Error::Code::kInvalidInput, std::move(message)};
+}
+
+// Those that need no list of transfers. "receive" is a "send" seen from the other end.
+std::vector<std::string> operation_names() {
+  std::vector<std::string> names;
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    const std::string name(comm::name_of(algorithm.kind));
+    if (algorithm.kind == CollectiveKind::kExchange || algorithm.kind == CollectiveKind::kReceive)
+      continue;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+CollectiveKind kind_named(const std::string& name) {
+  for (const comm::Algorithm& algorithm : comm::algorithms())
+    if (comm::name_of(algorithm.kind) == name) return algorithm.kind;
+  return CollectiveKind::kAllReduce;
+}
+
+Result<std::vector<DeviceId>> devices_of(const std::string& ranks, const ClusterView& cluster) {
+  const std::size_t count = cluster.devices().size();
+  std::vector<DeviceId> devices;
+  if (ranks == "all") {
+    for (std::size_t i = 0; i < count; ++i) devices.emplace_back(static_cast<std::int64_t>(i));
+    return devices;
+  }
+  const auto list = program::read_ranges(ranks, std::max<std::size_t>(count, 1) * 2);
+  if (!list) return bad("--ranks " + ranks + ": " + list.error().message);
+  if (list->empty()) return bad("--ranks: the list is empty; write ranks such as 0-7 or 0,8,16-23");
+  std::set<std::int32_t> seen;
+  for (const std::int32_t rank : *list) {
+    if (static_cast<std::size_t>(rank) >= count)
+      return bad(fmt::format("--ranks {}: there is no rank {}; cluster '{}' has ranks 0 to {}",
+                             ranks, rank, cluster.name(), count - 1));
+    if (!seen.insert(rank).second)
+      return bad(fmt::format("--ranks {}: rank {} is listed twice", ranks, rank));
+    devices.emplace_back(rank);
+  }
+  return devices;
+}
+
+Result<Bytes> size_of(std::string_view text) {
+  const auto size = parse<Bytes>(text);
+  if (!size) return bad(fmt::format("--sizes: {}", size.error().message));
+  if (!(*size > 0_B)) return bad(fmt::format("--sizes: '{}' must be positive", text));
+  return *size;
+}
+
+// "1KiB:16GiB", or "1MiB,4MiB,1GiB".
+Result<std::vector<Bytes>> sizes_of(const std::string& text, const std::string& step_text) {
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) {
+    std::vector<Bytes> sizes;
+    std::string_view rest = text;
+    while (true) {
+      const auto comma = rest.find(',');
+      const auto size = size_of(rest.substr(0, comma));
+      if (!size) return size.error();
+      sizes.push_back(*size);
+      if (comma == std::string_view::npos) return sizes;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+  const auto first = size_of(std::string_view(text).substr(0, colon));
+  if (!first) return first.error();
+  const auto last = size_of(std::string_view(text).substr(colon + 1));
+  if (!last) return last.error();
+  if (*last < *first) return bad(fmt::format("--sizes {}: the last is less than the first", text));
+  double step = 0;
+  const auto [end, status] =
+      std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
+  if (status != std::errc() || end != step_text.data() + step_text.size() || !(step > 1))
+    return bad(fmt::format("--step {}: must be a number greater than 1", step_text));
+  if (std::log(*last / *first) / std::log(step) > static_cast<double>(kMostSizes))
+    return bad(fmt::format("--step {}: makes more than {} sizes", step_text, kMostSizes));
+  return comm::sizes_between(*first, *last, step);
+}
+
+struct Table {
+  std::string operation;
+  const ClusterView* cluster = nullptr;
+  std::size_t ranks = 0;
+  std::size_t nodes = 0;
+  std::string communication;
+  std::string tuner;
+  bool all = false;
+  std::vector<SweepRow> rows;
+};
+
+std::string link_name(const ClusterView& cluster, LinkId id) {
+  if (!id.valid()) return {};
+  const Link& link = cluster.links()[id.index()];
+  return cluster.vertices()[link.from.index()].name + " -> " +
+         cluster.vertices()[link.to.index()].name;
+}
+std::string link_kind(const ClusterView& cluster, LinkId id) {
+  return id.valid() ? std::string(name_of(cluster.links()[id.index()].kind)) : std::string();
+}
+
+std::string form_name(std::string_view algorithm, std::string_view protocol) {
+  return protocol.empty() ? std::string(algorithm) : fmt::format("{} {}", algorithm, protocol);
+}
+
+std::string why(const SweepRow& row) {
+  if (!row.runner_up) return "the only form";
+  return fmt::format("{} {}", form_name(row.runner_up->algorithm, row.runner_up->protocol),
+                     format(row.runner_up->time));
+}
+
+using Columns = std::vector<std::string>;
+
+void add_aligned(const std::vector<Columns>& lines, std::string& text) {
+  std::vector<std::size_t> width;
+  for (const Columns& line : lines) {
+    width.resize(std::max(width.size(), line.size()), 0);
+    for (std::size_t i = 0; i < line.size(); ++i) width[i] = std::max(width[i], line[i].size());
+  }
+  for (const Columns& line : lines) {
+    std::string row;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      row += fmt::format("{:<{}}", line[i], i + 1 < line.size() ? width[i] + 2 : 0);
+    text += row + "\n";
+  }
+}
+
+std::string to_text(const Table& table) {
+  std::string text =
+      fmt::format("{} of {} ranks on {} node{} of {}; times by '{}', tuner {}\n\n", table.operation,
+                  table.ranks, table.nodes, table.nodes == 1 ? "" : "s", table.cluster->name(),
+                  table.communication, table.tuner);
+  std::vector<Columns> lines{{"size", "algorithm", "protocol", "channels", "time", "algbw", "busbw",
+                              "bottleneck", "NCCL's estimate", "runner-up"}};
+  for (const SweepRow& row : table.rows) {
+    const std::string nccl =
+        row.nccl ? fmt::format("{} {}",
+                               form_name(row.nccl->algorithm, comm::name_of(row.nccl->protocol)),
+                               format(row.nccl->time))
+                 : "-";
+    const auto bottleneck = [&](const SweepForm& form) {
+      return form.bottleneck.valid()
+                 ? fmt::format("{} ({})", link_name(*table.cluster, form.bottleneck),
+                               link_kind(*table.cluster, form.bottleneck))
+             : form.time > 0_s ? "its channels"
+                               : "-";
+    };
+    lines.push_back({format(row.bytes), std::string(row.taken.algorithm),
+                     std::string(row.taken.protocol), fmt::format("{:g}", row.taken.channels),
+                     format(row.taken.time), format(row.algorithm_rate), format(row.bus_rate),
+                     bottleneck(row.taken), nccl, why(row)});
+    if (!table.all) continue;
+    for (const SweepForm& form : row.all)
+      lines.push_back({"", "  " + std::string(form.algorithm), std::string(form.protocol),
+                       fmt::format("{:g}", form.channels), format(form.time), "", "",
+                       bottleneck(form), "", ""});
+  }
+  add_aligned(lines, text);
+  return text;
+}
+
+std::string number(double value) {
+  return fmt::format("{:.9g}", value);
+}
+
+std::string to_csv(const Table& table) {
+  std::string text =
+      "operation,ranks,nodes,bytes,algorithm,protocol,channels,time_us,algbw_gbs,busbw_gbs,"
+      "bottleneck,bottleneck_kind,nccl_algorithm,nccl_protocol,nccl_channels,nccl_time_us,"
+      "runner_up_algorithm,runner_up_protocol,runner_up_time_us,taken\n";
+  const auto line = [&](const SweepRow& row, const SweepForm& form, bool taken) {
+    const double factor =
+        row.algorithm_rate > BytesPerSecond() ? row.bus_rate / row.algorithm_rate : 0;
+    const BytesPerSecond rate = form.time > 0_s ? row.bytes / form.time : BytesPerSecond();
+    text += fmt::format(
+        "{},{},{},{},{},{},{:g},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", table.operation,
+        table.ranks, table.nodes, number(row.bytes / 1_B), form.algorithm, form.protocol,
+        form.channels, number(form.time / 1_us), number(rate / 1_GB_s),
+        number(factor * (rate / 1_GB_s)), link_name(*table.cluster, form.bottleneck),
+        link_kind(*table.cluster, form.bottleneck), row.nccl ? row.nccl->algorithm : "",
+        row.nccl ? comm::name_of(row.nccl->protocol) : "",
+        row.nccl ? std::to_string(row.nccl->channels) : "",
+        row.nccl ? number(row.nccl->time / 1_us) : "",
+        taken && row.runner_up ? row.runner_up->algorithm : "",
+        taken && row.runner_up ? row.runner_up->protocol : "",
+        taken && row.runner_up ? number(row.runner_up->time / 1_us) : "", taken ? 1 : 0);
+  };
+  for (const SweepRow& row : table.rows) {
+    line(row, row.taken, true);
+    if (!table.all) continue;
+    for (const SweepForm& form : row.all)
+      if (form.algorithm != row.taken.algorithm || form.protocol != row.taken.protocol)
+        line(row, form, false);
+  }
+  return text;
+}
+
+nlohmann::ordered_json json_of(const Table& table, const SweepForm& form) {
+  nlohmann::ordered_json json{{"algorithm", form.algorithm},
+                              {"protocol", form.protocol},
+                              {"channels", form.channels},
+                              {"time_s", form.time.in_base()}};
+  if (form.bottleneck.valid())
+    json["bottleneck"] = {{"link", link_name(*table.cluster, form.bottleneck)},
+                          {"kind", link_kind(*table.cluster, form.bottleneck)}};
+  else
+    json["bottleneck"] = nullptr;
+  return json;
+}
+
+std::string to_json(const Table& table) {
+  nlohmann::ordered_json json{{"schema", "foreshard.collectives/1"},
+                              {"cluster", table.cluster->name()},
+                              {"operation", table.operation},
+                              {"ranks", table.ranks},
+                              {"nodes", table.nodes},
+                              {"communication", table.communication},
+                              {"tuner", table.tuner},
+                              {"rows", nlohmann::ordered_json::array()}};
+  for (const SweepRow& row : table.rows) {
+    nlohmann::ordered_json line{{"bytes", row.bytes.in_base()}};
+    line.update(json_of(table, row.taken));
+    line["algbw_bytes_per_s"] = row.algorithm_rate.in_base();
+    line["busbw_bytes_per_s"] = row.bus_rate.in_base();
+    line["runner_up"] = row.runner_up ? json_of(table, *row.runner_up) : nlohmann::ordered_json();
+    line["nccl"] = row.nccl
+                       ? nlohmann::ordered_json{{"algorithm", row.nccl->algorithm},
+                                                {"protocol", comm::name_of(row.nccl->protocol)},
+                                                {"channels", row.nccl->channels},
+                                                {"time_s", row.nccl->time.in_base()}}
+                       : nlohmann::ordered_json();
+    if (table.all) {
+      line["all"] = nlohmann::ordered_json::array();
+      for (const SweepForm& form : row.all) line["all"].push_back(json_of(table, form));
+    }
+    json["rows"].push_back(std::move(line));
+  }
+  return json.dump(2) + "\n";
+}
+
+// The command line's own choice goes before those of the file.
+std::optional<Error> add_choice(const std::string& operation, const std::string& algorithm,
+                                const std::string& protocol, std::int64_t channels,
+                                comm::Parameters& parameters) {
+  if (algorithm.empty()) {
+    if (protocol != "any") return bad("--protocol needs --algorithm");
+    if (channels > 0) return bad("--channels needs --algorithm");
+    return std::nullopt;
+  }
+  comm::Choice choice;
+  choice.operation = operation;
+  choice.algorithm = algorithm;
+  for (const auto known : {comm::Protocol::kLl, comm::Protocol::kLl128, comm::Protocol::kSimple})
+    if (protocol == comm::name_of(known)) choice.protocol = known;
+  if (channels > 0) choice.channels = channels;
+  if (const std::string fault = comm::fault_in(choice); !fault.empty())
+    return bad("--algorithm: " + fault);
+  parameters.choices.insert(parameters.choices.begin(), choice);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void TopologyCollectives::declare(Declaration& topology) {
+  Declaration declaration = topology.subcommand(
+      "collectives", chosen_, "What a collective takes and how long it lasts, size by size.",
+      "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15\n"
+      "foreshard topology collectives two-dgx-h100 --op all_gather --sizes 1MiB:1GiB --step 4 \\\n"
+      "    --algorithm ring --protocol LL128 --format csv");
+  declaration.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+  declaration.choice("--op", operation_, operation_names(), "The operation.");
+  declaration.option("--ranks", "LIST", ranks_,
+                     "Devices that take part, in this order, such as 0-63 or 0,8,16-23, or all.");
+  declaration.option("--sizes", "FIRST:LAST", sizes_,
+                     "Sizes, as nccl-tests count them; or a list such as 1MiB,64MiB.");
+  declaration.option("--step", "FACTOR", step_, "From one size to the next.");
+  declaration.option("--algorithm", "NAME", algorithm_, "Take this one, whatever is faster.");
+  declaration.choice("--protocol", protocol_, {"any", "LL", "LL128", "Simple"},
+                     "With --algorithm: this protocol.");
+  declaration.count("--channels", channels_, 0, "With --algorithm: so many channels; 0: its own.");
+  declaration.choice("--tuner", tuner_, {"configured", "fastest", "nccl"},
+                     "Who decides: the communication file, our times, or NCCL's estimates.");
+  declaration.option("--communication", "FILE", communication_,
+                     "Communication library: a file or a catalogue name.");
+  declaration.flag("--all", all_, "Show every form, also those that NCCL does not have.");
+  add_format(declaration, format_, {"text", "csv", "json"});
+  add_set(declaration, sets_);
+  add_output(declaration, output_);
+}
+
+ExitCode TopologyCollectives::run(const Environment& environment) const {
+  auto overrides = overrides_of(sets_);
+  if (!overrides) return fail(overrides.error());
+  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+  const auto is_file = [](const std::string& name) {
+    return name.ends_with(".yaml") || name.ends_with(".yml");
+  };
+  const auto config = is_file(cluster_) ? loader.read_file<ClusterConfig>(cluster_)
+                                        : loader.read_ref<ClusterConfig>(cluster_);
+  if (!config) return fail(config.error());
+  const auto cluster = build_cluster(*config, loader);
+  if (!cluster) return fail(cluster.error());
+
+  yaml::Loader plain({.catalogue = environment.catalogue});
+  auto read = is_file(communication_) ? plain.read_file<comm::Parameters>(communication_)
+                                      : plain.read_ref<comm::Parameters>(communication_);
+  if (!read) return fail(read.error());
+  comm::Parameters parameters = *std::move(read);
+  if (tuner_ == "fastest") parameters.tuner = comm::TunerKind::kFastest;
+  if (tuner_ == "nccl") {
+    if (!parameters.nccl)
+      return fail("--tuner nccl: communication '" + parameters.name +
+                  "' has no constants of NCCL's tuner; add nccl: nccl-2.28");
+    parameters.tuner = comm::TunerKind::kNccl;
+  }
+  if (const auto fault = add_choice(operation_, algorithm_, protocol_, channels_, parameters))
+    return fail(*fault);
+
+  const CollectiveKind kind = kind_named(operation_);
+  auto devices = devices_of(ranks_, *cluster);
+  if (!devices) return fail(devices.error());
+  const auto sizes = sizes_of(sizes_, step_);
+  if (!sizes) return fail(sizes.error());
+  std::set<std::int32_t> nodes;
+  for (const DeviceId device : *devices) nodes.insert(cluster->devices()[device.index()].node);
+
+  Table table{.operation = operation_,
+              .cluster = &*cluster,
+              .ranks = devices->size(),
+              .nodes = nodes.size(),
+              .communication = parameters.name,
+              .tuner = parameters.tuner == comm::TunerKind::kNccl ? "nccl" : "fastest",
+              .all = all_,
+              .rows = {}};
+  const comm::Participants group{.cluster = &*cluster, .devices = *std::move(devices)};
+  auto rows = comm::sweep(kind, group, parameters, *sizes, all_);
+  if (!rows) return fail(rows.error());
+  table.rows = *std::move(rows);
+  const std::string text = format_ == "csv"    ? to_csv(table)
+                           : format_ == "json" ? to_json(table)
+                                               : to_text(table);
+  if (const auto error = write_result(output_, text)) return fail(*error);
+  return kDone;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,153 @@
+#include "strategies/comm/choose.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/comm/nccl/estimate.h"
+
+namespace foreshard::comm {
+namespace {
+
+template <class T>
+bool in_range(const T& value, const std::optional<T>& from, const std::optional<T>& to) {
+  return (!from || value >= *from) && (!to || value <= *to);
+}
+
+std::int64_t nodes_of(const Participants& group) {
+  std::set<std::int32_t> nodes;
+  for (const DeviceId device : group.devices)
+    nodes.insert(group.cluster->devices()[device.index()].node);
+  return static_cast<std::int64_t>(nodes.size());
+}
+
+}  // namespace
+
+Repertoire::Repertoire(CollectiveKind kind, const Participants& group, const Parameters& parameters,
+                       std::vector<FlatCollective> forms)
+    : kind_(kind),
+      cluster_(group.cluster),
+      parameters_(&parameters),
+      forms_(std::move(forms)),
+      ranks_(static_cast<std::int64_t>(group.devices.size())),
+      nodes_(parameters.choices.empty() ? 0 : nodes_of(group)) {
+  curves_.reserve(forms_.size());
+  for (const FlatCollective& form : forms_) curves_.push_back(form.curve(*cluster_));
+  for (const Choice& choice : parameters.choices)
+    if (choice.operation == name_of(kind) && in_range(ranks_, choice.from_ranks, choice.to_ranks) &&
+        in_range(nodes_, choice.from_nodes, choice.to_nodes) && ranks_ > 1)
+      choices_.push_back(&choice);
+}
+
+Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& group,
+                                    const Parameters& parameters,
+                                    Result<std::vector<FlatCollective>> forms) {
+  if (!forms) return forms.error();
+  Repertoire repertoire(kind, group, parameters, *std::move(forms));
+  if (parameters.tuner == TunerKind::kNccl && parameters.nccl && repertoire.forms_.size() > 1) {
+    const auto communicator = nccl::communicator_of(group, **parameters.nccl);
+    if (!communicator) return communicator.error();
+    repertoire.communicator_ = *communicator;
+  }
+  return repertoire;
+}
+
+Result<Repertoire> Repertoire::of(CollectiveKind kind, const Participants& group,
+                                  const Parameters& parameters) {
+  return made(kind, group, parameters, flat_forms(kind, group, parameters));
+}
+
+Result<Repertoire> Repertoire::representative(CollectiveKind kind, const Participants& group,
+                                              const Parameters& parameters) {
+  return made(kind, group, parameters, representative_forms(kind, group, parameters));
+}
+
+bool Repertoire::takes_fastest() const {
+  return choices_.empty() && !communicator_;
+}
+
+const Choice* Repertoire::choice_for(Bytes bytes) const {
+  for (const Choice* choice : choices_)
+    if (in_range(bytes, choice->from_bytes, choice->to_bytes)) return choice;
+  return nullptr;
+}
+
+std::size_t Repertoire::tuned(Bytes bytes, const std::vector<std::size_t>& candidates) const {
+  FORESHARD_CHECK(!candidates.empty());
+  if (communicator_) {
+    for (const nccl::Estimate& estimate :
+         nccl::estimates(kind_, bytes, *communicator_, **parameters_->nccl))
+      for (const std::size_t i : candidates)
+        if (forms_[i].algorithm == estimate.algorithm &&
+            forms_[i].protocol == name_of(estimate.protocol))
+          return i;
+  }
+  std::vector<TimeCurve> curves;
+  curves.reserve(candidates.size());
+  for (const std::size_t i : candidates) curves.push_back(curves_[i]);
+  return candidates[least_of(curves, bytes)];
+}
+
+Result<std::size_t> Repertoire::index_for(Bytes bytes) const {
+  if (takes_fastest()) return least_of(curves_, bytes);
+  std::vector<std::size_t> candidates(forms_.size());
+  std::iota(candidates.begin(), candidates.end(), std::size_t{0});
+  const Choice* choice = choice_for(bytes);
+  if (choice == nullptr) return tuned(bytes, candidates);
+  std::erase_if(candidates, [&](std::size_t i) {
+    return forms_[i].algorithm != choice->algorithm ||
+           (choice->protocol && forms_[i].protocol != name_of(*choice->protocol));
+  });
+  if (!candidates.empty()) return tuned(bytes, candidates);
+  std::set<std::string> able;
+  for (const FlatCollective& form : forms_)
+    able.insert(std::string(form.algorithm) +
+                (form.protocol.empty() ? "" : " " + std::string(form.protocol)));
+  std::string list;
+  for (const std::string& name : able) list += (list.empty() ? "" : ", ") + name;
+  const std::string protocol =
+      choice->protocol ? " with protocol " + std::string(yaml::name_of(*choice->protocol)) : "";
+  return Error{Error::Code::kInvalidInput,
+               std::string(name_of(kind_)) + " of " + std::to_string(ranks_) + " ranks: '" +
+                   choice->algorithm + "'" + protocol +
+                   " was chosen, but these devices cannot do it; they can do " + list};
+}
+
+Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
+  const auto index = index_for(bytes);
+  if (!index) return index.error();
+  const Choice* choice = choice_for(bytes);
+  if (choice == nullptr || !choice->channels) return forms_[*index];
+  return with_channels(forms_[*index], *choice->channels, *cluster_);
+}
+
+Result<Seconds> Repertoire::time(Bytes bytes) const {
+  const auto index = index_for(bytes);
+  if (!index) return index.error();
+  const Choice* choice = choice_for(bytes);
+  if (choice == nullptr || !choice->channels) return curves_[*index](bytes);
+  TimeCurve curve = curves_[*index];
+  const double ratio = static_cast<double>(*choice->channels) / forms_[*index].channels;
+  curve.rate = std::min(1.0, ratio) * curve.rate;
+  return curve(bytes);
+}
+
+void Repertoire::forget_loads() {
+  for (FlatCollective& form : forms_) std::vector<LinkLoad>().swap(form.loads);
+}
+
+FlatCollective with_channels(FlatCollective form, std::int64_t channels,
+                             const ClusterView& cluster) {
+  const double ratio = static_cast<double>(channels) / form.channels;
+  if (ratio < 1) form.rate_cap = std::min(form.rate_cap, form.idle_rate(cluster)) * ratio;
+  form.channels = static_cast<double>(channels);
+  form.connections = std::max(1.0, form.connections * ratio);
+  form.sm_share = std::min(1.0, form.sm_share * ratio);
+  return form;
+}
+
+}  // namespace foreshard::comm

@@ -1,0 +1,69 @@
+/// \file
+/// Which form of an operation a group takes, size by size: what `choices` say (R4.8), else what the
+/// tuner decides. All who need a form ask here: the simulator, the search, the accuracy tables.
+///
+///     const auto repertoire = Repertoire::of(CollectiveKind::kAllReduce, group, parameters);
+///     const auto form = repertoire->choose(64_MiB);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "strategies/comm/collective.h"
+#include "strategies/comm/nccl/search.h"
+#include "strategies/comm/parameters.h"
+
+namespace foreshard::comm {
+
+class Repertoire {
+ public:
+  /// The forms of flat_forms. The cluster and `parameters` must outlive it. \return As flat_forms.
+  static Result<Repertoire> of(CollectiveKind kind, const Participants& group,
+                               const Parameters& parameters);
+  /// The forms of representative_forms, likewise.
+  static Result<Repertoire> representative(CollectiveKind kind, const Participants& group,
+                                           const Parameters& parameters);
+
+  const std::vector<FlatCollective>& forms() const { return forms_; }
+  /// Whether the form of least time is always the one taken.
+  bool takes_fastest() const;
+
+  /// The place in forms() of the form that an operation of this size takes.
+  /// \return kInvalidInput if a choice names an algorithm that these devices cannot do.
+  Result<std::size_t> index_for(Bytes bytes) const;
+  /// That form, with the channels that a choice gives it.
+  Result<FlatCollective> choose(Bytes bytes) const;
+  /// Its time on idle links.
+  Result<Seconds> time(Bytes bytes) const;
+  /// Frees what only choose() needs: from now on, ask for times alone.
+  void forget_loads();
+
+ private:
+  Repertoire(CollectiveKind kind, const Participants& group, const Parameters& parameters,
+             std::vector<FlatCollective> forms);
+  static Result<Repertoire> made(CollectiveKind kind, const Participants& group,
+                                 const Parameters& parameters,
+                                 Result<std::vector<FlatCollective>> forms);
+  const Choice* choice_for(Bytes bytes) const;
+  std::size_t tuned(Bytes bytes, const std::vector<std::size_t>& candidates) const;
+
+  CollectiveKind kind_;
+  const ClusterView* cluster_;
+  const Parameters* parameters_;
+  std::vector<FlatCollective> forms_;
+  std::vector<TimeCurve> curves_;  ///< Of forms_.
+  std::int64_t ranks_;
+  std::int64_t nodes_;
+  std::vector<const Choice*> choices_;              ///< Those that hold for some size.
+  std::optional<nccl::Communicator> communicator_;  ///< Of TunerKind::kNccl.
+};
+
+/// With so many channels instead of its own: each carries as much as before.
+FlatCollective with_channels(FlatCollective form, std::int64_t channels,
+                             const ClusterView& cluster);
+
+}  // namespace foreshard::comm

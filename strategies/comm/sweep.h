@@ -1,0 +1,56 @@
+/// \file
+/// One operation on one group over many sizes: what is taken, how long it lasts, what limits it,
+/// and what NCCL's own tuner thinks of it.
+///
+///     const auto rows = sweep(CollectiveKind::kAllReduce, group, parameters,
+///                             sizes_between(1_KiB, 16_GiB, 2));
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "strategies/comm/collective.h"
+#include "strategies/comm/nccl/estimate.h"
+
+namespace foreshard::comm {
+
+/// One form at one size.
+struct SweepForm {
+  std::string_view algorithm;  ///< Static storage, as in FlatCollective.
+  std::string_view protocol;
+  double channels = 0;
+  Seconds time;
+  LinkId bottleneck;  ///< Invalid where the channels limit it, or nothing does.
+};
+
+struct SweepRow {
+  Bytes bytes;
+  SweepForm taken;
+  BytesPerSecond algorithm_rate;  ///< bytes / time. 0 for one member.
+  BytesPerSecond bus_rate;        ///< algorithm_rate x bus_factor.
+  /// Of all other forms the fastest.
+  std::optional<SweepForm> runner_up;
+  /// What NCCL's tuner would take, and its time; empty where it has no model, or `parameters` no
+  /// tables.
+  std::optional<nccl::Estimate> nccl;
+  std::vector<SweepForm> all;  ///< Every form, in the order of flat_forms.
+};
+
+/// What nccl-tests multiply an operation's rate by, so that it can be compared with that of a link:
+/// 2 (n-1) / n for all-reduce, (n-1) / n for all-gather, reduce-scatter and all-to-all, else 1.
+/// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md.
+double bus_factor(CollectiveKind kind, std::int64_t members);
+
+/// first, first x step, ... up to last. \pre 0 < first <= last, step > 1
+std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step);
+
+/// \param also_on_request  lists forms that are taken only on request among `all`, too.
+/// \return As Repertoire (choose.h): also kInvalidInput if a choice cannot be obeyed.
+Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& group,
+                                    const Parameters& parameters, const std::vector<Bytes>& sizes,
+                                    bool also_on_request = false);
+
+}  // namespace foreshard::comm
