@@ -18,12 +18,12 @@ enum class DistributionKind : std::uint8_t {
 
 struct Distribution {
   DistributionKind kind = DistributionKind::kNormal;
-  std::optional<double> mean;       ///< Of kNormal.
-  std::optional<double> deviation;  ///< Of kNormal.
-  std::optional<double> median;     ///< Of kLognormal.
-  std::optional<double> sigma;      ///< Of kLognormal: of the logarithm.
-  std::optional<double> low;        ///< Of kUniform.
-  std::optional<double> high;       ///< Of kUniform.
+  std::optional<double> mean{};       ///< Of kNormal.
+  std::optional<double> deviation{};  ///< Of kNormal.
+  std::optional<double> median{};     ///< Of kLognormal.
+  std::optional<double> sigma{};      ///< Of kLognormal: of the logarithm.
+  std::optional<double> low{};        ///< Of kUniform.
+  std::optional<double> high{};       ///< Of kUniform.
 
   bool operator==(const Distribution&) const = default;
 };

@@ -48,9 +48,9 @@ struct Profile {
 };
 struct Outage {
   std::string what;  ///< For people: "link leaf0 - spine1".
-  std::vector<LinkId> links;
-  std::vector<DeviceId> devices;
-  Seconds at;
+  std::vector<LinkId> links{};
+  std::vector<DeviceId> devices{};
+  Seconds at{};
   Seconds until = kNever;
   Then then = Then::kFail;
   Seconds detection{};
@@ -58,7 +58,7 @@ struct Outage {
 /// What others send over some links.
 struct Traffic {
   std::string what;
-  std::vector<RoutedLink> links;
+  std::vector<RoutedLink> links{};
   /// Bytes per second: of an elastic flow, at most; of a constant one, exactly.
   BytesPerSecond rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   bool constant = false;  ///< Takes its rate whoever else is there, instead of sharing.

@@ -1,5 +1,5 @@
 foreshard_test(simulate_test
-  SOURCES simulate/pipeline_test.cc simulate/simulate_test.cc simulate/small.cc
+  SOURCES simulate/disturb_test.cc simulate/pipeline_test.cc simulate/simulate_test.cc simulate/small.cc
   DEPS foreshard_simulate foreshard_schedule)
 foreshard_test(simulate_exact_test
   SOURCES simulate/exact_test.cc simulate/random_cluster.cc simulate/random_program.cc
