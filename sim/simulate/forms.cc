@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 
+#include "sim/simulate/internal/part_list.h"
 #include "sim/simulate/internal/signature.h"
 #include "strategies/comm/choose.h"
 
@@ -17,7 +18,6 @@ namespace foreshard::sim {
 namespace {
 
 using internal::joined;
-using internal::mixed;
 using internal::rounded;
 using program::Program;
 
@@ -70,75 +70,26 @@ Sizes sizes_of(const Program& program, const Communicators& communicators) {
   return sizes;
 }
 
-// What decides on the forms of a communicator, and the parts of the cluster that it runs over.
-struct Description {
-  std::vector<std::uint64_t> key;
-  std::vector<std::int32_t> parts;
-};
-
-class Describer {
- public:
-  Describer(const ClusterView& cluster, const Congruence& congruence)
-      : cluster_(cluster),
-        congruence_(congruence),
-        slot_(congruence.part_count(), 0),
-        seen_(congruence.part_count(), 0) {}
-
-  const Description& describe(program::CollectiveKind kind, const comm::Participants& group,
-                              std::int32_t sizes) {
-    ++round_;
-    now_.key.clear();
-    now_.parts.clear();
-    add({static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(sizes),
-         static_cast<std::uint64_t>(group.root), group.devices.size(), group.transfers.size()});
-    for (const comm::Transfer& transfer : group.transfers)
-      add({static_cast<std::uint64_t>(transfer.from), static_cast<std::uint64_t>(transfer.to),
-           std::bit_cast<std::uint64_t>(transfer.part),
-           std::bit_cast<std::uint64_t>(transfer.messages)});
-    for (const DeviceId device : group.devices) {
-      const std::int32_t node = cluster_.devices()[device.index()].node;
-      add({slot(congruence_.part_of_node(node)) << 32 |
-           static_cast<std::uint32_t>(congruence_.number_in_node(device))});
-    }
-    for (std::size_t p = 0; p < now_.parts.size(); ++p) {  // grows up to the roots
-      const std::int32_t part = now_.parts[p];
-      add({congruence_.shape(part)});
-      for (const std::int32_t above : congruence_.parents(part)) add({slot(above)});
-    }
-    return now_;
+// Lists what decides on the forms of a communicator, and the parts of the cluster that it runs
+// over.
+void describe(const ClusterView& cluster, const Congruence& congruence,
+              program::CollectiveKind kind, const comm::Participants& group, std::int32_t sizes,
+              internal::PartList& list) {
+  list.start();
+  list.add({static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(sizes),
+            static_cast<std::uint64_t>(group.root), group.devices.size(), group.transfers.size()});
+  for (const comm::Transfer& transfer : group.transfers) {
+    list.add({static_cast<std::uint64_t>(transfer.from), static_cast<std::uint64_t>(transfer.to),
+              std::bit_cast<std::uint64_t>(transfer.part),
+              std::bit_cast<std::uint64_t>(transfer.messages)});
   }
-
-  std::int32_t slot_of(std::int32_t part) const { return slot_[static_cast<std::size_t>(part)]; }
-
- private:
-  void add(std::initializer_list<std::uint64_t> values) {
-    now_.key.insert(now_.key.end(), values.begin(), values.end());
+  for (const DeviceId device : group.devices) {
+    const std::int32_t node = cluster.devices()[device.index()].node;
+    list.add({list.meet(congruence.part_of_node(node)) << 32 |
+              static_cast<std::uint32_t>(congruence.number_in_node(device))});
   }
-  std::uint64_t slot(std::int32_t part) {
-    const auto p = static_cast<std::size_t>(part);
-    if (seen_[p] != round_) {
-      seen_[p] = round_;
-      slot_[p] = static_cast<std::int32_t>(now_.parts.size());
-      now_.parts.push_back(part);
-    }
-    return static_cast<std::uint64_t>(slot_[p]);
-  }
-
-  const ClusterView& cluster_;
-  const Congruence& congruence_;
-  Description now_;
-  std::vector<std::int32_t> slot_;  // by part
-  std::vector<std::uint32_t> seen_;
-  std::uint32_t round_ = 0;
-};
-
-struct KeyHash {
-  std::size_t operator()(const std::vector<std::uint64_t>& key) const noexcept {
-    std::uint64_t hash = key.size();
-    for (const std::uint64_t value : key) hash = mixed(hash ^ value);
-    return hash;
-  }
-};
+  list.close();
+}
 
 }  // namespace
 
@@ -169,9 +120,8 @@ class FormChooser {
     chosen_.unshared_because_ = share ? congruence->fault() : "not asked for";
     share = chosen_.unshared_because_.empty();
     const Sizes sizes = sizes_of(program_, communicators_);
-    std::optional<Describer> describer;
-    if (share) describer.emplace(cluster_, *congruence);
-    std::unordered_map<std::vector<std::uint64_t>, std::int32_t, KeyHash> known;
+    internal::PartList list(*congruence);
+    std::unordered_map<internal::PartKey, std::int32_t, internal::PartKeyHash> known;
     const std::size_t count = communicators_.all.size();
     chosen_.kind_of_.resize(count);
     chosen_.parts_.resize(count);
@@ -179,11 +129,11 @@ class FormChooser {
       const auto group = participants_of(cluster_, program_, communicators_, c);
       const auto kind = static_cast<std::int32_t>(chosen_.kinds_.size());
       if (share) {
-        const auto& what = describer->describe(communicators_.all[c].kind, group, sizes.of[c]);
-        const auto [it, added] = known.try_emplace(what.key, kind);
+        describe(cluster_, *congruence, communicators_.all[c].kind, group, sizes.of[c], list);
+        const auto [it, added] = known.try_emplace(list.key(), kind);
         if (!added) {
           chosen_.kind_of_[c] = it->second;
-          chosen_.parts_[c] = what.parts;
+          chosen_.parts_[c] = list.parts();
           continue;
         }
       }
@@ -194,7 +144,7 @@ class FormChooser {
       if (share) {
         for (LinkUse& use : chosen_.kinds_.back().uses) {
           use.place = congruence->place_of(use.link);
-          use.place.part = describer->slot_of(use.place.part);
+          use.place.part = list.slot_of(use.place.part);
         }
       }
     }
