@@ -104,12 +104,30 @@ const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*) {
   return table;
 }
 
+const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*) {
+  using L = HardwareLimits;
+  static const auto table =
+      yaml::Table<L>("limits", "Beyond these a cluster is implausible.")
+          .required("fastest_port", &L::fastest_port, "Of a NIC.", yaml::positive())
+          .required("slowest_port", &L::slowest_port, "Of a NIC.", yaml::positive())
+          .required("slowest_link", &L::slowest_link, "Of any kind.", yaml::positive())
+          .required("switch_ports", &L::switch_ports, "Of one switch.", yaml::at_least(1))
+          .required("switch_throughput", &L::switch_throughput,
+                    "Of one switch: all its ports, one direction.", yaml::positive())
+          .required("oversubscription", &L::oversubscription, "Of one level.", yaml::positive())
+          .required("degraded", &L::degraded, "The smallest factor.", yaml::positive())
+          .required("latency", &L::latency, "Of one link.", yaml::positive())
+          .required("launch_time", &L::launch_time, "Of a kernel.", yaml::positive());
+  return table;
+}
+
 const yaml::Table<Hardware>& yaml_table(const Hardware*) {
   static const auto table =
       yaml::Table<Hardware>("hardware", "What importers and plausibility checks know of machines.")
           .folder("hardware")
           .required("devices", &Hardware::devices, "Kinds of device.")
           .optional("sockets", &Hardware::sockets, "Rates between sockets; the first fit holds.")
+          .required("limits", &Hardware::limits, "What `foreshard topology check` goes by.")
           .check("devices", fault_in_ids);
   return table;
 }

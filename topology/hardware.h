@@ -42,9 +42,23 @@ struct HardwareSocket {
   std::string source;
 };
 
+/// Beyond these a cluster is implausible (plausibility.h).
+struct HardwareLimits {
+  yaml::Sourced<BytesPerSecond> fastest_port{};
+  yaml::Sourced<BytesPerSecond> slowest_port{};
+  yaml::Sourced<BytesPerSecond> slowest_link{};  ///< Of any kind, payload.
+  yaml::Sourced<std::int64_t> switch_ports{};
+  yaml::Sourced<BytesPerSecond> switch_throughput{};  ///< Sum over its ports, one direction.
+  yaml::Sourced<double> oversubscription{};
+  yaml::Sourced<double> degraded{};  ///< The smallest factor.
+  yaml::Sourced<Seconds> latency{};  ///< Of one link.
+  yaml::Sourced<Seconds> launch_time{};
+};
+
 struct Hardware {
   std::vector<HardwareDevice> devices;
   std::vector<HardwareSocket> sockets;
+  HardwareLimits limits;
 
   /// \return null if none is known.
   const HardwareDevice* device_of_pci_id(std::int64_t id) const;
@@ -58,6 +72,7 @@ struct Hardware {
 
 const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*);
 const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*);
+const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*);
 const yaml::Table<Hardware>& yaml_table(const Hardware*);
 
 /// configs/hardware/nvidia.yaml of the loader's catalogue.

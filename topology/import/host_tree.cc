@@ -171,6 +171,7 @@ std::optional<NodeConfig> regular_form(const NodeConfig& wired, const Defaults& 
     if (!divides(wired.gpus, nics.count)) return std::nullopt;
     nics.efficiency = wiring.nic_efficiency;
     nics.latency = wiring.nic_latency;
+    if (defaults.machine.nics) nics.transport = defaults.machine.nics->transport;
     node.nics = nics;
   }
   if (!same_links(node, wired)) return std::nullopt;

@@ -102,8 +102,10 @@ std::string pcie_text(const PcieConfig& pcie, std::size_t depth) {
 
 std::string nics_text(const NicConfig& nics, std::size_t depth) {
   const NicConfig usual;
-  return Lines(depth)
-      .line("count", std::to_string(nics.count))
+  Lines lines(depth);
+  if (nics.transport && !nics.transport->name.empty())
+    lines.line("transport", nics.transport->name);
+  return lines.line("count", std::to_string(nics.count))
       .number("bandwidth", nics.bandwidth)
       .unless_default("efficiency", nics.efficiency, usual.efficiency)
       .unless_default("latency", nics.latency, usual.latency)

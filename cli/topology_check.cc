@@ -1,0 +1,45 @@
+#include "cli/topology_check.h"
+
+#include <algorithm>
+
+#include "cli/options.h"
+#include "cli/output.h"
+
+#include "topology/cluster_config.h"
+#include "topology/plausibility.h"
+
+namespace foreshard::cli {
+
+void TopologyCheck::declare(Declaration& topology) {
+  Declaration command = topology.subcommand(
+      "check", chosen_, "Finds what is implausible: unit slips, throttled NICs, isolated devices.",
+      "foreshard topology check two-dgx-h100 --set node.nics.bandwidth=400GB/s");
+  command.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+  command.flag("--strict", strict_, "Exit with 4 if there is a warning.");
+  add_format(command, format_, {"text", "json"});
+  add_set(command, sets_);
+  add_output(command, output_);
+}
+
+ExitCode TopologyCheck::run(const Environment& environment) const {
+  auto overrides = overrides_of(sets_);
+  if (!overrides) return fail(overrides.error());
+  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+  const auto config = cluster_.ends_with(".yaml") || cluster_.ends_with(".yml")
+                          ? loader.read_file<ClusterConfig>(cluster_)
+                          : loader.read_ref<ClusterConfig>(cluster_);
+  if (!config) return fail(config.error());
+  const auto cluster = build_cluster(*config, loader);
+  if (!cluster) return fail(cluster.error());
+  yaml::Loader catalogue({.catalogue = environment.catalogue});
+  const auto hardware = read_hardware(catalogue);
+  if (!hardware) return fail(hardware.error());
+
+  const auto findings = implausible(*config, *cluster, *hardware);
+  const std::string text = format_ == "json" ? to_json(findings) : to_text(findings);
+  if (const auto error = write_result(output_, text)) return fail(*error);
+  const bool warned = std::ranges::count(findings, Severity::kWarning, &Finding::severity) > 0;
+  return strict_ && warned ? kGateFailed : kDone;
+}
+
+}  // namespace foreshard::cli

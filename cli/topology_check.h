@@ -1,0 +1,28 @@
+/// \file
+/// `foreshard topology check`: clusters that can be built, but hardly exist.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/declaration.h"
+
+namespace foreshard::cli {
+
+class TopologyCheck {
+ public:
+  void declare(Declaration& topology);
+  bool chosen() const { return chosen_; }
+  ExitCode run(const Environment& environment) const;
+
+ private:
+  bool chosen_ = false;
+  bool strict_ = false;
+  std::string cluster_;
+  std::string format_;
+  std::vector<std::string> sets_;
+  std::string output_;
+};
+
+}  // namespace foreshard::cli
