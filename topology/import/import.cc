@@ -53,11 +53,15 @@ Error import_error(const ImportRequest& request, std::int64_t line, const std::s
 }  // namespace internal
 
 std::span<const ImportFormat> import_formats() {
-  static constexpr std::array<ImportFormat, 2> kFormats{{
+  static constexpr std::array<ImportFormat, 4> kFormats{{
       {"nccl-xml", "What NCCL writes to NCCL_TOPO_DUMP_FILE: one host.",
        internal::looks_like_nccl_xml, internal::read_nccl_xml},
       {"nvidia-smi", "The text of `nvidia-smi topo -m`: one host.", internal::looks_like_nvidia_smi,
        internal::read_nvidia_smi},
+      {"paddle", "PaddlePaddle's cluster JSON (auto_parallel): machines, devices, links.",
+       internal::looks_like_paddle, internal::read_paddle},
+      {"slurm", "SLURM's topology.conf: a tree of switches over hosts.", internal::looks_like_slurm,
+       internal::read_slurm},
   }};
   return kFormats;
 }

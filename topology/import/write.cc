@@ -158,6 +158,41 @@ std::string node_text(const NodeConfig& node, std::size_t depth) {
   return text;
 }
 
+/// "key: name" of a catalogue entry, or the node written out.
+std::string node_under(const char* key, const yaml::Ref<NodeConfig>& node, std::size_t depth) {
+  if (!node.name.empty()) return Lines(depth).line(key, node.name).text();
+  return Lines(depth).line(key).text() + node_text(*node, depth + 1);
+}
+
+std::string custom_text(const CustomFabricConfig& custom) {
+  std::string switches;
+  for (const auto& name : custom.switches)
+    switches += (switches.empty() ? "" : ", ") + in_quotes(name);
+  Lines cables(3);
+  for (const auto& cable : custom.cables)
+    cables.item("{a: " + in_quotes(cable.a) + ", b: " + in_quotes(cable.b) +
+                (cable.bandwidth ? ", bandwidth: " + text_of(*cable.bandwidth) : "") +
+                (cable.count > 1 ? ", count: " + std::to_string(cable.count) : "") + "}");
+  return Lines(1).line("custom").text() +
+         Lines(2).line("switches", "[" + switches + "]").line("cables").text() + cables.text();
+}
+
+std::string cluster_text(const ClusterConfig& cluster) {
+  std::string text = Lines(0).line("name", in_quotes(cluster.name)).text();
+  if (cluster.node) {
+    text += Lines(0).line("nodes", std::to_string(cluster.nodes)).text() +
+            node_under("node", *cluster.node, 0);
+  } else {
+    text += "groups:\n";
+    for (const auto& group : cluster.groups)
+      text +=
+          "  - nodes: " + std::to_string(group.nodes) + "\n" + node_under("node", group.node, 2);
+  }
+  text += "fabric:\n" + Lines(1).line("kind", cluster.fabric.kind).text();
+  if (cluster.fabric.custom) text += custom_text(*cluster.fabric.custom);
+  return text;
+}
+
 }  // namespace
 
 std::string to_yaml(const Imported& imported) {
@@ -170,7 +205,7 @@ std::string to_yaml(const Imported& imported) {
     text += "# - " + line + "\n";
   }
   if (const auto* node = std::get_if<NodeConfig>(&imported.what)) return text + node_text(*node, 0);
-  return text;
+  return text + cluster_text(std::get<ClusterConfig>(imported.what));
 }
 
 }  // namespace foreshard

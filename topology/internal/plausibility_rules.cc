@@ -253,9 +253,12 @@ void find_degraded(const Subject& subject, Findings& findings) {
   const double least = *subject.hardware.limits.degraded;
   Collector found(findings, Severity::kWarning,
                   "a factor is a part of 1, not percent; what does not work belongs under down");
-  for (std::size_t i = 0; i < subject.config.degraded.size(); ++i)
-    if (const double factor = subject.config.degraded[i].factor; factor < least)
-      found.add(fmt::format("degraded[{}]", i), fmt::format("{} is below {}", factor, least));
+  for (std::size_t i = 0; i < subject.config.degraded.size(); ++i) {
+    const auto& [links, factor, devices, speed] = subject.config.degraded[i];
+    for (const auto& part : {factor, speed})
+      if (part && *part < least)
+        found.add(fmt::format("degraded[{}]", i), fmt::format("{} is below {}", *part, least));
+  }
 }
 
 void find_mixed_memory(const Subject& subject, Findings& findings) {

@@ -13,6 +13,13 @@ Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loade
 bool looks_like_nvidia_smi(std::string_view text);
 Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loader);
 
+/// slurm.cc
+bool looks_like_slurm(std::string_view text);
+Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader);
+/// paddle.cc
+bool looks_like_paddle(std::string_view text);
+Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader);
+
 /// "name:line: why", or "name:line: element: why".
 Error import_error(const ImportRequest& request, std::int64_t line, const std::string& why);
 

@@ -1,0 +1,310 @@
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/quantity.h"
+
+#include "topology/import/internal/hostlist.h"
+#include "topology/import/internal/readers.h"
+#include "topology/import/internal/words.h"
+
+// Source: SLURM's topology.conf(5), plugin topology/tree.
+namespace foreshard::internal {
+namespace {
+
+constexpr std::size_t kMostHosts = 100'000;
+constexpr std::size_t kMostSwitches = 100'000;
+constexpr std::size_t kMostCables = 1'000'000;
+
+struct Switch {
+  std::string name;
+  std::int64_t line = 0;
+  std::string host_text;  ///< As written.
+  std::vector<std::string> hosts;
+  std::vector<std::string> children;
+  std::optional<BytesPerSecond> rate;  ///< Of the links to what it lists.
+  std::optional<std::size_t> parent;
+  std::vector<std::size_t> below;  ///< Its children, once all are known.
+  std::int64_t first_node = 0;
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+struct Line {
+  std::int64_t number = 0;  ///< Of its first part.
+  std::string text;
+};
+
+/// Without comments; a backslash at the end joins the next line.
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  bool joined = false;
+  std::int64_t number = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    line = line.substr(0, std::min(line.find('#'), line.size()));
+    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r'))
+      line.remove_suffix(1);
+    const bool goes_on = !line.empty() && line.back() == '\\';
+    if (goes_on) line.remove_suffix(1);
+    if (joined) {
+      lines.back().text += line;
+    } else if (!line.empty() || goes_on) {
+      lines.push_back({number, std::string(line)});
+    }
+    joined = goes_on && !lines.empty();
+  }
+  return lines;
+}
+
+/// NICs of a node by rail: name in the node and payload rate.
+std::vector<std::pair<std::string, BytesPerSecond>> ports_of(const NodeConfig& node) {
+  std::vector<std::pair<std::string, BytesPerSecond>> ports;
+  if (node.nics)
+    for (std::int64_t i = 0; i < node.nics->count; ++i)
+      ports.emplace_back("nic" + std::to_string(i), *node.nics->bandwidth * *node.nics->efficiency);
+  if (node.wiring)
+    for (const auto& part : node.wiring->parts)
+      if (part.kind == WiringPartKind::kNic)
+        ports.emplace_back(part.name, *part.bandwidth * *node.wiring->nic_efficiency);
+  return ports;
+}
+
+class Reader {
+ public:
+  explicit Reader(const ImportRequest& request) : request_(request) {}
+
+  std::optional<Error> read();
+  Result<ClusterConfig> cluster(const NodeConfig& node, const std::string& name);
+
+  std::vector<std::string> remarks;
+
+ private:
+  Error error(const Switch& at, const std::string& why) const {
+    return import_error(request_, at.line, "SwitchName=" + shown(at.name) + ": " + why);
+  }
+  std::optional<Error> read_switch(const Line& line);
+  std::optional<Error> set(Switch& at, const std::string& key, std::string_view value);
+  std::optional<Error> join();
+
+  const ImportRequest& request_;
+  std::vector<Switch> switches_;
+  std::map<std::string, std::size_t> by_name_;
+  std::vector<std::size_t> leaves_first_;  // children before parents
+  std::size_t hosts_ = 0;
+  std::int64_t node_count_ = 0;
+};
+
+std::optional<Error> Reader::read() {
+  for (const auto& line : lines_of(request_.text))
+    if (auto fault = read_switch(line)) return fault;
+  if (switches_.empty()) return import_error(request_, 1, "no SwitchName= in the file");
+  return join();
+}
+
+std::optional<Error> Reader::read_switch(const Line& line) {
+  Switch at;
+  at.line = line.number;
+  for (const auto word : words_of(line.text)) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string_view::npos)
+      return import_error(request_, line.number, "'" + shown(word) + "' is no Key=Value");
+    const std::string key = lower(word.substr(0, equals));
+    const std::string_view value = word.substr(equals + 1);
+    if (value.empty()) return import_error(request_, line.number, shown(word) + " has no value");
+    if (key == "switchname") {
+      if (!at.name.empty())
+        return import_error(request_, line.number, "SwitchName= is there twice in one line");
+      if (value.find_first_of("[]*?,/") != std::string_view::npos)
+        return import_error(request_, line.number,
+                            "SwitchName=" + shown(value) + " is no single name");
+      at.name = value;
+    } else if (auto fault = set(at, key, value)) {
+      return fault;
+    }
+  }
+  if (at.name.empty()) return import_error(request_, line.number, "a line without SwitchName=");
+  if (at.hosts.empty() && at.children.empty()) return error(at, "has neither Nodes= nor Switches=");
+  if (!by_name_.try_emplace(at.name, switches_.size()).second)
+    return error(at, "is there twice, first in line " +
+                         std::to_string(switches_[by_name_.at(at.name)].line));
+  if (switches_.size() >= kMostSwitches)
+    return error(at, "more than " + std::to_string(kMostSwitches) + " switches");
+  hosts_ += at.hosts.size();
+  if (hosts_ > kMostHosts) return error(at, "more than " + std::to_string(kMostHosts) + " hosts");
+  switches_.push_back(std::move(at));
+  return std::nullopt;
+}
+
+std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string_view value) {
+  if (key == "nodes" || key == "switches") {
+    auto names = expand_hostlist(value, kMostHosts);
+    if (const auto* why = std::get_if<std::string>(&names))
+      return import_error(request_, at.line, shown(key) + "=: " + *why);
+    auto& list = key == "nodes" ? at.hosts : at.children;
+    if (!list.empty()) return import_error(request_, at.line, shown(key) + "= is there twice");
+    list = std::move(std::get<std::vector<std::string>>(names));
+    if (key == "nodes") at.host_text = shown(value);
+    return std::nullopt;
+  }
+  if (key == "linkspeed") {
+    auto rate = parse<BytesPerSecond>(value);
+    if (const auto bare = whole_number(value); !rate && bare && *bare > 0) {
+      rate = static_cast<double>(*bare) * 1_Gbit_s;
+      remarks.push_back("line " + std::to_string(at.line) + ": LinkSpeed=" + shown(value) +
+                        " has no unit (SLURM gives it none): taken as Gbit/s");
+    }
+    if (!rate || !(*rate > BytesPerSecond()))
+      return import_error(request_, at.line,
+                          "LinkSpeed=" + shown(value) + " is no rate such as 400Gbit/s");
+    at.rate = *rate;
+    return std::nullopt;
+  }
+  if (key.starts_with("block"))
+    return import_error(request_, at.line,
+                        "the file is for topology/block, which names no switches; only "
+                        "topology/tree can be imported");
+  return import_error(request_, at.line,
+                      "'" + shown(key) + "' is none of SwitchName, Switches, Nodes, LinkSpeed");
+}
+
+std::optional<Error> Reader::join() {
+  std::map<std::string, std::size_t> leaf_of;
+  for (std::size_t i = 0; i < switches_.size(); ++i) {
+    Switch& at = switches_[i];
+    for (const auto& host : at.hosts)
+      if (const auto [slot, added] = leaf_of.try_emplace(host, i); !added)
+        return error(
+            at, "node '" + shown(host) + "' is also under " + shown(switches_[slot->second].name));
+    for (const auto& child : at.children) {
+      const auto found = by_name_.find(child);
+      if (found == by_name_.end()) return error(at, "there is no switch '" + shown(child) + "'");
+      Switch& under = switches_[found->second];
+      if (under.parent)
+        return error(at, shown(child) + " is already under " +
+                             shown(switches_[*under.parent].name) + ": a tree has one way up");
+      under.parent = i;
+      at.below.push_back(found->second);
+    }
+  }
+  // From the roots down; what is not reached stands in a cycle.
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < switches_.size(); ++i) {
+    if (switches_[i].parent) continue;
+    if (!order.empty())
+      return error(switches_[i], "is joined to " + shown(switches_[order.front()].name) +
+                                     " by no switch: list the one above both");
+    order.push_back(i);
+    for (std::size_t at = order.size() - 1; at < order.size(); ++at)
+      for (const auto child : switches_[order[at]].below) order.push_back(child);
+  }
+  std::vector<bool> reached(switches_.size(), false);
+  for (const auto i : order) reached[i] = true;
+  for (std::size_t i = 0; i < switches_.size(); ++i)
+    if (!reached[i]) return error(switches_[i], "is, through others, under itself");
+  for (auto& at : switches_) {  // in the order of the file
+    at.first_node = node_count_;
+    node_count_ += static_cast<std::int64_t>(at.hosts.size());
+  }
+  if (node_count_ == 0) return error(switches_[order.front()], "no switch lists Nodes=");
+  leaves_first_.assign(order.rbegin(), order.rend());
+  return std::nullopt;
+}
+
+Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string& name) {
+  ClusterConfig config;
+  const auto stem = std::filesystem::path(request_.name).stem().string();
+  config.name = stem.empty() ? "slurm" : stem;
+  config.nodes = node_count_;
+  config.node = yaml::Ref<NodeConfig>{node, name};
+  if (node_count_ == 1) return config;
+
+  const auto ports = ports_of(node);
+  if (ports.empty())
+    return Error{Error::Code::kInvalidInput,
+                 request_.name + ": node '" + name + "' has no NICs to join to switches"};
+  if (static_cast<std::size_t>(node_count_) * ports.size() > kMostCables)
+    return Error{Error::Code::kInvalidInput,
+                 request_.name + ": more than " + std::to_string(kMostCables) + " cables"};
+
+  config.fabric.kind = "custom";
+  auto& custom = config.fabric.custom.emplace();
+  std::vector<BytesPerSecond> enters(switches_.size());  // from below
+  bool assumed = false;
+  for (const auto i : leaves_first_) {
+    const Switch& at = switches_[i];
+    custom.switches.push_back(at.name);
+    for (std::size_t host = 0; host < at.hosts.size(); ++host)
+      for (const auto& [port, rate] : ports) {
+        CableConfig cable;
+        cable.a =
+            "node" + std::to_string(at.first_node + static_cast<std::int64_t>(host)) + "/" + port;
+        cable.b = at.name;
+        if (at.rate && *at.rate < rate) cable.bandwidth = *at.rate;
+        enters[i] += cable.bandwidth.value_or(rate);
+        custom.cables.push_back(std::move(cable));
+      }
+    for (const auto child : at.below) {
+      const auto rate = at.rate ? at.rate : request_.link_rate;
+      assumed = assumed || !rate;
+      CableConfig cable;
+      cable.a = switches_[child].name;
+      cable.b = at.name;
+      cable.bandwidth = rate.value_or(enters[child]);
+      enters[i] += *cable.bandwidth;
+      custom.cables.push_back(std::move(cable));
+    }
+    if (!at.hosts.empty())
+      remarks.push_back(
+          "node" + std::to_string(at.first_node) + " to node" +
+          std::to_string(at.first_node + static_cast<std::int64_t>(at.hosts.size()) - 1) + " are " +
+          at.host_text + ", under " + shown(at.name));
+  }
+  if (assumed)
+    remarks.push_back(
+        "links between switches without a LinkSpeed carry all that is below them "
+        "(say --link-rate for another rate)");
+  return config;
+}
+
+}  // namespace
+
+bool looks_like_slurm(std::string_view text) {
+  for (const auto& line : lines_of(text.substr(0, 64 * 1024))) {
+    const auto words = words_of(line.text);
+    if (!words.empty()) return lower(words.front()).starts_with("switchname=");
+  }
+  return false;
+}
+
+Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) {
+  Reader reader(request);
+  if (auto fault = reader.read()) return *std::move(fault);
+  if (request.node.empty() && request.device.empty())
+    return Error{Error::Code::kInvalidInput,
+                 request.name +
+                     ": the file names hosts only: say which machine they are, with "
+                     "--node dgx-h100 or --device H100-SXM"};
+  const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
+  const auto node = loader.read_ref<NodeConfig>(entry, "node");
+  if (!node) return node.error();
+  if (!request.device.empty() && node->device->name != request.device)
+    return Error{Error::Code::kInvalidInput,
+                 "node '" + entry + "' has " + node->device->name + ", not " + request.device};
+  reader.remarks.push_back("each host is taken as a " + entry);
+  auto cluster = reader.cluster(*node, entry);
+  if (!cluster) return cluster.error();
+  return Imported{*std::move(cluster), "slurm", request.name, std::move(reader.remarks)};
+}
+
+}  // namespace foreshard::internal
