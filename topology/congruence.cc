@@ -29,8 +29,7 @@ class Fabric {
         cables_.emplace_back(std::min(from, to), std::max(from, to));
     }
     std::ranges::sort(cables_);
-    const auto repeated = std::ranges::unique(cables_);
-    cables_.erase(repeated.begin(), cables_.end());
+    cables_.erase(std::unique(cables_.begin(), cables_.end()), cables_.end());
   }
 
   std::int32_t size() const { return count_; }
@@ -158,8 +157,12 @@ Congruence::Congruence(const ClusterView& cluster) {
       const bool leaves = fabric.number(link.to) != kNone;
       const bool enters = fabric.number(link.from) != kNone;
       if (leaves || enters) parents_[next_parent[part]++] = switch_part(outside);
-      ends = (static_cast<std::uint64_t>(leaves ? 0xffffffff : local[link.from.index()]) << 32) |
-             static_cast<std::uint32_t>(enters ? 0xffffffff : local[link.to.index()]);
+      constexpr std::uint32_t kOutside = 0xffffffff;
+      const auto inside = [&](VertexId id) {
+        return static_cast<std::uint32_t>(local[id.index()]);
+      };
+      ends = (static_cast<std::uint64_t>(leaves ? kOutside : inside(link.from)) << 32) |
+             (enters ? kOutside : inside(link.to));
     } else {
       ends = parent[at(fabric.number(link.from))] == fabric.number(link.to) ? 1 : 2;
     }
