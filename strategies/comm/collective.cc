@@ -58,6 +58,11 @@ bool suits(const FormParameters& form, const Participants& group) {
   });
 }
 
+bool is_for(const FormParameters& form, CollectiveKind kind) {
+  return form.operations.empty() || std::find(form.operations.begin(), form.operations.end(),
+                                              name_of(kind)) != form.operations.end();
+}
+
 bool is_requested(const std::string& algorithm, CollectiveKind kind, const Parameters& parameters) {
   return std::any_of(parameters.choices.begin(), parameters.choices.end(),
                      [&](const Choice& choice) {
@@ -72,6 +77,7 @@ std::vector<const FormParameters*> suitable_forms(CollectiveKind kind, const Par
   std::set<std::pair<std::string_view, Protocol>> seen;
   for (const FormParameters& form : parameters.forms)
     if (!seen.contains({form.algorithm, form.protocol}) && suits(form, group) &&
+        is_for(form, kind) &&
         (!form.on_request || is_requested(form.algorithm, kind, parameters))) {
       seen.insert({form.algorithm, form.protocol});
       suitable.push_back(&form);

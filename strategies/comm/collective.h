@@ -113,7 +113,7 @@ struct FlatCollective {
 
 /// One message of the stepwise form. It carries `chunk_count` chunks from `first_chunk` on of
 /// the buffer that its sender works in (all_to_all: of its send buffer), which StepwiseCollective
-/// cuts into `chunks` equal ones.
+/// cuts into `chunks` equal ones: first_chunk, first_chunk + chunk_step, ... modulo `chunks`.
 struct Message {
   std::int32_t from = 0;  ///< Index into Participants::devices.
   std::int32_t to = 0;
@@ -122,6 +122,7 @@ struct Message {
   std::vector<std::int32_t> after;  ///< Earlier messages, by index.
   std::int32_t first_chunk = 0;
   std::int32_t chunk_count = 1;
+  std::int32_t chunk_step = 1;
   bool reduces = false;  ///< The receiver adds it to what it has; else it overwrites.
 };
 struct StepwiseCollective {

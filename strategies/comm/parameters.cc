@@ -1,6 +1,7 @@
 #include "strategies/comm/parameters.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "strategies/comm/algorithms.h"
@@ -41,6 +42,17 @@ std::string algorithms_of(const std::string& operation) {
 std::string unknown_operation(const Choice& choice) {
   if (!algorithms_of(choice.operation).empty()) return {};
   return "unknown operation '" + choice.operation + "'; there are " + operation_names();
+}
+
+std::string impossible_operation(const FormParameters& form) {
+  for (const std::string& operation : form.operations) {
+    const bool known =
+        std::any_of(algorithms().begin(), algorithms().end(), [&](const Algorithm& algorithm) {
+          return algorithm.name == form.algorithm && name_of(algorithm.kind) == operation;
+        });
+    if (!known) return "'" + form.algorithm + "' does no '" + operation + "'";
+  }
+  return {};
 }
 
 std::string impossible_algorithm(const Choice& choice) {
@@ -148,11 +160,14 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
                     "Efficiency files of the device types that it is for. Default: all.")
+          .optional("operations", &FormParameters::operations,
+                    "That it is for: all_reduce ... Default: all that the algorithm does.")
           .optional("on_request", &FormParameters::on_request,
                     "Taken only where `choices` names the algorithm: NCCL does not have it.")
           .optional("source", &FormParameters::source, "Where the numbers come from.")
           .optional("evidence", &FormParameters::evidence, "How well they are known.")
-          .check("algorithm", unknown_algorithm);
+          .check("algorithm", unknown_algorithm)
+          .check("operations", impossible_operation);
   return table;
 }
 
@@ -208,10 +223,15 @@ const yaml::Table<Parameters>& yaml_table(const Parameters*) {
 }
 
 Parameters ideal_parameters() {
+  // What each operation is understood by; the others have the same cost in this model, or are asked
+  // for.
+  constexpr std::array kPlain{"ring", "tree", "nvls", "chain", "pairwise", "direct"};
   Parameters parameters{.name = "ideal", .forms = {}};
   for (const auto& name : algorithm_names()) {
     FormParameters form;
     form.algorithm = name;
+    form.on_request = std::find(kPlain.begin(), kPlain.end(), name) == kPlain.end();
+    if (name == "nvls") form.operations = {std::string(name_of(CollectiveKind::kAllReduce))};
     parameters.forms.push_back(form);
   }
   return parameters;

@@ -82,6 +82,8 @@ struct FormParameters {
   double turnaround = 0;
   /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
   std::vector<std::string> architectures;
+  /// Operations that it is for, by name ("all_reduce"). Empty: all that the algorithm does.
+  std::vector<std::string> operations{};
   /// Left alone unless a Choice names its algorithm: NCCL does not have it.
   bool on_request = false;
   std::string source;
@@ -126,7 +128,8 @@ struct Parameters {
 const yaml::Table<Parameters>& yaml_table(const Parameters*);
 
 /// Links alone: no start-up time, every protocol as fast as the wire. The textbook's alpha-beta
-/// model, for tests and for comparison.
+/// model, for tests and for comparison. Of the algorithms those of textbooks; the others on
+/// request.
 Parameters ideal_parameters();
 
 }  // namespace foreshard::comm

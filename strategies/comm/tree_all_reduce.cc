@@ -19,6 +19,7 @@
 #include "base/check.h"
 
 #include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/double_tree.h"
 #include "strategies/comm/internal/ring_pattern.h"
 #include "strategies/comm/internal/rings.h"
 
@@ -27,29 +28,9 @@ namespace {
 
 using Nodes = std::vector<std::vector<std::int32_t>>;
 
-constexpr std::int32_t kTrees = 2;
+using internal::kTrees;
+using internal::node_parent;
 constexpr std::int32_t kChunksPerTree = 4;  // of the stepwise form
-
-// Parent of `place` in the in-order binary tree over 0..count-1 whose root is 0: an odd place is a
-// leaf, and a place that is a multiple of 2^h has height h. -1 for the root.
-std::int32_t in_order_parent(std::int32_t place, std::int32_t count) {
-  if (place == 0) return -1;
-  const std::int32_t height = place & -place;
-  const std::int32_t up = (place ^ height) | (height << 1);
-  return up < count ? up : place ^ height;
-}
-
-// Of node `node` in tree 0 or 1. The second tree is the mirror of the first (even counts) or the
-// first shifted by one (odd counts): so a leaf of one is inside the other.
-std::int32_t node_parent(std::int32_t tree, std::int32_t node, std::int32_t count) {
-  if (tree == 0) return in_order_parent(node, count);
-  if (count % 2 == 0) {
-    const std::int32_t parent = in_order_parent(count - 1 - node, count);
-    return parent < 0 ? -1 : count - 1 - parent;
-  }
-  const std::int32_t parent = in_order_parent((node + count - 1) % count, count);
-  return parent < 0 ? -1 : (parent + 1) % count;
-}
 
 // Parent of each member; -1 for the root. Channel c hangs node trees on each node's member c.
 std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members, std::int32_t tree,

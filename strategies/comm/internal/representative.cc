@@ -79,6 +79,16 @@ Participants first_nodes(const Participants& group,
   return part;
 }
 
+// How the critical path grows with the nodes.
+enum class Growth : std::uint8_t { kLinear, kLogarithmic, kNone, kUnknown };
+
+Growth growth_of(std::string_view algorithm) {
+  if (algorithm == "ring" || algorithm == "chain") return Growth::kLinear;
+  if (algorithm.ends_with("tree") || algorithm == "pat") return Growth::kLogarithmic;
+  if (algorithm == "nvls" || algorithm.starts_with("collnet")) return Growth::kNone;
+  return Growth::kUnknown;
+}
+
 }  // namespace
 
 Result<Pattern> representative_pattern(const Algorithm& algorithm, const Participants& group) {
@@ -86,9 +96,11 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   if (group.devices.size() <= (all_pairs ? kMostForAllPairs : kMostMembers) ||
       algorithm.kind == CollectiveKind::kExchange)
     return algorithm.pattern(group);
-  if (all_pairs) return all_to_all(group);
+  if (all_pairs && algorithm.name == "pairwise") return all_to_all(group);
+  const Growth growth = growth_of(algorithm.name);
+  if (growth == Growth::kUnknown) return algorithm.pattern(group);
   const auto nodes = members_by_node(group);
-  const bool is_tree = algorithm.name == "tree";
+  const bool is_tree = growth == Growth::kLogarithmic;
   // An even number: rings over an odd one need a third place to close.
   const std::size_t kept =
       std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
@@ -98,16 +110,23 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   if (!found) return found.error();
   Pattern pattern = *std::move(found);
 
+  if (growth == Growth::kNone) return pattern;
   if (is_tree) {  // of each level of nodes as much as the last doubling took
     const auto half = algorithm.pattern(first_nodes(group, nodes, kept / 2));
     if (!half) return half.error();
     const double doublings =
         std::log2(static_cast<double>(nodes.size()) / static_cast<double>(kept));
+    const bool copies = algorithm.name == "pat";  // one for each member, whatever the level
     Path level = pattern.path;
     level.add(half->path, -1);
+    if (copies) {
+      level.nvlink = 0;
+      pattern.path.nvlink = static_cast<double>(group.devices.size());
+    }
     if (!longer(level, Path{})) return pattern;
     pattern.path.add(level, doublings);
-    pattern.fill_chunks += doublings * (level.nvlink + level.pcie + level.network);
+    if (pattern.fill_chunks > 0)
+      pattern.fill_chunks += doublings * (level.nvlink + level.pcie + level.network);
     return pattern;
   }
   const auto all = static_cast<double>(group.devices.size());

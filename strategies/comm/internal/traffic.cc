@@ -51,6 +51,10 @@ void LoadSum::add(const Route& route, double bytes_per_byte) {
   }
 }
 
+void LoadSum::add(const std::vector<LinkLoad>& loads) {
+  loads_.insert(loads_.end(), loads.begin(), loads.end());
+}
+
 void LoadSum::merge() {
   std::stable_sort(loads_.begin(), loads_.end(),
                    [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });

@@ -38,6 +38,7 @@ bool longer(const Path& a, const Path& b);
 class LoadSum {
  public:
   void add(const Route& route, double bytes_per_byte);
+  void add(const std::vector<LinkLoad>& loads);
   /// Ascending LinkId, each link once.
   std::vector<LinkLoad> take();
 

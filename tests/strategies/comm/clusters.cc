@@ -50,8 +50,9 @@ ClusterView mesh_of_four() {
   return std::move(builder).build();
 }
 
-ClusterView rails(std::int32_t nodes, std::int32_t per_node) {
+ClusterView rails(std::int32_t nodes, std::int32_t per_node, bool sharp) {
   ClusterView::Builder builder("rails");
+  builder.set_reduces_in_network(sharp);
   const auto type = builder.add_device_type(plain_device());
   const auto spine = builder.add_vertex(VertexKind::kSwitch, "spine");
   std::vector<VertexId> leaves;

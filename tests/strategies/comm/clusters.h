@@ -16,7 +16,8 @@ ClusterView mesh_of_four();
 /// Nodes of `per_node` devices on an NVLink switch (200 GB/s, 1 us), each device with its own NIC
 /// (PCIe 50 GB/s, 0.5 us; cable 25 GB/s, 1 us) to the leaf switch of its rail; the leaves hang on
 /// one spine (100 GB/s, 1 us).
-ClusterView rails(std::int32_t nodes, std::int32_t per_node);
+/// \param sharp  the network's switches add up.
+ClusterView rails(std::int32_t nodes, std::int32_t per_node, bool sharp = false);
 /// One device per node; leaves of two nodes each under one spine, all at 10 GB/s.
 ClusterView two_leaves();
 

@@ -1,0 +1,99 @@
+#include "strategies/comm/internal/rounds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/comm/internal/ring_pattern.h"
+
+namespace foreshard::comm::internal {
+
+Rounds reversed(Rounds rounds) {
+  std::reverse(rounds.rounds.begin(), rounds.rounds.end());
+  for (auto& round : rounds.rounds) {
+    for (RoundMessage& message : round) {
+      std::swap(message.from, message.to);
+      message.reduces = true;
+    }
+  }
+  return rounds;
+}
+
+Rounds joined(Rounds first, const Rounds& second) {
+  FORESHARD_CHECK(first.chunks == second.chunks);
+  first.rounds.insert(first.rounds.end(), second.rounds.begin(), second.rounds.end());
+  return first;
+}
+
+Result<Pattern> pattern_of(const Participants& group, const Rounds& rounds) {
+  Traffic traffic(group);
+  const auto part_of = [&](const RoundMessage& message) {
+    return static_cast<double>(message.chunk_count) / rounds.chunks;
+  };
+  Pattern pattern;
+  double sent = 0;
+  double longest_rounds = 0;
+  for (const auto& round : rounds.rounds) {
+    double largest = 0;
+    for (const RoundMessage& message : round) {
+      traffic.add(message.from, message.to, part_of(message));
+      sent += part_of(message);
+      largest = std::max(largest, part_of(message));
+    }
+    longest_rounds += largest;
+  }
+  if (const auto fault = traffic.route()) return *fault;
+  for (const auto& round : rounds.rounds) {
+    Path longest;
+    for (const RoundMessage& message : round) {
+      Path path;
+      path.add(traffic.hop(message.from, message.to));
+      if (longer(path, longest)) longest = path;
+    }
+    pattern.path.add(longest);
+  }
+  pattern.sent_per_member = sent / static_cast<double>(group.devices.size());
+  pattern.message = longest_rounds / static_cast<double>(rounds.rounds.size());
+  pattern.loads = traffic.take_loads();
+  return pattern;
+}
+
+Result<StepwiseCollective> steps_of(std::string_view algorithm, const Participants& group,
+                                    const Rounds& rounds) {
+  double count = 0;
+  for (const auto& round : rounds.rounds) count += static_cast<double>(round.size());
+  if (auto fault = too_many_messages(algorithm, count)) return *std::move(fault);
+  StepwiseCollective result{.algorithm = algorithm, .chunks = rounds.chunks, .messages = {}};
+  std::vector<std::vector<std::int32_t>> latest(group.devices.size());
+  for (const auto& round : rounds.rounds) {
+    std::vector<std::vector<std::int32_t>> now(group.devices.size());
+    for (const RoundMessage& message : round) {
+      const auto route = route_between(group, message.from, message.to);
+      if (!route) return route.error();
+      Message sent{.from = message.from,
+                   .to = message.to,
+                   .part = static_cast<double>(message.chunk_count) / rounds.chunks,
+                   .latency = route->latency,
+                   .after = {},
+                   .first_chunk = message.first_chunk,
+                   .chunk_count = message.chunk_count,
+                   .chunk_step = message.chunk_step,
+                   .reduces = message.reduces};
+      for (const std::int32_t member : {message.from, message.to})
+        for (const std::int32_t earlier : latest[static_cast<std::size_t>(member)])
+          sent.after.push_back(earlier);
+      std::sort(sent.after.begin(), sent.after.end());
+      sent.after.erase(std::unique(sent.after.begin(), sent.after.end()), sent.after.end());
+      for (const std::int32_t member : {message.from, message.to})
+        now[static_cast<std::size_t>(member)].push_back(
+            static_cast<std::int32_t>(result.messages.size()));
+      result.messages.push_back(std::move(sent));
+    }
+    for (std::size_t member = 0; member < now.size(); ++member)
+      if (!now[member].empty()) latest[member] = std::move(now[member]);
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm::internal

@@ -1,0 +1,95 @@
+// NVLS: collectives of B bytes among p members that leave sums and copies to their NVLink switch.
+// Each of H heads (on one node: all members) looks after B/H bytes.
+//
+//     all-reduce      out of each member 1 + 1/H of the bytes (its part of every sum, and one
+//                     result), as much into it; of several nodes besides 1/H through each head's
+//                     adapter, out and in: the network's switches add up what the nodes have
+//     all-gather      out 1/p (one's own part), in 1
+//     reduce-scatter  out 1 (one's part of every sum), in 1/p
+//     time            latency + the largest of these x B / bandwidth
+//
+// Source: NVIDIA, "NVLink-Network Switch: NVIDIA's switch chip for high communication-bandwidth
+// SuperPODs", Hot Chips 34, 2022 (SHARP); NVIDIA/nccl v2.28, src/graph/search.cc (each channel
+// loads every link once and its head's link twice), src/graph/tuning.cc (several nodes need
+// CollNet).
+// Not modelled: data types that the switch cannot add (8-bit integers); all-gather and
+// reduce-scatter on several nodes.
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/switch_sums.h"
+
+namespace foreshard::comm {
+namespace {
+
+// On one node; `each` counts for all members alike.
+Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVolume& each) {
+  const auto nodes = internal::nodes_on_switches("nvls", group);
+  if (!nodes) return nodes.error();
+  if (nodes->size() > 1)
+    return Error{Error::Code::kUnsupported, "nvls: gathers and scatters of one node only"};
+  internal::LoadSum loads;
+  const auto hop = internal::add_switch_sums(group, nodes->front(), 0, each, {}, &loads);
+  if (!hop) return hop.error();
+  Pattern pattern;
+  pattern.path.add(*hop);
+  pattern.sent_per_member = each.up;
+  pattern.message = 1 / static_cast<double>(group.devices.size());
+  pattern.loads = loads.take();
+  return pattern;
+}
+
+Error no_messages() {
+  return {Error::Code::kUnsupported,
+          "nvls: the switch itself sends; there are no messages between members"};
+}
+
+}  // namespace
+
+Result<Pattern> nvls_all_reduce(const Participants& group) {
+  const auto nodes = internal::nodes_on_switches("nvls", group);
+  if (!nodes) return nodes.error();
+  if (nodes->size() > 1)
+    if (auto fault = internal::no_sums_in_network("nvls", group)) return *std::move(fault);
+  const auto heads = internal::heads_of(*nodes);
+  const double part = 1 / static_cast<double>(heads.size());
+  internal::Traffic traffic(group);
+  if (nodes->size() > 1)
+    for (const auto& rail : heads) internal::add_network_sums(rail, part, &traffic);
+  if (auto fault = traffic.route()) return *std::move(fault);
+
+  Pattern pattern;
+  internal::LoadSum loads;
+  loads.add(traffic.take_loads());
+  internal::Hop longest;
+  for (const auto& members : *nodes) {
+    const auto hop =
+        internal::add_switch_sums(group, members, heads.size(), {1, 1}, {part, part}, &loads);
+    if (!hop) return hop.error();
+    longest = std::max(longest, *hop);
+  }
+  pattern.path.add(longest);
+  if (nodes->size() > 1) pattern.path.add(internal::network_sum_path(heads, traffic));
+  pattern.sent_per_member = 1 + part;
+  pattern.message = part;
+  pattern.ways = nodes->size() > 1 ? static_cast<double>(heads.size()) : 1;
+  pattern.loads = loads.take();
+  return pattern;
+}
+Result<StepwiseCollective> nvls_all_reduce_steps(const Participants&) {
+  return no_messages();
+}
+
+Result<Pattern> nvls_all_gather(const Participants& group) {
+  return on_one_node(group, {1 / static_cast<double>(group.devices.size()), 1});
+}
+Result<StepwiseCollective> nvls_all_gather_steps(const Participants&) {
+  return no_messages();
+}
+
+Result<Pattern> nvls_reduce_scatter(const Participants& group) {
+  return on_one_node(group, {1, 1 / static_cast<double>(group.devices.size())});
+}
+Result<StepwiseCollective> nvls_reduce_scatter_steps(const Participants&) {
+  return no_messages();
+}
+
+}  // namespace foreshard::comm

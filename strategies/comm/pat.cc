@@ -1,0 +1,52 @@
+// PAT (parallel aggregated trees): all-gather and reduce-scatter of B bytes among p members, each
+// on a node of its own, in log2 p rounds, the farthest partners first.
+//
+//     time   = ceil(log2 p) latency + (p-1)/p B / bandwidth
+//     volume = (p-1)/p B per member (R2.5)
+//
+// A member handles each of the p chunks by itself: the path counts them as hops inside the node.
+// Source: Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
+// 2025, arXiv:2506.20252; NVIDIA/nccl v2.28.9, src/graph/tuning.cc (one member per node only).
+// Not modelled: buffers that hold fewer chunks than a round sends; it then takes more rounds.
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/doubling.h"
+#include "strategies/comm/internal/rings.h"
+
+namespace foreshard::comm {
+namespace {
+
+std::optional<Error> fault_in_nodes(const Participants& group) {
+  const auto nodes = internal::members_by_node(group);
+  if (nodes.size() == group.devices.size()) return std::nullopt;
+  return Error{Error::Code::kUnsupported, "pat: several members share a node"};
+}
+
+Result<Pattern> with_copies(const Participants& group, const internal::Rounds& rounds) {
+  if (auto fault = fault_in_nodes(group)) return *std::move(fault);
+  auto found = internal::pattern_of(group, rounds);
+  if (!found) return found.error();
+  Pattern pattern = *std::move(found);
+  pattern.path.nvlink += static_cast<double>(group.devices.size());
+  return pattern;
+}
+
+internal::Rounds gather(const Participants& group) {
+  return internal::far_first_all_gather(static_cast<std::int32_t>(group.devices.size()));
+}
+
+}  // namespace
+
+Result<Pattern> pat_all_gather(const Participants& group) {
+  return with_copies(group, gather(group));
+}
+Result<StepwiseCollective> pat_all_gather_steps(const Participants& group) {
+  return internal::steps_of("pat", group, gather(group));
+}
+Result<Pattern> pat_reduce_scatter(const Participants& group) {
+  return with_copies(group, internal::reversed(gather(group)));
+}
+Result<StepwiseCollective> pat_reduce_scatter_steps(const Participants& group) {
+  return internal::steps_of("pat", group, internal::reversed(gather(group)));
+}
+
+}  // namespace foreshard::comm

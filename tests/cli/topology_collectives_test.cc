@@ -1,0 +1,158 @@
+// `foreshard topology collectives`: every device of the catalogue, the forms of the result, faults.
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "base/yaml/loader.h"
+#include "tests/cli/program.h"
+
+#include "strategies/comm/sweep.h"
+#include "topology/cluster_for.h"
+
+namespace foreshard::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Every device has a usual machine: one, two and four of them do every operation, at all sizes.
+TEST(TopologyCollectives, WorksForEveryDeviceOfTheCatalogue) {
+  const std::filesystem::path configs = FORESHARD_SOURCE_DIR "/configs";
+  yaml::Loader loader({.catalogue = {configs}});
+  const auto parameters = loader.read_ref<comm::Parameters>("nccl");
+  ASSERT_TRUE(parameters) << parameters.error().message;
+  int devices = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(configs / "devices")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string device = entry.path().stem();
+    ++devices;
+    const auto node = loader.read_ref<NodeConfig>("by-device/" + device);
+    ASSERT_TRUE(node) << device << ": " << node.error().message;
+    for (const std::int64_t nodes : {1, 2, 4}) {
+      const auto config = cluster_for(
+          {.device = device, .gpus = nodes * node->gpus, .gpus_per_node = node->gpus}, loader);
+      ASSERT_TRUE(config) << config.error().message;
+      const auto cluster = build_cluster(*config);
+      ASSERT_TRUE(cluster) << cluster.error().message;
+      comm::Participants group{.cluster = &*cluster, .devices = {}};
+      for (std::int64_t i = 0; i < nodes * node->gpus; ++i) group.devices.emplace_back(i);
+      using enum comm::CollectiveKind;
+      for (const auto kind : {kAllReduce, kAllGather, kReduceScatter, kBroadcast, kAllToAll}) {
+        const auto rows =
+            comm::sweep(kind, group, *parameters, comm::sizes_between(1_KiB, 16_GiB, 16));
+        ASSERT_TRUE(rows) << device << ": " << rows.error().message;
+        Seconds last;
+        for (const auto& row : *rows) {
+          if (group.devices.size() == 1) continue;
+          EXPECT_GT(row.taken.time, 0_s) << device;
+          EXPECT_GE(row.taken.time, last * 0.999) << device << " " << comm::name_of(kind);
+          EXPECT_EQ(row.nccl.has_value(), kind != kAllToAll) << device;
+          last = row.taken.time;
+        }
+      }
+    }
+  }
+  EXPECT_GE(devices, 21);
+}
+
+TEST(TopologyCollectives, RunsForTheDevicesThatNobodyMeasured) {
+  for (const std::string device :
+       {"H200-SXM", "B300", "GB200", "GB300", "L40S", "RTX-PRO-6000", "RTX-4090"}) {
+    const Outcome outcome = foreshard("topology collectives two-dgx-h100 --set node=by-device/" +
+                                      device + " --sizes 1KiB:1GiB --step 32 --format csv");
+    EXPECT_EQ(outcome.code, 0) << device << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("all_reduce,")) << device;
+  }
+}
+
+TEST(TopologyCollectives, SaysTheSameInEveryForm) {
+  const std::string command =
+      "topology collectives two-dgx-h100 --op all_gather --ranks 0-15 --sizes 1MiB,64MiB --format ";
+  const Outcome json = foreshard(command + "json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  const auto table = nlohmann::json::parse(json.out);
+  ASSERT_EQ(table["rows"].size(), 2u);
+  EXPECT_EQ(table["ranks"], 16);
+  EXPECT_EQ(table["nodes"], 2);
+  const auto& row = table["rows"][1];
+  EXPECT_EQ(row["bytes"], 64 * 1024 * 1024);
+  EXPECT_FALSE(row["nccl"].is_null());
+  EXPECT_FALSE(row["runner_up"].is_null());
+  const double algorithm_rate = row["algbw_bytes_per_s"];
+  EXPECT_NEAR(row["busbw_bytes_per_s"], algorithm_rate * 15 / 16, 1);
+  EXPECT_NEAR(row["time_s"], 64 * 1024 * 1024 / algorithm_rate, 1e-9);
+  const Outcome csv = foreshard(command + "csv");
+  EXPECT_EQ(std::count(csv.out.begin(), csv.out.end(), '\n'), 3);
+  EXPECT_THAT(csv.out,
+              HasSubstr("all_gather,16,2,67108864," + row["algorithm"].get<std::string>()));
+  EXPECT_THAT(foreshard(command + "text").out, HasSubstr("NCCL's estimate"));
+}
+
+TEST(TopologyCollectives, OneRankTakesNoTime) {
+  const Outcome outcome =
+      foreshard("topology collectives two-dgx-h100 --ranks 3 --sizes 1GiB --format json");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["rows"][0]["time_s"], 0);
+}
+
+TEST(TopologyCollectives, ObeysAlgorithmProtocolAndChannels) {
+  const Outcome outcome = foreshard(
+      "topology collectives two-dgx-h100 --algorithm hierarchical --sizes 1MiB --format csv");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("1048576,hierarchical,Simple"));
+  EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --algorithm ring --protocol LL128 "
+                        "--channels 4 --sizes 1MiB --format csv")
+                  .out,
+              HasSubstr("1048576,ring,LL128,4,"));
+  EXPECT_THAT(foreshard("topology collectives two-dgx-h100 --sizes 1MiB --all").out,
+              HasSubstr("halving_doubling"));
+}
+
+TEST(TopologyCollectives, RefusesWhatIsWrongWithItsPlace) {
+  struct Case {
+    const char* arguments;
+    const char* message;
+  };
+  for (const auto& [arguments, message] : {
+           Case{"--ranks 0-63", "there is no rank 16; cluster 'two-dgx-h100' has ranks 0 to 15"},
+           Case{"--ranks ''", "the list is empty"},
+           Case{"--ranks 0,3,3", "rank 3 is listed twice"},
+           Case{"--ranks 0-3,2-5", "rank 2 is listed twice"},
+           Case{"--ranks 0-x", "is no range of ranks"},
+           Case{"--ranks 5-2", "does not reach its end"},
+           Case{"--sizes 1MiB:1KiB", "the last is less than the first"},
+           Case{"--sizes 12", "has no unit"},
+           Case{"--sizes 0B", "must be positive"},
+           Case{"--step 1", "greater than 1"},
+           Case{"--step x", "greater than 1"},
+           Case{"--step 1.0000001", "more than 10000 sizes"},
+           Case{"--op allreduce", "did you mean 'all_reduce'?"},
+           Case{"--op send", "needs a sender and a receiver"},
+           Case{"--op all_gather --algorithm tree", "'tree' does no all_gather; there are ring"},
+           Case{"--algorithm nvls", "these devices cannot do it; they can do ring LL"},
+           Case{"--protocol LL", "--protocol needs --algorithm"},
+           Case{"--channels 3", "--channels needs --algorithm"},
+           Case{"--communication nothing", "nothing"},
+       }) {
+    const Outcome outcome =
+        foreshard(std::string("topology collectives two-dgx-h100 ") + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.out, IsEmpty()) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+  }
+}
+
+// Ranks that nothing joins: every adapter of the second node is down.
+TEST(TopologyCollectives, NamesWhatIsDownWhereRanksAreUnreachable) {
+  const Outcome outcome =
+      foreshard("topology collectives two-dgx-h100 --set 'down=[\"node1/nic*\"]'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("no route from node0/gpu"));
+  EXPECT_THAT(outcome.err, HasSubstr("node1/nic0"));
+}
+
+}  // namespace
+}  // namespace foreshard::cli
