@@ -30,7 +30,8 @@ std::span<const CommandInfo> commands() {
        make_check},
       {"topology", "Look at a cluster.",
        "foreshard topology show gpt3-a100-1024\n"
-       "foreshard topology show my-cluster.yaml --format dot | dot -Tsvg > cluster.svg",
+       "foreshard topology show my-cluster.yaml --format dot | dot -Tsvg > cluster.svg\n"
+       "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15",
        make_topology},
       {"catalog", "List the devices, nodes, clusters, models ... that files may refer to.",
        "foreshard catalog\n"

@@ -27,6 +27,7 @@ using comm::SweepForm;
 using comm::SweepRow;
 
 constexpr std::size_t kMostSizes = 10000;
+constexpr std::size_t kMostRanks = 1 << 20;  // of a list, before it is compared with the cluster
 
 Error bad(std::string message) {
   return {Error::Code::kInvalidInput, std::move(message)};
@@ -57,7 +58,7 @@ Result<std::vector<DeviceId>> devices_of(const std::string& ranks, const Cluster
     for (std::size_t i = 0; i < count; ++i) devices.emplace_back(static_cast<std::int64_t>(i));
     return devices;
   }
-  const auto list = program::read_ranges(ranks, std::max<std::size_t>(count, 1) * 2);
+  const auto list = program::read_ranges(ranks, std::max(kMostRanks, 2 * count));
   if (!list) return bad("--ranks " + ranks + ": " + list.error().message);
   if (list->empty()) return bad("--ranks: the list is empty; write ranks such as 0-7 or 0,8,16-23");
   std::set<std::int32_t> seen;
