@@ -210,7 +210,8 @@ ClusterView ClusterView::Builder::build() && {
   FORESHARD_CHECK(state_ != nullptr);
   State& state = *state_;
   state.router.emplace(state.vertices, state.links, state.devices,
-                       static_cast<std::int32_t>(state.hosts.size()));
+                       static_cast<std::int32_t>(state.hosts.size()), state.routing, state.pxn,
+                       state.shape);
   return ClusterView(std::move(state_));
 }
 

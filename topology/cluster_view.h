@@ -118,7 +118,7 @@ enum class Routing : std::uint8_t {
   ///   (2 global hops): of g groups, 2/g and 1/g each; over all cables between two groups equally.
   ///   Tori: in a dimension of size k with the target d <= k/2 steps away, (k-d)/k go the short way
   ///   round and d/k the long one, dimensions independently.
-  ///   Any other fabric: as kSpread. A way that meets a broken link is left out, its part shared
+  ///   Any other fabric: as kSpread. A way that has no working path is left out and its part shared
   ///   out; without any way left, as kSpread.
   /// Source: Singh, "Load-balanced routing in interconnection networks", PhD thesis, Stanford 2005
   /// (UGAL; GOAL's choice of direction); Kim et al., "Technology-driven, highly-scalable dragonfly
@@ -148,10 +148,11 @@ class ClusterView {
   bool pxn() const;
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
-  /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for, and
-  /// of the fabric's switches the first time that a switch is entered; then time proportional to
-  /// the links of the route. Not thread-safe on one object.
-  /// \return kInfeasible if there is no path; the message names both devices and what is down.
+  /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for;
+  /// of the fabric's switches the first time that a switch is entered, but nothing of the kind on
+  /// intact tori, meshes and dragonflies; then time proportional to the links of the route
+  /// (adaptive: of all its ways). Not thread-safe on one object. \return kInfeasible if there is no
+  /// path; the message names both devices and what is down.
   Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 
  private:

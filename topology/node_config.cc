@@ -21,6 +21,11 @@ std::string fault_in_pairs(const NodeConfig& node) {
   const auto& nvlink = *node.nvlink;
   if (nvlink.layout == NvlinkLayout::kSwitch && !nvlink.pairs.empty())
     return "lists pairs, but its layout is switch: pairs belong to layout: mesh";
+  if (nvlink.layout == NvlinkLayout::kMesh && nvlink.switches != 1)
+    return "gives switches, but its layout is mesh";
+  if (node.gpus % nvlink.switches != 0)
+    return std::to_string(node.gpus) + " GPUs cannot be spread evenly over " +
+           std::to_string(nvlink.switches) + " groups of NVSwitches";
   for (const auto& pair : nvlink.pairs) {
     const std::string name = std::to_string(pair.a) + "-" + std::to_string(pair.b);
     if (pair.a >= node.gpus || pair.b >= node.gpus)
@@ -130,7 +135,11 @@ const yaml::Table<NvlinkConfig>& yaml_table(const NvlinkConfig*) {
                     yaml::non_negative(), yaml::at_most(kLongestLatency))
           .optional("links_per_pair", &N::links_per_pair,
                     "Mesh without `pairs`: links between any two GPUs.", yaml::at_least(1))
-          .optional("pairs", &N::pairs, "Mesh: which GPUs are joined.");
+          .optional("pairs", &N::pairs, "Mesh: which GPUs are joined.")
+          .optional("switches", &N::switches,
+                    "Switch: how many groups of NVSwitches share the GPUs evenly. Paths between "
+                    "two groups take a hop more, at full bandwidth.",
+                    yaml::at_least(1), yaml::at_most(16));
   return table;
 }
 

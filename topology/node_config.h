@@ -47,6 +47,9 @@ struct NvlinkConfig {
                                  yaml::Evidence::kTransferred};
   std::int64_t links_per_pair = 1;
   std::vector<NvlinkPair> pairs;
+  /// Of layout kSwitch: groups of switches, each with an equal part of the GPUs (NVL36x2: one per
+  /// rack), joined each to each so that all their GPUs can send across at once.
+  std::int64_t switches = 1;
 };
 
 struct PcieConfig {

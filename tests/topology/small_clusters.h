@@ -69,7 +69,8 @@ inline std::map<std::string, double> shares(const ClusterView& cluster, const Ro
 }
 
 /// What comes into a vertex leaves it: all of the flow leaves `from` and reaches `to`, so that the
-/// shares over any cut between them sum to 1; no device between; only links that are up.
+/// shares over any cut between them sum to 1; no device between (with PXN at most one, of the
+/// sender's host); only links that are up.
 /// \return what is wrong, or "".
 inline std::string fault_in(const ClusterView& cluster, DeviceId from, DeviceId to,
                             const Route& route) {
@@ -85,13 +86,16 @@ inline std::string fault_in(const ClusterView& cluster, DeviceId from, DeviceId 
     balance[link.to] -= share;
     latency += share * link.latency;
   }
+  int relays = 0;
   for (const auto& [at, surplus] : balance) {
     const Vertex& vertex = cluster.vertices()[at.index()];
     double expected = 0;
     if (vertex.device == from && from.valid()) expected = 1;
     if (vertex.device == to && to.valid()) expected = -1;
     if (std::abs(surplus - expected) > 1e-9) return "flow is not kept at " + vertex.name;
-    if (vertex.kind == VertexKind::kDevice && expected == 0) return "passes " + vertex.name;
+    if (vertex.kind != VertexKind::kDevice || expected != 0) continue;
+    const bool senders = vertex.node == cluster.devices()[from.index()].node;
+    if (!cluster.pxn() || !senders || ++relays > 1) return "passes " + vertex.name;
   }
   if (balance.size() < 2) return "goes nowhere";
   if (route.latency < latency * (1 - 1e-9)) return "latency is below the mean of its paths";

@@ -7,10 +7,11 @@
 #include "base/check.h"
 
 namespace foreshard::internal {
+
 namespace {
 
-/// Upper bound of what the searches of the fabric keep in memory; beyond it all are forgotten.
-constexpr std::size_t kMaxFabricSearchBytes = std::size_t{256} << 20;
+/// A path of a smaller metric inside a host uses NVLink alone.
+constexpr Metric kLeastBesidesNvlink = 100;
 
 }  // namespace
 
@@ -36,11 +37,16 @@ struct Router::Passage {
 };
 
 Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
-               std::span<const Device> devices, std::int32_t nodes)
+               std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
+               const FabricShape& shape)
     : vertices_(vertices),
       links_(links),
       devices_(devices),
-      fabric_(static_cast<std::size_t>(nodes)) {
+      fabric_(static_cast<std::size_t>(nodes)),
+      devices_of_(fabric_),
+      routing_(routing),
+      pxn_(pxn),
+      shape_(&shape) {
   members_.resize(fabric_ + 1);
   inner_links_.resize(fabric_ + 1);
   out_ports_.resize(fabric_);
@@ -54,7 +60,14 @@ Router::Router(std::span<const Vertex> vertices, std::span<const Link> links,
     local_[i] = static_cast<std::int32_t>(members.size());
     members.emplace_back(static_cast<std::int64_t>(i));
   }
-  fabric_searches_.resize(members_[fabric_].size());
+  rail_.resize(vertices.size(), -1);
+  for (std::size_t host = 0; host < fabric_; ++host) {
+    std::int32_t rail = 0;
+    for (const auto vertex : members_[host])
+      if (vertices[vertex.index()].kind == VertexKind::kNic) rail_[vertex.index()] = rail++;
+  }
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    devices_of_[domain_of(devices[i].vertex)].emplace_back(static_cast<std::int64_t>(i));
   for (std::size_t i = 0; i < links.size(); ++i) {
     if (!links[i].up) continue;
     const LinkId id(static_cast<std::int64_t>(i));
@@ -113,26 +126,103 @@ const Router::Reach& Router::reach(DeviceId device, bool inbound) {
                            slot->search.paths[at], slot->search.latency[at] + link.latency});
   }
   std::ranges::stable_sort(slot->ports, {}, &Port::metric);
+  for (const auto& port : slot->ports) {
+    if (port.metric > slot->ports.front().metric) break;
+    const auto nic = members_[host][static_cast<std::size_t>(port.inside)];
+    slot->rails.push_back(rail_[nic.index()]);
+  }
+  std::ranges::sort(slot->rails);
   return *slot;
 }
 
-const Search& Router::fabric_search(std::int32_t start) {
-  auto& slot = fabric_searches_[static_cast<std::size_t>(start)];
-  if (slot) return *slot;
-  constexpr std::size_t kBytesPerVertex = sizeof(Metric) + sizeof(double) + sizeof(Seconds);
-  if ((fabric_searches_held_ + 1) * fabric_searches_.size() * kBytesPerVertex >
-      kMaxFabricSearchBytes) {
-    for (auto& search : fabric_searches_) search.reset();
-    fabric_searches_held_ = 0;
+FabricGraph Router::fabric_graph() const {
+  FabricGraph graph{.vertices = members_[fabric_].size(), .edges = {}, .has_nics = {}};
+  graph.has_nics.resize(graph.vertices, false);
+  for (const auto id : inner_links_[fabric_]) {
+    const Link& link = links_[id.index()];
+    graph.edges.push_back({local_[link.from.index()], local_[link.to.index()], id,
+                           link_metric(link, vertices_), link.latency});
   }
-  ++fabric_searches_held_;
-  slot = domain(fabric_).search_from(start);
-  return *slot;
+  for (const auto& link : links_) {
+    const bool from_fabric = domain_of(link.from) == fabric_;
+    const bool to_fabric = domain_of(link.to) == fabric_;
+    if (from_fabric && to_fabric && !link.up) graph.all_up = false;
+    if (from_fabric != to_fabric)
+      graph
+          .has_nics[static_cast<std::size_t>(local_[(from_fabric ? link.from : link.to).index()])] =
+          true;
+  }
+  return graph;
+}
+
+std::unique_ptr<FabricPaths> Router::make_fabric_paths() const {
+  const FabricGraph graph = fabric_graph();
+  if (routing_ == Routing::kUpDown) return up_down_paths(graph);
+  const bool adaptive = routing_ == Routing::kAdaptive;
+  const auto locals = [&](const std::vector<VertexId>& switches) {
+    std::vector<std::int32_t> result;
+    result.reserve(switches.size());
+    for (const auto vertex : switches) result.push_back(local_[vertex.index()]);
+    return result;
+  };
+  if (adaptive || graph.all_up) {
+    if (const auto* grid = std::get_if<SwitchGrid>(shape_))
+      return grid_paths(graph, grid->dims, locals(grid->switches), grid->wraps, adaptive);
+    if (const auto* dragonfly = std::get_if<SwitchGroups>(shape_)) {
+      std::vector<std::vector<std::int32_t>> groups;
+      groups.reserve(dragonfly->groups.size());
+      for (const auto& group : dragonfly->groups) groups.push_back(locals(group));
+      return group_paths(graph, std::move(groups), adaptive);
+    }
+  }
+  return searched_paths(graph);
+}
+
+FabricPaths& Router::fabric_paths() {
+  if (!fabric_paths_) fabric_paths_ = make_fabric_paths();
+  return *fabric_paths_;
+}
+
+std::span<const std::int32_t> Router::rails(DeviceId device, bool inbound) {
+  return reach(device, inbound).rails;
+}
+
+std::optional<DeviceId> Router::relay(DeviceId from, DeviceId to) {
+  const auto wanted = rails(to, true);
+  const auto serves = [&](DeviceId device) {
+    return std::ranges::any_of(rails(device, false), [&](std::int32_t rail) {
+      return std::ranges::find(wanted, rail) != wanted.end();
+    });
+  };
+  if (wanted.empty() || serves(from)) return std::nullopt;
+  // Devices of one rail use its devices in turn.
+  const auto host = domain_of(devices_[from.index()].vertex);
+  const std::vector<std::int32_t> own(rails(from, false).begin(), rails(from, false).end());
+  std::vector<DeviceId> relays;
+  std::size_t turn = 0;
+  for (const auto device : devices_of_[host]) {
+    if (device < from && std::ranges::equal(rails(device, false), own)) ++turn;
+    if (device == from || !serves(device)) continue;
+    const auto place = static_cast<std::size_t>(local_[devices_[device.index()].vertex.index()]);
+    if (reach(from, false).search.distance[place] < kLeastBesidesNvlink) relays.push_back(device);
+  }
+  if (relays.empty()) return std::nullopt;
+  return relays[turn % relays.size()];
 }
 
 std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<double> choice) {
-  if (devices_[from.index()].node == devices_[to.index()].node)
+  if (devices_[from.index()].node == devices_[to.index()].node) {
     if (auto inside = within(from, to, choice)) return inside;
+  } else if (pxn_) {
+    if (const auto device = relay(from, to)) {
+      auto first = within(from, *device, choice);
+      auto second = between(*device, to, choice);
+      if (first && second) {
+        second->links.insert(second->links.end(), first->links.begin(), first->links.end());
+        return finish(std::move(second->links), first->latency + second->latency);
+      }
+    }
+  }
   return between(from, to, choice);
 }
 
@@ -171,11 +261,11 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
         metric -= link_metric(links_[out.link.index()], vertices_);
       } else {
         if (domain_of(in.outside) != fabric_) continue;
-        const Search& across = fabric_search(local_[out.outside.index()]);
-        const auto exit = static_cast<std::size_t>(local_[in.outside.index()]);
-        if (across.paths[exit] == 0) continue;
-        metric += across.distance[exit];
-        paths *= across.paths[exit];
+        const Crossing across =
+            fabric_paths().measure(local_[out.outside.index()], local_[in.outside.index()]);
+        if (across.paths == 0) continue;
+        metric += across.distance;
+        paths *= across.paths;
       }
       if (metric > best) continue;
       if (metric < best) passages.clear();
@@ -205,13 +295,12 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
     if (direct) way -= links_[out->link.index()].latency;
     const auto enter = local_[out->outside.index()];
     const auto exit = local_[in->outside.index()];
-    const Search* across = direct ? nullptr : &fabric_search(enter);
-    if (across != nullptr) way += across->latency[static_cast<std::size_t>(exit)];
+    if (!direct) way += fabric_paths().measure(enter, exit).latency;
     latency = std::max(latency, way);
     if (!choice) {
       source_host.spread(source.search, false, out->inside, share, links);
       target_host.spread(target.search, true, in->inside, share, links);
-      if (across != nullptr) domain(fabric_).spread(*across, false, exit, share, links);
+      if (!direct) fabric_paths().spread(enter, exit, share, links);
       continue;
     }
     // The index of the path, digit by digit: way out, way in, way across.
@@ -221,7 +310,7 @@ std::optional<Route> Router::between(DeviceId from, DeviceId to, std::optional<d
     chosen = std::floor(chosen / in->paths);
     source_host.pick(source.search, false, out->inside, way_out, links);
     target_host.pick(target.search, true, in->inside, way_in, links);
-    if (across != nullptr) domain(fabric_).pick(*across, false, exit, chosen, links);
+    if (!direct) fabric_paths().pick(enter, exit, chosen, links);
     break;
   }
   return finish(std::move(links), latency);

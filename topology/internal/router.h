@@ -3,19 +3,22 @@
 ///
 ///     between hosts   source host ... port -> fabric ... -> port ... target host
 ///     within a host   the host's own links; only if they do not connect the two, as between hosts
+///     PXN             within the source host by NVLink to another device, from there between hosts
 ///
-/// The result is the shortest path of the whole graph under the rules of cluster_view.h; a test
-/// compares it with an exhaustive search.
+/// Without PXN and non-minimal routing the result is the shortest path of the whole graph under the
+/// rules of cluster_view.h; a test compares it with an exhaustive search.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "topology/cluster_view.h"
 #include "topology/internal/domain.h"
+#include "topology/internal/fabric_paths.h"
 
 namespace foreshard::internal {
 
@@ -24,9 +27,10 @@ Metric link_metric(const Link& link, std::span<const Vertex> vertices);
 
 class Router {
  public:
-  /// The spans must stay valid.
+  /// The spans and the shape must stay valid.
   Router(std::span<const Vertex> vertices, std::span<const Link> links,
-         std::span<const Device> devices, std::int32_t nodes);
+         std::span<const Device> devices, std::int32_t nodes, Routing routing, bool pxn,
+         const FabricShape& shape);
 
   /// \param choice  where in [0, 1) the one path lies among all; empty: spread over all.
   /// \return nothing if no path exists. \pre from != to
@@ -44,14 +48,20 @@ class Router {
   };
   struct Reach {  ///< Of one device, in one direction.
     Search search;
-    std::vector<Port> ports;  ///< Ascending metric.
+    std::vector<Port> ports;          ///< Ascending metric.
+    std::vector<std::int32_t> rails;  ///< Of the nearest ports, ascending.
   };
   struct Passage;  ///< One way between two devices: a port out, a port in, the fabric between.
 
   std::size_t domain_of(VertexId vertex) const;
   const Domain& domain(std::size_t index);
   const Reach& reach(DeviceId device, bool inbound);
-  const Search& fabric_search(std::int32_t start);
+  FabricPaths& fabric_paths();
+  FabricGraph fabric_graph() const;
+  std::unique_ptr<FabricPaths> make_fabric_paths() const;
+  std::span<const std::int32_t> rails(DeviceId device, bool inbound);
+  /// The device that the flow goes through first; nothing if it needs none or there is none.
+  std::optional<DeviceId> relay(DeviceId from, DeviceId to);
   std::optional<Route> within(DeviceId from, DeviceId to, std::optional<double> choice);
   std::optional<Route> between(DeviceId from, DeviceId to, std::optional<double> choice);
   Route finish(std::vector<RoutedLink> links, Seconds latency) const;
@@ -61,6 +71,7 @@ class Router {
   std::span<const Device> devices_;
   std::size_t fabric_ = 0;                        ///< Its domain; those before it are hosts.
   std::vector<std::int32_t> local_;               ///< By vertex: index in its domain.
+  std::vector<std::int32_t> rail_;                ///< By vertex: of a NIC, its place in its host.
   std::vector<std::vector<VertexId>> members_;    ///< By domain.
   std::vector<std::vector<LinkId>> inner_links_;  ///< By domain, those that are up.
   std::vector<std::vector<LinkId>> out_ports_;    ///< By host.
@@ -68,8 +79,11 @@ class Router {
   std::vector<std::optional<Domain>> domains_;  ///< Made when first needed.
   std::vector<std::optional<Reach>> outward_;   ///< By device.
   std::vector<std::optional<Reach>> inward_;
-  std::vector<std::optional<Search>> fabric_searches_;  ///< By local vertex of the fabric.
-  std::size_t fabric_searches_held_ = 0;
+  std::vector<std::vector<DeviceId>> devices_of_;  ///< By host.
+  std::unique_ptr<FabricPaths> fabric_paths_;      ///< Made when first needed.
+  Routing routing_ = Routing::kSpread;
+  bool pxn_ = false;
+  const FabricShape* shape_ = nullptr;
 };
 
 }  // namespace foreshard::internal
