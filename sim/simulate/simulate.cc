@@ -90,6 +90,12 @@ std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Prog
   return list;
 }
 
+DeviceId device_of(const Program& program, std::int32_t rank) {
+  return DeviceId{program.device_of_rank.empty()
+                      ? rank
+                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
+}
+
 std::optional<Error> misfit(const ClusterView& cluster, const Program& program) {
   const auto devices = static_cast<std::int64_t>(cluster.devices().size());
   if (program.device_of_rank.empty() && program.ranks() > devices) {
@@ -104,13 +110,15 @@ std::optional<Error> misfit(const ClusterView& cluster, const Program& program) 
                                device, cluster.name(), devices)};
     }
   }
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const Device& device = cluster.devices()[device_of(program, rank).index()];
+    if (device.up) continue;
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("rank {} runs on {}, which is down in cluster '{}' (devices that no "
+                             "rank uses may be down: use fewer, or number the group with it last)",
+                             rank, cluster.vertices()[device.vertex.index()].name, cluster.name())};
+  }
   return std::nullopt;
-}
-
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
 }
 
 void add_throughput(const ClusterView& cluster, const Program& program, Prediction& prediction) {

@@ -116,6 +116,13 @@ TEST(BadInput, NoRoute) {
                  "node1");
 }
 
+TEST(BadInput, ADeviceThatIsDown) {
+  expect_refused(study({{"cluster",
+                         "  name: cut\n  nodes: 2\n  node: dgx-a100-80gb\n"
+                         "  fabric: {kind: single-switch}\n  down: [\"node1/gpu3\"]\n"}}),
+                 "rank 11 runs on node1/gpu3, which is down", "use fewer");
+}
+
 TEST(BadInput, UnknownSchedule) {
   expect_refused(strategy("  tensor_parallel: 4\n  pipeline_parallel: 4\n  global_batch: 16\n"
                           "  schedule: 1f1f\n"),
