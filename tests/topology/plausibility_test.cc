@@ -50,6 +50,7 @@ TEST(Plausibility, TheCatalogueHasNoWarnings) {
     ASSERT_TRUE(config) << config.error().message;
     const auto cluster = build_cluster(*config, loader);
     ASSERT_TRUE(cluster) << cluster.error().message;
+    if (!config->down.empty() || !config->degraded.empty()) continue;  // Broken on purpose.
     for (const auto& finding : implausible(*config, *cluster, hardware()))
       EXPECT_EQ(finding.severity, Severity::kRemark) << entry.path() << "\n" << to_text({finding});
   }
