@@ -1,5 +1,7 @@
 #include "topology/import/internal/hostlist.h"
 
+#include <algorithm>
+
 #include "topology/import/internal/words.h"
 
 namespace foreshard::internal {
@@ -58,6 +60,13 @@ std::variant<std::vector<std::string>, std::string> numbers(std::string_view tex
 
 }  // namespace
 
+bool is_host_name(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+           c == '_' || c == '.';
+  });
+}
+
 std::variant<std::vector<std::string>, std::string> expand_hostlist(std::string_view text,
                                                                     std::size_t most) {
   std::vector<std::string_view> parts;
@@ -83,6 +92,7 @@ std::variant<std::vector<std::string>, std::string> expand_hostlist(std::string_
     }
     for (auto& name : found) {
       if (name.empty()) return "'" + shown(text) + "' has an empty name";
+      if (!is_host_name(name)) return "'" + shown(name) + "' is no name of a host or switch";
       names.push_back(std::move(name));
     }
     if (names.size() > most) return "more than " + std::to_string(most) + " names";

@@ -125,7 +125,7 @@ std::optional<Error> Reader::read_switch(const Line& line) {
     if (key == "switchname") {
       if (!at.name.empty())
         return import_error(request_, line.number, "SwitchName= is there twice in one line");
-      if (value.find_first_of("[]*?,/") != std::string_view::npos)
+      if (!is_host_name(value))
         return import_error(request_, line.number,
                             "SwitchName=" + shown(value) + " is no single name");
       at.name = value;

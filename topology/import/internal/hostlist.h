@@ -11,6 +11,9 @@
 
 namespace foreshard::internal {
 
+/// Letters, digits, dashes, dots and underscores.
+bool is_host_name(std::string_view name);
+
 /// The names, or what is wrong (more than `most` names, too).
 std::variant<std::vector<std::string>, std::string> expand_hostlist(std::string_view text,
                                                                     std::size_t most);

@@ -32,12 +32,11 @@ inline std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-/// For messages: no control characters, and no longer than a line.
+/// For messages: plain ASCII, and no longer than a line.
 inline std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
   std::string result;
-  for (const char c : text.substr(0, kMost))
-    result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
+  for (const char c : text.substr(0, kMost)) result += c < ' ' || c > '~' ? '?' : c;
   return text.size() > kMost ? result + "..." : result;
 }
 
