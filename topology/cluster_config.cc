@@ -1,5 +1,6 @@
 #include "topology/cluster_config.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>
@@ -81,6 +82,11 @@ std::optional<Error> degrade(ClusterView::Builder& builder, const ClusterConfig&
   return std::nullopt;
 }
 
+/// Whether no link is named: a slow device leaves the fabric as it is.
+bool only_devices(const std::vector<Degradation>& degraded) {
+  return std::ranges::all_of(degraded, [](const auto& part) { return !part.devices.empty(); });
+}
+
 /// Where the network does not join rails, hosts must.
 std::optional<Error> fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
   for (const auto& group : config.node_groups()) {
@@ -158,7 +164,7 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
                           .ports = *std::move(ports),
                           .nodes = nodes,
                           .merged = config.routing != Routing::kEcmpHash && config.down.empty() &&
-                                    config.degraded.empty() && !config.single_cables};
+                                    only_devices(config.degraded) && !config.single_cables};
     if (const auto fault = fabric.fault(plan))
       return error("fabric." + fault->key, fault->message, fault->help);
     if (!rails_meet)

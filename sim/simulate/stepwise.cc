@@ -189,6 +189,58 @@ Refined unfolded(const ClusterView& cluster, const comm::LaneForm& form) {
   return result;
 }
 
+// A ring without shared links, in closed form (stepwise.h). Per class the lanes that its messages
+// may have waited at, nearest first: the finish in step s >= back is `sum` + s x `pace`.
+struct Slower {
+  std::int32_t back = 0;  // places round the ring
+  double pace = 0;        // of one message
+  double sum = 0;
+};
+
+std::vector<std::vector<Slower>> slower_lanes(const Ways& ways, const Classes& classes) {
+  const std::size_t count = at(classes.count);
+  std::vector<double> before{0};  // sums of two rounds
+  std::vector<double> pace;
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    const Way& way = ways.of[at(classes.first[i % count])];
+    pace.push_back(way.latency + way.seconds);
+    before.push_back(before.back() + pace.back());
+  }
+  std::vector<std::vector<Slower>> slower(count);
+  std::vector<std::size_t> ahead;  // places each of which is slower than all after it
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    while (!ahead.empty() && pace[ahead.back()] <= pace[i]) ahead.pop_back();
+    ahead.push_back(i);
+    if (i < count) continue;
+    for (auto place = ahead.rbegin(); place != ahead.rend() && i - *place < count; ++place) {
+      const auto back = static_cast<double>(i - *place);
+      slower[i - count].push_back({static_cast<std::int32_t>(i - *place), pace[*place],
+                                   before[i + 1] - before[*place] - back * pace[*place]});
+    }
+  }
+  return slower;
+}
+
+double finish_in(std::int32_t step, const std::vector<Slower>& lanes) {
+  double finish = 0;
+  for (const Slower& lane : lanes) {
+    if (lane.back <= step) finish = std::max(finish, lane.sum + step * lane.pace);
+  }
+  return finish;
+}
+
+void solve_ring(const comm::LaneForm& form, const Ways& ways, const Classes& classes, bool keep_all,
+                StepwiseTimes& times) {
+  const auto slower = slower_lanes(ways, classes);
+  double last = 0;
+  for (const auto& lanes : slower) last = std::max(last, finish_in(form.steps - 1, lanes));
+  times.time = Seconds::from_base(last);
+  if (!keep_all) return;
+  times.finish.reserve(at(form.steps) * slower.size());
+  for (std::int32_t step = 0; step < form.steps; ++step)
+    for (const auto& lanes : slower) times.finish.push_back(finish_in(step, lanes));
+}
+
 // Without shared links.
 void evaluate(const comm::LaneForm& form, const Ways& ways, const Classes& classes, bool keep_all,
               StepwiseTimes& times) {
@@ -198,26 +250,17 @@ void evaluate(const comm::LaneForm& form, const Ways& ways, const Classes& class
   std::vector<double> own;
   for (const std::int32_t lane : classes.first)
     own.push_back(ways.of[at(lane)].latency + ways.of[at(lane)].seconds);
-  const bool ring = is_ring(form);
   double last = 0;
   for (std::int32_t step = 0; step < form.steps; ++step) {
-    double* const now = times.finish.data() + at(step) % rows * count;
     const auto row = [&](std::int32_t of) { return times.finish.data() + at(of) % rows * count; };
-    if (ring) {
-      const double* const before = step > 0 ? row(step - 1) : nullptr;
-      // Classes of a ring follow one another, round and round.
-      now[0] = (step > 0 ? std::max(before[count - 1], before[0]) : 0) + own[0];
-      for (std::size_t c = 1; c < count; ++c)
-        now[c] = (step > 0 ? std::max(before[c - 1], before[c]) : 0) + own[c];
-    } else {
-      for (std::size_t c = 0; c < count; ++c) {
-        double ready = 0;
-        for (const comm::LaneDependency& after : form.lanes[at(classes.first[c])].after) {
-          if (after.steps_before <= step)
-            ready = std::max(ready, row(step - after.steps_before)[classes.of[at(after.lane)]]);
-        }
-        now[c] = ready + own[c];
+    double* const now = row(step);
+    for (std::size_t c = 0; c < count; ++c) {
+      double ready = 0;
+      for (const comm::LaneDependency& after : form.lanes[at(classes.first[c])].after) {
+        if (after.steps_before <= step)
+          ready = std::max(ready, row(step - after.steps_before)[classes.of[at(after.lane)]]);
       }
+      now[c] = ready + own[c];
     }
     last = std::max(last, *std::max_element(now, now + count));
   }
@@ -305,8 +348,9 @@ Result<StepwiseTimes> stepwise_times(std::string_view algorithm, comm::Collectiv
   const auto ways = ways_of(*form, bytes, group, options);
   if (!ways) return ways.error();
   times.shares_links = ways->shared;
+  const bool ring = options.fold && !ways->shared && is_ring(*form);
   Refined classes;
-  if (!ways->shared && is_ring(*form) && options.fold) {
+  if (ring) {
     classes.lanes = ring_classes(first_signatures(*form, *ways));
   } else {
     classes =
@@ -314,7 +358,9 @@ Result<StepwiseTimes> stepwise_times(std::string_view algorithm, comm::Collectiv
   }
   times.classes = classes.lanes.count;
   times.class_of_lane = classes.lanes.of;
-  if (!ways->shared) {
+  if (ring) {
+    solve_ring(*form, *ways, classes.lanes, options.every_message, times);
+  } else if (!ways->shared) {
     evaluate(*form, *ways, classes.lanes, options.every_message, times);
   } else if (auto fault = run_engine(*form, bytes, *ways, classes, *group.cluster,
                                      options.every_message, times)) {

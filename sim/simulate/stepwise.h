@@ -13,6 +13,16 @@
 ///
 ///     finish(step, lane) = max over what it waits for of finish(...) + latency + bytes / rate.
 ///
+/// In a ring, whose message (s, i) takes d(i) after (s-1, i-1) and (s-1, i), that is the longest
+/// way through these: it begins in some lane r up the ring, passes every lane from there to i, and
+/// spends the steps that are left at the slowest of them. That one may as well be r itself, since a
+/// step further up would cost no more than one more spent there. So
+///
+///     finish(s, i) = max over r of  sum of d(r..i) + (s - (i - r)) d(r),   i - r <= s,
+///
+/// over those r that are slower than all lanes after them up to i: as few as there are kinds of
+/// hops. No step is simulated; `fold = false` goes through all of them.
+///
 /// Else the fluid engine runs the classes' messages, each with its multiplicity on every link.
 #pragma once
 
@@ -44,7 +54,8 @@ struct StepwiseTimes {
   std::vector<double> finish;
 
   std::int64_t messages() const { return std::int64_t{steps} * std::ssize(class_of_lane); }
-  std::int64_t simulated() const { return std::int64_t{steps} * classes; }
+  /// Messages of one lane of each class.
+  std::int64_t folded_messages() const { return std::int64_t{steps} * classes; }
   /// \pre every_message was asked for.
   Seconds finish_of(std::int32_t step, std::int32_t lane) const;
 };

@@ -91,7 +91,7 @@ TEST(Stepwise, RingTakesTwoRoundsOfSteps) {
   ASSERT_TRUE(times);
   EXPECT_LT(relative(times->time, 66_us), 1e-12);
   EXPECT_EQ(times->classes, 1);
-  EXPECT_EQ(times->simulated(), 6);
+  EXPECT_EQ(times->folded_messages(), 6);
   EXPECT_EQ(times->messages(), 24);
 }
 

@@ -1,0 +1,257 @@
+// What a step costs as the cluster grows, and what one stepwise collective does: side by side in
+// one run, with ratios to references of the same run. Times are processor time, so that a busy
+// machine matters little.
+//
+//     scale_bench [--csv FILE] [--only rings|steps] [CATALOGUE]     (from the repository's root)
+//
+// Steps are those of Llama 3 405B: tensor 8, pipeline 16, 126 layers with 7 on the first and last
+// stage, micro-batches of 1, 16 of them; flat, every operator, layer and micro-batch. Each runs in
+// a process of its own, so that its peak memory is its own. tools/scale_plot draws the CSV.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <functional>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/engine/workloads.h"
+
+#include "sim/engine/workload.h"
+#include "sim/simulate/build.h"
+#include "sim/simulate/fold.h"
+#include "sim/simulate/stepwise.h"
+#include "sim/study/run.h"
+#include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard {
+namespace {
+
+// Processor time of this process and of those that it waited for. All that is measured runs in one
+// thread, so that on a machine of its own this is what a clock shows.
+double processor_seconds() {
+  double sum = 0;
+  for (const auto who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage usage{};
+    getrusage(who, &usage);
+    for (const timeval& t : {usage.ru_utime, usage.ru_stime})
+      sum += static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  }
+  return sum;
+}
+
+double seconds_of(const std::function<void()>& run) {
+  const double start = processor_seconds();
+  run();
+  return processor_seconds() - start;
+}
+// The least of some runs.
+double best_of(int runs, const std::function<void()>& run) {
+  double best = seconds_of(run);
+  for (int i = 1; i < runs; ++i) best = std::min(best, seconds_of(run));
+  return best;
+}
+
+// Reads 64 MiB at random places, one after another: what memory latency costs here and now.
+double memory_reference() {
+  std::vector<std::uint32_t> next(std::size_t{1} << 24);
+  for (std::size_t i = 0; i < next.size(); ++i)
+    next[i] = static_cast<std::uint32_t>((i * 2654435761u + 12345u) & (next.size() - 1));
+  volatile std::uint32_t sink = 0;
+  return best_of(3, [&] {
+    std::uint32_t at = 0;
+    for (int i = 0; i < 1'000'000; ++i) at = next[at] ^ (static_cast<std::uint32_t>(i) & 0xffff);
+    sink = at;
+  });
+}
+
+struct StepCase {
+  std::string name;
+  std::int64_t data_parallel;
+  bool slow_device = false;
+};
+
+Result<study::LoadedStudy> load(const StepCase& what, const std::string& catalogue) {
+  const std::int64_t nodes = 16 * what.data_parallel;
+  std::vector<yaml::Override> overrides{
+      {"cluster.nodes", std::to_string(nodes)},
+      {"strategy.data_parallel", std::to_string(what.data_parallel)},
+      {"strategy.global_batch", std::to_string(16 * what.data_parallel)}};
+  if (what.slow_device)
+    overrides.push_back({"cluster.degraded", "[{devices: node5/gpu3, speed: 0.5}]"});
+  return study::load_study({.study = "bench/llama3-405b.yaml"},
+                           {.catalogue = {catalogue}, .overrides = std::move(overrides)});
+}
+
+void fail(const Error& error) {
+  std::fprintf(stderr, "%s\n", error.message.c_str());
+  std::_Exit(2);
+}
+
+template <class T>
+T need(Result<T> result) {
+  if (!result) fail(result.error());
+  return *std::move(result);
+}
+
+// Where the time of one step goes; printed, and written as a line of CSV.
+void run_step(const StepCase& what, const std::string& catalogue, double reference, FILE* csv) {
+  double last = processor_seconds();
+  const auto lap = [&last] {
+    const double now = processor_seconds();
+    return now - std::exchange(last, now);
+  };
+  const auto study = need(load(what, catalogue));
+  const double loading = lap();
+  const auto cluster = need(study::cluster_of(study));
+  const double building = lap();
+  const auto program = need(study::program_of(study, cluster));
+  const double lowering = lap();
+  const auto communicators = sim::communicators_of(program);
+  const double finding = lap();
+  const auto forms = need(sim::choose_forms(cluster, program, communicators, study.communication));
+  const double choosing = lap();
+  const auto folding = sim::fold(cluster, program, communicators, forms, true);
+  const double folded = lap();
+  const auto built = need(sim::build_workload(cluster, program, communicators, forms, folding,
+                                              sim::Granularity::kFlat, true));
+  const auto times = need(engine::run_fluid(built.workload));
+  const double running = lap();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+
+  last = processor_seconds();
+  const auto run = need(study::run_study(study, {}));
+  const double whole = lap();
+  const auto& prediction = run.prediction;
+  const auto memory = static_cast<double>(usage.ru_maxrss) / 1024;
+  std::printf(
+      "%-24s %7lld %8zu %7zu %11lld %13lld %7.3f %7.3f %7.3f %7.3f %7.3f %7.3f %7.3f %8.3f %8.1f "
+      "%8.0f\n",
+      what.name.c_str(), static_cast<long long>(program.ranks()),
+      folding.rank_representative.size(), forms.kinds(), static_cast<long long>(prediction.tasks),
+      static_cast<long long>(prediction.total_tasks), loading, building, lowering, finding,
+      choosing, folded, running, whole, whole / reference, memory);
+  if (csv != nullptr && !what.slow_device) {
+    std::fprintf(csv, "%lld,%zu,%lld,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%.1f\n",
+                 static_cast<long long>(program.ranks()), folding.rank_representative.size(),
+                 static_cast<long long>(prediction.tasks), building, lowering, finding, choosing,
+                 folded, running, whole, memory);
+    std::fflush(csv);
+  }
+}
+
+void in_own_process(const std::function<void()>& run) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    run();
+    std::fflush(nullptr);
+    std::_Exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) std::exit(2);
+}
+
+void steps(const std::string& catalogue, double reference, FILE* csv) {
+  if (csv != nullptr)
+    std::fputs(
+        "devices,classes,tasks,cluster_s,lowering_s,communicators_s,forms_s,folding_s,"
+        "engine_s,whole_s,peak_mib\n",
+        csv);
+  std::printf(
+      "\n%-24s %7s %8s %7s %11s %13s %7s %7s %7s %7s %7s %7s %7s %8s %8s %8s\n"
+      "%-24s %7s %8s %7s %11s %13s %7s %7s %7s %7s %7s %7s %7s %8s %8s %8s\n",
+      "Llama 3 405B, seconds", "GPUs", "classes", "routed", "tasks", "of all GPUs", "load",
+      "cluster", "lower", "groups", "forms", "fold", "engine", "whole", "/ ref", "MiB", "", "", "",
+      "kinds", "simulated", "", "", "", "+check", "", "", "", "+build", "", "", "peak");
+  const std::vector<StepCase> cases{{"1k", 8},    {"4k", 32},
+                                    {"16k", 128}, {"16k, one GPU at 0.5", 128, true},
+                                    {"49k", 384}, {"98k, whole pods", 768},
+                                    {"100k", 782}};
+  for (const StepCase& what : cases)
+    in_own_process([&] { run_step(what, catalogue, reference, csv); });
+}
+
+sim::StepwiseTimes ring(const ClusterView& cluster, std::int64_t ranks, bool fold) {
+  comm::Participants group{.cluster = &cluster, .devices = {}};
+  for (std::int64_t i = 0; i < ranks; ++i) group.devices.push_back(DeviceId(i));
+  return need(
+      sim::stepwise_times("ring", comm::CollectiveKind::kAllReduce, 1_GB, group, {.fold = fold}));
+}
+
+void rings(const std::string& catalogue) {
+  std::printf("%-58s %10s %14s\n", "ring all-reduce, every message of every step", "ms",
+              "messages");
+  const auto report = [](const std::string& what, double seconds, double messages) {
+    std::printf("%-58s %10.2f %14.0f\n", what.c_str(), seconds * 1e3, messages);
+  };
+  const auto workload = engine::stepwise_ring(1024, 1e9 / 1024, 50e9, 5_us);
+  const auto messages = static_cast<double>(workload.activity_count());
+  double makespan = 0;
+  const double own =
+      best_of(3, [&] { makespan = need(engine::run_fluid(workload)).makespan.in_base(); });
+  report("1,024 ranks, unfolded: fluid engine", own, messages);
+  double reference = 0;
+  const double simgrid =
+      seconds_of([&] { reference = need(engine::run_simgrid(workload)).makespan.in_base(); });
+  report("1,024 ranks, unfolded: SimGrid, callbacks and timers", simgrid, messages);
+  std::printf("  SimGrid / fluid = %.1f, makespans differ by %.1e\n", simgrid / own,
+              std::abs(makespan - reference) / reference);
+  for (const std::int64_t ranks : {1024, 4096}) {
+    auto study = need(
+        study::load_study({.study = "bench/llama3-405b.yaml"},
+                          {.catalogue = {catalogue},
+                           .overrides = {{"cluster.nodes", std::to_string(ranks / 8)},
+                                         {"strategy.data_parallel", std::to_string(ranks / 128)},
+                                         {"strategy.global_batch", std::to_string(ranks / 8)}}}));
+    const auto cluster = need(study::cluster_of(study));
+    sim::StepwiseTimes folded;
+    sim::StepwiseTimes unfolded;
+    const double with = best_of(5, [&] { folded = ring(cluster, ranks, true); });
+    const double without = best_of(3, [&] { unfolded = ring(cluster, ranks, false); });
+    report(fmt::format("{} ranks on {} nodes, routes and {} classes included", ranks, ranks / 8,
+                       folded.classes),
+           with, static_cast<double>(folded.folded_messages()));
+    report(fmt::format("{} ranks, not folded", ranks), without,
+           static_cast<double>(unfolded.folded_messages()));
+    std::printf("  folded and not differ by %.1e\n", std::abs(folded.time / unfolded.time - 1));
+  }
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  std::string catalogue = "configs";
+  std::string csv_file;
+  std::string only;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--csv" && i + 1 < argc)
+      csv_file = argv[++i];
+    else if (word == "--only" && i + 1 < argc)
+      only = argv[++i];
+    else
+      catalogue = word;
+  }
+  const double reference = memory_reference();
+  std::printf("reference: a million dependent reads of 64 MiB in %.1f ms\n\n", reference * 1e3);
+  if (only != "steps") in_own_process([&] { rings(catalogue); });
+  if (only == "rings") return 0;
+  FILE* const csv = csv_file.empty() ? nullptr : std::fopen(csv_file.c_str(), "w");
+  steps(catalogue, reference, csv);
+  if (csv != nullptr) std::fclose(csv);
+  return 0;
+}
+
+}  // namespace foreshard
+
+int main(int argc, char** argv) {
+  return foreshard::run(argc, argv);
+}
