@@ -1,6 +1,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/quantity.h"
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -11,6 +12,7 @@
 #include "sim/report/report.h"
 #include "sim/report/text.h"
 #include "sim/report/trace.h"
+#include "sim/simulate/memory_limit.h"
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
 
@@ -26,6 +28,9 @@ class Simulate final : public Command {
     declaration.choice("--granularity", granularity_, {"flat", "stepwise"},
                        "Whether a collective is one activity or each message a flow.");
     declaration.flag("--no-fold", no_fold_, "Simulate every device, not one of each class.");
+    declaration.option("--max-memory", "SIZE", max_memory_,
+                       "Most memory for simulated tasks, estimated before they are written out; "
+                       "by default what the machine has free.");
     declaration.option("--trace", "FILE", trace_,
                        "Write the time line for ui.perfetto.dev to this file.");
     add_format(declaration, format_, {"text", "json", "csv"});
@@ -51,7 +56,18 @@ class Simulate final : public Command {
  private:
   Result<report::Report> predict(const study::LoadedStudy& study) const {
     const Busy busy("simulating");
-    auto run = study::run_study(study, options());
+    sim::SimulateOptions chosen = options();
+    if (auto limit = sim::free_memory()) chosen.max_memory = *limit;
+    if (!max_memory_.empty()) {
+      const auto given = parse<Bytes>(max_memory_);
+      if (!given || !(*given > 0_B)) {
+        return Error{
+            Error::Code::kInvalidInput,
+            "--max-memory: " + (given ? "must be more than nothing" : given.error().message)};
+      }
+      chosen.max_memory = *given;
+    }
+    auto run = study::run_study(study, chosen);
     if (!run) return run.error();
     if (!trace_.empty()) {
       if (auto error = report::write_trace(trace_, run->prediction, run->program))
@@ -83,6 +99,7 @@ class Simulate final : public Command {
   std::string engine_;
   std::string granularity_;
   bool no_fold_ = false;
+  std::string max_memory_;
   std::string trace_;
   std::string format_;
   bool timing_ = false;

@@ -152,6 +152,8 @@ std::string to_json(const Report& report) {
                {"engine",
                 {{"name", prediction.engine},
                  {"granularity", prediction.granularity},
+                 {"folding", prediction.folding},
+                 {"folding_reason", prediction.folding_reason},
                  {"classes", prediction.classes.size()},
                  {"tasks", prediction.tasks},
                  {"total_tasks", prediction.total_tasks},

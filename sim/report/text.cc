@@ -202,6 +202,8 @@ void write_foot(Page& page, const Report& report) {
       "{} tasks of {} devices, simulated as {} of {} classes by {} ({}).",
       grouped(prediction.total_tasks), grouped(prediction.devices), grouped(prediction.tasks),
       prediction.classes.size(), prediction.engine, prediction.granularity);
+  if (prediction.folding == "none" && !prediction.folding_reason.empty())
+    text += fmt::format(" Not folded: {}.", prediction.folding_reason);
   if (report.wall) text += fmt::format(" It took {}.", format(*report.wall));
   for (const std::string& part : wrapped(text, kPageWidth))
     page.line(page.toned(part, Tone::kFaint));

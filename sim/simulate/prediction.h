@@ -153,6 +153,8 @@ struct Prediction {
   std::optional<double> joules_per_step;
   std::string engine = "fluid";
   std::string granularity = "flat";
+  std::string folding = "none";  ///< "structural", "refined" (fold.h), or every rank for itself.
+  std::string folding_reason;    ///< Why not structural.
   std::int64_t tasks = 0;        ///< Instances simulated (of representatives).
   std::int64_t total_tasks = 0;  ///< Instances of all devices.
   std::int64_t events = 0;

@@ -11,6 +11,7 @@
 #include "sim/simulate/analyse.h"
 #include "sim/simulate/disturb.h"
 #include "sim/simulate/interruption.h"
+#include "sim/simulate/memory_limit.h"
 #include "strategies/program/ir/group.h"
 
 namespace foreshard::sim {
@@ -135,6 +136,25 @@ void add_throughput(const ClusterView& cluster, const Program& program, Predicti
   if (peak > FlopsPerSecond{}) prediction.mfu = achieved / peak;
 }
 
+std::string name_of(FoldMethod method) {
+  switch (method) {
+    case FoldMethod::kNone:
+      return "none";
+    case FoldMethod::kStructural:
+      return "structural";
+    case FoldMethod::kRefined:
+      return "refined";
+  }
+  FORESHARD_CHECK(false && "every method has a name");
+  return {};
+}
+
+std::string reason_of(const Folding& folding, const SimulateOptions& options) {
+  if (options.fold && options.granularity == Granularity::kStepwise)
+    return "messages of stepwise collectives are simulated for every rank";
+  return folding.reason;
+}
+
 }  // namespace
 
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
@@ -156,6 +176,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   const Folding folding = plan == nullptr ? fold(cluster, program, communicators, *forms, folds)
                                           : fold_disturbed(cluster, program, communicators, *forms,
                                                            folds, *plan, *routes);
+  if (auto fault = beyond_memory(program, communicators, folding, options))
+    return *std::move(fault);
   const auto built = plan == nullptr
                          ? build_workload(cluster, program, communicators, *forms, folding,
                                           options.granularity, options.coalesce)
@@ -182,6 +204,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   prediction.devices = program.ranks();
   prediction.engine = options.engine == EngineKind::kFluid ? "fluid" : "simgrid";
   prediction.granularity = options.granularity == Granularity::kFlat ? "flat" : "stepwise";
+  prediction.folding = name_of(folding.method);
+  prediction.folding_reason = reason_of(folding, options);
   prediction.step = times->makespan;
   prediction.events = times->events;
   const program::Expander expander(program);

@@ -7,6 +7,7 @@
 /// result is read off its time line.
 #pragma once
 
+#include <limits>
 #include <string>
 
 #include "base/result.h"
@@ -34,6 +35,9 @@ struct SimulateOptions {
                           ///< but for the times of tasks inside a slowed chain.
   bool timeline = false;  ///< Keep every task's times, for traces.
   bool critical_path = true;
+  /// Most memory that the simulated tasks may take, as estimated before they are written out
+  /// (memory_limit.h). Infinite: no limit.
+  Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
   /// What is not perfect; may be null. Its slow devices are the caller's matter
   /// (disturbance::slowed).
   const disturbance::Plan* disturbances = nullptr;
@@ -43,8 +47,9 @@ struct SimulateOptions {
 /// too. \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device
 /// count,
 ///     kInfeasible where the strategy needs a route that does not exist, or a failure leaves none
-///     to reroute over; kUnsupported for what the engine or granularity cannot express. A step that
-///     a failure interrupts is a Prediction with an `interruption`.
+///     to reroute over; kInvalidInput where more than `max_memory` is needed; kUnsupported for what
+///     the engine or granularity cannot express. A step that a failure interrupts is a Prediction
+///     with an `interruption`.
 Result<Prediction> simulate(const ClusterView& cluster, const program::Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options);
 

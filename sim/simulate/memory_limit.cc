@@ -1,0 +1,104 @@
+#include "sim/simulate/memory_limit.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/quantity.h"
+
+#include "strategies/program/ir/expand.h"
+
+namespace foreshard::sim {
+namespace {
+
+constexpr double kBytesOfTask = 256;
+constexpr double kBytesOfTimeline = 64;
+constexpr double kBytesOfMessage = 512;
+
+// Of the stepwise form: rings send p (p - 1) messages a round, the others no more than that twice.
+double messages_of(const Communicator& communicator) {
+  const auto members = static_cast<double>(communicator.ranks.size());
+  if (communicator.kind == program::CollectiveKind::kSend) return 1;
+  return 2 * members * (members - 1);
+}
+
+// Of one rank of a role; a collective's messages are shared out among its members.
+double messages_of(const Communicators& communicators, const program::Role& role,
+                   std::int32_t rank) {
+  double messages = 0;
+  for (const program::Call& call : role.calls) {
+    for (const std::int32_t endpoint : communicators.endpoint_of_task[call.block.index()]) {
+      if (endpoint == Communicators::kNone) continue;
+      const auto& communicator =
+          communicators.all[static_cast<std::size_t>(communicators.of_rank[static_cast<std::size_t>(
+              endpoint)][static_cast<std::size_t>(rank)])];
+      messages +=
+          call.repeat * messages_of(communicator) / static_cast<double>(communicator.ranks.size());
+    }
+  }
+  return messages;
+}
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const program::Program& program, const Communicators& communicators,
+                               const Folding& folding, const SimulateOptions& options) {
+  std::vector<std::size_t> role_of(static_cast<std::size_t>(program.ranks()));
+  std::vector<double> tasks;
+  for (std::size_t r = 0; r < program.roles.size(); ++r) {
+    for (const std::int32_t rank : program.roles[r].ranks)
+      role_of[static_cast<std::size_t>(rank)] = r;
+    tasks.push_back(static_cast<double>(program::count_instances(program, program.roles[r])));
+  }
+  MemoryEstimate estimate{.classes = std::ssize(folding.rank_representative), .bytes = {}};
+  for (const std::int32_t rank : folding.rank_representative) {
+    const std::size_t r = role_of[static_cast<std::size_t>(rank)];
+    estimate.tasks += tasks[r];
+    if (options.granularity == Granularity::kStepwise)
+      estimate.messages += messages_of(communicators, program.roles[r], rank);
+  }
+  const double of_task = kBytesOfTask + (options.timeline ? kBytesOfTimeline : 0);
+  estimate.bytes = Bytes::from_base(estimate.tasks * of_task + estimate.messages * kBytesOfMessage);
+  return estimate;
+}
+
+std::optional<Error> beyond_memory(const program::Program& program,
+                                   const Communicators& communicators, const Folding& folding,
+                                   const SimulateOptions& options) {
+  const MemoryEstimate estimate = estimate_memory(program, communicators, folding, options);
+  if (estimate.bytes <= options.max_memory) return std::nullopt;
+  std::string remedies;
+  const auto add = [&](bool applies, std::string_view what) {
+    if (applies) remedies += (remedies.empty() ? "" : "; ") + std::string(what);
+  };
+  add(options.granularity == Granularity::kStepwise, "simulate collectives as a whole (flat)");
+  add(!options.fold, "simulate one device of each class (without --no-fold)");
+  add(options.timeline, "leave out the trace");
+  add(folding.method == FoldMethod::kRefined,
+      "use routing: spread, with which alike devices are told to be alike");
+  add(true, "give more with --max-memory, or use a machine that has more");
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format("{:.0f} tasks{} of {} classes of devices would take about {}, more than "
+                  "the {} of --max-memory (by default what is free here)\n  help: {}",
+                  estimate.tasks,
+                  estimate.messages > 0 ? fmt::format(" and {:.0f} messages", estimate.messages)
+                                        : std::string(),
+                  estimate.classes, format_quantity(estimate.bytes.in_base(), Dimension::kBytes),
+                  format_quantity(options.max_memory.in_base(), Dimension::kBytes), remedies)};
+}
+
+std::optional<Bytes> free_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  while (file >> word) {
+    if (word != "MemAvailable:") continue;
+    double kibibytes = 0;
+    if (file >> kibibytes) return Bytes::from_base(1024 * kibibytes);
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::sim
