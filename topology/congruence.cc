@@ -81,6 +81,8 @@ Congruence::Congruence(const ClusterView& cluster) {
   const auto parent = fabric.parents();
   if (cluster.routing() == Routing::kEcmpHash) {
     fault_ = "ecmp-hash chooses paths by the names of their ends";
+  } else if (cluster.routing() == Routing::kAdaptive) {
+    fault_ = "adaptive routing looks at the whole fabric";
   } else if (parent.empty() && fabric.size() > 0) {
     fault_ = "the fabric has several paths between two switches";
   }

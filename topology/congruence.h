@@ -12,8 +12,8 @@
 /// alone. If two lists of nodes have the same shapes, one by one, with their ports under switches
 /// that coincide in the same places and have the same shapes, and so on up to the roots, then the
 /// map from the parts of one list to those of the other keeps links, attributes and connections:
-/// it maps routes to routes, link by link. Any routing that looks at nothing else (all but
-/// kEcmpHash, which looks at names) obeys.
+/// it maps routes to routes, link by link. Any routing that looks at nothing else obeys: not
+/// kEcmpHash, which looks at names, nor kAdaptive, which looks at the whole fabric.
 ///
 /// Shapes are compared by 64-bit hashes.
 #pragma once
