@@ -50,7 +50,7 @@ class Simulate final : public Command {
       report.wall = wall.count() * 1_s;
     }
     if (const auto error = write_result(output_, written(report))) return fail(*error);
-    return report.prediction.fits ? kDone : kInfeasible;
+    return report.prediction.fits && !report.prediction.interruption ? kDone : kInfeasible;
   }
 
  private:

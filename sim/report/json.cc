@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/parts.h"
 
 namespace foreshard::report {
@@ -161,6 +162,8 @@ std::string to_json(const Report& report) {
                {"classes", classes_of(report)},
                {"collectives", collectives_of(prediction)},
                {"critical_path", critical_path_of(report)}};
+  if (prediction.disturbances) json["disturbances"] = disturbances_json(report);
+  if (report.interruption) json["interruption"] = interruption_json(*report.interruption);
   if (!prediction.fits) json["alternatives"] = alternatives_of(report);
   json["inputs"] = inputs_of(report);
   json["warnings"] = warnings_of(prediction);

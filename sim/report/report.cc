@@ -46,6 +46,37 @@ std::string words_of(const Strategy& strategy) {
   return text;
 }
 
+NamedTask words_of(const sim::TaskPlace& place, const sim::Prediction& prediction,
+                   const program::Program& program) {
+  const auto& one = prediction.classes[static_cast<std::size_t>(place.device_class)];
+  const program::Block& block = program.blocks[static_cast<std::size_t>(place.block)];
+  return {.who = fmt::format("rank {} ({})", one.representative, one.role),
+          .what = block.name + " / " + block.tasks[static_cast<std::size_t>(place.task)].name,
+          .layer = place.layer,
+          .micro_batch = place.micro_batch};
+}
+
+InterruptionReport words_of(const sim::Interruption& what, const sim::Prediction& prediction,
+                            const program::Program& program) {
+  InterruptionReport report{
+      .at = what.at, .failed = {}, .waiting = {}, .unfinished = what.unfinished};
+  for (const sim::FailedTask& one : what.failed)
+    report.failed.push_back({words_of(one.task, prediction, program), one.start, one.at, one.on});
+  const auto same = [](const sim::TaskPlace& a, const sim::TaskPlace& b) {
+    return a.device_class == b.device_class && a.block == b.block && a.task == b.task &&
+           a.layer == b.layer && a.micro_batch == b.micro_batch;
+  };
+  for (const sim::WaitingClass& one : what.waiting)
+    report.waiting.push_back(
+        {.task = words_of(one.task, prediction, program),
+         .count = prediction.classes[static_cast<std::size_t>(one.task.device_class)].count,
+         .since = one.since,
+         .waits_for = words_of(one.waits_for, prediction, program),
+         .failed = one.failed,
+         .itself = same(one.task, one.waits_for)});
+  return report;
+}
+
 }  // namespace
 
 Subject subject_of(const study::LoadedStudy& study) {
@@ -80,12 +111,15 @@ Report report_of(const study::LoadedStudy& study, study::StudyRun run) {
                 .prediction = std::move(run.prediction),
                 .capacities = {},
                 .critical = {},
+                .interruption = {},
                 .alternatives = {},
                 .inputs = {},
                 .wall = {}};
   for (const sim::DeviceClass& one : report.prediction.classes)
     report.capacities.push_back(run.cluster.type_of(one.device).memory.value);
   report.critical = critical_shares(report.prediction, run.program);
+  if (report.prediction.interruption)
+    report.interruption = words_of(*report.prediction.interruption, report.prediction, run.program);
   for (const yaml::Input& input : study.inputs)
     report.inputs.push_back({input.path, sha256(input.bytes)});
   return report;

@@ -38,11 +38,41 @@ struct CriticalShare {
   std::int64_t tasks = 0;
 };
 
+/// A task in words.
+struct NamedTask {
+  std::string who;   ///< "rank 5 (stage 1)".
+  std::string what;  ///< "layer forward / mlp up".
+  std::int32_t layer = 0;
+  std::int32_t micro_batch = 0;
+};
+/// sim::Interruption in words.
+struct InterruptedTask {
+  NamedTask task;
+  Seconds start;
+  Seconds at;
+  std::string on;
+};
+struct WaitingDevices {
+  NamedTask task;
+  std::int64_t count = 0;  ///< Of the class.
+  Seconds since;
+  NamedTask waits_for;
+  bool failed = false;
+  bool itself = false;  ///< It waits for nobody else.
+};
+struct InterruptionReport {
+  Seconds at;
+  std::vector<InterruptedTask> failed;
+  std::vector<WaitingDevices> waiting;
+  std::int64_t unfinished = 0;
+};
+
 struct Report {
   Subject subject;
   sim::Prediction prediction;
-  std::vector<Bytes> capacities;                 ///< Of each class's device.
-  std::vector<CriticalShare> critical;           ///< Most time first; ties by name.
+  std::vector<Bytes> capacities;        ///< Of each class's device.
+  std::vector<CriticalShare> critical;  ///< Most time first; ties by name.
+  std::optional<InterruptionReport> interruption;
   std::vector<study::Alternative> alternatives;  ///< Where it does not fit.
   std::vector<InputDigest> inputs;
   std::optional<Seconds> wall;  ///< Of the prediction itself; told only if there.

@@ -8,6 +8,7 @@
 
 #include "base/quantity.h"
 
+#include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/numbers.h"
 #include "sim/report/internal/page.h"
 #include "sim/report/internal/parts.h"
@@ -29,6 +30,13 @@ void write_result(Page& page, const sim::Prediction& prediction) {
   const double step = prediction.step.in_base();
   const auto devices = static_cast<double>(prediction.devices);
   page.line();
+  if (prediction.interruption) {
+    page.line(fmt::format(
+        "  {}  {}   {}", left("step time", 12), page.toned("never", Tone::kBad),
+        page.toned(fmt::format("nothing moves any more after {}", format(prediction.step)),
+                   Tone::kFaint)));
+    return;
+  }
   page.line(fmt::format(
       "  {}  {}   {}", left("step time", 12), page.toned(format(prediction.step), Tone::kStrong),
       page.toned(fmt::format("between {} and {}", format(prediction.low), format(prediction.high)),
@@ -215,6 +223,8 @@ std::string to_text(const Report& report, const TextOptions& options) {
   Page page(options.colour);
   write_head(page, report);
   write_result(page, report.prediction);
+  write_interruption(page, report);
+  write_disturbances(page, report);
   write_breakdown(page, report.prediction);
   write_memory(page, report);
   write_collectives(page, report.prediction);

@@ -1,5 +1,6 @@
 #include "sim/report/trace.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -73,6 +74,29 @@ class Writer {
                     entry.layer, entry.chunk, entry.micro_batch));
   }
 
+  // What disturbed the step: a process of its own, a thread per kind.
+  void disturbances(std::size_t process, const sim::Prediction& prediction) {
+    metadata(process, 0, "process_name", "{\"name\":\"disturbances\"}");
+    metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
+    std::vector<std::string> kinds;
+    for (const disturbance::Hit& hit : prediction.disturbances->hits) {
+      if (hit.at > prediction.step) continue;
+      auto kind = std::ranges::find(kinds, hit.kind);
+      if (kind == kinds.end()) {
+        kind = kinds.insert(kinds.end(), hit.kind);
+        metadata(process, static_cast<int>(kind - kinds.begin()), "thread_name",
+                 fmt::format("{{\"name\":{}}}", json_text(hit.kind)));
+      }
+      const Seconds until = std::min(hit.until, prediction.step);
+      next(fmt::format(
+          "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":{},\"cat\":"
+          "\"disturbance\",\"args\":{{\"count\":{},\"who\":{}}}}}",
+          process, kind - kinds.begin(), hit.at / 1_us, (until - hit.at) / 1_us,
+          json_text(hit.effect), hit.count,
+          json_text(fmt::format("{}", fmt::join(hit.who, ", ")))));
+    }
+  }
+
   void end() { out_ << "\n]}\n"; }
 
  private:
@@ -123,6 +147,7 @@ std::optional<Error> write_trace(const fs::path& link, const sim::Prediction& pr
         process, stream,
         stream < 0 ? "host" : program.streams[static_cast<std::size_t>(stream)].name);
   for (const sim::TimelineEntry& entry : prediction.timeline) writer.task(entry);
+  if (prediction.disturbances) writer.disturbances(prediction.classes.size(), prediction);
   writer.end();
 
   out.close();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/study/disturbed.h"
 #include "strategies/graph/annotate.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
@@ -11,7 +12,11 @@
 namespace foreshard::study {
 
 Result<ClusterView> cluster_of(const LoadedStudy& study) {
-  return build_cluster(study.cluster, study.loader, "cluster");
+  if (!study.disturbances || !disturbance::about_links(*study.disturbances))
+    return build_cluster(study.cluster, study.loader, "cluster");
+  ClusterConfig config = study.cluster;
+  config.single_cables = true;
+  return build_cluster(config, study.loader, "cluster");
 }
 
 namespace {
@@ -71,7 +76,9 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   std::vector<std::string> remarks;
   auto program = program_of(study, *cluster, &remarks);
   if (!program) return program.error();
-  auto prediction = sim::simulate(*cluster, *program, study.communication, options);
+  auto prediction = study.disturbances
+                        ? simulate_disturbed(study, *cluster, *program, options)
+                        : sim::simulate(*cluster, *program, study.communication, options);
   if (!prediction) return prediction.error();
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
   set_interval(run.prediction, *study.strategy.framework);

@@ -169,7 +169,9 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
           .required("strategy", &Study::strategy, "How it is divided over the devices.")
           .optional("communication", &Study::communication,
-                    "What the communication library adds to the links (default: nccl).");
+                    "What the communication library adds to the links (default: nccl).")
+          .optional("disturbances", &Study::disturbances,
+                    "What is not perfect about the step: slow devices, failures, ...");
   return table;
 }
 
@@ -211,6 +213,10 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   auto study = read_study(files, loader);
   if (!study) return study.error();
 
+  if (study->disturbances && !files.sizes_matter)
+    return loader.error_at("disturbances", "a search compares steps that nothing disturbs",
+                           "leave them out, and simulate what it finds with them");
+
   std::vector<yaml::Input> imported;
   auto model = model_of(*study, files, loader, imported);
   if (!model) return model.error();
@@ -250,6 +256,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .graph = std::move(graph),
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),
+                     .disturbances = study->disturbances,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
 }

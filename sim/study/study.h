@@ -18,6 +18,7 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
+#include "sim/disturbance/disturbances.h"
 #include "sim/study/graph_source.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
@@ -41,6 +42,7 @@ struct Study {
   std::optional<GraphSource> graph;             ///< Likewise.
   yaml::Ref<Strategy> strategy;
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
+  std::optional<disturbance::Disturbances> disturbances;
 };
 
 const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*);
@@ -72,6 +74,7 @@ struct LoadedStudy {
   std::optional<LoadedGraph> graph;  ///< In place of the model, which is then empty but for a name.
   Strategy strategy;
   comm::Parameters communication;
+  std::optional<disturbance::Disturbances> disturbances;
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
   yaml::Loader loader;  ///< For errors that show a place in those files.

@@ -1,0 +1,30 @@
+/// \file
+/// What a report says of disturbances, and of a step that they keep from ending.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/internal/page.h"
+#include "sim/report/report.h"
+
+namespace foreshard::report {
+
+/// What many steps took; nearest ranks.
+struct StepStatistics {
+  Seconds mean;
+  Seconds lowest;
+  Seconds median;
+  Seconds p95;
+  Seconds highest;
+};
+/// \pre !steps.empty()
+StepStatistics statistics_of(std::vector<Seconds> steps);
+
+void write_disturbances(Page& page, const Report& report);
+void write_interruption(Page& page, const Report& report);
+
+/// \pre report.prediction.disturbances
+nlohmann::ordered_json disturbances_json(const Report& report);
+nlohmann::ordered_json interruption_json(const InterruptionReport& interruption);
+
+}  // namespace foreshard::report

@@ -1,0 +1,65 @@
+#include "sim/study/disturbed.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace foreshard::study {
+namespace {
+
+Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& cluster,
+                                const program::Program& program, sim::SimulateOptions options,
+                                std::int64_t run) {
+  const auto plan = disturbance::plan_of(
+      *study.disturbances, cluster, run,
+      [&](const std::string& key, const std::string& message, const std::string& help) {
+        return study.loader.error_at("disturbances." + key, message, help);
+      });
+  if (!plan) return plan.error();
+  // A plan of nothing is the step itself.
+  options.disturbances = plan->only_slow() ? nullptr : &*plan;
+  const auto slow = disturbance::slowed(cluster, *plan);
+  auto result = sim::simulate(slow ? *slow : cluster, program, study.communication, options);
+  if (!result) return result;
+  sim::Prediction prediction = *std::move(result);
+  prediction.disturbances = sim::DisturbanceSummary{
+      .seed = plan->seed, .hits = plan->hits, .steps = {}, .interrupted = 0};
+  return prediction;
+}
+
+}  // namespace
+
+Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const ClusterView& cluster,
+                                           const program::Program& program,
+                                           const sim::SimulateOptions& options) {
+  const std::int64_t runs = disturbance::random(*study.disturbances) ? study.disturbances->runs : 1;
+  std::vector<std::pair<Seconds, std::int64_t>> ended;
+  std::vector<Seconds> steps;
+  for (std::int64_t run = 0; runs > 1 && run < runs; ++run) {
+    const auto brief = one_run(study, cluster, program,
+                               {.engine = options.engine,
+                                .granularity = options.granularity,
+                                .fold = options.fold,
+                                .coalesce = options.coalesce,
+                                .critical_path = false},
+                               run);
+    if (!brief) return brief.error();
+    if (brief->interruption) continue;
+    ended.emplace_back(brief->step, run);
+    steps.push_back(brief->step);
+  }
+  std::int64_t shown = 0;
+  if (!ended.empty()) {
+    std::ranges::sort(ended);
+    shown = ended[(ended.size() - 1) / 2].second;
+  }
+  auto prediction = one_run(study, cluster, program, options, shown);
+  if (!prediction) return prediction;
+  sim::Prediction result = *std::move(prediction);
+  if (runs == 1 && !result.interruption) steps.push_back(result.step);
+  result.disturbances->interrupted = runs - static_cast<std::int64_t>(steps.size());
+  result.disturbances->steps = std::move(steps);
+  return result;
+}
+
+}  // namespace foreshard::study

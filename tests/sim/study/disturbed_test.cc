@@ -1,0 +1,183 @@
+// Disturbances as a study says them: what they do, and what is refused.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/study/run.h"
+#include "sim/study/study.h"
+
+namespace foreshard::study {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Four nodes of eight in two leaves under two spines.
+constexpr const char* kParts =
+    "cluster:\n"
+    "  name: small\n"
+    "  nodes: 4\n"
+    "  node: dgx-a100-80gb\n"
+    "  fabric: {kind: fat-tree, levels: 2, nodes_per_pod: 2, latency: 1 us}\n"
+    "model: {name: small, layers: 4, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}\n"
+    "strategy: {tensor_parallel: 4, data_parallel: 8, global_batch: 32}\n";
+
+Result<LoadedStudy> load(const std::string& disturbances, std::vector<yaml::Override> set = {}) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "mine.yaml", std::string(kParts) +
+                       (disturbances.empty() ? "" : "disturbances: " + disturbances + "\n"));
+  yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+                        .overrides = std::move(set)};
+  return load_study({.study = file}, std::move(options));
+}
+
+sim::Prediction run(const std::string& disturbances, const sim::SimulateOptions& options = {},
+                    std::vector<yaml::Override> set = {}) {
+  const auto study = load(disturbances, std::move(set));
+  EXPECT_TRUE(study) << study.error().message;
+  if (!study) return {};
+  auto run = run_study(*study, options);
+  EXPECT_TRUE(run) << run.error().message;
+  return run ? run->prediction : sim::Prediction{};
+}
+
+std::string refusal(const std::string& disturbances) {
+  const auto study = load(disturbances);
+  if (!study) return study.error().message;
+  const auto run = run_study(*study, {});
+  return run ? "accepted" : run.error().message;
+}
+
+TEST(DisturbedStudy, NothingIsNothingBitForBit) {
+  const auto usual = run("");
+  const auto same =
+      run("{stragglers: [{devices: node0/gpu0, speed: 1}], "
+          "links: [{links: \"node0/nic0\", profile: [{at: 0 s, factor: 1}, {at: 1 ms, factor: 1}]}]}");
+  EXPECT_EQ(same.step, usual.step);
+  ASSERT_TRUE(same.disturbances);
+  EXPECT_THAT(same.disturbances->hits, IsEmpty());
+  EXPECT_FALSE(usual.disturbances);
+}
+
+TEST(DisturbedStudy, OneSlowDeviceHoldsUpTheStep) {
+  const auto usual = run("");
+  const auto slow = run("{stragglers: [{devices: node2/gpu3, speed: 0.5}]}");
+  EXPECT_GT(slow.step, usual.step * 1.2);
+  ASSERT_EQ(slow.disturbances->hits.size(), 1u);
+  EXPECT_EQ(slow.disturbances->hits[0].who, std::vector<std::string>{"node2/gpu3"});
+  EXPECT_EQ(slow.disturbances->hits[0].effect, "50 % of the speed");
+  EXPECT_LT(slow.classes.size(), 32u);
+  const auto again = run("{stragglers: [{devices: node2/gpu3}]}", {},
+                         {{"disturbances.stragglers.0.speed", "0.5"}});
+  EXPECT_EQ(again.step, slow.step);
+}
+
+TEST(DisturbedStudy, EachKindTakesItsToll) {
+  const auto usual = run("");
+  for (const std::string& what : {
+           "{stragglers: [{fraction: 0.1, speed: 0.7}]}",
+           "{stragglers: [{distribution: {kind: uniform, low: 0.6, high: 0.9}}]}",
+           "{stragglers: [{devices: \"node0/*\", speed: 0.3, at: 1 ms, until: 20 ms}]}",
+           "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.05}]}]}",
+           "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.01}, {at: 2 ms, factor: 1}], "
+           "period: 4 ms}]}",
+           "{failures: [{nic: node1/nic0, at: 0 s, until: 100 ms, then: wait}]}",
+           "{background: [{links: \"node0/nic*\", rate: 24 GB/s, kind: constant}]}",
+           "{background: [{from: node0/gpu0, to: node3/gpu0, connections: 100}]}",
+           "{jitter: {kind: lognormal, median: 1, sigma: 0.1}}",
+       }) {
+    const auto disturbed = run(what);
+    EXPECT_GT(disturbed.step, usual.step) << what;
+    EXPECT_FALSE(disturbed.interruption) << what;
+    EXPECT_EQ(disturbed.disturbances->hits.size(), 1u) << what;
+    EXPECT_EQ(run(what).step, disturbed.step) << what;
+  }
+}
+
+TEST(DisturbedStudy, AFailureOnTheWayIsReroutedOrEndsTheStep) {
+  const auto usual = run("");
+  const auto rerouted = run("{failures: [{switch: spine0, at: 0 s, then: reroute, detection: 1 ms}]}");
+  EXPECT_FALSE(rerouted.interruption);
+  EXPECT_GE(rerouted.step, usual.step);
+  const auto failed = run("{failures: [{device: node1/gpu2, at: 1 ms, detection: 2 ms}]}");
+  ASSERT_TRUE(failed.interruption);
+  EXPECT_NEAR(failed.interruption->at / 1_ms, 3, 1e-6);
+  EXPECT_FALSE(failed.interruption->failed.empty());
+  EXPECT_FALSE(failed.interruption->waiting.empty());
+}
+
+TEST(DisturbedStudy, ManySeedsGiveADistribution) {
+  const std::string many =
+      "{seed: 3, runs: 9, stragglers: [{distribution: {kind: normal, mean: 1, deviation: 0.05}}]}";
+  const auto prediction = run(many);
+  auto steps = prediction.disturbances->steps;
+  ASSERT_EQ(steps.size(), 9u);
+  EXPECT_EQ(prediction.disturbances->interrupted, 0);
+  std::ranges::sort(steps);
+  EXPECT_LT(steps.front(), steps.back());
+  EXPECT_EQ(prediction.step, steps[4]);  // the one shown is the median
+  EXPECT_GE(prediction.disturbances->seed, 3u);
+  EXPECT_EQ(run(many).disturbances->steps, prediction.disturbances->steps);
+  // Nothing random: one run stands for all.
+  EXPECT_EQ(run("{runs: 9, stragglers: [{devices: node0/gpu0, speed: 0.9}]}")
+                .disturbances->steps.size(),
+            1u);
+}
+
+TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
+  const auto all = [](auto... parts) { return AllOf(HasSubstr(parts)...); };
+  EXPECT_THAT(refusal("{stragglers: [{devices: node9/gpu0, speed: 0.5}]}"),
+              all("mine.yaml:8", "'node9/gpu0' matches no device", "help: vertices are called"));
+  EXPECT_THAT(refusal("{stragglers: [{speed: -1}]}"), HasSubstr("must be positive"));
+  EXPECT_THAT(refusal("{stragglers: [{devices: node0/gpu0}]}"),
+              HasSubstr("either speed or distribution"));
+  EXPECT_THAT(refusal("{stragglers: [{distribution: {kind: normal, mean: 1, deviation: 0.3}}]}"),
+              HasSubstr("negative numbers could be drawn"));
+  EXPECT_THAT(refusal("{stragglers: [{distribution: {kind: uniform, mean: 1}}]}"),
+              HasSubstr("low and high, and nothing else"));
+  EXPECT_THAT(refusal("{stragglers: [{speed: 0.5, at: 2 s, until: 1 s}]}"),
+              HasSubstr("until must be after at"));
+  EXPECT_THAT(refusal("{links: [{links: nobody, profile: [{at: 0 s, factor: 0.5}]}]}"),
+              HasSubstr("'nobody' matches no link"));
+  EXPECT_THAT(
+      refusal("{links: [{links: node0/nic0, profile: [{at: 2 s, factor: 0.5}, {at: 1 s, factor: 1}]}]}"),
+      all("times must ascend", "1 s comes after 2 s"));
+  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: -0.5}]}]}"),
+              HasSubstr("must be at least 0"));
+  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}, {at: 3 s, "
+                      "factor: 1}], period: 2 s}]}"),
+              HasSubstr("does not fit into the period"));
+  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}]}, {links: "
+                      "\"node0/*\", profile: [{at: 0 s, factor: 0.5}]}]}"),
+              HasSubstr("has a profile already: the 1. of the list"));
+  EXPECT_THAT(refusal("{failures: [{at: 1 s}]}"), HasSubstr("one of link, device, nic, switch"));
+  EXPECT_THAT(refusal("{failures: [{link: node0/nic0, nic: node0/nic0, at: 1 s}]}"),
+              HasSubstr("one of link, device, nic, switch"));
+  EXPECT_THAT(refusal("{failures: [{nic: node0/gpu0, at: 1 s}]}"), HasSubstr("matches no nic"));
+  EXPECT_THAT(refusal("{failures: [{link: node0/nic0, at: 3 s, until: 2 s}]}"),
+              all("the repair (until 2 s) must come after the failure (at 3 s)"));
+  EXPECT_THAT(refusal("{failures: [{device: \"*\", at: 1 s}]}"),
+              HasSubstr("fails all of the cluster"));
+  EXPECT_THAT(refusal("{failures: [{device: node0/gpu0, at: 1 s, then: reroute}]}"),
+              HasSubstr("no route leads around a dead device"));
+  EXPECT_THAT(refusal("{failures: [{switch: \"spine*\", at: 0 s, then: reroute}]}"),
+              all("nothing is left to reroute over", "no route from"));
+  EXPECT_THAT(refusal("{background: [{from: node0/gpu0, rate: 1 GB/s}]}"),
+              HasSubstr("from and to belong together"));
+  EXPECT_THAT(refusal("{background: [{from: \"node0/*\", to: \"node1/gpu[01]\", rate: 1 GB/s}]}"),
+              HasSubstr("matches no device"));
+  EXPECT_THAT(refusal("{background: [{from: \"node0/*\", to: \"node1/gpu?\", end: 1 s, period: 0.5 s}]}"),
+              HasSubstr("longer than its period"));
+  EXPECT_THAT(refusal("{background: [{links: node0/nic0, kind: constant}]}"),
+              HasSubstr("constant traffic needs a rate"));
+  EXPECT_THAT(refusal("{runs: 0}"), HasSubstr("must be at least 1"));
+  EXPECT_THAT(refusal("{straglers: []}"), HasSubstr("did you mean 'stragglers'?"));
+}
+
+}  // namespace
+}  // namespace foreshard::study
