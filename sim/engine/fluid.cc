@@ -89,8 +89,9 @@ class Run {
  private:
   static constexpr bool kEvents = TheEvents::kAny;
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Events that repeat may never revive what stands still: after this many of each, none will.
-  static constexpr std::size_t kEnoughRepeats = 1000;
+  // Events that repeat may never revive what stands still: after so many of the longest period,
+  // none will.
+  static constexpr double kEnoughPeriods = 20;
   static constexpr std::int32_t kNobody = -1;
   static constexpr std::int32_t kWaiting = -1;  // in its latency: has no shape yet
 
@@ -127,10 +128,11 @@ class Run {
   // Whether nothing goes on that could end, and only events are left that never changed that.
   bool hopeless() {
     if (!queue_.empty() || !events_.only_repeats()) {
-      waits_ = 0;
+      idle_since_ = kInfinity;
       return false;
     }
-    return ++waits_ > kEnoughRepeats * events_.pending();
+    idle_since_ = std::min(idle_since_, now_);
+    return events_.next_time() > idle_since_ + kEnoughPeriods * events_.longest_period();
   }
 
   void take_due() {
@@ -363,7 +365,7 @@ class Run {
   std::vector<std::int32_t> uncertain_;  // slots that may be doomed, or not any more
   std::vector<Due> due_;
   double now_ = 0;
-  std::size_t waits_ = 0;  // events in a row that found nothing going on
+  double idle_since_ = kInfinity;  // and nothing but repeating events since then
   std::size_t finished_ = 0;
   Timeline timeline_;
 };

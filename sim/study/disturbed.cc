@@ -1,8 +1,11 @@
 #include "sim/study/disturbed.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "base/quantity.h"
 
 namespace foreshard::study {
 namespace {
@@ -57,6 +60,21 @@ Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const Clust
   if (!prediction) return prediction;
   sim::Prediction result = *std::move(prediction);
   if (runs == 1 && !result.interruption) steps.push_back(result.step);
+  if (runs < study.disturbances->runs)
+    result.warnings.push_back(
+        {.code = "disturbances",
+         .message = "nothing about the disturbances is random: one run stands "
+                    "for the " +
+                    std::to_string(study.disturbances->runs) + " asked for"});
+  for (const disturbance::Hit& hit : result.disturbances->hits) {
+    if (hit.at < result.step || result.interruption) continue;
+    result.warnings.push_back({.code = "disturbances",
+                               .message = hit.kind + " (" + hit.effect + ") from " +
+                                          format(hit.at) +
+                                          " on comes too late: the step is over "
+                                          "after " +
+                                          format(result.step)});
+  }
   result.disturbances->interrupted = runs - static_cast<std::int64_t>(steps.size());
   result.disturbances->steps = std::move(steps);
   return result;

@@ -18,7 +18,10 @@ Events::Events(const Workload& workload) : events_(workload.events()) {
   for (std::size_t e = 0; e < events_.size(); ++e) {
     const Event& event = events_[e];
     due_.push_back({.time = event.at.in_base(), .event = static_cast<std::int32_t>(e)});
-    if (event.period == kNever) ++once_;
+    if (event.period == kNever)
+      ++once_;
+    else
+      longest_period_ = std::max(longest_period_, event.period.in_base());
     if (event.kind == Event::Kind::kShape && shape_now_.empty()) {
       shape_now_.resize(workload.shapes().size());
       std::iota(shape_now_.begin(), shape_now_.end(), 0);

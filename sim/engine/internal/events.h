@@ -31,7 +31,7 @@ class Events {
 
   /// Whether all that is to come has happened before.
   bool only_repeats() const { return once_ == 0; }
-  std::size_t pending() const { return due_.size(); }
+  double longest_period() const { return longest_period_; }
   /// Of the next event; infinite after the last.
   double next_time() const { return next_time_; }
 
@@ -82,6 +82,7 @@ class Events {
   std::span<const Event> events_;
   std::vector<Due> due_;  // a heap, earliest first
   double next_time_ = kInfinity;
+  double longest_period_ = 0;
   std::int64_t once_ = 0;  // due ones that happen once
   Changes changes_;
   std::vector<std::int32_t> shape_now_;  // empty: none ever changes

@@ -77,8 +77,8 @@ void write_interruption(Page& page, const Report& report) {
                    : fmt::format("waits for {} of {}, which {}", one.waits_for.what,
                                  one.waits_for.who, one.failed ? "failed" : "stands still");
     page.remark("·",
-                fmt::format("{}{}: {} {}; done before: until {}", one.task.who, many, one.task.what,
-                            why, format(one.since)),
+                fmt::format("{}{}: {} {}; stopped at {}", one.task.who, many, one.task.what, why,
+                            format(one.since)),
                 Tone::kPlain);
   }
   if (what.waiting.size() > kMostRows)

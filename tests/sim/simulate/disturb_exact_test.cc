@@ -74,8 +74,8 @@ class RandomPlan {
   }
   void outage() {
     disturbance::Outage outage{.what = "it", .at = time()};
-    outage.then = std::array{Then::kFail, Then::kReroute, Then::kReroute, Then::kWait}
-        [static_cast<std::size_t>(below(4))];
+    outage.then = std::array{Then::kFail, Then::kReroute, Then::kReroute,
+                             Then::kWait}[static_cast<std::size_t>(below(4))];
     outage.links = {link()};
     // Between switches: that is where there may be another way.
     for (int i = 0; i < 20 && !fabric(outage.links[0]); ++i) outage.links = {link()};

@@ -29,8 +29,8 @@ constexpr const char* kParts =
 Result<LoadedStudy> load(const std::string& disturbances, std::vector<yaml::Override> set = {}) {
   const TemporaryFolder folder;
   const auto file = folder.write(
-      "mine.yaml", std::string(kParts) +
-                       (disturbances.empty() ? "" : "disturbances: " + disturbances + "\n"));
+      "mine.yaml",
+      std::string(kParts) + (disturbances.empty() ? "" : "disturbances: " + disturbances + "\n"));
   yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                         .overrides = std::move(set)};
   return load_study({.study = file}, std::move(options));
@@ -55,9 +55,9 @@ std::string refusal(const std::string& disturbances) {
 
 TEST(DisturbedStudy, NothingIsNothingBitForBit) {
   const auto usual = run("");
-  const auto same =
-      run("{stragglers: [{devices: node0/gpu0, speed: 1}], "
-          "links: [{links: \"node0/nic0\", profile: [{at: 0 s, factor: 1}, {at: 1 ms, factor: 1}]}]}");
+  const auto same = run(
+      "{stragglers: [{devices: node0/gpu0, speed: 1}], "
+      "links: [{links: \"node0/nic0\", profile: [{at: 0 s, factor: 1}, {at: 1 ms, factor: 1}]}]}");
   EXPECT_EQ(same.step, usual.step);
   ASSERT_TRUE(same.disturbances);
   EXPECT_THAT(same.disturbances->hits, IsEmpty());
@@ -79,12 +79,13 @@ TEST(DisturbedStudy, OneSlowDeviceHoldsUpTheStep) {
 
 TEST(DisturbedStudy, EachKindTakesItsToll) {
   const auto usual = run("");
-  for (const std::string& what : {
+  for (const char* const what : {
            "{stragglers: [{fraction: 0.1, speed: 0.7}]}",
            "{stragglers: [{distribution: {kind: uniform, low: 0.6, high: 0.9}}]}",
            "{stragglers: [{devices: \"node0/*\", speed: 0.3, at: 1 ms, until: 20 ms}]}",
            "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.05}]}]}",
-           "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.01}, {at: 2 ms, factor: 1}], "
+           "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.01}, {at: 2 ms, factor: "
+           "1}], "
            "period: 4 ms}]}",
            "{failures: [{nic: node1/nic0, at: 0 s, until: 100 ms, then: wait}]}",
            "{background: [{links: \"node0/nic*\", rate: 24 GB/s, kind: constant}]}",
@@ -101,7 +102,8 @@ TEST(DisturbedStudy, EachKindTakesItsToll) {
 
 TEST(DisturbedStudy, AFailureOnTheWayIsReroutedOrEndsTheStep) {
   const auto usual = run("");
-  const auto rerouted = run("{failures: [{switch: spine0, at: 0 s, then: reroute, detection: 1 ms}]}");
+  const auto rerouted =
+      run("{failures: [{switch: spine0, at: 0 s, then: reroute, detection: 1 ms}]}");
   EXPECT_FALSE(rerouted.interruption);
   EXPECT_GE(rerouted.step, usual.step);
   const auto failed = run("{failures: [{device: node1/gpu2, at: 1 ms, detection: 2 ms}]}");
@@ -124,9 +126,9 @@ TEST(DisturbedStudy, ManySeedsGiveADistribution) {
   EXPECT_GE(prediction.disturbances->seed, 3u);
   EXPECT_EQ(run(many).disturbances->steps, prediction.disturbances->steps);
   // Nothing random: one run stands for all.
-  EXPECT_EQ(run("{runs: 9, stragglers: [{devices: node0/gpu0, speed: 0.9}]}")
-                .disturbances->steps.size(),
-            1u);
+  EXPECT_EQ(
+      run("{runs: 9, stragglers: [{devices: node0/gpu0, speed: 0.9}]}").disturbances->steps.size(),
+      1u);
 }
 
 TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
@@ -144,11 +146,11 @@ TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
               HasSubstr("until must be after at"));
   EXPECT_THAT(refusal("{links: [{links: nobody, profile: [{at: 0 s, factor: 0.5}]}]}"),
               HasSubstr("'nobody' matches no link"));
-  EXPECT_THAT(
-      refusal("{links: [{links: node0/nic0, profile: [{at: 2 s, factor: 0.5}, {at: 1 s, factor: 1}]}]}"),
-      all("times must ascend", "1 s comes after 2 s"));
+  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 2 s, factor: 0.5}, {at: 1 s, "
+                      "factor: 1}]}]}"),
+              all("times must ascend", "1 s comes after 2 s"));
   EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: -0.5}]}]}"),
-              HasSubstr("must be at least 0"));
+              HasSubstr("must be not negative"));
   EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}, {at: 3 s, "
                       "factor: 1}], period: 2 s}]}"),
               HasSubstr("does not fit into the period"));
@@ -171,8 +173,9 @@ TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
               HasSubstr("from and to belong together"));
   EXPECT_THAT(refusal("{background: [{from: \"node0/*\", to: \"node1/gpu[01]\", rate: 1 GB/s}]}"),
               HasSubstr("matches no device"));
-  EXPECT_THAT(refusal("{background: [{from: \"node0/*\", to: \"node1/gpu?\", end: 1 s, period: 0.5 s}]}"),
-              HasSubstr("longer than its period"));
+  EXPECT_THAT(
+      refusal("{background: [{from: \"node0/*\", to: \"node1/gpu?\", end: 1 s, period: 0.5 s}]}"),
+      HasSubstr("longer than its period"));
   EXPECT_THAT(refusal("{background: [{links: node0/nic0, kind: constant}]}"),
               HasSubstr("constant traffic needs a rate"));
   EXPECT_THAT(refusal("{runs: 0}"), HasSubstr("must be at least 1"));
