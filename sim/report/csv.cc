@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <limits>
 #include <string_view>
 
 #include "sim/report/internal/parts.h"
@@ -40,13 +41,16 @@ class Line {
 
 std::string to_csv(const Report& report) {
   const sim::Prediction& prediction = report.prediction;
-  const double step = prediction.step.in_base();
+  // A step that never ends takes for ever and delivers nothing.
+  constexpr double kForEver = std::numeric_limits<double>::infinity();
+  const bool ends = !prediction.interruption;
+  const double step = ends ? prediction.step.in_base() : kForEver;
   Line line;
   line.add("study", report.subject.name);
   line.add("devices", prediction.devices);
   line.add("time_s", step);
-  line.add("low_s", prediction.low.in_base());
-  line.add("high_s", prediction.high.in_base());
+  line.add("low_s", ends ? prediction.low.in_base() : kForEver);
+  line.add("high_s", ends ? prediction.high.in_base() : kForEver);
   line.add("samples_per_s", prediction.samples / step);
   line.add("tokens_per_s", prediction.tokens / step);
   line.add("model_tflops_per_gpu", prediction.model_tflops_per_device);

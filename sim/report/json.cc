@@ -133,6 +133,9 @@ Json warnings_of(const sim::Prediction& prediction) {
 
 std::string to_json(const Report& report) {
   const sim::Prediction& prediction = report.prediction;
+  const auto if_it_ends = [&](Seconds time) {
+    return prediction.interruption ? Json(nullptr) : Json(seconds(time));
+  };
   Json json = {{"schema", kPredictionSchema},
                {"study",
                 {{"name", report.subject.name},
@@ -141,9 +144,9 @@ std::string to_json(const Report& report) {
                  {"strategy", report.subject.strategy},
                  {"devices", prediction.devices}}},
                {"step",
-                {{"time_s", seconds(prediction.step)},
-                 {"low_s", seconds(prediction.low)},
-                 {"high_s", seconds(prediction.high)}}},
+                {{"time_s", if_it_ends(prediction.step)},
+                 {"low_s", if_it_ends(prediction.low)},
+                 {"high_s", if_it_ends(prediction.high)}}},
                {"throughput", throughput_of(prediction)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},

@@ -189,7 +189,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (!times) {
     Error fault = times.error();
     // Flat collectives have weights and hold SMs: SimGrid knows neither.
-    if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid)
+    if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid &&
+        built->workload.events().empty())
       fault.message += "; messages one by one it can: --granularity stepwise";
     return fault;
   }
@@ -238,7 +239,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.classes.push_back(std::move(of));
   }
   prediction.fits = least_room >= 0;
-  add_throughput(cluster, program, prediction);
+  if (times->complete) add_throughput(cluster, program, prediction);
   if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);
   if (options.critical_path && times->complete)
     prediction.critical_path = critical_path_of(program, *built, *times);
