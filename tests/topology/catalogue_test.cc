@@ -7,6 +7,8 @@
 
 #include "small_clusters.h"
 
+#include "topology/summary.h"
+
 namespace foreshard {
 namespace {
 
@@ -86,6 +88,41 @@ TEST(Catalogue, Dgx1vIsAHybridCubeMesh) {
   }
   EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(4))->widest_kind, LinkKind::kNvLink);
   EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(5))->widest_kind, LinkKind::kSocket);
+}
+
+// 36 GPUs behind each of two groups of switches: a path across has one link more and no less rate;
+// a half can send 36 x 721.8 GB/s (900 x 0.802) to the other.
+TEST(Catalogue, Nvl36x2IsOneDomainOfTwoRacks) {
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  const auto node = loader.read_ref<NodeConfig>("gb200-nvl36x2");
+  ASSERT_TRUE(node) << node.error().message;
+  const auto cluster = must_build(small_cluster(1, {}, *node));
+  ASSERT_EQ(cluster.devices().size(), 72U);
+  EXPECT_EQ(cluster.route(DeviceId(0), DeviceId(35))->links.size(), 2U);
+  const auto across = cluster.route(DeviceId(0), DeviceId(36));
+  EXPECT_EQ(across->links.size(), 3U);
+  EXPECT_EQ(across->widest_kind, LinkKind::kNvLink);
+  EXPECT_NEAR(*bisection_bandwidth(cluster) / 1_GB_s, 36 * 721.8, 1e-6);
+  const auto single = loader.read_ref<NodeConfig>("gb200-nvl36");
+  ASSERT_TRUE(single) << single.error().message;
+  EXPECT_EQ(must_build(small_cluster(1, {}, *single)).devices().size(), 36U);
+}
+
+// Two GPUs on PCIe alone, one switch each: under one socket they meet in it, with two they cross
+// the link between sockets. A path is 2 hops up and 2 down of 63 GB/s, or limited to 22 GB/s.
+TEST(Catalogue, PcieTreesOfOneAndTwoSockets) {
+  auto node = small_node(2);
+  node.nvlink.reset();
+  node.pcie.switches = 2;
+  for (const std::int64_t sockets : {1, 2}) {
+    node.pcie.sockets = sockets;
+    const auto cluster = must_build(small_cluster(1, {}, node));
+    const auto route = cluster.route(DeviceId(0), DeviceId(1));
+    ASSERT_TRUE(route);
+    EXPECT_EQ(route->links.size(), sockets == 1 ? 4U : 5U);
+    EXPECT_EQ(route->widest_kind, sockets == 1 ? LinkKind::kPcie : LinkKind::kSocket);
+    EXPECT_NEAR(*bisection_bandwidth(cluster) / 1_GB_s, sockets == 1 ? 63.015 : 22, 1e-3);
+  }
 }
 
 // Budget of a forecast at this size: building and one ring of routes over all devices.

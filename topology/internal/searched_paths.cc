@@ -23,7 +23,7 @@ class SearchedPaths final : public FabricPaths {
 
   Crossing measure(std::int32_t entry, std::int32_t exit) override {
     const Search& search = search_from(entry);
-    const auto end = static_cast<std::size_t>(exit + exit_offset_);
+    const auto end = static_cast<std::size_t>(exit) + static_cast<std::size_t>(exit_offset_);
     if (search.paths[end] == 0) return {};
     return {search.distance[end] - constant_, search.paths[end], search.latency[end]};
   }
