@@ -108,6 +108,7 @@ Summary summary_of(const std::vector<Outcome>& rows) {
     ++result.rows;
     result.unsupported += row.status == Status::kUnsupported;
     result.infeasible += row.status == Status::kInfeasible;
+    result.excluded += row.status == Status::kExcluded;
     if (row.status != Status::kOk) continue;
     ++result.ok;
     result.assumed += !row.assumed.empty();
@@ -147,7 +148,9 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   auto communication = loader.read_ref<comm::Parameters>("nccl", "communication");
   if (!communication) return communication.error();
   if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
-  const Context context{options.catalogue, *std::move(communication)};
+  auto exclusions = loader.read_ref<Exclusions>("excluded-collectives", "exclusions");
+  if (!exclusions) return exclusions.error();
+  const Context context{options.catalogue, *std::move(communication), *std::move(exclusions)};
 
   std::vector<Task> tasks;
   std::vector<Outcome> outcomes;

@@ -38,6 +38,7 @@ struct Summary {
   std::int64_t assumed = 0;  ///< Of `ok`: something unstated was assumed.
   std::int64_t unsupported = 0;
   std::int64_t infeasible = 0;
+  std::int64_t excluded = 0;
   Statistics time;
   Statistics memory;
 };

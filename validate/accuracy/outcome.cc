@@ -12,6 +12,8 @@ std::string_view name_of(Status status) {
       return "unsupported";
     case Status::kInfeasible:
       return "infeasible";
+    case Status::kExcluded:
+      return "excluded";
   }
   FORESHARD_CHECK(false);
 }

@@ -17,6 +17,7 @@ enum class Status : std::uint8_t {
   kOk,           ///< Predicted; perhaps with something assumed.
   kUnsupported,  ///< Says something that foreshard cannot express; `reason` tells what.
   kInfeasible,   ///< Can be expressed, but not run on that cluster.
+  kExcluded,     ///< Left out by the list of exclusions; `reason` is its reason.
 };
 std::string_view name_of(Status status);
 
@@ -35,6 +36,9 @@ struct Outcome {
   std::optional<double> predicted;
   std::optional<double> low, high;
   std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
+  /// Of single operations.
+  std::string machine{}, operation{}, size_class{};
+  std::optional<double> nccl{};  ///< What NCCL's own tuner expects, in seconds, where it applies.
 
   /// Empty unless both values are there.
   std::optional<Pair> pair() const;

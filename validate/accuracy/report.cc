@@ -9,6 +9,8 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "validate/accuracy/collective_summary.h"
+
 namespace foreshard::accuracy {
 namespace {
 
@@ -52,6 +54,7 @@ Json json_of(const Outcome& row) {
                {"status", std::string(name_of(row.status))},
                {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
                {"assumed", row.assumed}};
+  if (row.nccl) json["nccl_s"] = *row.nccl;
   if (row.breakdown) {
     Json parts = Json::object();
     for (const Part& part : kParts) parts[part.key] = ((*row.breakdown).*part.time).in_base();
@@ -66,6 +69,7 @@ Json json_of(const Summary& summary) {
           {"assumed", summary.assumed},
           {"unsupported", summary.unsupported},
           {"infeasible", summary.infeasible},
+          {"excluded", summary.excluded},
           {"mape_pct", optional(summary.time.mape_pct)},
           {"median_ape_pct", optional(summary.time.median_ape_pct)},
           {"p90_ape_pct", optional(summary.time.p90_ape_pct)},
@@ -81,6 +85,26 @@ Json json_of(const std::map<std::string, Summary>& summaries) {
   Json json = Json::object();
   for (const auto& [name, summary] : summaries) json[name] = json_of(summary);
   return json;
+}
+
+Json json_of(const CollectiveSummary& summary) {
+  Json operations = Json::object();
+  for (const auto& [name, one] : summary.operations)
+    operations[name] = {{"rows_below_1MiB", one.rows_below},
+                        {"median_ape_below_1MiB_pct", optional(one.below_pct)},
+                        {"rows_from_1MiB", one.rows_from},
+                        {"median_ape_from_1MiB_pct", optional(one.from_pct)}};
+  Json cells = Json::array();
+  for (const NcclCell& one : summary.cells)
+    cells.push_back({{"machine", one.machine},
+                     {"operation", one.operation},
+                     {"size_class", one.size_class},
+                     {"rows", one.rows},
+                     {"median_ape_pct", one.ours_pct},
+                     {"nccl_median_ape_pct", one.nccl_pct}});
+  return {{"operations", std::move(operations)},
+          {"nccl_cells", std::move(cells)},
+          {"nccl_cells_won", summary.cells_won()}};
 }
 
 std::string cell(const std::optional<double>& number, const char* sign = "") {
@@ -174,19 +198,22 @@ std::string to_text(const Report& report) {
   text += section("by tier", report.tiers);
   text += section("by file", report.files);
   text += section("by source", report.families);
+  text += to_text(collective_summary(report.rows));
   return text + worst_rows(report) + reasons(report);
 }
 
 std::string to_json(const Report& report) {
   Json rows = Json::array();
   for (const Outcome& row : report.rows) rows.push_back(json_of(row));
-  const Json json = {{"schema", "foreshard.accuracy/1"},
-                     {"rows", std::move(rows)},
-                     {"summaries",
-                      {{"overall", json_of(report.overall)},
-                       {"files", json_of(report.files)},
-                       {"families", json_of(report.families)},
-                       {"tiers", json_of(report.tiers)}}}};
+  Json json = {{"schema", "foreshard.accuracy/1"},
+               {"rows", std::move(rows)},
+               {"summaries",
+                {{"overall", json_of(report.overall)},
+                 {"files", json_of(report.files)},
+                 {"families", json_of(report.families)},
+                 {"tiers", json_of(report.tiers)}}}};
+  const CollectiveSummary collectives = collective_summary(report.rows);
+  if (!collectives.operations.empty()) json["collectives"] = json_of(collectives);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -194,7 +221,7 @@ std::string to_csv(const Report& report) {
   std::string text =
       "id,file,family,tier,quantity,measured,predicted,error_pct,status,reason,assumed";
   for (const Part& part : kParts) text += fmt::format(",{}_s", part.key);
-  text += "\n";
+  text += ",nccl_s\n";
   for (const Outcome& row : report.rows) {
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", field(row.id), field(row.file),
                         field(row.family), field(row.tier),
@@ -203,7 +230,7 @@ std::string to_csv(const Report& report) {
                         field(row.reason), field(join(row.assumed, " ")));
     for (const Part& part : kParts)
       text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
-    text += "\n";
+    text += "," + field(row.nccl) + "\n";
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 
 #include "strategies/comm/parameters.h"
+#include "validate/accuracy/exclusions.h"
 #include "validate/accuracy/outcome.h"
 
 namespace foreshard::accuracy {
@@ -18,6 +19,7 @@ namespace foreshard::accuracy {
 struct Context {
   std::vector<std::filesystem::path> catalogue;
   comm::Parameters communication;
+  Exclusions exclusions{};
 };
 
 /// Some rows of a table that are predicted together: outcomes[i] is of row first + i. Jobs do not

@@ -1,0 +1,159 @@
+#include "validate/accuracy/collective_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "base/file.h"
+
+#include "topology/cluster_for.h"
+#include "validate/accuracy/catalogue_names.h"
+#include "validate/accuracy/cells.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+std::optional<comm::CollectiveKind> kind_of(std::string_view op) {
+  using enum comm::CollectiveKind;
+  constexpr std::array<std::pair<std::string_view, comm::CollectiveKind>, 6> kOperations{
+      {{"all_reduce", kAllReduce},
+       {"all_gather", kAllGather},
+       {"reduce_scatter", kReduceScatter},
+       {"alltoall", kAllToAll},
+       {"broadcast", kBroadcast},
+       {"sendrecv", kSend}}};
+  for (const auto& [name, kind] : kOperations)
+    if (op == name) return kind;
+  return std::nullopt;
+}
+
+// A node that is wired otherwise than its device's usual one.
+struct Wiring {
+  std::string_view device;
+  std::string_view intra_link;  ///< Part of the column intra_link or inter_net.
+  std::string_view node;
+};
+constexpr std::array kWirings{
+    Wiring{"A100-SXM-80GB", "all-to-all", "a100-4gpu-nvlink-mesh"},
+    Wiring{"A100-SXM-40GB", "all-to-all", "a100-4gpu-polaris"},
+    Wiring{"A100-PCIe-80GB", "pairs", "a100-pcie-4gpu-bridged"},
+    Wiring{"A100-SXM-80GB", "EFA", "hgx-a100-efa"},
+};
+
+bool same_machine(std::string_view a, std::string_view b) {
+  return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
+}
+
+}  // namespace
+
+CollectiveRow::Setup CollectiveRow::setup() const {
+  return {machine, gpu, intra_link, inter_net, gpus, nodes, op, switch_adds()};
+}
+
+Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& table) {
+  std::vector<KnownMachine> machines;
+  const auto path = table.parent_path() / "machines.csv";
+  if (!std::filesystem::exists(path)) return machines;
+  const auto text = read_file(path, 16_MiB);
+  if (!text) return text.error();
+  const auto cells = read_csv(*text, path.string());
+  if (!cells) return cells.error();
+  if (auto error = missing_columns(*cells, path.string(),
+                                   {"machine", "gpus_per_node", "nics_per_node", "nic_gbps"}))
+    return *std::move(error);
+  for (const auto& line : cells->rows) {
+    Cells row(*cells, line, path.string());
+    const std::string& count = row.text("nics_per_node");
+    if (count.empty() || count == "0" || row.text("nic_gbps").empty()) continue;
+    const double rate = row.required("nics_per_node") * row.required("nic_gbps") /
+                        std::max(1.0, row.required("gpus_per_node"));
+    if (row.error()) return *row.error();
+    machines.push_back({row.text("machine"), rate * 1_Gbit_s});
+  }
+  return machines;
+}
+
+Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name) {
+  if (auto error = missing_columns(table, name,
+                                   {"id", "source", "machine", "gpu", "num_gpus", "intra_link"}))
+    return *std::move(error);
+  std::vector<CollectiveRow> rows;
+  for (const auto& line : table.rows) {
+    Cells cells(table, line, name);
+    rows.push_back({.id = cells.text("id"),
+                    .source = cells.text("source"),
+                    .machine = cells.text("machine"),
+                    .gpu = cells.text("gpu"),
+                    .intra_link = cells.text("intra_link"),
+                    .inter_net = cells.text("inter_net"),
+                    .op = cells.text("op"),
+                    .dtype = cells.text("dtype"),
+                    .gpus = cells.required_integer("num_gpus"),
+                    .nodes = cells.required_integer("nodes"),
+                    .bytes = cells.text("bytes") == "0" ? 0.0 : cells.number("bytes"),
+                    .time_us = cells.text("time_us") == "0" ? 0 : cells.required("time_us")});
+    if (cells.error()) return *cells.error();
+  }
+  return rows;
+}
+
+Result<MeasuredGroup> measured_group(const CollectiveRow& row,
+                                     const std::vector<KnownMachine>& machines,
+                                     yaml::Loader& loader) {
+  MeasuredGroup result;
+  const auto kind = kind_of(row.op);
+  if (!kind)
+    return Error{Error::Code::kUnsupported, fmt::format("operation '{}' is not known", row.op)};
+  const auto device = device_named(row.gpu, std::nullopt);
+  if (!device)
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("device '{}' is not in the catalogue", row.gpu)};
+  if (device->guessed_memory) result.assumed.emplace_back("gpu_memory");
+  if (row.gpus % row.nodes != 0)
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("{} GPUs do not fill {} nodes", row.gpus, row.nodes)};
+  ClusterRequest request{
+      .device = device->name, .gpus = row.gpus, .gpus_per_node = row.gpus / row.nodes};
+  for (const Wiring& wiring : kWirings)
+    if (device->name == wiring.device &&
+        (row.intra_link.find(wiring.intra_link) != std::string::npos ||
+         row.inter_net.find(wiring.intra_link) != std::string::npos))
+      request.node = wiring.node;
+  if (row.nodes > 1) {
+    for (const KnownMachine& machine : machines)
+      if (same_machine(row.machine, machine.name)) request.internode_per_gpu = machine.per_gpu;
+    if (!request.internode_per_gpu) result.assumed.emplace_back("network");
+  }
+  const auto config = cluster_for(request, loader);
+  if (!config) return config.error();
+  auto cluster = build_cluster(*config);
+  if (!cluster) return cluster.error();
+  result.cluster = std::make_unique<ClusterView>(*std::move(cluster));
+  result.kind = *kind;
+  result.switch_adds = row.switch_adds();
+  auto& group = result.group;
+  group.cluster = result.cluster.get();
+  for (std::int32_t i = 0; i < row.gpus; ++i) group.devices.emplace_back(i);
+  // Every rank sends to the next one; the transfer between nodes, if there is one, is last.
+  if (kind == comm::CollectiveKind::kSend)
+    group.devices = {DeviceId{static_cast<std::int32_t>(row.gpus) - 1}, DeviceId{0}};
+  return result;
+}
+
+Result<std::vector<comm::FlatCollective>> MeasuredGroup::forms(
+    const comm::Parameters& parameters) const {
+  auto found = comm::flat_forms(kind, group, parameters);
+  if (!found || switch_adds) return found;
+  std::vector<comm::FlatCollective> all = *std::move(found);
+  if (kind == comm::CollectiveKind::kAllReduce || kind == comm::CollectiveKind::kReduceScatter)
+    std::erase_if(all, [](const auto& form) { return form.algorithm.starts_with("nvls"); });
+  return all;
+}
+
+std::string_view size_class(double bytes) {
+  if (bytes < 65536) return "< 64 KiB";
+  if (bytes < 1048576) return "< 1 MiB";
+  return bytes <= 16 * 1048576.0 ? "<= 16 MiB" : "> 16 MiB";
+}
+
+}  // namespace foreshard::accuracy

@@ -1,0 +1,65 @@
+/// \file
+/// Tables of single operations, as nccl-tests measures them: their rows, and the group of devices
+/// that each was measured on. Shared by scoring and by fitting.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/result.h"
+#include "base/yaml/loader.h"
+
+#include "strategies/comm/collective.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::accuracy {
+
+struct CollectiveRow {
+  std::string id{}, source{}, machine{}, gpu{}, intra_link{}, inter_net{}, op{}, dtype{};
+  std::int64_t gpus = 0, nodes = 0;
+  std::optional<double> bytes{};  ///< The larger buffer of a rank. Empty where it is not said.
+  double time_us = 0;
+
+  /// Rows that are alike in it were measured on one group.
+  using Setup = std::tuple<std::string, std::string, std::string, std::string, std::int64_t,
+                           std::int64_t, std::string, bool>;
+  Setup setup() const;
+  /// NVLink switches do not add 8-bit integers.
+  bool switch_adds() const { return dtype != "int8" && dtype != "uint8"; }
+};
+
+/// \return kInvalidInput with "file:line:" for a table that lacks a column or has a bad cell.
+Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name);
+
+/// Adapters of known machines (machines.csv).
+struct KnownMachine {
+  std::string name;
+  BytesPerSecond per_gpu;
+};
+/// Those of machines.csv beside a table; none if there is no such file.
+Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& table);
+
+struct MeasuredGroup {
+  comm::CollectiveKind kind = comm::CollectiveKind::kAllReduce;
+  std::unique_ptr<ClusterView> cluster;
+  comm::Participants group;
+  std::vector<std::string> assumed;  ///< What the row does not state.
+  /// Without those that the row's data type forbids.
+  Result<std::vector<comm::FlatCollective>> forms(const comm::Parameters& parameters) const;
+  bool switch_adds = true;
+};
+/// \return kUnsupported for an operation or device that is not known, or an odd shape.
+Result<MeasuredGroup> measured_group(const CollectiveRow& row,
+                                     const std::vector<KnownMachine>& machines,
+                                     yaml::Loader& loader);
+
+/// "< 64 KiB", "< 1 MiB", "<= 16 MiB", "> 16 MiB".
+std::string_view size_class(double bytes);
+
+}  // namespace foreshard::accuracy
