@@ -9,6 +9,7 @@
 namespace foreshard::cli {
 
 std::unique_ptr<Command> make_accuracy();
+std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_catalog();
 std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_export();

@@ -13,6 +13,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(TBB REQUIRED)
+find_package(Ceres 2.1 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(EXPAT REQUIRED)
 

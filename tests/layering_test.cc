@@ -72,6 +72,7 @@ const std::vector<Confined>& confined() {
         "tests/strategies/onnx/"},
        "ONNX files are read by strategies/graph/onnx alone"},
       {"include google/protobuf/", {"strategies/graph/onnx/"}, "protobuf stays behind ONNX"},
+      {"include ceres/", {"validate/calibrate/"}, "the solver stays behind the fit"},
       {"include simgrid/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
       {"include xbt/", {"sim/engine/simgrid"}, "SimGrid stays behind its adapter"},
       {"include cuda", {"validate/replay/", "validate/calibrate/"}, "only the replay needs CUDA"},

@@ -215,7 +215,7 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
   }
 
   const auto suitable = suitable_forms(kind, group, parameters);
-  const Transport transport = transport_of(group);
+  const Transport transport = transport_of(group, parameters);
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;

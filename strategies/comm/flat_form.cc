@@ -41,13 +41,17 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
   return demand;
 }
 
-Transport transport_of(const Participants& group) {
+Transport transport_of(const Participants& group, const Parameters& parameters) {
   Transport slowest;
   std::int32_t last = -1;
   for (const DeviceId device : group.devices) {
     const std::int32_t node = group.cluster->devices()[device.index()].node;
     if (node == last) continue;
-    const Transport& one = group.cluster->host(node).transport;
+    const Transport& own = group.cluster->host(node).transport;
+    const auto known =
+        std::find_if(parameters.transports.begin(), parameters.transports.end(),
+                     [&](const Transport& fitted) { return fitted.name == own.name; });
+    const Transport& one = known == parameters.transports.end() ? own : *known;
     if (last < 0) {
       slowest = one;
     } else {

@@ -19,8 +19,8 @@ struct Demand {
 };
 Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 
-/// The slowest of the members' adapters in each respect.
-Transport transport_of(const Participants& group);
+/// The slowest of the members' adapters in each respect; each as `parameters` knows it, if it does.
+Transport transport_of(const Participants& group, const Parameters& parameters);
 
 /// False where the protocol needs writes in order that the network does not promise.
 bool can_use(Protocol protocol, const Pattern& pattern, const Transport& transport);

@@ -212,6 +212,8 @@ const yaml::Table<Parameters>& yaml_table(const Parameters*) {
           .required("forms", &Parameters::forms,
                     "The algorithms and protocols that it chooses from; ties go to the earlier.",
                     yaml::non_empty())
+          .optional("transports", &Parameters::transports,
+                    "Numbers of networks in place of the catalogue's.")
           .optional("tuner", &Parameters::tuner, "Who decides among them.")
           .optional("choices", &Parameters::choices,
                     "What some operations must use; the first that holds decides.")

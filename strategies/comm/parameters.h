@@ -26,6 +26,7 @@
 #include "base/yaml/table.h"
 
 #include "strategies/comm/nccl/tables.h"
+#include "topology/transport.h"
 
 namespace foreshard::comm {
 
@@ -123,6 +124,9 @@ struct Parameters {
   TunerKind tuner = TunerKind::kFastest;
   std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
   std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
+  /// How this library does on networks of these names, in place of what the catalogue says of them
+  /// (configs/transports/).
+  std::vector<Transport> transports{};
 };
 /// Catalogue folder: communication.
 const yaml::Table<Parameters>& yaml_table(const Parameters*);

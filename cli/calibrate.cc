@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "base/yaml/loader.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+#include "validate/accuracy/collective_summary.h"
+#include "validate/calibrate/collective_fit.h"
+#include "validate/calibrate/write.h"
+
+namespace foreshard::cli {
+namespace {
+
+constexpr double kBarBelow = 20;  // percent, operations of less than 1 MiB
+constexpr double kBarFrom = 10;
+
+class Calibrate final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.repeatable("--collectives", "TABLE.csv", tables_,
+                           "A table of measured collectives. May be given again.");
+    declaration.repeatable("--machines", "NAME", machines_,
+                           "Fit to the rows of this machine (a part of its name is enough). May be "
+                           "given again. Default: all.");
+    declaration.choice("--half", half_, {"both", "first", "second"},
+                       "Fit to this half of the machines.");
+    declaration.flag("--cross-validate", cross_validate_,
+                     "Fit to each half of the machines and predict the other one.");
+    declaration.option("--start", "NAME", start_, "Communication file that the fit starts from.");
+    declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
+    declaration.option("-o,--output", "FILE", output_,
+                       "Write the communication file here. Default: stdout.");
+  }
+
+  ExitCode run(const Environment& environment) override {
+    if (tables_.empty())
+      return fail({Error::Code::kInvalidInput, "nothing to fit to: say --collectives TABLE.csv"});
+    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue);
+    if (!input) return fail(input.error());
+    yaml::Loader loader({.catalogue = environment.catalogue});
+    const auto start =
+        loader.read_ref<comm::Parameters>(start_.empty() ? "nccl-start" : start_, "start");
+    if (!start) return fail(start.error());
+    if (cross_validate_) return both_ways(*input, *start);
+
+    const auto chosen = this->chosen(*input);
+    if (chosen.empty())
+      return fail({Error::Code::kInvalidInput,
+                   "no machine is called so; there are " + join(calibrate::machines_of(*input))});
+    const calibrate::Input part = calibrate::only(*input, chosen);
+    const auto fit = calibrate::fit(part, *start);
+    if (!fit) return fail(fit.error());
+    const auto rows = calibrate::predictions(part, fit->parameters);
+    if (!rows) return fail(rows.error());
+    const std::string errors = accuracy::to_text(accuracy::collective_summary(*rows));
+    if (dry_run_) return written("", calibrate::to_text(*fit) + errors);
+    note(calibrate::to_text(*fit) + errors);
+    return written(output_, calibrate::to_yaml(fit->parameters, header(part, errors)));
+  }
+
+ private:
+  static ExitCode written(const std::string& file, const std::string& text) {
+    if (const auto error = write_result(file, text)) return fail(*error);
+    return kDone;
+  }
+
+  std::vector<std::string> chosen(const calibrate::Input& input) const {
+    std::vector<std::string> names;
+    const auto halves = calibrate::halves_of(input);
+    for (const std::string& machine : calibrate::machines_of(input)) {
+      if (half_ == "first" && halves.at(machine)) continue;
+      if (half_ == "second" && !halves.at(machine)) continue;
+      const bool is = machines_.empty() ||
+                      std::any_of(machines_.begin(), machines_.end(), [&](const std::string& part) {
+                        return machine.find(part) != std::string::npos;
+                      });
+      if (is) names.push_back(machine);
+    }
+    return names;
+  }
+
+  static std::string header(const calibrate::Input& input, const std::string& errors) {
+    std::string text =
+        "# NCCL's algorithms and protocols, with times fitted to public measurements. Made by\n"
+        "#\n"
+        "#     foreshard calibrate --collectives TABLE.csv ... -o configs/communication/nccl.yaml\n"
+        "#\n"
+        "# from nccl-start.yaml (the constants of NCCL's own tuner) and " +
+        std::to_string(input.rows) + " rows of these machines:\n";
+    for (const std::string& machine : calibrate::machines_of(input))
+      text += "#   " + machine + "\n";
+    text +=
+        "# A generation of GPUs that was not measured takes the common numbers (evidence:\n"
+        "# transferred). A hop's time excludes the wire. Fit error in percent:\n";
+    std::size_t begin = 0;
+    while (begin < errors.size()) {
+      const std::size_t end = std::min(errors.find('\n', begin), errors.size());
+      if (end > begin) text += "#   " + errors.substr(begin, end - begin) + "\n";
+      begin = end + 1;
+    }
+    return text;
+  }
+
+  ExitCode both_ways(const calibrate::Input& input, const comm::Parameters& start) const {
+    const auto halves = calibrate::halves_of(input);
+    std::vector<std::string> half[2];
+    for (const auto& [machine, second] : halves) half[second ? 1 : 0].push_back(machine);
+    std::string text;
+    for (int side = 0; side < 2; ++side) {
+      const auto fit = calibrate::fit(calibrate::only(input, half[side]), start);
+      if (!fit) return fail(fit.error());
+      text += fmt::format("fitted to the {} half:\n", side == 0 ? "first" : "second");
+      for (const std::string& machine : half[side]) text += "  " + machine + "\n";
+      const auto rows =
+          calibrate::predictions(calibrate::only(input, half[1 - side]), fit->parameters);
+      if (!rows) return fail(rows.error());
+      text += fmt::format("{:<40} {:>6} {:>18} {:>6} {:>18}\n",
+                          "the other half, median of |error| in %", "rows",
+                          fmt::format("<1 MiB (bar {:.0f})", kBarBelow), "rows",
+                          fmt::format(">=1 MiB (bar {:.0f})", kBarFrom));
+      const auto summary = accuracy::collective_summary(*rows);
+      for (const auto& [operation, one] : summary.operations)
+        text += fmt::format("  {:<38} {:>6} {:>18} {:>6} {:>18}\n", operation, one.rows_below,
+                            beside(one.below_pct, kBarBelow), one.rows_from,
+                            beside(one.from_pct, kBarFrom));
+      for (const std::string& machine : half[1 - side]) {
+        const auto of_machine =
+            calibrate::predictions(calibrate::only(input, {machine}), fit->parameters);
+        if (!of_machine) return fail(of_machine.error());
+        for (const auto& [operation, one] : accuracy::collective_summary(*of_machine).operations)
+          text += fmt::format("    {:<36.36} {:>6} {:>18} {:>6} {:>18}  {}\n", machine,
+                              one.rows_below, beside(one.below_pct, kBarBelow), one.rows_from,
+                              beside(one.from_pct, kBarFrom), operation);
+      }
+      text += "\n";
+    }
+    return written(output_, text);
+  }
+
+  static std::string beside(const std::optional<double>& error, double bar) {
+    if (!error) return "-";
+    return fmt::format("{:.1f}{}", *error, *error <= bar ? " ok" : " --");
+  }
+
+  std::vector<std::string> tables_;
+  std::vector<std::string> machines_;
+  std::string half_;
+  bool cross_validate_ = false;
+  std::string start_;
+  bool dry_run_ = false;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_calibrate() {
+  return std::make_unique<Calibrate>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,517 @@
+#include "validate/calibrate/collective_fit.h"
+
+#include <algorithm>
+#include <array>
+#include <ceres/ceres.h>
+#include <cmath>
+#include <set>
+
+#include "base/check.h"
+#include "base/csv.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#include "validate/accuracy/exclusions.h"
+#include "validate/accuracy/table.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+constexpr double kErrorScale = 0.1;        // of the logarithm of predicted / measured
+constexpr double kGenerationSpread = 0.4;  // of a generation's numbers round the common ones
+constexpr double kTransportSpread = 1.0;
+constexpr std::size_t kTransportNumbers = 4;
+
+double number_of(const Transport& transport, std::size_t i) {
+  const std::array<double, kTransportNumbers> numbers{
+      transport.latency->in_base(), transport.rendezvous->in_base(),
+      transport.eager_limit->in_base(), *transport.exchange_efficiency};
+  return numbers[i];
+}
+constexpr std::array<const char*, kTransportNumbers> kTransportNames{
+    "latency", "rendezvous", "eager limit", "exchange efficiency"};
+
+Transport with(Transport transport, const double* logarithms) {
+  transport.latency.value = Seconds::from_base(std::exp(logarithms[0]));
+  transport.rendezvous.value = Seconds::from_base(std::exp(logarithms[1]));
+  transport.eager_limit.value = Bytes::from_base(std::exp(logarithms[2]));
+  transport.exchange_efficiency.value = std::min(1.0, std::exp(logarithms[3]));
+  return transport;
+}
+
+bool is_fitted(const Transport& transport) {
+  return transport.latency->in_base() > 0 || transport.rendezvous->in_base() > 0;
+}
+
+bool is_for(const comm::FormParameters& form, const std::string& generation) {
+  const auto& names = form.architectures;
+  return names.empty() || std::find(names.begin(), names.end(), generation) != names.end();
+}
+
+// Of each algorithm and protocol a generation takes the first form that is for it.
+bool is_first_for(const comm::Parameters& start, std::size_t form, const std::string& generation) {
+  const auto& own = start.forms[form];
+  if (!is_for(own, generation)) return false;
+  for (std::size_t i = 0; i < form; ++i)
+    if (start.forms[i].algorithm == own.algorithm && start.forms[i].protocol == own.protocol &&
+        is_for(start.forms[i], generation))
+      return false;
+  return true;
+}
+
+bool allowed(const PreparedGroup& group, const comm::Algorithm& algorithm) {
+  const bool sums = group.measured.kind == comm::CollectiveKind::kAllReduce ||
+                    group.measured.kind == comm::CollectiveKind::kReduceScatter;
+  return group.measured.switch_adds || !sums || !algorithm.name.starts_with("nvls");
+}
+
+// Time of the fastest form and which it is.
+struct Fastest {
+  double time = 0;
+  std::size_t form = 0;
+  const PreparedGroup::Candidate* candidate = nullptr;
+};
+
+double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParameters& form,
+               const Transport& transport, double bytes, bool* taken = nullptr) {
+  const auto numbers =
+      comm::numbers_of(*candidate.algorithm, candidate.pattern, candidate.demand, form, transport);
+  const comm::TimeCurve curve{.latency = numbers.latency,
+                              .rate = numbers.idle_rate(candidate.demand),
+                              .start = numbers.start};
+  if (taken != nullptr) *taken = !(bytes > numbers.start.most_bytes.in_base());
+  return curve(Bytes::from_base(bytes)).in_base();
+}
+
+Fastest fastest(const PreparedGroup& group, const Slots& slots, const double* logarithms,
+                const Transport& transport, double bytes) {
+  Fastest best;
+  bool best_taken = false;
+  for (const auto& candidate : group.candidates) {
+    for (std::size_t f = 0; f < slots.start().forms.size(); ++f) {
+      const auto& start = slots.start().forms[f];
+      if (start.algorithm != candidate.algorithm->name) continue;
+      if (!is_first_for(slots.start(), f, group.generation)) continue;
+      if (!comm::can_use(start.protocol, candidate.pattern, transport)) continue;
+      bool taken = true;
+      const double time =
+          time_of(candidate, slots.form_at(f, logarithms), transport, bytes, &taken);
+      if (best.candidate != nullptr &&
+          (taken < best_taken || (taken == best_taken && !(time < best.time))))
+        continue;
+      best = {time, f, &candidate};
+      best_taken = taken;
+    }
+  }
+  return best;
+}
+
+// log(predicted / measured) / kErrorScale of one row. Its derivatives are those of the form that is
+// the fastest one.
+class RowError final : public ceres::CostFunction {
+ public:
+  RowError(const PreparedGroup& group, const PreparedGroup::Row& row, const Slots& slots)
+      : group_(group), row_(row), slots_(slots), has_transport_(is_fitted(group.transport)) {
+    set_num_residuals(1);
+    mutable_parameter_block_sizes()->push_back(static_cast<int>(slots.all().size()));
+    if (has_transport_) mutable_parameter_block_sizes()->push_back(kTransportNumbers);
+  }
+
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override {
+    const Transport transport =
+        has_transport_ ? with(group_.transport, parameters[1]) : group_.transport;
+    const double bytes = *row_.row.bytes;
+    const Fastest best = fastest(group_, slots_, parameters[0], transport, bytes);
+    residuals[0] = std::log(best.time / row_.measured) / kErrorScale;
+    if (jacobians == nullptr) return true;
+    constexpr double kStep = 1e-5;
+    const auto slope = [&](double time) {
+      return std::log(time / best.time) / kErrorScale / kStep;
+    };
+    if (jacobians[0] != nullptr) {
+      std::vector<double> moved(parameters[0], parameters[0] + slots_.all().size());
+      std::fill_n(jacobians[0], moved.size(), 0.0);
+      std::set<int> seen;
+      for (std::size_t f = 0; f < kFields; ++f) {
+        const int slot = slots_.index(best.form, static_cast<Field>(f));
+        if (slot < 0 || !seen.insert(slot).second) continue;
+        moved[static_cast<std::size_t>(slot)] += kStep;
+        jacobians[0][slot] = slope(
+            time_of(*best.candidate, slots_.form_at(best.form, moved.data()), transport, bytes));
+        moved[static_cast<std::size_t>(slot)] -= kStep;
+      }
+    }
+    if (has_transport_ && jacobians[1] != nullptr) {
+      const auto form = slots_.form_at(best.form, parameters[0]);
+      std::array<double, kTransportNumbers> moved{};
+      std::copy_n(parameters[1], kTransportNumbers, moved.begin());
+      for (std::size_t i = 0; i < kTransportNumbers; ++i) {
+        moved[i] += kStep;
+        jacobians[1][i] =
+            slope(time_of(*best.candidate, form, with(group_.transport, moved.data()), bytes));
+        moved[i] -= kStep;
+      }
+    }
+    return true;
+  }
+
+ private:
+  const PreparedGroup& group_;
+  const PreparedGroup::Row& row_;
+  const Slots& slots_;
+  bool has_transport_;
+};
+
+// (a - b) / spread of each number.
+class Distance final : public ceres::CostFunction {
+ public:
+  Distance(std::size_t count, double spread) : count_(count), spread_(spread) {
+    set_num_residuals(static_cast<int>(count));
+    for (int i = 0; i < 2; ++i) mutable_parameter_block_sizes()->push_back(static_cast<int>(count));
+  }
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override {
+    for (std::size_t i = 0; i < count_; ++i)
+      residuals[i] = (parameters[0][i] - parameters[1][i]) / spread_;
+    for (int block = 0; jacobians != nullptr && block < 2; ++block) {
+      if (jacobians[block] == nullptr) continue;
+      std::fill_n(jacobians[block], count_ * count_, 0.0);
+      for (std::size_t i = 0; i < count_; ++i)
+        jacobians[block][i * count_ + i] = (block == 0 ? 1 : -1) / spread_;
+    }
+    return true;
+  }
+
+ private:
+  std::size_t count_;
+  double spread_;
+};
+
+// (a - start) / spread of each number.
+class Start final : public ceres::CostFunction {
+ public:
+  Start(std::vector<double> start, std::vector<double> spread)
+      : start_(std::move(start)), spread_(std::move(spread)) {
+    set_num_residuals(static_cast<int>(start_.size()));
+    mutable_parameter_block_sizes()->push_back(static_cast<int>(start_.size()));
+  }
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override {
+    const std::size_t count = start_.size();
+    for (std::size_t i = 0; i < count; ++i)
+      residuals[i] = (parameters[0][i] - start_[i]) / spread_[i];
+    if (jacobians != nullptr && jacobians[0] != nullptr) {
+      std::fill_n(jacobians[0], count * count, 0.0);
+      for (std::size_t i = 0; i < count; ++i) jacobians[0][i * count + i] = 1 / spread_[i];
+    }
+    return true;
+  }
+
+ private:
+  std::vector<double> start_;
+  std::vector<double> spread_;
+};
+
+// Generations that are built alike but have an entry of their own among the efficiency files.
+std::vector<std::string> with_kin(const std::string& generation) {
+  if (generation == "Hopper") return {"Hopper", "GH200"};
+  return {generation};
+}
+
+class Problem {
+ public:
+  Problem(const Input& input, const comm::Parameters& start) : input_(input), slots_(start) {
+    for (const Slot& slot : slots_.all()) common_.push_back(std::log(slot.start));
+    for (const auto& group : input.groups) {
+      of_generation_.try_emplace(group->generation, common_);
+      if (!is_fitted(group->transport)) continue;
+      auto& numbers = of_transport_[group->transport.name];
+      networks_.try_emplace(group->transport.name, group->transport);
+      if (!numbers.empty()) continue;
+      const std::array<double, kTransportNumbers> least{1e-7, 1e-7, 256, 0.05};
+      for (std::size_t i = 0; i < kTransportNumbers; ++i)
+        numbers.push_back(std::log(std::max(least[i], number_of(group->transport, i))));
+    }
+  }
+
+  Fit solve() {
+    build();
+    ceres::Solver::Options options;
+    options.linear_solver_type = ceres::DENSE_NORMAL_CHOLESKY;
+    options.max_num_iterations = 80;
+    options.num_threads = 1;
+    options.logging_type = ceres::SILENT;
+    ceres::Solver::Summary summary;
+    ceres::Solve(options, &problem_, &summary);
+    Fit result;
+    result.iterations = static_cast<int>(summary.iterations.size());
+    result.cost_before = summary.initial_cost;
+    result.cost_after = summary.final_cost;
+    write(result);
+    return result;
+  }
+
+ private:
+  void build() {
+    const std::size_t count = slots_.all().size();
+    const auto limit = [&](double* block) {
+      for (std::size_t i = 0; i < count; ++i) {
+        problem_.SetParameterLowerBound(block, static_cast<int>(i), std::log(slots_.all()[i].low));
+        problem_.SetParameterUpperBound(block, static_cast<int>(i), std::log(slots_.all()[i].high));
+      }
+    };
+    std::vector<double> spread;
+    for (const Slot& slot : slots_.all()) spread.push_back(slot.spread);
+    problem_.AddResidualBlock(new Start(common_, spread), nullptr, common_.data());
+    limit(common_.data());
+    for (auto& [name, numbers] : of_generation_) {
+      problem_.AddResidualBlock(new Distance(count, kGenerationSpread), nullptr, numbers.data(),
+                                common_.data());
+      limit(numbers.data());
+    }
+    for (auto& [name, numbers] : of_transport_) {
+      problem_.AddResidualBlock(
+          new Start(numbers, std::vector<double>(kTransportNumbers, kTransportSpread)), nullptr,
+          numbers.data());
+      problem_.SetParameterUpperBound(numbers.data(), 3, 0);
+    }
+    for (const auto& group : input_.groups)
+      for (const auto& row : group->rows) {
+        std::vector<double*> blocks{of_generation_.at(group->generation).data()};
+        if (is_fitted(group->transport))
+          blocks.push_back(of_transport_.at(group->transport.name).data());
+        problem_.AddResidualBlock(new RowError(*group, row, slots_), new ceres::CauchyLoss(1.0),
+                                  blocks);
+      }
+  }
+
+  // How far each number of a block may move by itself: 1 / sqrt of the curvature.
+  std::vector<double> deviations(double* block, std::size_t count) {
+    std::vector<double> curvature(count, 1e-12);
+    std::vector<ceres::ResidualBlockId> residuals;
+    problem_.GetResidualBlocksForParameterBlock(block, &residuals);
+    ceres::Problem::EvaluateOptions options;
+    options.parameter_blocks = {block};
+    options.residual_blocks = residuals;
+    ceres::CRSMatrix jacobian;
+    double cost = 0;
+    problem_.Evaluate(options, &cost, nullptr, nullptr, &jacobian);
+    for (std::size_t k = 0; k < jacobian.cols.size(); ++k)
+      curvature[static_cast<std::size_t>(jacobian.cols[k])] +=
+          jacobian.values[k] * jacobian.values[k];
+    for (double& value : curvature) value = 1 / std::sqrt(value);
+    return curvature;
+  }
+
+  void add_numbers(Fit& result, const std::string& generation, std::vector<double>& numbers) {
+    const auto deviation = deviations(numbers.data(), numbers.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::string name =
+          generation.starts_with("transport ") ? kTransportNames[i] : slots_.all()[i].name;
+      result.numbers.push_back({generation, name, std::exp(numbers[i]),
+                                std::exp(numbers[i] - 1.96 * deviation[i]),
+                                std::exp(numbers[i] + 1.96 * deviation[i])});
+    }
+  }
+
+  void write(Fit& result) {
+    result.parameters.name = slots_.start().name;
+    for (auto& [name, numbers] : of_generation_) {
+      add_numbers(result, name, numbers);
+      for (const std::size_t form : used_by(name)) {
+        auto fitted = slots_.form_at(form, numbers.data());
+        fitted.architectures = with_kin(name);
+        fitted.evidence = yaml::Evidence::kFitted;
+        fitted.source = machines_with(name);
+        result.parameters.forms.push_back(std::move(fitted));
+      }
+    }
+    add_numbers(result, "", common_);
+    for (std::size_t form = 0; form < slots_.start().forms.size(); ++form) {
+      auto common = slots_.form_at(form, common_.data());
+      common.evidence = yaml::Evidence::kTransferred;
+      common.source = "what the generations measured have in common";
+      result.parameters.forms.push_back(std::move(common));
+    }
+    for (auto& [name, numbers] : of_transport_) {
+      add_numbers(result, "transport " + name, numbers);
+      Transport fitted = with(networks_.at(name), numbers.data());
+      for (auto* sourced : {&fitted.latency, &fitted.rendezvous}) {
+        sourced->source = "fitted";
+        sourced->evidence = yaml::Evidence::kFitted;
+      }
+      fitted.eager_limit = {*fitted.eager_limit, "fitted", yaml::Evidence::kFitted};
+      fitted.exchange_efficiency = {*fitted.exchange_efficiency, "fitted", yaml::Evidence::kFitted};
+      result.parameters.transports.push_back(std::move(fitted));
+    }
+  }
+
+  std::string machines_with(const std::string& generation) const {
+    std::set<std::string> names;
+    for (const auto& group : input_.groups)
+      if (group->generation == generation) names.insert(group->machine);
+    return "fitted to " + join({names.begin(), names.end()}, "; ");
+  }
+
+  // Forms of which some operation was measured on this generation.
+  std::vector<std::size_t> used_by(const std::string& generation) const {
+    std::vector<std::size_t> used;
+    for (std::size_t f = 0; f < slots_.start().forms.size(); ++f) {
+      if (!is_first_for(slots_.start(), f, generation)) continue;
+      const bool is =
+          std::any_of(input_.groups.begin(), input_.groups.end(), [&](const auto& group) {
+            return group->generation == generation &&
+                   std::any_of(group->candidates.begin(), group->candidates.end(),
+                               [&](const auto& candidate) {
+                                 return candidate.algorithm->name ==
+                                        slots_.start().forms[f].algorithm;
+                               });
+          });
+      if (is) used.push_back(f);
+    }
+    return used;
+  }
+
+  const Input& input_;
+  Slots slots_;
+  std::vector<double> common_;
+  std::map<std::string, std::vector<double>> of_generation_;
+  std::map<std::string, std::vector<double>> of_transport_;
+  std::map<std::string, Transport> networks_;
+  ceres::Problem problem_;
+};
+
+Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& row,
+                                                const std::vector<accuracy::KnownMachine>& machines,
+                                                yaml::Loader& loader) {
+  auto measured = accuracy::measured_group(row, machines, loader);
+  if (!measured) return measured.error();
+  auto group = std::make_shared<PreparedGroup>();
+  group->measured = *std::move(measured);
+  group->machine = row.machine;
+  group->operation = row.op;
+  const auto& members = group->measured.group;
+  group->generation = members.cluster->type_of(members.devices.front()).efficiency.name;
+  if (row.nodes > 1) group->transport = comm::transport_of(members, comm::Parameters{});
+  for (const comm::Algorithm& algorithm : comm::algorithms()) {
+    if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;
+    auto pattern = algorithm.pattern(members);
+    if (!pattern && pattern.error().code == Error::Code::kUnsupported) continue;
+    if (!pattern) return pattern.error();
+    const comm::Demand demand = comm::demand_of(*pattern, *members.cluster);
+    group->candidates.push_back({&algorithm, *std::move(pattern), demand});
+  }
+  return group;
+}
+
+}  // namespace
+
+Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
+                         const std::vector<std::filesystem::path>& catalogue) {
+  yaml::Loader loader({.catalogue = catalogue});
+  const auto exclusions =
+      loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
+  if (!exclusions) return exclusions.error();
+  Input input;
+  std::map<accuracy::CollectiveRow::Setup, std::shared_ptr<PreparedGroup>> known;
+  for (const auto& path : tables) {
+    if (path.filename() == "machines.csv") continue;
+    const auto text = read_file(path, 64_MiB);
+    if (!text) return text.error();
+    const auto cells = read_csv(*text, path.string());
+    if (!cells) return cells.error();
+    if (!accuracy::is_collectives(*cells))
+      return Error{
+          Error::Code::kInvalidInput,
+          path.string() + ":1: this is no table of collectives (op, bytes, time_us, nodes)"};
+    const auto rows = accuracy::collective_rows(*cells, path.string());
+    if (!rows) return rows.error();
+    const auto machines = accuracy::machines_beside(path);
+    if (!machines) return machines.error();
+    for (const auto& row : *rows) {
+      if (!row.bytes || !(row.time_us > 0) || exclusions->reason_for(row) != nullptr) {
+        ++input.excluded;
+        continue;
+      }
+      auto& group = known[row.setup()];
+      if (!group) {
+        auto made = prepared(row, *machines, loader);
+        if (!made) return made.error();
+        group = *std::move(made);
+        input.groups.push_back(group);
+      }
+      group->rows.push_back({row, row.time_us * 1e-6});
+      ++input.rows;
+    }
+  }
+  if (input.rows == 0) return Error{Error::Code::kInvalidInput, "the tables have no row to fit to"};
+  return input;
+}
+
+std::vector<std::string> machines_of(const Input& input) {
+  std::set<std::string> names;
+  for (const auto& group : input.groups) names.insert(group->machine);
+  return {names.begin(), names.end()};
+}
+
+std::map<std::string, bool> halves_of(const Input& input) {
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> kinds;
+  std::map<std::string, std::pair<std::string, std::string>> kind_of;
+  for (const auto& group : input.groups) {
+    auto& kind = kind_of[group->machine];
+    kind.first = group->generation;
+    if (group->transport.name != "infiniband" || kind.second.empty())
+      kind.second = group->transport.name;
+  }
+  for (const auto& [machine, kind] : kind_of) kinds[kind].insert(machine);
+  std::map<std::string, bool> halves;
+  bool second = false;
+  for (const auto& [kind, machines] : kinds)
+    for (const auto& machine : machines) {
+      halves[machine] = second;
+      second = !second;
+    }
+  return halves;
+}
+
+Input only(const Input& input, const std::vector<std::string>& machines) {
+  Input part;
+  for (const auto& group : input.groups) {
+    if (std::find(machines.begin(), machines.end(), group->machine) == machines.end()) continue;
+    part.groups.push_back(group);
+    part.rows += static_cast<std::int64_t>(group->rows.size());
+  }
+  return part;
+}
+
+Result<Fit> fit(const Input& input, const comm::Parameters& start) {
+  if (input.rows == 0) return Error{Error::Code::kInvalidInput, "there is no row to fit to"};
+  Fit result = Problem(input, start).solve();
+  return result;
+}
+
+Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
+                                                   const comm::Parameters& parameters) {
+  std::vector<accuracy::Outcome> outcomes;
+  for (const auto& group : input.groups) {
+    const auto forms = group->measured.forms(parameters);
+    if (!forms) return forms.error();
+    const ClusterView& cluster = *group->measured.cluster;
+    for (const auto& row : group->rows) {
+      const Bytes bytes = *row.row.bytes * 1_B;
+      accuracy::Outcome outcome;
+      outcome.id = row.row.id;
+      outcome.machine = group->machine;
+      outcome.operation = group->operation;
+      outcome.size_class = accuracy::size_class(*row.row.bytes);
+      outcome.measured = row.measured;
+      outcome.predicted =
+          (*forms)[comm::best_form(*forms, bytes, cluster)].idle_time(bytes, cluster).in_base();
+      outcomes.push_back(std::move(outcome));
+    }
+  }
+  return outcomes;
+}
+
+}  // namespace foreshard::calibrate

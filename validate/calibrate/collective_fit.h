@@ -1,0 +1,92 @@
+/// \file
+/// Fits the communication library's numbers to tables of measured collectives.
+///
+/// One set of numbers per generation of GPUs, and one of each network's transport. All generations
+/// are drawn towards a common set, and that towards the start (NCCL's own tables), so that a number
+/// about which the data of a generation say nothing stays at that of the others: minimised is
+///
+///     sum over rows    loss(log(predicted / measured) / 0.1)
+///   + sum over numbers (log(of generation) - log(common))^2 / 0.4^2
+///   + sum over numbers (log(common) - log(start))^2 / spread^2
+///
+/// with Cauchy's loss, by Levenberg and Marquardt's method (Ceres), on numbers within bounds.
+/// Nothing belongs to one machine or row. The same input gives the same numbers.
+///
+/// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss
+/// function", CVPR 2019 (Cauchy's); Gelman and Hill, "Data analysis using regression and
+/// multilevel/hierarchical models", 2006 (partial pooling).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/comm/flat_form.h"
+#include "validate/accuracy/collective_rows.h"
+#include "validate/accuracy/outcome.h"
+#include "validate/calibrate/slots.h"
+
+namespace foreshard::calibrate {
+
+/// What one group of rows needs for a prediction: the patterns of all algorithms.
+struct PreparedGroup {
+  struct Candidate {
+    const comm::Algorithm* algorithm = nullptr;
+    comm::Pattern pattern;
+    comm::Demand demand;
+  };
+  accuracy::MeasuredGroup measured;
+  std::string machine, operation;
+  std::string generation;  ///< Of the devices; the name of their efficiency file.
+  Transport transport;     ///< Of the slowest adapters; "infiniband" inside a node.
+  std::vector<Candidate> candidates;
+  struct Row {
+    accuracy::CollectiveRow row;
+    double measured = 0;  ///< Seconds.
+  };
+  std::vector<Row> rows;
+};
+
+struct Input {
+  std::vector<std::shared_ptr<PreparedGroup>> groups;
+  std::int64_t rows = 0;
+  std::int64_t excluded = 0;
+};
+/// \return as the tables' readers; kInvalidInput if nothing is left to fit to.
+Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
+                         const std::vector<std::filesystem::path>& catalogue);
+
+/// The machines of `input`, ascending.
+std::vector<std::string> machines_of(const Input& input);
+/// The two halves, by rule: machines are grouped by generation and transport, and dealt out in turn
+/// within each group by name, each group beginning where the one before ended. So every generation
+/// that two machines have is on both sides. True: second half.
+std::map<std::string, bool> halves_of(const Input& input);
+/// The groups of these machines only.
+Input only(const Input& input, const std::vector<std::string>& machines);
+
+struct FittedNumber {
+  std::string generation;  ///< "" of the common set.
+  std::string name;
+  double value = 0;
+  double low = 0;  ///< 95 % interval, from the curvature at the end.
+  double high = 0;
+};
+struct Fit {
+  comm::Parameters parameters;
+  std::vector<FittedNumber> numbers;
+  int iterations = 0;
+  double cost_before = 0;
+  double cost_after = 0;
+};
+Result<Fit> fit(const Input& input, const comm::Parameters& start);
+
+/// Each row of `input` beside its prediction.
+Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
+                                                   const comm::Parameters& parameters);
+
+}  // namespace foreshard::calibrate

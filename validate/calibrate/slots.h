@@ -1,0 +1,65 @@
+/// \file
+/// The numbers of a communication library that a fit may change, as one vector of logarithms.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strategies/comm/parameters.h"
+
+namespace foreshard::calibrate {
+
+/// A number of a form (FormParameters).
+enum class Field : std::uint8_t {
+  kBase,
+  kHopNvlink,
+  kHopPcie,
+  kHopNetwork,
+  kPartNvlink,
+  kPartPcie,
+  kPartHost,
+  kPartNetwork,
+  kChannelBytes,
+  kTurnaround,
+  kChannelRate,
+  kNetworkChannelRate,
+};
+inline constexpr std::size_t kFields = 12;
+const char* name_of(Field field);
+
+double value_of(const comm::FormParameters& form, Field field);
+void set_value(comm::FormParameters& form, Field field, double value);
+
+/// One free number. Forms that run the same primitives share it: rings, trees and chains of one
+/// protocol have the start-up times in common and differ in the part of the links that they reach;
+/// what a member copies (`turnaround`) is the same for all protocols of an algorithm.
+struct Slot {
+  std::string name;  ///< For example "ring LL base".
+  double start = 0;  ///< Before any data.
+  double low = 0;    ///< Bounds.
+  double high = 0;
+  double spread = 1;  ///< Standard deviation of the logarithm, before any data.
+};
+
+/// What the forms of `start` have in common with the free numbers. Numbers that are 0 or infinite
+/// in `start` stay so.
+class Slots {
+ public:
+  explicit Slots(const comm::Parameters& start);
+
+  const std::vector<Slot>& all() const { return all_; }
+  /// Slot of a form's field, or -1 if it is fixed.
+  int index(std::size_t form, Field field) const;
+  /// Form `form` with the numbers exp(logarithms[slot]).
+  comm::FormParameters form_at(std::size_t form, const double* logarithms) const;
+  const comm::Parameters& start() const { return start_; }
+
+ private:
+  comm::Parameters start_;
+  std::vector<comm::FormParameters> lean_;  ///< Of `start`, without texts.
+  std::vector<Slot> all_;
+  std::vector<std::vector<int>> index_;  ///< By form and field.
+};
+
+}  // namespace foreshard::calibrate

@@ -1,0 +1,90 @@
+#include "validate/calibrate/write.h"
+
+#include <cmath>
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+std::string micro(Seconds time) {
+  return fmt::format("{:.4g} us", time.in_base() * 1e6);
+}
+std::string kibi(Bytes bytes) {
+  return fmt::format("{:.4g} KiB", bytes.in_base() / 1024);
+}
+std::string giga(BytesPerSecond rate) {
+  return fmt::format("{:.4g} GB/s", rate.in_base() / 1e9);
+}
+std::string part(double value) {
+  return fmt::format("{:.4g}", std::min(1.0, value));
+}
+
+std::string text_of(const comm::FormParameters& form) {
+  std::string text = fmt::format("  - algorithm: {}\n", form.algorithm);
+  if (!form.architectures.empty())
+    text += fmt::format("    architectures: [{}]\n", join(form.architectures));
+  text += fmt::format("    protocol: {}\n    base: {}\n", comm::name_of(form.protocol),
+                      micro(form.base));
+  text += fmt::format("    hop: {{nvlink: {}, pcie: {}, network: {}}}\n", micro(form.hop.nvlink),
+                      micro(form.hop.pcie), micro(form.hop.network));
+  text += fmt::format("    efficiency: {{nvlink: {}, pcie: {}, ", part(form.efficiency.nvlink),
+                      part(form.efficiency.pcie));
+  if (form.efficiency.host) text += fmt::format("host: {}, ", part(*form.efficiency.host));
+  text += fmt::format("network: {}}}\n", part(form.efficiency.network));
+  text += fmt::format("    channels: {}\n", form.channels);
+  if (form.network_channels > 1)
+    text += fmt::format("    network_channels: {}\n", form.network_channels);
+  if (std::isfinite(form.network_channel_rate.in_base()))
+    text += fmt::format("    network_channel_rate: {}\n", giga(form.network_channel_rate));
+  if (std::isfinite(form.channel_rate.in_base()))
+    text += fmt::format("    channel_rate: {}\n", giga(form.channel_rate));
+  if (form.channel_bytes > 0_B)
+    text += fmt::format("    channel_bytes: {}\n", kibi(form.channel_bytes));
+  if (std::isfinite(form.largest_message.in_base()))
+    text += fmt::format("    largest_message: {}\n", kibi(form.largest_message));
+  if (form.chunk > 0_B) text += fmt::format("    chunk: {}\n", kibi(form.chunk));
+  if (form.turnaround > 0) text += fmt::format("    turnaround: {:.3g}\n", form.turnaround);
+  text += fmt::format("    source: \"{}\"\n", form.source);
+  text += fmt::format("    evidence: {}\n",
+                      form.evidence == yaml::Evidence::kFitted ? "fitted" : "transferred");
+  return text;
+}
+
+std::string fitted(const std::string& key, const std::string& value) {
+  return fmt::format("    {}: {{value: {}, source: fitted, evidence: fitted}}\n", key, value);
+}
+
+std::string text_of(const Transport& transport) {
+  std::string text = fmt::format("  - name: {}\n", transport.name);
+  text += fitted("latency", micro(*transport.latency));
+  text += fitted("rendezvous", micro(*transport.rendezvous));
+  text += fitted("eager_limit", kibi(*transport.eager_limit));
+  text += fitted("exchange_efficiency", part(*transport.exchange_efficiency));
+  if (!transport.ordered) text += "    ordered: false\n";
+  return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const comm::Parameters& parameters, const std::string& header) {
+  std::string text = header + fmt::format("name: {}\nforms:\n", parameters.name);
+  for (const auto& form : parameters.forms) text += text_of(form);
+  if (!parameters.transports.empty()) text += "transports:\n";
+  for (const auto& transport : parameters.transports) text += text_of(transport);
+  return text;
+}
+
+std::string to_text(const Fit& fit) {
+  std::string text = fmt::format("{} iterations, cost {:.5g} -> {:.5g}\n{:<20} {:<44} {:>12}  {}\n",
+                                 fit.iterations, fit.cost_before, fit.cost_after, "of", "number",
+                                 "value", "95 % interval");
+  for (const FittedNumber& one : fit.numbers)
+    text += fmt::format("{:<20} {:<44} {:>12.4g}  {:.4g} .. {:.4g}\n",
+                        one.generation.empty() ? "all" : one.generation, one.name, one.value,
+                        one.low, one.high);
+  return text;
+}
+
+}  // namespace foreshard::calibrate

@@ -1,0 +1,17 @@
+/// \file
+/// Fitted numbers as the YAML file that the simulator reads, and for people.
+#pragma once
+
+#include <string>
+
+#include "validate/calibrate/collective_fit.h"
+
+namespace foreshard::calibrate {
+
+/// configs/communication/NAME.yaml. `header`: lines of comment at its beginning.
+std::string to_yaml(const comm::Parameters& parameters, const std::string& header);
+
+/// Every number with its 95 % interval.
+std::string to_text(const Fit& fit);
+
+}  // namespace foreshard::calibrate
