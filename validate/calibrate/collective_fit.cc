@@ -317,6 +317,8 @@ class Problem {
 
   void write(Fit& result) {
     result.parameters.name = slots_.start().name;
+    result.parameters.tuner = slots_.start().tuner;
+    result.parameters.nccl = slots_.start().nccl;
     for (auto& [name, numbers] : of_generation_) {
       add_numbers(result, name, numbers);
       for (const std::size_t form : used_by(name)) {

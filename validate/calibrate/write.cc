@@ -69,7 +69,9 @@ std::string text_of(const Transport& transport) {
 }  // namespace
 
 std::string to_yaml(const comm::Parameters& parameters, const std::string& header) {
-  std::string text = header + fmt::format("name: {}\nforms:\n", parameters.name);
+  std::string text = header + fmt::format("name: {}\n", parameters.name);
+  if (parameters.nccl) text += fmt::format("nccl: {}\n", parameters.nccl->name);
+  text += fmt::format("tuner: {}\nforms:\n", yaml::name_of(parameters.tuner));
   for (const auto& form : parameters.forms) text += text_of(form);
   if (!parameters.transports.empty()) text += "transports:\n";
   for (const auto& transport : parameters.transports) text += text_of(transport);
