@@ -51,7 +51,7 @@ bool is_for(const comm::FormParameters& form, const std::string& generation) {
 // Of each algorithm and protocol a generation takes the first form that is for it.
 bool is_first_for(const comm::Parameters& start, std::size_t form, const std::string& generation) {
   const auto& own = start.forms[form];
-  if (!is_for(own, generation)) return false;
+  if (own.on_request || !is_for(own, generation)) return false;
   for (std::size_t i = 0; i < form; ++i)
     if (start.forms[i].algorithm == own.algorithm && start.forms[i].protocol == own.protocol &&
         is_for(start.forms[i], generation))

@@ -47,6 +47,7 @@ std::string slot_name(const comm::FormParameters& form, Field field) {
   const std::string protocol(comm::name_of(form.protocol));
   if (field == Field::kTurnaround) return family + " turnaround";
   if (field == Field::kChannelRate) return family + " " + name_of(field);
+  if (field == Field::kBase && form.algorithm == "nvls_tree") return "nvls Simple base";
   if (is_start_up(field)) return family + " " + protocol + " " + name_of(field);
   return form.algorithm + " " + protocol + " " + name_of(field);
 }

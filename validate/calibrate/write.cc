@@ -25,6 +25,7 @@ std::string text_of(const comm::FormParameters& form) {
   std::string text = fmt::format("  - algorithm: {}\n", form.algorithm);
   if (!form.architectures.empty())
     text += fmt::format("    architectures: [{}]\n", join(form.architectures));
+  if (form.on_request) text += "    on_request: true\n";
   text += fmt::format("    protocol: {}\n    base: {}\n", comm::name_of(form.protocol),
                       micro(form.base));
   text += fmt::format("    hop: {{nvlink: {}, pcie: {}, network: {}}}\n", micro(form.hop.nvlink),
