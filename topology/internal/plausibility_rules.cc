@@ -121,6 +121,7 @@ void find_isolated(const Subject& subject, Findings& findings) {
   Collector devices(findings, Severity::kWarning,
                     "nothing can reach it: has it a link, and is every link on the way up?");
   Collector nics(findings, Severity::kWarning, "cable it, or take it out of the node");
+  Collector down(findings, Severity::kRemark, "its traffic takes the node's other NICs");
   const auto& cluster = subject.cluster;
   std::vector<std::size_t> part(cluster.vertices().size());
   std::iota(part.begin(), part.end(), std::size_t{0});
@@ -143,11 +144,16 @@ void find_isolated(const Subject& subject, Findings& findings) {
     devices.add(subject.vertex(cluster.devices()[0].vertex).name, "no two devices are joined");
   if (cluster.node_count() < 2) return;
   for_each_vertex(subject, VertexKind::kNic, [&](VertexId nic) {
-    const auto up = [&](LinkId id) {
-      return subject.link(id).up && subject.link(id).kind == LinkKind::kNetwork;
-    };
-    if (std::ranges::none_of(subject.links_from[nic.index()], up))
-      nics.add(subject.vertex(nic).name, "has no cable that works");
+    bool cabled = false;
+    bool works = false;
+    for (const auto id : subject.links_from[nic.index()]) {
+      if (subject.link(id).kind != LinkKind::kNetwork) continue;
+      cabled = true;
+      works = works || subject.link(id).up;
+    }
+    const auto& name = subject.vertex(nic).name;
+    if (!cabled) nics.add(name, "has no cable");
+    if (cabled && !works) down.add(name, "has no cable that works (down)");
   });
 }
 
