@@ -164,7 +164,7 @@ class Builder {
     const auto representative = static_cast<std::size_t>(
         folding_.communicator_representative[static_cast<std::size_t>(plan.communicator)]);
     plan.shape = shape;
-    plan.latency = forms_.at(representative, what.bytes).delay(what.bytes, cluster_);
+    plan.latency = forms_.idle(representative, what.bytes).delay;
     plan.work = limited ? what.bytes.in_base() : 0;
   }
 

@@ -87,7 +87,7 @@ class Refinement {
       if (!colours.of_link.empty())
         link_.back() = joined(link_.back(), colours.of_link[link.index()]);
     }
-    start_communicators(cluster, needed);
+    start_communicators(needed);
   }
 
   void run(Folding& folding, std::vector<std::int32_t>& class_of_needed_link) {
@@ -103,7 +103,7 @@ class Refinement {
   }
 
  private:
-  void start_communicators(const ClusterView& cluster, const Needed& needed) {
+  void start_communicators(const Needed& needed) {
     std::vector<std::uint64_t> of_kind(forms_.kinds(), 0);
     std::vector<bool> known(forms_.kinds(), false);
     first_use_.push_back(0);
@@ -111,7 +111,7 @@ class Refinement {
       const auto kind = static_cast<std::size_t>(forms_.kind_of(c));
       if (!known[kind]) {
         known[kind] = true;
-        of_kind[kind] = signature_of_kind(cluster, c);
+        of_kind[kind] = signature_of_kind(c);
       }
       const Communicator& communicator = communicators_.all[c];
       communicator_.push_back(joined(
@@ -125,14 +125,14 @@ class Refinement {
     }
   }
 
-  std::uint64_t signature_of_kind(const ClusterView& cluster, std::size_t c) const {
+  std::uint64_t signature_of_kind(std::size_t c) const {
     std::uint64_t signature = 0;
     for (const auto& [bytes, form] : forms_.of(c)) {
       double largest = 0;
       for (const comm::LinkLoad& load : form.loads)
         largest = std::max(largest, load.bytes_per_byte);
       for (const double value :
-           {bytes, form.delay(Bytes::from_base(bytes), cluster).in_base(), form.connections,
+           {bytes, forms_.idle(c, Bytes::from_base(bytes)).delay.in_base(), form.connections,
             form.rate_cap.in_base(), form.sm_share, form.bandwidth_fraction, largest})
         signature = joined(signature, rounded(value));
     }

@@ -162,7 +162,9 @@ class FormChooser {
     for (const double bytes : sizes) {
       const auto best = repertoire->index_for(Bytes::from_base(bytes));
       if (!best) return best.error();
-      shared.by_bytes[bytes] = *repertoire->choose(Bytes::from_base(bytes));
+      const Bytes size = Bytes::from_base(bytes);
+      const auto& form = shared.by_bytes[bytes] = *repertoire->choose(size);
+      shared.idle_by_bytes[bytes] = {form.delay(size, cluster_), form.idle_time(size, cluster_)};
       used[*best].push_back(bytes);
     }
     std::vector<LinkUse> parts;

@@ -32,9 +32,17 @@ struct LinkUse {
   double of_drains = 0;  ///< Likewise by the links out of its head.
 };
 
+/// What a form takes on idle links. Asked for by every class of ranks: the sums over its links,
+/// thousands in a large group, are made once.
+struct IdleTimes {
+  Seconds delay;  ///< FlatCollective::delay.
+  Seconds time;   ///< FlatCollective::idle_time.
+};
+
 /// Communicators with the same forms, up to the names of links.
 struct SharedForms {
   std::map<double, comm::FlatCollective> by_bytes;  ///< With the links of the first communicator.
+  std::map<double, IdleTimes> idle_by_bytes;        ///< Of the same sizes.
   std::vector<LinkUse> uses;                        ///< Ascending links.
 };
 
@@ -45,6 +53,9 @@ class CommunicatorForms {
   }
   const comm::FlatCollective& at(std::size_t communicator, Bytes bytes) const {
     return kind(communicator).by_bytes.at(bytes.in_base());
+  }
+  const IdleTimes& idle(std::size_t communicator, Bytes bytes) const {
+    return kind(communicator).idle_by_bytes.at(bytes.in_base());
   }
   /// What the communicator's links carry; `link_of` tells which they are.
   const std::vector<LinkUse>& uses(std::size_t communicator) const {

@@ -37,7 +37,7 @@ std::string describe(const Program& program, const program::Communication& what,
   return fmt::format("{} over {}, {} ranks", comm::name_of(what.kind), axes, ranks);
 }
 
-std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Program& program,
+std::vector<CollectiveUse> collectives_of(const Program& program,
                                           const Communicators& communicators,
                                           const CommunicatorForms& forms, const Folding& folding,
                                           const BuiltWorkload& built) {
@@ -69,7 +69,7 @@ std::vector<CollectiveUse> collectives_of(const ClusterView& cluster, const Prog
                     what.bytes.in_base());
       operations[key] += times;
       CollectiveUse& use = uses[key];
-      const Seconds idle = form.idle_time(what.bytes, cluster);
+      const Seconds idle = forms.idle(communicator, what.bytes).time;
       if (use.what.empty() || idle > use.idle_time) {
         use = {.what = key.first,
                .algorithm = std::string(form.algorithm),
@@ -243,7 +243,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);
   if (options.critical_path && times->complete)
     prediction.critical_path = critical_path_of(program, *built, *times);
-  prediction.collectives = collectives_of(cluster, program, communicators, *forms, folding, *built);
+  prediction.collectives = collectives_of(program, communicators, *forms, folding, *built);
   if (options.timeline) prediction.timeline = timeline_of(program, *built, shown);
   prediction.low = prediction.step;
   prediction.high = prediction.step;
