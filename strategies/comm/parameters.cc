@@ -72,6 +72,13 @@ std::string empty_range(const Choice& choice) {
   return {};
 }
 
+std::string too_many_channels(const Choice& choice) {
+  constexpr std::int64_t kMost = 64;  // NCCL 2.28, src/include/device.h: MAXCHANNELS
+  if (choice.channels.value_or(1) <= kMost) return {};
+  return std::to_string(*choice.channels) + " channels are more than NCCL's " +
+         std::to_string(kMost);
+}
+
 std::string missing_tables(const Parameters& parameters) {
   if (parameters.tuner != TunerKind::kNccl || parameters.nccl) return {};
   return "the tuner nccl needs its constants: nccl: nccl-2.28";
@@ -193,6 +200,7 @@ const yaml::Table<Choice>& yaml_table(const Choice*) {
           .optional("protocol", &Choice::protocol,
                     "LL, LL128 or Simple. Default: the tuner's choice.")
           .optional("channels", &Choice::channels, "Default: those of the form.", yaml::at_least(1))
+          .check("channels", too_many_channels)
           .check("operation", unknown_operation)
           .check("algorithm", impossible_algorithm)
           .check("to_bytes", empty_range);
@@ -200,7 +208,7 @@ const yaml::Table<Choice>& yaml_table(const Choice*) {
 }
 
 std::string fault_in(const Choice& choice) {
-  for (auto* fault : {unknown_operation, impossible_algorithm, empty_range})
+  for (auto* fault : {unknown_operation, impossible_algorithm, empty_range, too_many_channels})
     if (std::string text = fault(choice); !text.empty()) return text;
   return {};
 }
