@@ -84,6 +84,16 @@ TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
     }
 }
 
+TEST(TopologyCollectives, ShortBroadcastsTakeTheProtocolOfLeastLatency) {
+  const Outcome outcome = foreshard(
+      "topology collectives two-dgx-h100 --op broadcast --ranks 0-7 --sizes 1KiB --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto row = nlohmann::json::parse(outcome.out)["rows"][0];
+  EXPECT_EQ(row["protocol"], "LL");
+  EXPECT_EQ(row["nccl"]["protocol"], "LL");
+  EXPECT_LT(row["time_s"].get<double>(), 20e-6);
+}
+
 TEST(TopologyCollectives, SaysTheSameInEveryForm) {
   const std::string command =
       "topology collectives two-dgx-h100 --op all_gather --ranks 0-15 --sizes 1MiB,64MiB --format ";
