@@ -84,6 +84,19 @@ TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
     }
 }
 
+// Two hybrid cube meshes with four adapters of 12.2 GB/s each: rings keep to the NVLinks inside, so
+// the adapters decide (48 GB/s at most), not the 6 GB/s between the sockets.
+TEST(TopologyCollectives, RingsOverSeveralCubeMeshesKeepToNvlinks) {
+  for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "broadcast"}) {
+    const Outcome outcome = foreshard("topology collectives two-dgx-1v --op " + operation +
+                                      " --sizes 1GiB --format json");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    const auto row = nlohmann::json::parse(outcome.out)["rows"][0];
+    EXPECT_GT(row["busbw_bytes_per_s"].get<double>(), 36e9) << operation;
+    EXPECT_LT(row["busbw_bytes_per_s"].get<double>(), 49e9) << operation;
+  }
+}
+
 TEST(TopologyCollectives, ShortBroadcastsTakeTheProtocolOfLeastLatency) {
   const Outcome outcome = foreshard(
       "topology collectives two-dgx-h100 --op broadcast --ranks 0-7 --sizes 1KiB --format json");

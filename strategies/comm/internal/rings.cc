@@ -1,9 +1,11 @@
 #include "strategies/comm/internal/rings.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "strategies/comm/internal/traffic.h"
@@ -36,16 +38,6 @@ void visit(const std::vector<std::int32_t>& members, std::size_t enter, std::siz
     if (member != leave) ring->push_back(members[member]);
   }
   if (leave != enter) ring->push_back(members[leave]);
-}
-
-Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t channel) {
-  Ring ring;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::size_t count = nodes[i].size();
-    visit(nodes[i], channel + entrance(i, nodes.size(), count),
-          channel + entrance(i + 1, nodes.size(), count), &ring);
-  }
-  return ring;
 }
 
 // Time per byte that rings put on each link, in seconds.
@@ -102,6 +94,94 @@ bool no_switch_between(const Participants& group) {
     if (route && route->links.size() == 1 && route->links.front().share == 1) return true;
   }
   return false;
+}
+
+// Orders inside of a node whose members have unequal links of their own (a hybrid cube mesh): from
+// the first to the last of them over links that are all as fast as can be. Nodes with a switch, and
+// meshes that join all alike, stay as they are.
+class MeshOrders {
+ public:
+  explicit MeshOrders(const Participants& group) : group_(&group) {}
+
+  void improve(std::span<std::int32_t> path) {
+    if (path.size() < 4 || path.size() > kMostMembersToSearch || !may_be_mesh(path)) return;
+    const std::size_t count = path.size();
+    std::vector<double> times(count * count, 0);
+    bool alike = true;
+    for (std::size_t i = 0; i < count; ++i)
+      for (std::size_t j = 0; j < count; ++j)
+        if (i != j) {
+          times[i * count + j] = time_between(path[i], path[j]);
+          alike = alike && times[i * count + j] == times[1];
+        }
+    if (alike) return;
+    const auto [known, is_new] = found_.try_emplace(times);
+    if (is_new) known->second = best_order(times, count);
+    const Ring before(path.begin(), path.end());
+    for (std::size_t i = 0; i < count; ++i)
+      path[i] = before[static_cast<std::size_t>(known->second[i])];
+  }
+
+ private:
+  // Of the first pair on a node with such devices: all its members sit alike.
+  bool may_be_mesh(std::span<const std::int32_t> path) {
+    const DeviceId device = group_->devices[static_cast<std::size_t>(path[0])];
+    const auto [known, is_new] =
+        is_mesh_.try_emplace(group_->cluster->devices()[device.index()].type, false);
+    for (std::size_t i = 1; is_new && i < path.size() && !known->second; ++i) {
+      const auto route = route_between(*group_, path[0], path[i]);
+      known->second = route && route->links.size() == 1;
+    }
+    return known->second;
+  }
+
+  double time_between(std::int32_t from, std::int32_t to) const {
+    const auto route = route_between(*group_, from, to);
+    if (!route) return std::numeric_limits<double>::infinity();
+    double time = 0;
+    for (const RoutedLink& routed : route->links)
+      time = std::max(
+          time, routed.share / group_->cluster->links()[routed.link.index()].bandwidth.in_base());
+    return time;
+  }
+
+  // The slowest hop decides, then their sum. O((count-2)! count).
+  static Ring best_order(const std::vector<double>& times, std::size_t count) {
+    Ring order(count);
+    std::iota(order.begin(), order.end(), 0);
+    Ring best = order;
+    std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
+    do {
+      std::pair<double, double> now{0, 0};
+      for (std::size_t i = 0; i + 1 < count; ++i) {
+        const double time = times[static_cast<std::size_t>(order[i]) * count +
+                                  static_cast<std::size_t>(order[i + 1])];
+        now.first = std::max(now.first, time);
+        now.second += time;
+      }
+      if (now >= least) continue;
+      least = now;
+      best = order;
+    } while (std::next_permutation(order.begin() + 1, order.end() - 1));
+    return best;
+  }
+
+  const Participants* group_;
+  std::map<DeviceTypeId, bool> is_mesh_;
+  std::map<std::vector<double>, Ring> found_;
+};
+
+Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t channel,
+                     MeshOrders& orders) {
+  Ring ring;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const std::size_t count = nodes[i].size();
+    const std::size_t first = ring.size();
+    visit(nodes[i], channel + entrance(i, nodes.size(), count),
+          channel + entrance(i + 1, nodes.size(), count), &ring);
+    if (nodes.size() > 1) orders.improve(std::span(ring).subspan(first));
+  }
+  return ring;
 }
 
 // Adds, one after another, the ring that leaves the busiest link (then all links) least busy, and
@@ -164,7 +244,8 @@ std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group
 }
 
 std::vector<std::int32_t> first_ring(const Participants& group) {
-  return ring_over_nodes(members_by_node(group), 0);
+  MeshOrders orders(group);
+  return ring_over_nodes(members_by_node(group), 0, orders);
 }
 
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
@@ -179,8 +260,9 @@ Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) 
   for (const auto& members : nodes) count = std::max(count, members.size());
   std::vector<Ring> all;
   all.reserve(count);
+  MeshOrders orders(group);
   for (std::size_t channel = 0; channel < count; ++channel)
-    all.push_back(ring_over_nodes(nodes, channel));
+    all.push_back(ring_over_nodes(nodes, channel, orders));
   return all;
 }
 

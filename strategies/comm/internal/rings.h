@@ -22,7 +22,9 @@ std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group
 /// On several nodes with at most k members each there are k rings. Ring c enters the first node at
 /// its member c and leaves every node at a member whose index equals that at which it enters the
 /// next one (the same rail); all k together use every member's NIC equally. With an odd number of
-/// nodes and k = 2 the rails cannot match all the way round, and the last hop changes rail.
+/// nodes and k = 2 the rails cannot match all the way round, and the last hop changes rail. Between
+/// where it enters and leaves a node it follows the order of the members; where these have unequal
+/// links of their own (a hybrid cube mesh of 4 to 8), the order whose slowest hop is fastest.
 ///
 /// On one node it is one ring where a switch joins the members, all rings are then alike; between
 /// members with links of their own, the set of up to 12 rings that the links carry fastest, found
