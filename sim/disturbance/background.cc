@@ -5,10 +5,13 @@
 #include "base/quantity.h"
 
 #include "sim/disturbance/internal/names.h"
+#include "sim/disturbance/internal/shortest_period.h"
 #include "topology/select.h"
 
 namespace foreshard::disturbance {
 namespace {
+
+using internal::kShortestPeriod;
 
 std::string misfit(const Background& b) {
   const bool path = b.from.has_value() && b.to.has_value();
@@ -108,7 +111,8 @@ const yaml::Table<Background>& yaml_table(const Background*) {
                     yaml::positive())
           .optional("start", &B::start, "Time of the step.", yaml::non_negative())
           .optional("end", &B::end, "Likewise (default: never).", yaml::non_negative())
-          .optional("period", &B::period, "Comes again, this much later.", yaml::positive())
+          .optional("period", &B::period, "Comes again, this much later.",
+                    yaml::at_least(kShortestPeriod))
           .check("from", misfit);
   return table;
 }

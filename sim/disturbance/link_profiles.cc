@@ -6,10 +6,13 @@
 #include "base/quantity.h"
 
 #include "sim/disturbance/internal/names.h"
+#include "sim/disturbance/internal/shortest_period.h"
 #include "topology/select.h"
 
 namespace foreshard::disturbance {
 namespace {
+
+using internal::kShortestPeriod;
 
 std::string misfit(const LinkProfile& p) {
   if (p.profile.empty()) return "has no points";
@@ -46,7 +49,8 @@ const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*) {
                     yaml::non_empty())
           .required("profile", &P::profile, "Before its first point the link has all.",
                     yaml::non_empty())
-          .optional("period", &P::period, "All points again, this much later.", yaml::positive())
+          .optional("period", &P::period, "All points again, this much later.",
+                    yaml::at_least(kShortestPeriod))
           .check("profile", misfit);
   return table;
 }

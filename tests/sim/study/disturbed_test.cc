@@ -176,6 +176,11 @@ TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(
       refusal("{background: [{from: \"node0/*\", to: \"node1/gpu?\", end: 1 s, period: 0.5 s}]}"),
       HasSubstr("longer than its period"));
+  EXPECT_THAT(refusal("{links: [{links: node0/nic0, profile: [{at: 0 s, factor: 0.5}, {at: 1 ns, "
+                      "factor: 1}], period: 2 ns}]}"),
+              HasSubstr("'period' must be at least 1 us"));
+  EXPECT_THAT(refusal("{background: [{links: node0/nic0, rate: 1 GB/s, end: 1 ns, period: 2 ns}]}"),
+              HasSubstr("'period' must be at least 1 us"));
   EXPECT_THAT(refusal("{background: [{links: node0/nic0, kind: constant}]}"),
               HasSubstr("constant traffic needs a rate"));
   EXPECT_THAT(refusal("{runs: 0}"), HasSubstr("must be at least 1"));
