@@ -29,7 +29,7 @@ struct Transport {
   yaml::Sourced<Seconds> rendezvous{};  ///< Of long messages, besides. Invariant: >= 0.
   yaml::Sourced<Bytes> eager_limit{16_KiB, "", yaml::Evidence::kUser};  ///< Invariant: > 0.
   /// Of what one stream of long messages reaches, the part that messages to many peers at a time
-  /// reach (all-to-all). Invariant: in (0, 1].
+  /// reach (all-to-all, trees). Invariant: in (0, 1].
   yaml::Sourced<double> exchange_efficiency{1.0, "", yaml::Evidence::kUser};
   /// Protocols that put flags beside the data (LL, LL128) need writes that arrive in order.
   bool ordered = true;

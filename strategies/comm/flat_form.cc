@@ -9,6 +9,12 @@ bool all_pairs(CollectiveKind kind) {
   return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kExchange;
 }
 
+// Whether a member's adapter talks to several others at a time: in a tree to a parent and two
+// children.
+bool has_many_peers(const Algorithm& algorithm) {
+  return all_pairs(algorithm.kind) || algorithm.name == "tree" || algorithm.name == "nvls_tree";
+}
+
 double slowest(const Demand& demand) {
   return std::max({demand.nvlink, demand.pcie, demand.network});
 }
@@ -92,7 +98,7 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   const double hops = path.nvlink + path.pcie + path.network;
   const double busy = hops > 0 ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
-      form.efficiency.network * (all_pairs(algorithm.kind) ? *transport.exchange_efficiency : 1.0);
+      form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
   const double pcie_efficiency =
       demand.through_host && form.efficiency.host ? *form.efficiency.host : form.efficiency.pcie;
   // One fraction for all links: that of the link which decides on idle links.

@@ -18,9 +18,14 @@ namespace foreshard::calibrate {
 namespace {
 
 constexpr double kErrorScale = 0.1;        // of the logarithm of predicted / measured
-constexpr double kGenerationSpread = 0.4;  // of a generation's numbers round the common ones
+constexpr double kGenerationSpread = 0.5;  // of a generation's numbers round the common ones
 constexpr double kTransportSpread = 1.0;
 constexpr std::size_t kTransportNumbers = 4;
+// Of the least of several times. Begins smooth, so that forms which are not the fastest one at the
+// start are found too.
+constexpr std::array kSharpness{8.0, 200.0};
+// Rows that count fully: measurements of one machine share what is peculiar to it.
+constexpr double kRowsOfMachine = 100;
 
 double number_of(const Transport& transport, std::size_t i) {
   const std::array<double, kTransportNumbers> numbers{
@@ -65,13 +70,6 @@ bool allowed(const PreparedGroup& group, const comm::Algorithm& algorithm) {
   return group.measured.switch_adds || !sums || !algorithm.name.starts_with("nvls");
 }
 
-// Time of the fastest form and which it is.
-struct Fastest {
-  double time = 0;
-  std::size_t form = 0;
-  const PreparedGroup::Candidate* candidate = nullptr;
-};
-
 double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParameters& form,
                const Transport& transport, double bytes, bool* taken = nullptr) {
   const auto numbers =
@@ -83,35 +81,63 @@ double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParame
   return curve(Bytes::from_base(bytes)).in_base();
 }
 
-Fastest fastest(const PreparedGroup& group, const Slots& slots, const double* logarithms,
-                const Transport& transport, double bytes) {
-  Fastest best;
-  bool best_taken = false;
-  for (const auto& candidate : group.candidates) {
+// A form that a row may have used, and its part in the row's time.
+struct Possible {
+  std::size_t form = 0;
+  const PreparedGroup::Candidate* candidate = nullptr;
+  double time = 0;
+  bool taken = true;
+  double weight = 0;
+};
+
+// The forms of a group's operation that its generation takes.
+std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
+  std::vector<Possible> forms;
+  for (const auto& candidate : group.candidates)
     for (std::size_t f = 0; f < slots.start().forms.size(); ++f) {
       const auto& start = slots.start().forms[f];
-      if (start.algorithm != candidate.algorithm->name) continue;
-      if (!is_first_for(slots.start(), f, group.generation)) continue;
-      if (!comm::can_use(start.protocol, candidate.pattern, transport)) continue;
-      bool taken = true;
-      const double time =
-          time_of(candidate, slots.form_at(f, logarithms), transport, bytes, &taken);
-      if (best.candidate != nullptr &&
-          (taken < best_taken || (taken == best_taken && !(time < best.time))))
-        continue;
-      best = {time, f, &candidate};
-      best_taken = taken;
+      if (start.algorithm == candidate.algorithm->name &&
+          is_first_for(slots.start(), f, group.generation) &&
+          comm::can_use(start.protocol, candidate.pattern, group.transport))
+        forms.push_back({.form = f, .candidate = &candidate});
     }
-  }
-  return best;
+  return forms;
 }
 
-// log(predicted / measured) / kErrorScale of one row. Its derivatives are those of the form that is
-// the fastest one.
+// Those of `forms` that the tuner considers for `bytes`, with their times.
+std::vector<Possible> possible_forms(const std::vector<Possible>& forms, const Slots& slots,
+                                     const double* logarithms, const Transport& transport,
+                                     double bytes) {
+  std::vector<Possible> possible = forms;
+  for (Possible& one : possible)
+    one.time =
+        time_of(*one.candidate, slots.form_at(one.form, logarithms), transport, bytes, &one.taken);
+  if (std::any_of(possible.begin(), possible.end(), [](const auto& one) { return one.taken; }))
+    std::erase_if(possible, [](const auto& one) { return !one.taken; });
+  return possible;
+}
+
+// The least of the times, smoothed: (sum of t^-sharpness)^(-1 / sharpness). Sets the weights.
+double least(std::vector<Possible>& possible, double sharpness) {
+  const auto first = std::min_element(possible.begin(), possible.end(),
+                                      [](const auto& a, const auto& b) { return a.time < b.time; });
+  double sum = 0;
+  for (auto& one : possible) sum += one.weight = std::pow(first->time / one.time, sharpness);
+  for (auto& one : possible) one.weight /= sum;
+  return first->time * std::pow(sum, -1 / sharpness);
+}
+
+// log(predicted / measured) / kErrorScale of one row.
 class RowError final : public ceres::CostFunction {
  public:
-  RowError(const PreparedGroup& group, const PreparedGroup::Row& row, const Slots& slots)
-      : group_(group), row_(row), slots_(slots), has_transport_(is_fitted(group.transport)) {
+  RowError(const PreparedGroup& group, const PreparedGroup::Row& row, const Slots& slots,
+           const double& sharpness)
+      : group_(group),
+        row_(row),
+        slots_(slots),
+        sharpness_(sharpness),
+        forms_(forms_of(group, slots)),
+        has_transport_(is_fitted(group.transport)) {
     set_num_residuals(1);
     mutable_parameter_block_sizes()->push_back(static_cast<int>(slots.all().size()));
     if (has_transport_) mutable_parameter_block_sizes()->push_back(kTransportNumbers);
@@ -122,44 +148,56 @@ class RowError final : public ceres::CostFunction {
     const Transport transport =
         has_transport_ ? with(group_.transport, parameters[1]) : group_.transport;
     const double bytes = *row_.row.bytes;
-    const Fastest best = fastest(group_, slots_, parameters[0], transport, bytes);
-    residuals[0] = std::log(best.time / row_.measured) / kErrorScale;
+    auto possible = possible_forms(forms_, slots_, parameters[0], transport, bytes);
+    residuals[0] = std::log(least(possible, sharpness_) / row_.measured) / kErrorScale;
     if (jacobians == nullptr) return true;
-    constexpr double kStep = 1e-5;
-    const auto slope = [&](double time) {
-      return std::log(time / best.time) / kErrorScale / kStep;
-    };
-    if (jacobians[0] != nullptr) {
-      std::vector<double> moved(parameters[0], parameters[0] + slots_.all().size());
-      std::fill_n(jacobians[0], moved.size(), 0.0);
-      std::set<int> seen;
-      for (std::size_t f = 0; f < kFields; ++f) {
-        const int slot = slots_.index(best.form, static_cast<Field>(f));
-        if (slot < 0 || !seen.insert(slot).second) continue;
-        moved[static_cast<std::size_t>(slot)] += kStep;
-        jacobians[0][slot] = slope(
-            time_of(*best.candidate, slots_.form_at(best.form, moved.data()), transport, bytes));
-        moved[static_cast<std::size_t>(slot)] -= kStep;
-      }
-    }
-    if (has_transport_ && jacobians[1] != nullptr) {
-      const auto form = slots_.form_at(best.form, parameters[0]);
-      std::array<double, kTransportNumbers> moved{};
-      std::copy_n(parameters[1], kTransportNumbers, moved.begin());
+    std::vector<double> moved(parameters[0], parameters[0] + slots_.all().size());
+    if (jacobians[0] != nullptr) std::fill_n(jacobians[0], moved.size(), 0.0);
+    if (has_transport_ && jacobians[1] != nullptr)
+      std::fill_n(jacobians[1], kTransportNumbers, 0.0);
+    for (const Possible& one : possible) {
+      if (one.weight < 1e-3) continue;
+      const auto slope = [&](double time) {
+        return one.weight * std::log(time / one.time) / kErrorScale / kStep;
+      };
+      if (jacobians[0] != nullptr) add_slopes(one, transport, bytes, slope, moved, jacobians[0]);
+      if (!has_transport_ || jacobians[1] == nullptr) continue;
+      const auto form = slots_.form_at(one.form, parameters[0]);
+      std::array<double, kTransportNumbers> numbers{};
+      std::copy_n(parameters[1], kTransportNumbers, numbers.begin());
       for (std::size_t i = 0; i < kTransportNumbers; ++i) {
-        moved[i] += kStep;
-        jacobians[1][i] =
-            slope(time_of(*best.candidate, form, with(group_.transport, moved.data()), bytes));
-        moved[i] -= kStep;
+        numbers[i] += kStep;
+        jacobians[1][i] +=
+            slope(time_of(*one.candidate, form, with(group_.transport, numbers.data()), bytes));
+        numbers[i] -= kStep;
       }
     }
     return true;
   }
 
  private:
+  static constexpr double kStep = 1e-5;
+
+  template <typename Slope>
+  void add_slopes(const Possible& one, const Transport& transport, double bytes, const Slope& slope,
+                  std::vector<double>& moved, double* slopes) const {
+    std::set<int> seen;
+    for (std::size_t f = 0; f < kFields; ++f) {
+      const int slot = slots_.index(one.form, static_cast<Field>(f));
+      if (slot < 0 || !seen.insert(slot).second) continue;
+      double& number = moved[static_cast<std::size_t>(slot)];
+      number += kStep;
+      slopes[slot] +=
+          slope(time_of(*one.candidate, slots_.form_at(one.form, moved.data()), transport, bytes));
+      number -= kStep;
+    }
+  }
+
   const PreparedGroup& group_;
   const PreparedGroup::Row& row_;
   const Slots& slots_;
+  const double& sharpness_;
+  std::vector<Possible> forms_;
   bool has_transport_;
 };
 
@@ -242,12 +280,16 @@ class Problem {
     options.max_num_iterations = 80;
     options.num_threads = 1;
     options.logging_type = ceres::SILENT;
-    ceres::Solver::Summary summary;
-    ceres::Solve(options, &problem_, &summary);
     Fit result;
-    result.iterations = static_cast<int>(summary.iterations.size());
-    result.cost_before = summary.initial_cost;
-    result.cost_after = summary.final_cost;
+    for (const double sharpness : kSharpness) {
+      sharpness_ = sharpness;
+      options.function_tolerance = sharpness == kSharpness.back() ? 1e-7 : 1e-5;
+      ceres::Solver::Summary summary;
+      ceres::Solve(options, &problem_, &summary);
+      result.iterations += static_cast<int>(summary.iterations.size());
+      if (result.cost_before == 0) result.cost_before = summary.initial_cost;
+      result.cost_after = summary.final_cost;
+    }
     write(result);
     return result;
   }
@@ -276,13 +318,20 @@ class Problem {
           numbers.data());
       problem_.SetParameterUpperBound(numbers.data(), 3, 0);
     }
+    std::map<std::string, double> rows_of;
+    for (const auto& group : input_.groups)
+      rows_of[group->machine] += static_cast<double>(group->rows.size());
+    std::map<std::string, ceres::LossFunction*> loss_of;  // the problem owns them
+    for (const auto& [machine, rows] : rows_of)
+      loss_of[machine] = new ceres::ScaledLoss(
+          new ceres::CauchyLoss(1.0), std::sqrt(kRowsOfMachine / rows), ceres::TAKE_OWNERSHIP);
     for (const auto& group : input_.groups)
       for (const auto& row : group->rows) {
+        ceres::LossFunction* loss = loss_of.at(group->machine);
         std::vector<double*> blocks{of_generation_.at(group->generation).data()};
         if (is_fitted(group->transport))
           blocks.push_back(of_transport_.at(group->transport.name).data());
-        problem_.AddResidualBlock(new RowError(*group, row, slots_), new ceres::CauchyLoss(1.0),
-                                  blocks);
+        problem_.AddResidualBlock(new RowError(*group, row, slots_, sharpness_), loss, blocks);
       }
   }
 
@@ -324,6 +373,7 @@ class Problem {
       for (const std::size_t form : used_by(name)) {
         auto fitted = slots_.form_at(form, numbers.data());
         fitted.architectures = with_kin(name);
+        fitted.operations = slots_.start().forms[form].operations;
         fitted.evidence = yaml::Evidence::kFitted;
         fitted.source = machines_with(name);
         result.parameters.forms.push_back(std::move(fitted));
@@ -332,8 +382,11 @@ class Problem {
     add_numbers(result, "", common_);
     for (std::size_t form = 0; form < slots_.start().forms.size(); ++form) {
       auto common = slots_.form_at(form, common_.data());
+      common.architectures = slots_.start().forms[form].architectures;
+      common.operations = slots_.start().forms[form].operations;
       common.evidence = yaml::Evidence::kTransferred;
-      common.source = "what the generations measured have in common";
+      common.source = slots_.start().forms[form].source;
+      if (!common.on_request) common.source += "; moved as the generations measured have in common";
       result.parameters.forms.push_back(std::move(common));
     }
     for (auto& [name, numbers] : of_transport_) {
@@ -381,6 +434,7 @@ class Problem {
   std::map<std::string, std::vector<double>> of_generation_;
   std::map<std::string, std::vector<double>> of_transport_;
   std::map<std::string, Transport> networks_;
+  double sharpness_ = kSharpness.front();
   ceres::Problem problem_;
 };
 
@@ -458,22 +512,40 @@ std::vector<std::string> machines_of(const Input& input) {
 }
 
 std::map<std::string, bool> halves_of(const Input& input) {
-  std::map<std::pair<std::string, std::string>, std::set<std::string>> kinds;
-  std::map<std::string, std::pair<std::string, std::string>> kind_of;
+  struct Machine {
+    std::string name, generation, transport;
+    std::size_t rows = 0;
+  };
+  std::map<std::string, Machine> known;
   for (const auto& group : input.groups) {
-    auto& kind = kind_of[group->machine];
-    kind.first = group->generation;
-    if (group->transport.name != "infiniband" || kind.second.empty())
-      kind.second = group->transport.name;
+    Machine& machine = known[group->machine];
+    machine.name = group->machine;
+    machine.generation = group->generation;
+    machine.rows += group->rows.size();
+    if (group->transport.name != "infiniband" || machine.transport.empty())
+      machine.transport = group->transport.name;
   }
-  for (const auto& [machine, kind] : kind_of) kinds[kind].insert(machine);
+  std::vector<Machine> machines;
+  for (auto& [name, machine] : known) machines.push_back(std::move(machine));
+  std::stable_sort(machines.begin(), machines.end(),
+                   [](const Machine& a, const Machine& b) { return a.rows > b.rows; });
+  std::array<std::vector<const Machine*>, 2> sides;
   std::map<std::string, bool> halves;
-  bool second = false;
-  for (const auto& [kind, machines] : kinds)
-    for (const auto& machine : machines) {
-      halves[machine] = second;
-      second = !second;
-    }
+  for (const Machine& machine : machines) {
+    const auto burden = [&](const std::vector<const Machine*>& side) {
+      std::array<std::size_t, 3> sum{};  // of the same kind, of the same generation, rows
+      for (const Machine* other : side) {
+        const bool same = other->generation == machine.generation;
+        if (same && other->transport == machine.transport) ++sum[0];
+        if (same) ++sum[1];
+        sum[2] += other->rows;
+      }
+      return sum;
+    };
+    const bool second = burden(sides[1]) < burden(sides[0]);
+    sides[second ? 1 : 0].push_back(&machine);
+    halves[machine.name] = second;
+  }
   return halves;
 }
 

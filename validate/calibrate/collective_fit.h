@@ -62,9 +62,10 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
 
 /// The machines of `input`, ascending.
 std::vector<std::string> machines_of(const Input& input);
-/// The two halves, by rule: machines are grouped by generation and transport, and dealt out in turn
-/// within each group by name, each group beginning where the one before ended. So every generation
-/// that two machines have is on both sides. True: second half.
+/// The two halves, by rule: machines are dealt out, those with the most rows first, each to the
+/// side that has fewer machines of its generation and transport, then fewer of its generation, then
+/// fewer rows. So every generation and every interconnect that two machines have is on both sides,
+/// and the generations of one machine are spread. True: second half.
 std::map<std::string, bool> halves_of(const Input& input);
 /// The groups of these machines only.
 Input only(const Input& input, const std::vector<std::string>& machines);

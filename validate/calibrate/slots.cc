@@ -45,7 +45,7 @@ bool runs_ring_primitives(const std::string& algorithm) {
 std::string slot_name(const comm::FormParameters& form, Field field) {
   const std::string family = runs_ring_primitives(form.algorithm) ? "ring" : form.algorithm;
   const std::string protocol(comm::name_of(form.protocol));
-  if (field == Field::kTurnaround) return family + " turnaround";
+  if (field == Field::kTurnaround) return family + " " + protocol + " turnaround";
   if (field == Field::kChannelRate) return family + " " + name_of(field);
   if (field == Field::kBase && form.algorithm == "nvls_tree") return "nvls Simple base";
   if (is_start_up(field)) return family + " " + protocol + " " + name_of(field);
@@ -135,8 +135,11 @@ Slots::Slots(const comm::Parameters& start) : start_(start) {
   for (const comm::FormParameters& form : start.forms) {
     comm::FormParameters lean = form;
     lean.source.clear();
+    lean.architectures.clear();
+    lean.operations.clear();
     lean_.push_back(std::move(lean));
     auto& of_form = index_.emplace_back(kFields, -1);
+    if (form.on_request) continue;
     for (std::size_t f = 0; f < kFields; ++f) {
       const auto field = static_cast<Field>(f);
       const double value = value_of(form, field);

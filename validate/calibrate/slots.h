@@ -43,7 +43,8 @@ struct Slot {
 };
 
 /// What the forms of `start` have in common with the free numbers. Numbers that are 0 or infinite
-/// in `start` stay so.
+/// in `start` stay so, and so do forms
+/// that are taken on request alone.
 class Slots {
  public:
   explicit Slots(const comm::Parameters& start);
@@ -51,13 +52,13 @@ class Slots {
   const std::vector<Slot>& all() const { return all_; }
   /// Slot of a form's field, or -1 if it is fixed.
   int index(std::size_t form, Field field) const;
-  /// Form `form` with the numbers exp(logarithms[slot]).
+  /// Form `form` with the numbers exp(logarithms[slot]), for any architecture and operation.
   comm::FormParameters form_at(std::size_t form, const double* logarithms) const;
   const comm::Parameters& start() const { return start_; }
 
  private:
   comm::Parameters start_;
-  std::vector<comm::FormParameters> lean_;  ///< Of `start`, without texts.
+  std::vector<comm::FormParameters> lean_;  ///< Of `start`, without texts and lists.
   std::vector<Slot> all_;
   std::vector<std::vector<int>> index_;  ///< By form and field.
 };
