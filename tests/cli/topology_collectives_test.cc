@@ -68,7 +68,7 @@ TEST(TopologyCollectives, RunsForTheDevicesThatNobodyMeasured) {
   }
 }
 
-// NCCL's own bandwidths are within a third of what is measured (docs/collectives.md), on devices
+// Long operations take what NCCL expects within a factor of 1.5 either way, also on devices
 // that nobody measured too; a limit that belongs to another generation's adapters would show here.
 TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
   for (const std::string device : {"B200", "B300", "GB200", "RTX-4090"})
@@ -79,7 +79,7 @@ TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
       ASSERT_EQ(outcome.code, 0) << device << outcome.err;
       const auto row = nlohmann::json::parse(outcome.out)["rows"][0];
       const double ratio = row["time_s"].get<double>() / row["nccl"]["time_s"].get<double>();
-      EXPECT_GT(ratio, 0.8) << device << ' ' << operation;
+      EXPECT_GT(ratio, 1 / 1.5) << device << ' ' << operation;
       EXPECT_LT(ratio, 1.5) << device << ' ' << operation;
     }
 }
