@@ -17,6 +17,7 @@
 #include "strategies/parallelism/strategy.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
+#include "validate/accuracy/exclusions.h"
 
 namespace foreshard::cli {
 namespace {
@@ -74,12 +75,14 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 13> kKinds{
+  static constexpr std::array<Kind, 14> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
                              "What the communication library adds to the links."),
       kind<DeviceType>("device", "devices", "A kind of GPU."),
+      kind<accuracy::Exclusions>("exclusions", "accuracy",
+                                 "Measured rows that the accuracy of collectives leaves out."),
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",
                              "How near a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
