@@ -42,6 +42,23 @@ Traffic traffic_of(const Background& b) {
   return traffic;
 }
 
+// Constant traffic that no link could carry.
+std::optional<Error> excess(const std::vector<Traffic>& flows, const ClusterView& cluster,
+                            const std::string& key, const ErrorAt& error) {
+  for (const Traffic& flow : flows) {
+    if (!flow.constant) continue;
+    for (const RoutedLink& use : flow.links) {
+      const auto bandwidth = cluster.links()[use.link.index()].bandwidth;
+      if (!(flow.rate * use.share > bandwidth)) continue;
+      return error(key + ".rate",
+                   "more than " + internal::name_of(cluster, use.link) + " can carry, " +
+                       format_exact(bandwidth),
+                   "choose less; a link on which nothing passes has a profile with factor 0");
+    }
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<Traffic>> over_links(const Background& b, const ClusterView& cluster,
                                         const std::string& key, const ErrorAt& error) {
   const auto links = select_links(*b.links, cluster);
@@ -125,6 +142,7 @@ std::optional<Error> add_background(Plan& plan, const std::vector<Background>& b
     auto flows =
         b.links ? over_links(b, cluster, key, error) : between_devices(b, cluster, key, error);
     if (!flows) return flows.error();
+    if (auto fault = excess(*flows, cluster, key, error)) return fault;
     const std::string rate = b.rate ? format_exact(*b.rate) : "as much as they get";
     Hit hit{.kind = "background",
             .effect = b.kind == BackgroundKind::kConstant ? "takes " + rate

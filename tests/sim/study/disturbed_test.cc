@@ -181,6 +181,9 @@ TEST(DisturbedStudy, SaysWhatIsWrongAndWhere) {
               HasSubstr("'period' must be at least 1 us"));
   EXPECT_THAT(refusal("{background: [{links: node0/nic0, rate: 1 GB/s, end: 1 ns, period: 2 ns}]}"),
               HasSubstr("'period' must be at least 1 us"));
+  EXPECT_THAT(
+      refusal("{background: [{links: node0/nic0, kind: constant, rate: 1 TB/s, end: 1 s}]}"),
+      all("more than node0/nic0 -> ", "can carry"));
   EXPECT_THAT(refusal("{background: [{links: node0/nic0, kind: constant}]}"),
               HasSubstr("constant traffic needs a rate"));
   EXPECT_THAT(refusal("{runs: 0}"), HasSubstr("must be at least 1"));
