@@ -1,0 +1,122 @@
+// The fit of the communication library's numbers: known numbers come back from rows that the model
+// itself made, bad tables are clear errors, halves follow their rule.
+#include "validate/calibrate/collective_fit.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "base/yaml/loader.h"
+
+#include "validate/calibrate/write.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+using testing::HasSubstr;
+
+const std::vector<std::filesystem::path> kCatalogue{FORESHARD_SOURCE_DIR "/configs"};
+
+const std::string kHeader =
+    "id,source,machine,gpu,num_gpus,nodes,gpus_per_node,intra_link,inter_net,nccl_version,op,dtype,"
+    "bytes,time_us\n";
+
+std::string row(const std::string& machine, const std::string& gpu, int gpus, double bytes,
+                double time_us) {
+  return fmt::format("{}-{},test,{},{},{},1,{},NVSwitch,,,all_reduce,half,{:.0f},{:.9g}\n", machine,
+                     gpus, machine, gpu, gpus, gpus, bytes, time_us);
+}
+
+std::filesystem::path written(const std::string& text) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / (std::string(test->name()) + ".csv");
+  std::ofstream(path) << text;
+  return path;
+}
+
+// All_reduces of 2, 4 and 8 GPUs, each size with a time of 1 us.
+std::string rows_of(const std::string& machine, const std::string& gpu) {
+  std::string text;
+  for (const int gpus : {2, 4, 8})
+    for (double bytes = 1024; bytes < 2e9; bytes *= 4) text += row(machine, gpu, gpus, bytes, 1);
+  return text;
+}
+
+comm::Parameters start() {
+  yaml::Loader loader({.catalogue = kCatalogue});
+  auto parameters = loader.read_ref<comm::Parameters>("nccl-start", "start");
+  EXPECT_TRUE(parameters) << (parameters ? "" : parameters.error().message);
+  return parameters ? *std::move(parameters) : comm::Parameters{};
+}
+
+TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
+  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue);
+  ASSERT_TRUE(input) << input.error().message;
+  comm::Parameters truth = start();
+  for (auto& form : truth.forms) {
+    form.base = 1.4 * form.base;
+    form.hop.nvlink = 1.2 * form.hop.nvlink;
+    form.efficiency.nvlink *= 0.9;
+  }
+  const auto made = predictions(*input, truth);
+  ASSERT_TRUE(made) << made.error().message;
+  std::size_t next = 0;
+  for (const auto& group : input->groups)
+    for (auto& one : group->rows) one.measured = (*made)[next++].predicted.value();
+
+  const auto fitted = fit(*input, start());
+  ASSERT_TRUE(fitted) << fitted.error().message;
+  EXPECT_LT(fitted->cost_after, fitted->cost_before / 10);
+  const auto again = predictions(*input, fitted->parameters);
+  ASSERT_TRUE(again) << again.error().message;
+  std::vector<double> errors;
+  for (const auto& one : *again) errors.push_back(std::abs(*one.predicted / *one.measured - 1));
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LT(errors[errors.size() / 2], 0.03);
+  EXPECT_LT(errors.back(), 0.15);
+
+  const auto second = fit(*input, start());
+  ASSERT_TRUE(second);
+  EXPECT_EQ(to_yaml(fitted->parameters, ""), to_yaml(second->parameters, ""));
+}
+
+TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {
+  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue);
+  ASSERT_TRUE(input) << input.error().message;
+  const std::string text = to_yaml(start(), "# header\n");
+  const auto path = std::filesystem::path(testing::TempDir()) / "calibrated.yaml";
+  std::ofstream(path) << text;
+  yaml::Loader loader({.catalogue = kCatalogue});
+  const auto read = loader.read_ref<comm::Parameters>(path.string(), "communication");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_yaml(*read, "# header\n"), text);
+}
+
+TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
+  const auto input = read_input(
+      {written(kHeader + rows_of("A", "A100-SXM4-80GB") + rows_of("B", "A100-SXM4-80GB") +
+               rows_of("C", "H100-SXM5-80GB") + rows_of("D", "H100-SXM5-80GB"))},
+      kCatalogue);
+  ASSERT_TRUE(input) << input.error().message;
+  const auto halves = halves_of(*input);
+  EXPECT_NE(halves.at("A"), halves.at("B"));
+  EXPECT_NE(halves.at("C"), halves.at("D"));
+}
+
+TEST(CollectiveFit, BadTablesAreClearErrors) {
+  const auto no_table = read_input({written("a,b\n1,2\n")}, kCatalogue);
+  ASSERT_FALSE(no_table);
+  EXPECT_THAT(no_table.error().message, HasSubstr("no table of collectives"));
+  const auto no_row = read_input({written(kHeader)}, kCatalogue);
+  ASSERT_FALSE(no_row);
+  EXPECT_THAT(no_row.error().message, HasSubstr("no row to fit to"));
+}
+
+}  // namespace
+}  // namespace foreshard::calibrate
