@@ -2,6 +2,7 @@
 // itself made, bad tables are clear errors, halves follow their rule.
 #include "validate/calibrate/collective_fit.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 
 #include "base/yaml/loader.h"
 
+#include "validate/accuracy/exclusions.h"
 #include "validate/calibrate/write.h"
 
 namespace foreshard::calibrate {
@@ -107,6 +109,23 @@ TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
   const auto halves = halves_of(*input);
   EXPECT_NE(halves.at("A"), halves.at("B"));
   EXPECT_NE(halves.at("C"), halves.at("D"));
+}
+
+TEST(Exclusions, AreFewAndEachHasItsReason) {
+  yaml::Loader loader({.catalogue = kCatalogue});
+  const auto list = loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
+  ASSERT_TRUE(list) << list.error().message;
+  for (const auto& one : list->rows) EXPECT_GT(one.reason.size(), 20u) << one.source;
+
+  const std::filesystem::path folder = FORESHARD_SOURCE_DIR "/../shared/data/collectives";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no measurements in " << folder;
+  std::vector<std::filesystem::path> tables;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    tables.push_back(entry.path());
+  const auto input = read_input(tables, kCatalogue);
+  ASSERT_TRUE(input) << input.error().message;
+  EXPECT_LE(static_cast<double>(input->excluded),
+            0.05 * static_cast<double>(input->excluded + input->rows));
 }
 
 TEST(CollectiveFit, BadTablesAreClearErrors) {
