@@ -62,6 +62,16 @@ std::string slower_text(Seconds time, Seconds best) {
   return fmt::format("{:.1f} % slower, simulated", 100 * (time / best - 1));
 }
 
+// Of the alternatives, by closed form, how many are simulated if `least` are to be.
+std::size_t simulated_count(const std::vector<Alternative>& alternatives, std::size_t least) {
+  const Seconds near = kNearTie * alternatives.front().plan.estimate;
+  std::size_t count = std::min(least, alternatives.size());
+  while (count < std::min(kMostNearTies * least, alternatives.size()) &&
+         alternatives[count].plan.estimate <= near)
+    ++count;
+  return count;
+}
+
 void say_why_not(Choice& choice, std::size_t simulated) {
   const Alternative& best = choice.best();
   for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
@@ -147,7 +157,8 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   }
   std::ranges::stable_sort(choice.alternatives, {},
                            [](const Alternative& a) { return a.plan.estimate; });
-  const auto simulated = static_cast<std::size_t>(options.simulate);
+  const std::size_t simulated =
+      simulated_count(choice.alternatives, static_cast<std::size_t>(options.simulate));
   for (std::size_t i = 0; i < choice.alternatives.size(); ++i) {
     Alternative& alternative = choice.alternatives[i];
     if (alternative.plan.steps == gather.steps) choice.baseline = i;

@@ -22,8 +22,9 @@
 namespace foreshard::reshard {
 
 struct ChooseOptions {
-  std::int32_t keep = 12;     ///< Plans considered at most. At least 1.
-  std::int32_t simulate = 3;  ///< Of them simulated, cheapest first; and the baseline. 0: none.
+  std::int32_t keep = 12;  ///< Plans considered at most. At least 1.
+  /// Of them simulated, cheapest first; the baseline; and near ties (kNearTie). 0: none at all.
+  std::int32_t simulate = 3;
 };
 
 struct Alternative {
@@ -45,6 +46,12 @@ struct Choice {
 
   const Alternative& best() const { return alternatives[chosen]; }
 };
+
+/// Plans whose closed form is within this factor of the cheapest one's are simulated too: by closed
+/// form alone the order of such plans says little (reshard_regret_test prints how wrong it is).
+inline constexpr double kNearTie = 1.1;
+/// No more than this many times `simulate` plans are simulated for being near ties.
+inline constexpr std::size_t kMostNearTies = 3;
 
 /// Messages (of all-to-alls and transfers) of a plan that is simulated at most; one with more is
 /// compared by its closed form, and says so.

@@ -32,6 +32,27 @@ constexpr std::array<Bounds, kFields> kBounds{{
     {"rate of a channel over the network", 2e7, 200e9, 0.7},
 }};
 
+// Of the bytes on the wire, those that are data: LL sends a flag beside every 4 bytes, LL128 8
+// bytes of flags in every 128 (strategies/comm/parameters.h). No link can do better for the
+// protocol.
+double data_on_the_wire(comm::Protocol protocol) {
+  switch (protocol) {
+    case comm::Protocol::kLl:
+      return 0.5;
+    case comm::Protocol::kLl128:
+      return 120.0 / 128;
+    case comm::Protocol::kNone:
+    case comm::Protocol::kSimple:
+      return 1;
+  }
+  return 1;
+}
+
+bool is_part_of_link(Field field) {
+  return field == Field::kPartNvlink || field == Field::kPartPcie || field == Field::kPartHost ||
+         field == Field::kPartNetwork;
+}
+
 bool is_start_up(Field field) {
   return field == Field::kBase || field == Field::kHopNvlink || field == Field::kHopPcie ||
          field == Field::kHopNetwork;
@@ -148,7 +169,8 @@ Slots::Slots(const comm::Parameters& start) : start_(start) {
           known.try_emplace(slot_name(form, field), static_cast<int>(all_.size()));
       of_form[f] = place->second;
       if (!is_new) continue;
-      const Bounds& bounds = kBounds[f];
+      Bounds bounds = kBounds[f];
+      if (is_part_of_link(field)) bounds.high *= data_on_the_wire(form.protocol);
       all_.push_back({.name = place->first,
                       .start = std::clamp(value, bounds.low, bounds.high),
                       .low = bounds.low,
