@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "sim/study/study.h"
 #include "validate/accuracy/report.h"
 
 namespace foreshard::cli {
@@ -37,6 +39,9 @@ class Accuracy final : public Command {
                        "Fail with exit code 4 if the mean error of the times is larger (of the "
                        "rows of tier core, where TIERS.csv beside the tables names some).");
     declaration.count("-j,--jobs", threads_, 0, "Rows at a time; 0: as many as there are cores.");
+    declaration.option("--communication", "FILE", communication_,
+                       "Numbers of the communication library: a file (as calibrate writes it) or a "
+                       "catalogue name.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -56,7 +61,11 @@ class Accuracy final : public Command {
 
  private:
   Result<accuracy::Report> scored(const Environment& environment) const {
-    accuracy::Options options{.catalogue = environment.catalogue};
+    yaml::Loader loader({.catalogue = environment.catalogue});
+    auto communication = load<comm::Parameters>(communication_, loader, "communication");
+    if (!communication) return communication.error();
+    accuracy::Options options{.catalogue = environment.catalogue,
+                              .communication = *std::move(communication)};
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
@@ -81,6 +90,7 @@ class Accuracy final : public Command {
 
   std::vector<std::string> tables_;
   std::string limit_;
+  std::string communication_ = std::string(study::kDefaultCommunication);
   std::int64_t threads_ = 0;
   std::string format_;
   std::string output_;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/yaml/loader.h"
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/output.h"
 
 #include "validate/accuracy/collective_summary.h"
@@ -30,7 +31,9 @@ class Calibrate final : public Command {
                        "Fit to this half of the machines.");
     declaration.flag("--cross-validate", cross_validate_,
                      "Fit to each half of the machines and predict the other one.");
-    declaration.option("--start", "NAME", start_, "Communication file that the fit starts from.");
+    declaration.option("--start", "NAME", start_,
+                       "Communication file that the fit starts from: a file or a catalogue name "
+                       "(nccl-start).");
     declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
     declaration.option("-o,--output", "FILE", output_,
                        "Write the communication file here. Default: stdout.");
@@ -42,8 +45,7 @@ class Calibrate final : public Command {
     auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue);
     if (!input) return fail(input.error());
     yaml::Loader loader({.catalogue = environment.catalogue});
-    const auto start =
-        loader.read_ref<comm::Parameters>(start_.empty() ? "nccl-start" : start_, "start");
+    const auto start = load<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
     if (cross_validate_) return both_ways(*input, *start);
 
@@ -83,13 +85,15 @@ class Calibrate final : public Command {
     return names;
   }
 
-  static std::string header(const calibrate::Input& input, const std::string& errors) {
+  std::string header(const calibrate::Input& input, const std::string& errors) const {
     std::string text =
         "# NCCL's algorithms and protocols, with times fitted to public measurements. Made by\n"
         "#\n"
-        "#     foreshard calibrate --collectives TABLE.csv ... -o configs/communication/nccl.yaml\n"
+        "#     foreshard calibrate --collectives TABLE.csv ... --start " +
+        start_ +
+        "\n"
         "#\n"
-        "# from nccl-start.yaml (the constants of NCCL's own tuner) and " +
+        "# from " +
         std::to_string(input.rows) + " rows of these machines:\n";
     for (const std::string& machine : calibrate::machines_of(input))
       text += "#   " + machine + "\n";
@@ -150,7 +154,7 @@ class Calibrate final : public Command {
   std::vector<std::string> machines_;
   std::string half_;
   bool cross_validate_ = false;
-  std::string start_;
+  std::string start_ = "nccl-start";
   bool dry_run_ = false;
   std::string output_;
 };

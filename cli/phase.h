@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/yaml/loader.h"
 #include "cli/command.h"
+#include "cli/load.h"
 
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
@@ -22,12 +23,5 @@ Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::str
 ///     taken for granted.
 Result<Strategy> load_strategy(const std::string& name, const Model& model,
                                const Environment& environment);
-
-/// The object in the file or catalogue entry `name`; overrides see it at `at`.
-template <class T>
-Result<T> load(const std::string& name, yaml::Loader& loader, std::string_view at = {}) {
-  const bool file = name.ends_with(".yaml") || name.ends_with(".yml");
-  return file ? loader.read_file<T>(name, at) : loader.read_ref<T>(name, at);
-}
 
 }  // namespace foreshard::cli

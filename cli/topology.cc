@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/topology_check.h"
@@ -38,9 +39,7 @@ class Topology final : public Command {
     auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    auto config = cluster_.ends_with(".yaml") || cluster_.ends_with(".yml")
-                      ? loader.read_file<ClusterConfig>(cluster_)
-                      : loader.read_ref<ClusterConfig>(cluster_);
+    auto config = load<ClusterConfig>(cluster_, loader);
     if (!config) return fail(config.error());
     ClusterConfig chosen = *std::move(config);
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {

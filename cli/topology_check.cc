@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -25,9 +26,7 @@ ExitCode TopologyCheck::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = cluster_.ends_with(".yaml") || cluster_.ends_with(".yml")
-                          ? loader.read_file<ClusterConfig>(cluster_)
-                          : loader.read_ref<ClusterConfig>(cluster_);
+  const auto config = load<ClusterConfig>(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());

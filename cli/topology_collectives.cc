@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -324,18 +325,13 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto is_file = [](const std::string& name) {
-    return name.ends_with(".yaml") || name.ends_with(".yml");
-  };
-  const auto config = is_file(cluster_) ? loader.read_file<ClusterConfig>(cluster_)
-                                        : loader.read_ref<ClusterConfig>(cluster_);
+  const auto config = load<ClusterConfig>(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());
 
   yaml::Loader plain({.catalogue = environment.catalogue});
-  auto read = is_file(communication_) ? plain.read_file<comm::Parameters>(communication_)
-                                      : plain.read_ref<comm::Parameters>(communication_);
+  auto read = load<comm::Parameters>(communication_, plain);
   if (!read) return fail(read.error());
   comm::Parameters parameters = *std::move(read);
   if (tuner_ == "fastest") parameters.tuner = comm::TunerKind::kFastest;

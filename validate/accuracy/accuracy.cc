@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "base/yaml/loader.h"
 
+#include "sim/study/study.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/table.h"
 
@@ -145,7 +146,9 @@ const Summary& Report::score() const {
 
 Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options) {
   yaml::Loader loader({.catalogue = options.catalogue});
-  auto communication = loader.read_ref<comm::Parameters>("nccl", "communication");
+  auto communication = options.communication ? Result<comm::Parameters>(*options.communication)
+                                             : loader.read_ref<comm::Parameters>(
+                                                   study::kDefaultCommunication, "communication");
   if (!communication) return communication.error();
   if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
   auto exclusions = loader.read_ref<Exclusions>("excluded-collectives", "exclusions");

@@ -17,17 +17,21 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 
+#include "strategies/comm/parameters.h"
 #include "validate/accuracy/outcome.h"
 
 namespace foreshard::accuracy {
 
 struct Options {
   std::vector<std::filesystem::path> catalogue{};
+  /// Of the communication library. Empty: those of the catalogue's `nccl`.
+  std::optional<comm::Parameters> communication{};
   int threads = 1;        ///< Rows at a time; the report does not depend on it.
   bool progress = false;  ///< A line on stderr where that is a terminal (base/progress.h).
 };

@@ -140,14 +140,13 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
   return result;
 }
 
-Result<std::vector<comm::FlatCollective>> MeasuredGroup::forms(
-    const comm::Parameters& parameters) const {
-  auto found = comm::flat_forms(kind, group, parameters);
-  if (!found || switch_adds) return found;
-  std::vector<comm::FlatCollective> all = *std::move(found);
-  if (kind == comm::CollectiveKind::kAllReduce || kind == comm::CollectiveKind::kReduceScatter)
-    std::erase_if(all, [](const auto& form) { return form.algorithm.starts_with("nvls"); });
-  return all;
+comm::Parameters MeasuredGroup::allowed(comm::Parameters parameters) const {
+  const bool sums =
+      kind == comm::CollectiveKind::kAllReduce || kind == comm::CollectiveKind::kReduceScatter;
+  if (sums && !switch_adds)
+    std::erase_if(parameters.forms,
+                  [](const auto& form) { return form.algorithm.starts_with("nvls"); });
+  return parameters;
 }
 
 std::string_view size_class(double bytes) {

@@ -50,8 +50,8 @@ struct MeasuredGroup {
   std::unique_ptr<ClusterView> cluster;
   comm::Participants group;
   std::vector<std::string> assumed;  ///< What the row does not state.
-  /// Without those that the row's data type forbids.
-  Result<std::vector<comm::FlatCollective>> forms(const comm::Parameters& parameters) const;
+  /// Without the forms that the row's data type forbids.
+  comm::Parameters allowed(comm::Parameters parameters) const;
   bool switch_adds = true;
 };
 /// \return kUnsupported for an operation or device that is not known, or an odd shape.

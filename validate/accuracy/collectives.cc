@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "strategies/comm/choose.h"
 #include "strategies/comm/nccl/estimate.h"
 #include "strategies/comm/nccl/search.h"
 #include "validate/accuracy/collective_rows.h"
@@ -45,8 +46,9 @@ class Group {
       return fail({Error::Code::kUnsupported, "an operation without bytes or time"});
     result.assumed = group_->assumed;
     const Bytes bytes = *row.bytes * 1_B;
-    const auto& form = forms_[comm::best_form(forms_, bytes, *group_->cluster)];
-    result.predicted = form.idle_time(bytes, *group_->cluster).in_base();
+    const auto time = repertoire_->time(bytes);
+    if (!time) return fail(time.error());
+    result.predicted = time->in_base();
     if (communicator_) {
       const auto estimates = comm::nccl::estimates(group_->kind, bytes, *communicator_, **tables_);
       if (!estimates.empty()) result.nccl = estimates.front().time.in_base();
@@ -61,9 +63,10 @@ class Group {
     auto group = measured_group(row, machines, loader);
     if (!group) return group.error();
     group_ = *std::move(group);
-    auto forms = group_->forms(context.communication);
-    if (!forms) return forms.error();
-    forms_ = *std::move(forms);
+    parameters_ = group_->allowed(context.communication);
+    auto repertoire = comm::Repertoire::of(group_->kind, group_->group, parameters_);
+    if (!repertoire) return repertoire.error();
+    repertoire_ = *std::move(repertoire);
     if (row.nodes > 1 && has_own_tuner(row.inter_net)) return std::nullopt;
     tables_ = loader.read_ref<Tables>("nccl-2.28");
     if (!*tables_) return tables_->error();
@@ -80,7 +83,8 @@ class Group {
   }
 
   std::optional<MeasuredGroup> group_;
-  std::vector<comm::FlatCollective> forms_;
+  comm::Parameters parameters_;
+  std::optional<comm::Repertoire> repertoire_;  ///< Of parameters_.
   std::optional<Result<Tables>> tables_;
   std::optional<comm::nccl::Communicator> communicator_;
   std::optional<Error> error_;

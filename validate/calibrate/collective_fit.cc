@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#include "strategies/comm/choose.h"
 #include "validate/accuracy/exclusions.h"
 #include "validate/accuracy/table.h"
 
@@ -392,21 +393,27 @@ class Problem {
     for (auto& [name, numbers] : of_transport_) {
       add_numbers(result, "transport " + name, numbers);
       Transport fitted = with(networks_.at(name), numbers.data());
-      for (auto* sourced : {&fitted.latency, &fitted.rendezvous}) {
-        sourced->source = "fitted";
-        sourced->evidence = yaml::Evidence::kFitted;
-      }
-      fitted.eager_limit = {*fitted.eager_limit, "fitted", yaml::Evidence::kFitted};
-      fitted.exchange_efficiency = {*fitted.exchange_efficiency, "fitted", yaml::Evidence::kFitted};
+      const std::string source = machines_over(name);
+      for (auto* sourced : {&fitted.latency, &fitted.rendezvous})
+        *sourced = {**sourced, source, yaml::Evidence::kFitted};
+      fitted.eager_limit = {*fitted.eager_limit, source, yaml::Evidence::kFitted};
+      fitted.exchange_efficiency = {*fitted.exchange_efficiency, source, yaml::Evidence::kFitted};
       result.parameters.transports.push_back(std::move(fitted));
     }
   }
 
-  std::string machines_with(const std::string& generation) const {
+  template <class Is>
+  std::string fitted_to(Is is) const {
     std::set<std::string> names;
     for (const auto& group : input_.groups)
-      if (group->generation == generation) names.insert(group->machine);
+      if (is(*group)) names.insert(group->machine);
     return "fitted to " + join({names.begin(), names.end()}, "; ");
+  }
+  std::string machines_with(const std::string& generation) const {
+    return fitted_to([&](const PreparedGroup& group) { return group.generation == generation; });
+  }
+  std::string machines_over(const std::string& transport) const {
+    return fitted_to([&](const PreparedGroup& group) { return group.transport.name == transport; });
   }
 
   // Forms of which some operation was measured on this generation.
@@ -569,9 +576,10 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
                                                    const comm::Parameters& parameters) {
   std::vector<accuracy::Outcome> outcomes;
   for (const auto& group : input.groups) {
-    const auto forms = group->measured.forms(parameters);
-    if (!forms) return forms.error();
-    const ClusterView& cluster = *group->measured.cluster;
+    const comm::Parameters allowed = group->measured.allowed(parameters);
+    const auto& members = group->measured.group;
+    const auto repertoire = comm::Repertoire::of(group->measured.kind, members, allowed);
+    if (!repertoire) return repertoire.error();
     for (const auto& row : group->rows) {
       const Bytes bytes = *row.row.bytes * 1_B;
       accuracy::Outcome outcome;
@@ -580,8 +588,9 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
       outcome.operation = group->operation;
       outcome.size_class = accuracy::size_class(*row.row.bytes);
       outcome.measured = row.measured;
-      outcome.predicted =
-          (*forms)[comm::best_form(*forms, bytes, cluster)].idle_time(bytes, cluster).in_base();
+      const auto time = repertoire->time(bytes);
+      if (!time) return time.error();
+      outcome.predicted = time->in_base();
       outcomes.push_back(std::move(outcome));
     }
   }

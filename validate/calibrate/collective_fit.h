@@ -5,10 +5,14 @@
 /// are drawn towards a common set, and that towards the start (NCCL's own tables), so that a number
 /// about which the data of a generation say nothing stays at that of the others: minimised is
 ///
-///     sum over rows    loss(log(predicted / measured) / 0.1)
-///   + sum over numbers (log(of generation) - log(common))^2 / 0.4^2
+///     sum over rows    w(machine) loss(log(predicted / measured) / 0.1)
+///   + sum over numbers (log(of generation) - log(common))^2 / 0.5^2
 ///   + sum over numbers (log(common) - log(start))^2 / spread^2
+///   + sum over numbers of transports (log(number) - log(start))^2
 ///
+/// where w = sqrt(100 / rows of the machine), since measurements of one machine share what is
+/// peculiar to it, `spread` stands in slots.cc, and `predicted`, the least of the forms' times, is
+/// first a smooth least (a power mean), so that forms that are not the fastest at the start count;
 /// with Cauchy's loss, by Levenberg and Marquardt's method (Ceres), on numbers within bounds.
 /// Nothing belongs to one machine or row. The same input gives the same numbers.
 ///
