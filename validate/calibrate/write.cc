@@ -53,16 +53,18 @@ std::string text_of(const comm::FormParameters& form) {
   return text;
 }
 
-std::string fitted(const std::string& key, const std::string& value) {
-  return fmt::format("    {}: {{value: {}, source: fitted, evidence: fitted}}\n", key, value);
+std::string fitted(const std::string& key, const std::string& value, const std::string& source) {
+  return fmt::format("    {}: {{value: {}, source: \"{}\", evidence: fitted}}\n", key, value,
+                     source);
 }
 
 std::string text_of(const Transport& transport) {
   std::string text = fmt::format("  - name: {}\n", transport.name);
-  text += fitted("latency", micro(*transport.latency));
-  text += fitted("rendezvous", micro(*transport.rendezvous));
-  text += fitted("eager_limit", kibi(*transport.eager_limit));
-  text += fitted("exchange_efficiency", part(*transport.exchange_efficiency));
+  text += fitted("latency", micro(*transport.latency), transport.latency.source);
+  text += fitted("rendezvous", micro(*transport.rendezvous), transport.rendezvous.source);
+  text += fitted("eager_limit", kibi(*transport.eager_limit), transport.eager_limit.source);
+  text += fitted("exchange_efficiency", part(*transport.exchange_efficiency),
+                 transport.exchange_efficiency.source);
   if (!transport.ordered) text += "    ordered: false\n";
   return text;
 }
