@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 28> kLayers{
+constexpr std::array<std::string_view, 33> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -52,6 +52,11 @@ constexpr std::array<std::string_view, 28> kLayers{
     "sim/simulate/",
     "sim/study/",
     "sim/report/",
+    "validate/measurement/",
+    "validate/replay/",
+    "validate/replay/host/",
+    "validate/replay/gpu/",
+    "validate/compare/",
     "validate/",
     "cli/",
 };
@@ -96,8 +101,11 @@ struct Alone {
 
 const std::vector<Alone>& alone() {
   static const std::vector<Alone> rules{
-      // The replayer is built on a cluster from these two folders.
+      // The replayer is built on a cluster from these folders.
       {"strategies/program/ir/", {"base/", "strategies/program/ir/"}},
+      {"validate/measurement/", {"base/", "strategies/program/ir/", "validate/measurement/"}},
+      {"validate/replay/",
+       {"base/", "strategies/program/ir/", "validate/measurement/", "validate/replay/"}},
   };
   return rules;
 }

@@ -1,0 +1,21 @@
+#include "validate/measurement/fingerprint.h"
+
+#include <cstdint>
+
+#include "strategies/program/ir/json.h"
+
+namespace foreshard::measure {
+
+std::string fingerprint_of(const program::Program& program) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : program::to_json(program)) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3;
+  }
+  std::string digits(16, '0');
+  for (std::size_t i = digits.size(); hash != 0; hash >>= 4)
+    digits[--i] = "0123456789abcdef"[hash & 15];
+  return digits;
+}
+
+}  // namespace foreshard::measure

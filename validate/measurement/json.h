@@ -1,0 +1,28 @@
+/// \file
+/// A measurement as JSON, schema "foreshard.measurement/1" (docs/replay.md). Equal measurements
+/// give equal bytes; reading what was written gives the same measurement exactly.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+#include "validate/measurement/measurement.h"
+
+namespace foreshard::measure {
+
+inline constexpr std::string_view kMeasurementSchema = "foreshard.measurement/1";
+/// Characters; measurement_from_json refuses more.
+inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
+
+/// Tasks as columns (one array per field), times in seconds.
+std::string to_json(const Measurement& measurement);
+
+/// Strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths, a
+/// number out of range are errors that name the place. \return kInvalidInput; kUnsupported for
+/// another schema version.
+Result<Measurement> measurement_from_json(std::string_view text);
+
+}  // namespace foreshard::measure

@@ -1,0 +1,34 @@
+/// \file
+/// Where a rank is, for the watchdog. An executor reports, from any of its threads; the watchdog
+/// (watchdog.h) reads from its own, and asks executors to stop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace foreshard::replay {
+
+class Watch {
+ public:
+  /// The rank works on `instance` now, or waits in it: the earliest unfinished one of its streams.
+  void at(std::int64_t instance) {
+    instance_.store(instance, std::memory_order_relaxed);
+    beats_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// Something finished: the rank is alive.
+  void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
+
+  std::int64_t instance() const { return instance_.load(std::memory_order_relaxed); }
+  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
+
+  /// An executor that polls gives up with an error when this is set.
+  void stop() { stopped_.store(true, std::memory_order_release); }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<std::int64_t> instance_{-1};  // -1: not in a step
+  std::atomic<std::uint64_t> beats_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace foreshard::replay
