@@ -1,141 +1,20 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
 #include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "strategies/program/ir/json.h"
+#include "strategies/program/ir/json_node.h"
 #include "strategies/program/ir/names.h"
 #include "strategies/program/ir/rank_ranges.h"
 
 namespace foreshard::program {
 namespace {
 
-using Json = nlohmann::json;
+using Node = JsonNode;
 
-// A Program is never nested deeper; a hostile text is not parsed further than this.
-constexpr int kMaxDepth = 12;
 // Members of all rank lists together: a short text must not ask for unbounded memory.
 constexpr std::size_t kMaxListed = std::size_t{1} << 25;
 constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
-
-// Leaves the reader from any depth; program_from_json catches it and nothing else sees it.
-struct Fault {
-  Error error;
-};
-
-[[noreturn]] void fail(const std::string& place, const std::string& why,
-                       Error::Code code = Error::Code::kInvalidInput) {
-  throw Fault{{code, "program: " + (place.empty() ? "" : place + ": ") + why}};
-}
-
-std::string in_quotes(std::string_view text) {
-  return "'" + std::string(text.substr(0, 60)) + "'";
-}
-
-// A value and where it is in the document.
-class Node {
- public:
-  explicit Node(const Json& value) : value_(value) {}
-
-  std::string place() const {
-    if (!parent_) return {};
-    const std::string above = parent_->place();
-    if (key_.empty()) return above + "[" + std::to_string(index_) + "]";
-    return above.empty() ? std::string(key_) : above + "." + std::string(key_);
-  }
-  [[noreturn]] void fault(const std::string& why) const { fail(place(), why); }
-  [[noreturn]] void expected(const std::string& what) const {
-    fault("expected " + what + ", found " + value_.type_name());
-  }
-
-  // An object with all of `required` and nothing but those and `optional`.
-  const Node& fields(std::initializer_list<std::string_view> required,
-                     std::initializer_list<std::string_view> optional = {}) const {
-    if (!value_.is_object()) expected("an object");
-    for (const auto& [key, member] : value_.items()) {
-      const auto is_key = [&k = key](std::string_view legal) { return legal == k; };
-      if (std::none_of(required.begin(), required.end(), is_key) &&
-          std::none_of(optional.begin(), optional.end(), is_key))
-        fault("unknown key " + in_quotes(key) + "; legal: " + joined(required, optional));
-    }
-    for (const std::string_view key : required)
-      if (!has(key)) fault("key " + in_quotes(key) + " is missing");
-    return *this;
-  }
-  bool has(std::string_view key) const { return value_.is_object() && value_.contains(key); }
-  // \pre has(key)
-  Node operator[](std::string_view key) const { return Node(*value_.find(key), *this, key, 0); }
-
-  std::size_t size() const {
-    if (!value_.is_array()) expected("an array");
-    return value_.size();
-  }
-  std::size_t size_between(std::size_t least, std::size_t most) const {
-    const std::size_t n = size();
-    if (n < least || n > most)
-      fault("expected an array of " + std::to_string(least) +
-            (least == most ? "" : " to " + std::to_string(most)) + " members, found " +
-            std::to_string(n));
-    return n;
-  }
-  Node at(std::size_t index) const { return Node(value_[index], *this, {}, index); }
-
-  std::string text() const {
-    if (!value_.is_string()) expected("a string");
-    return value_.get<std::string>();
-  }
-  bool flag() const {
-    if (!value_.is_boolean()) expected("true or false");
-    return value_.get<bool>();
-  }
-  std::int64_t integer(std::int64_t least, std::int64_t most) const {
-    if (!value_.is_number_integer()) expected("an integer");
-    const bool huge = value_.is_number_unsigned() &&
-                      value_.get<std::uint64_t>() >
-                          static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    if (huge || value_.get<std::int64_t>() < least || value_.get<std::int64_t>() > most)
-      fault(value_.dump() + " is not in [" + std::to_string(least) + ", " + std::to_string(most) +
-            "]");
-    return value_.get<std::int64_t>();
-  }
-  std::int32_t index() const { return static_cast<std::int32_t>(integer(0, kMaxInt32)); }
-  std::int64_t count() const { return integer(0, std::int64_t{1} << 53); }
-  double non_negative() const {
-    if (!value_.is_number()) expected("a number");
-    const double value = value_.get<double>();
-    if (!(value >= 0) || !std::isfinite(value))
-      fault(value_.dump() + " is not a finite number of 0 or more");
-    return value;
-  }
-  // One of the names that `find` knows.
-  template <class Find>
-  auto named(const std::string& what, Find find) const {
-    const std::string name = text();
-    const auto found = find(name);
-    if (!found) fault(in_quotes(name) + " is no " + what);
-    return *found;
-  }
-
- private:
-  Node(const Json& value, const Node& parent, std::string_view key, std::size_t index)
-      : value_(value), parent_(&parent), key_(key), index_(index) {}
-
-  static std::string joined(std::initializer_list<std::string_view> a,
-                            std::initializer_list<std::string_view> b) {
-    std::string out;
-    for (const auto& list : {a, b})
-      for (const std::string_view key : list) out += (out.empty() ? "" : ", ") + std::string(key);
-    return out;
-  }
-
-  const Json& value_;
-  const Node* parent_ = nullptr;
-  std::string_view key_;
-  std::size_t index_ = 0;
-};
 
 std::optional<Direction> find_direction(std::string_view name) {
   if (name == "forward") return Direction::kForward;
@@ -192,26 +71,19 @@ class Reader {
     program.name = root["name"].text();
     program.mesh = mesh(root["mesh"]);
     if (root.has("device_of_rank")) program.device_of_rank = ranks(root["device_of_rank"]);
-    each(root["streams"], program.streams, [](const Node& n) { return Stream{n.text()}; });
+    root["streams"].each(program.streams, [](const Node& n) { return Stream{n.text()}; });
     program.launch_time = Seconds::from_base(root["launch_time_s"].non_negative());
     program.totals = totals(root["totals"]);
-    each(root["groups"], groups_, [this](const Node& n) { return group(n); });
-    each(root["blocks"], program.blocks, [this](const Node& n) { return block(n); });
-    each(root["roles"], program.roles, [this](const Node& n) { return role(n); });
+    root["groups"].each(groups_, [this](const Node& n) { return group(n); });
+    root["blocks"].each(program.blocks, [this](const Node& n) { return block(n); });
+    root["roles"].each(program.roles, [this](const Node& n) { return role(n); });
     return program;
   }
 
  private:
-  template <class T, class Read>
-  static void each(const Node& node, std::vector<T>& out, Read read) {
-    const std::size_t n = node.size();
-    out.reserve(n);
-    for (std::size_t i = 0; i < n; ++i) out.push_back(read(node.at(i)));
-  }
-
   static std::vector<MeshAxis> mesh(const Node& node) {
     std::vector<MeshAxis> axes;
-    each(node, axes, [](const Node& axis) {
+    node.each(axes, [](const Node& axis) {
       axis.size_between(2, 2);
       return MeshAxis{axis.at(0).text(), axis.at(1).integer(1, kMaxInt32)};
     });
@@ -237,9 +109,9 @@ class Reader {
     if (node.has("axes")) {
       node.fields({"axes"}, {"coordinates"});
       AxisGroup group;
-      each(node["axes"], group.axes, [](const Node& n) { return n.index(); });
+      node["axes"].each(group.axes, [](const Node& n) { return n.index(); });
       if (node.has("coordinates"))
-        each(node["coordinates"], group.coordinates, [](const Node& n) { return n.count(); });
+        node["coordinates"].each(group.coordinates, [](const Node& n) { return n.count(); });
       return group;
     }
     if (node.has("axis")) {
@@ -248,7 +120,7 @@ class Reader {
     }
     node.fields({"ranks"}, {"axes", "axis"});
     RankGroups group;
-    each(node["ranks"], group.groups, [this](const Node& n) { return ranks(n); });
+    node["ranks"].each(group.groups, [this](const Node& n) { return ranks(n); });
     return group;
   }
 
@@ -265,7 +137,7 @@ class Reader {
                        .purpose = node["purpose"].named("purpose", find_purpose),
                        .tag = node["tag"].text()};
     if (node.has("transfers"))
-      each(node["transfers"], what.transfers, [](const Node& n) {
+      node["transfers"].each(what.transfers, [](const Node& n) {
         n.size_between(3, 3);
         return Transfer{n.at(0).index(), n.at(1).index(), program::bytes_of(n.at(2))};
       });
@@ -306,7 +178,7 @@ class Reader {
           std::to_string(bodies));
     Task task{.name = node["name"].text(), .body = body(node), .stream = {}, .after = {}};
     if (node.has("stream")) task.stream = StreamId(node["stream"].index());
-    if (node.has("after")) each(node["after"], task.after, [](const Node& n) { return n.index(); });
+    if (node.has("after")) node["after"].each(task.after, [](const Node& n) { return n.index(); });
     if (node.has("optimizer")) task.optimizer = node["optimizer"].flag();
     return task;
   }
@@ -314,7 +186,7 @@ class Reader {
   Block block(const Node& node) {
     node.fields({"name", "tasks"});
     Block block{node["name"].text(), {}};
-    each(node["tasks"], block.tasks, [this](const Node& n) { return task(n); });
+    node["tasks"].each(block.tasks, [this](const Node& n) { return task(n); });
     return block;
   }
 
@@ -331,7 +203,7 @@ class Reader {
     call.first_layer = signed_int(4);
     call.layer_step = signed_int(5);
     if (size == 7)
-      each(node.at(6), call.after, [](const Node& n) {
+      node.at(6).each(call.after, [](const Node& n) {
         const std::size_t parts = n.size_between(1, 2);
         return CallDependency{n.at(0).index(), parts == 2 ? n.at(1).index() : -1};
       });
@@ -343,12 +215,12 @@ class Reader {
     Role role;
     role.name = node["name"].text();
     role.ranks = ranks(node["ranks"]);
-    each(node["memory"], role.memory, [](const Node& n) {
+    node["memory"].each(role.memory, [](const Node& n) {
       n.size_between(2, 2);
       return StaticMemory{n.at(0).named("kind of memory", find_memory_kind),
                           program::bytes_of(n.at(1))};
     });
-    each(node["calls"], role.calls, call);
+    node["calls"].each(role.calls, call);
     return role;
   }
 
@@ -356,41 +228,12 @@ class Reader {
   std::size_t listed_ = 0;
 };
 
-// Parses, refusing what nlohmann-json would accept in silence: deep nesting and repeated keys.
-Json parse(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  const auto guard = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) fail("", "nested deeper than " + std::to_string(kMaxDepth) + " levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !keys.back().insert(parsed.get_ref<const std::string&>()).second)
-      fail("", "key " + in_quotes(parsed.get_ref<const std::string&>()) + " appears twice");
-    return true;
-  };
-  return Json::parse(text, guard);
-}
-
 }  // namespace
 
 Result<Program> program_from_json(std::string_view text) {
-  try {
-    if (text.size() > kLargestProgramText)
-      fail("", "larger than " + std::to_string(kLargestProgramText >> 20) + " MiB");
-    const Json json = parse(text);
-    const Node root(json);
-    if (!root.has("schema")) root.fields({"schema"}, {});
-    if (const std::string schema = root["schema"].text(); schema != kProgramSchema)
-      fail("schema",
-           in_quotes(schema) + " cannot be read; this version reads '" +
-               std::string(kProgramSchema) + "'",
-           Error::Code::kUnsupported);
-    return Reader().read(root);
-  } catch (const Fault& fault) {
-    return fault.error;
-  } catch (const Json::exception& error) {
-    return Error{Error::Code::kInvalidInput, std::string("program: no JSON: ") + error.what()};
-  }
+  return read_json<Program>(
+      text, {.what = "program", .schema = kProgramSchema, .largest = kLargestProgramText},
+      [](const Node& root) { return Reader().read(root); });
 }
 
 }  // namespace foreshard::program

@@ -1,0 +1,111 @@
+/// \file
+/// Strict reading of our JSON files: every fault names its place ("roles[3].calls[17][2]: 7 is not
+/// in [0, 3]"). Programs and measurements are read with it.
+///
+///     return read_json<Totals>(text, {.what = "totals", .schema = "foreshard.totals/1"},
+///                              [](const JsonNode& root) {
+///                                root.fields({"schema", "samples"});
+///                                return Totals{.samples = root["samples"].non_negative()};
+///                              });
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foreshard::program {
+
+/// Leaves a reader from any depth; read_json catches it and nothing else sees it.
+struct JsonFault {
+  Error error;
+};
+
+/// A value and where it is in the document. Its accessors throw JsonFault; they belong into the
+/// reader that read_json calls.
+class JsonNode {
+ public:
+  explicit JsonNode(const nlohmann::json& value) : value_(value) {}
+
+  std::string place() const;
+  [[noreturn]] void fault(const std::string& why) const;
+  [[noreturn]] void expected(const std::string& what) const;
+
+  /// An object with all of `required` and nothing but those and `optional`.
+  const JsonNode& fields(std::initializer_list<std::string_view> required,
+                         std::initializer_list<std::string_view> optional = {}) const;
+  bool has(std::string_view key) const;
+  /// \pre has(key)
+  JsonNode operator[](std::string_view key) const;
+  /// The keys of an object, sorted.
+  std::vector<std::string> keys() const;
+
+  std::size_t size() const;
+  std::size_t size_between(std::size_t least, std::size_t most) const;
+  JsonNode at(std::size_t index) const;
+  /// All members of an array, each read by `read`.
+  template <class T, class Read>
+  void each(std::vector<T>& out, Read read) const {
+    const std::size_t n = size();
+    out.reserve(n);
+    for (std::size_t i = 0; i < n; ++i) out.push_back(read(at(i)));
+  }
+
+  bool is_null() const;
+  std::string text() const;
+  bool flag() const;
+  std::int64_t integer(std::int64_t least, std::int64_t most) const;
+  std::int32_t index() const;  ///< 0 or more.
+  std::int64_t count() const;  ///< 0 to 2^53.
+  double finite() const;
+  double non_negative() const;  ///< And finite.
+  /// One of the names that `find` knows.
+  template <class Find>
+  auto named(const std::string& what, Find find) const {
+    const std::string name = text();
+    const auto found = find(name);
+    if (!found) fault("'" + name.substr(0, 60) + "' is no " + what);
+    return *found;
+  }
+
+ private:
+  JsonNode(const nlohmann::json& value, const JsonNode& parent, std::string_view key,
+           std::size_t index)
+      : value_(value), parent_(&parent), key_(key), index_(index) {}
+
+  const nlohmann::json& value_;
+  const JsonNode* parent_ = nullptr;
+  std::string_view key_;
+  std::size_t index_ = 0;
+};
+
+/// A kind of file.
+struct JsonForm {
+  std::string_view what;                         ///< "program": messages begin with it.
+  std::string_view schema;                       ///< Its key "schema" must say so.
+  std::size_t largest = std::size_t{256} << 20;  ///< Characters.
+  int depth = 12;                                ///< A hostile text is not parsed further.
+};
+
+/// Parses (refusing repeated keys and deep nesting, which parsers tend to accept in silence),
+/// compares the schema and calls `read` with the root. \return nothing if all went well;
+/// kInvalidInput for a text that is none, kUnsupported for another schema.
+std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
+                                const std::function<void(const JsonNode&)>& read);
+
+template <class T, class Read>
+Result<T> read_json(std::string_view text, const JsonForm& form, Read read) {
+  T out{};
+  if (auto error = parse_json(text, form, [&](const JsonNode& root) { out = read(root); }))
+    return *std::move(error);
+  return out;
+}
+
+}  // namespace foreshard::program

@@ -1,0 +1,220 @@
+#include "validate/measurement/json.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <random>
+#include <rapidcheck.h>
+
+#include "validate/measurement/arrivals.h"
+#include "validate/measurement/measurement.h"
+
+namespace foreshard::measure {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::string_view kSmall = R"({"schema":"foreshard.measurement/1",
+"program":"small",
+"fingerprint":"00000000deadbeef",
+"backend":"host",
+"mode":"whole",
+"shared":false,
+"date":"2026-11-22T01:44:26Z",
+"version":"0.1.0",
+"warmup":2,
+"repeats":3,
+"machines":[
+  {"name":"node7","facts":{"mpi":"Open MPI 4.1.4","processor":"EPYC"},"topology":"GPU0\tX"}],
+"ranks":[
+  {"rank":0,"machine":0,"device":"core 0","steps_s":[0.25,0.5,1],"peak_memory_bytes":1024,"scratch_bytes":64,"readings":[{"when":"before","clock_mhz":1980,"celsius":41.5}],
+   "tasks":{"start_s":[0,0.125],
+    "finish_s":[0.125,0.25],
+    "low_s":[0.0625,0.125],
+    "median_s":[0.125,0.125],
+    "high_s":[0.25,0.5]}},
+  {"rank":1,"machine":0,"device":"core 1","steps_s":[0.5,0.25,0.75],"peak_memory_bytes":1024,"scratch_bytes":64,"readings":[],
+   "tasks":{"start_s":[],
+    "finish_s":[],
+    "low_s":[],
+    "median_s":[],
+    "high_s":[]}}]}
+)";
+
+// The format by example: what docs/replay.md shows.
+TEST(MeasurementJson, LooksLikeThis) {
+  const auto measurement = measurement_from_json(kSmall);
+  ASSERT_TRUE(measurement) << measurement.error().message;
+  EXPECT_EQ(to_json(*measurement), kSmall);
+  const RankRecord& rank = measurement->ranks[0];
+  EXPECT_EQ(rank.tasks[1].high, 0.5_s);
+  EXPECT_EQ(rank.readings[0].clock_mhz, 1980.0);
+  EXPECT_FALSE(rank.readings[0].watts);
+  // Steps of the slower rank: 0.5, 0.5, 1. The 90th percentile lies at 1.8 of 2: 0.5 + 0.8 x 0.5.
+  const StepTimes step = step_of(*measurement);
+  EXPECT_EQ(step.median, 0.5_s);
+  EXPECT_DOUBLE_EQ(step.high / 1_s, 0.9);
+}
+
+std::string random_text(std::mt19937& random) {
+  static const std::vector<std::string> pieces{"a",  "Z", "\"", "\\", "\n",
+                                               "\t", "é", "名", " ",  "0"};
+  std::string text;
+  for (auto n = random() % 6; n-- > 0;) text += pieces[random() % pieces.size()];
+  return text;
+}
+Seconds random_time(std::mt19937& random) {
+  const double whole = static_cast<double>(random() % 1000);
+  if (random() % 8 == 0) return Seconds::from_base(whole);
+  return Seconds::from_base(whole * std::pow(10.0, -static_cast<double>(random() % 12)) / 3);
+}
+std::optional<double> perhaps(std::mt19937& random) {
+  if (random() % 2 == 0) return std::nullopt;
+  return random_time(random) / 1_s - 100;
+}
+
+Measurement random_measurement(std::mt19937& random) {
+  Measurement out{.program = random_text(random),
+                  .fingerprint = "0123456789abcdef",
+                  .backend = random_text(random),
+                  .mode = random() % 2 ? Mode::kWhole : Mode::kOneRank,
+                  .shared = random() % 2 == 0,
+                  .date = random_text(random),
+                  .version = random_text(random),
+                  .warmup = static_cast<std::int64_t>(random() % 9),
+                  .repeats = static_cast<std::int64_t>(1 + random() % 4)};
+  out.machines.resize(1 + random() % 3);
+  for (Machine& machine : out.machines) {
+    machine.name = random_text(random);
+    machine.topology = random_text(random);
+    for (auto n = random() % 4; n-- > 0;) machine.facts[random_text(random)] = random_text(random);
+  }
+  out.ranks.resize(out.mode == Mode::kOneRank ? 1 : 1 + random() % 3);
+  std::int32_t next = 0;
+  for (RankRecord& rank : out.ranks) {
+    next += static_cast<std::int32_t>(random() % 3);
+    rank.rank = next++;
+    rank.machine = static_cast<std::int32_t>(random() % out.machines.size());
+    rank.device = random_text(random);
+    for (std::int64_t i = 0; i < out.repeats; ++i) rank.steps.push_back(random_time(random));
+    rank.peak_memory = Bytes::from_base(static_cast<double>(random()));
+    rank.scratch = Bytes::from_base(static_cast<double>(random()));
+    for (auto n = random() % 3; n-- > 0;)
+      rank.readings.push_back({random_text(random), perhaps(random), perhaps(random),
+                               perhaps(random), perhaps(random)});
+    rank.tasks.resize(random() % 5);
+    for (TaskTimes& task : rank.tasks) {
+      task = {random_time(random), random_time(random), random_time(random),
+              random_time(random), random_time(random), {}};
+      if (out.mode == Mode::kOneRank) task.slack = random_time(random) - 3_ms;
+    }
+  }
+  return out;
+}
+
+TEST(MeasurementJson, ComesBackTheSame) {
+  EXPECT_TRUE(rc::check("reading what was written gives the same measurement and bytes",
+                        [](std::uint32_t seed) {
+                          std::mt19937 random(seed);
+                          const Measurement measurement = random_measurement(random);
+                          const std::string text = to_json(measurement);
+                          const auto back = measurement_from_json(text);
+                          if (!back) RC_FAIL(back.error().message + "\n" + text);
+                          RC_ASSERT(*back == measurement);
+                          RC_ASSERT(to_json(*back) == text);
+                        }));
+}
+
+// kSmall with `from` replaced by `to`.
+std::string fault(std::string_view from, std::string_view to) {
+  std::string text(kSmall);
+  const auto place = text.find(from);
+  if (place == std::string::npos) return "no such text";
+  const auto measurement = measurement_from_json(text.replace(place, from.size(), to));
+  return measurement ? "accepted" : measurement.error().message;
+}
+
+TEST(MeasurementJson, NamesThePlaceOfAFault) {
+  EXPECT_THAT(fault(R"("backend":"host",)", ""), HasSubstr("key 'backend' is missing"));
+  EXPECT_THAT(fault(R"("warmup":2)", R"("warmup":2,"warmups":3)"),
+              HasSubstr("measurement: unknown key 'warmups'; legal: schema, program"));
+  EXPECT_THAT(fault(R"("shared":false)", R"("shared":0)"),
+              HasSubstr("shared: expected true or false, found number"));
+  EXPECT_THAT(fault(R"("00000000deadbeef")", R"("deadbeef")"),
+              HasSubstr("fingerprint: 'deadbeef' is not 16 hexadecimal digits"));
+  EXPECT_THAT(fault(R"("mode":"whole")", R"("mode":"half")"),
+              HasSubstr("mode: 'half' is no mode ('whole' or 'one_rank')"));
+  EXPECT_THAT(fault(R"("mode":"whole")", R"("mode":"one_rank")"),
+              HasSubstr("ranks[0].tasks: key 'slack_s' is missing"));
+  EXPECT_THAT(fault(R"("repeats":3)", R"("repeats":0)"), HasSubstr("repeats: 0 is not in [1, "));
+  EXPECT_THAT(fault(R"("repeats":3)", R"("repeats":4)"),
+              HasSubstr("ranks[0].steps_s: has 3 entries for 4 repeats"));
+  EXPECT_THAT(fault(R"("machine":0)", R"("machine":1)"),
+              HasSubstr("ranks[0].machine: 1 is not in [0, 0]"));
+  EXPECT_THAT(fault(R"("processor":"EPYC")", R"("processor":7)"),
+              HasSubstr("machines[0].facts.processor: expected a string, found number"));
+  EXPECT_THAT(fault(R"("start_s":[0,0.125])", R"("start_s":[0,-0.125])"),
+              HasSubstr("ranks[0].tasks.start_s[1]: -0.125 is not a finite number of 0 or more"));
+  EXPECT_THAT(fault(R"("high_s":[0.25,0.5])", R"("high_s":[0.25])"),
+              HasSubstr("ranks[0].tasks.high_s: has 1 entries, start_s has 2"));
+  EXPECT_THAT(fault(R"("rank":1)", R"("rank":0)"),
+              HasSubstr("ranks[1].rank: 0 follows 0; ranks are in ascending order"));
+  EXPECT_THAT(fault(R"("celsius":41.5)", R"("celsius":"41")"),
+              HasSubstr("ranks[0].readings[0].celsius: expected a number, found string"));
+  EXPECT_THAT(fault(R"("celsius":41.5)", R"("kelvin":41.5)"), HasSubstr("unknown key 'kelvin'"));
+}
+
+TEST(MeasurementJson, RefusesGarbage) {
+  EXPECT_THAT(fault(kSmall, ""), HasSubstr("measurement: no JSON"));
+  EXPECT_THAT(fault(kSmall, "[]"), HasSubstr("expected an object, found array"));
+  EXPECT_THAT(fault(kSmall, std::string(100000, '[')), HasSubstr("nested deeper"));
+  EXPECT_THAT(fault(R"("warmup":2)", R"("warmup":2,"warmup":2)"), HasSubstr("appears twice"));
+  EXPECT_THAT(fault("measurement/1", "measurement/2"),
+              HasSubstr("this version reads 'foreshard.measurement/1'"));
+  std::string text(kSmall);
+  for (std::size_t size = 0; size < text.size() - 2; size += 7)
+    EXPECT_FALSE(measurement_from_json(std::string_view(text).substr(0, size))) << size;
+}
+
+TEST(MeasurementJson, NeedsRanksAndOneOfThemAlone) {
+  auto measurement = *measurement_from_json(kSmall);
+  measurement.mode = Mode::kOneRank;
+  const auto two = measurement_from_json(to_json(measurement));
+  ASSERT_FALSE(two);
+  EXPECT_THAT(two.error().message, HasSubstr("ranks: mode 'one_rank' has one, found 2"));
+  measurement.ranks.clear();
+  const auto none = measurement_from_json(to_json(measurement));
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("ranks: there are none"));
+}
+
+constexpr std::string_view kArrivals = R"({"schema":"foreshard.arrivals/1",
+"program":"gpt",
+"fingerprint":"00000000deadbeef",
+"rank":5,
+"seconds":[null,0.00123,2]}
+)";
+
+std::string arrivals_fault(std::string_view from, std::string_view to) {
+  std::string text(kArrivals);
+  const auto arrivals = arrivals_from_json(text.replace(text.find(from), from.size(), to));
+  return arrivals ? "accepted" : arrivals.error().message;
+}
+
+TEST(ArrivalsJson, LooksLikeThisAndComesBackTheSame) {
+  const auto arrivals = arrivals_from_json(kArrivals);
+  ASSERT_TRUE(arrivals) << arrivals.error().message;
+  EXPECT_EQ(to_json(*arrivals), kArrivals);
+  EXPECT_EQ(*arrivals, (Arrivals{"gpt", "00000000deadbeef", 5, {std::nullopt, 1.23_ms, 2_s}}));
+}
+
+TEST(ArrivalsJson, NamesThePlaceOfAFault) {
+  EXPECT_THAT(arrivals_fault("0.00123", "-1"),
+              HasSubstr("arrivals: seconds[1]: -1 is not a finite number of 0 or more"));
+  EXPECT_THAT(arrivals_fault("5", "-5"), HasSubstr("rank: -5 is not in [0, "));
+  EXPECT_THAT(arrivals_fault("deadbeef", "deadbeeg"), HasSubstr("16 hexadecimal digits"));
+  EXPECT_THAT(arrivals_fault("arrivals/1", "arrivals/3"),
+              HasSubstr("'foreshard.arrivals/3' cannot be read"));
+}
+
+}  // namespace
+}  // namespace foreshard::measure
