@@ -162,7 +162,9 @@ struct Prediction {
   std::optional<Interruption>
       interruption;  ///< The step never ended; `step` is when all stood still.
   std::vector<Warning> warnings;
-  std::vector<TimelineEntry> timeline;  ///< Empty unless asked for.
+  /// Empty unless asked for; class by class, each in the order of its expansion (expand.h).
+  std::vector<TimelineEntry> timeline;
+  std::vector<std::int32_t> class_of_rank;  ///< Index into `classes`; empty unless as above.
 };
 
 }  // namespace foreshard::sim

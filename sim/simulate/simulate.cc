@@ -244,7 +244,10 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (options.critical_path && times->complete)
     prediction.critical_path = critical_path_of(program, *built, *times);
   prediction.collectives = collectives_of(program, communicators, *forms, folding, *built);
-  if (options.timeline) prediction.timeline = timeline_of(program, *built, shown);
+  if (options.timeline) {
+    prediction.timeline = timeline_of(program, *built, shown);
+    prediction.class_of_rank = folding.class_of_rank;
+  }
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   return prediction;

@@ -7,8 +7,10 @@
 namespace foreshard::measure {
 
 std::string fingerprint_of(const program::Program& program) {
+  program::Program what = program;
+  what.launch_time = {};
   std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : program::to_json(program)) {
+  for (const char c : program::to_json(what)) {
     hash ^= static_cast<unsigned char>(c);
     hash *= 0x100000001b3;
   }

@@ -8,7 +8,9 @@
 
 namespace foreshard::measure {
 
-/// 64-bit FNV-1a of the Program's canonical JSON, as 16 hexadecimal digits.
+/// 64-bit FNV-1a of the Program's canonical JSON, as 16 hexadecimal digits. `launch_time` counts
+/// as 0: it forecasts a host and changes nothing of what is to be done, so that a Program predicted
+/// on a calibrated cluster is still the one that was measured.
 /// Source: Fowler, Noll and Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF
 /// draft-eastlake-fnv). \pre verify(program) finds nothing.
 std::string fingerprint_of(const program::Program& program);
