@@ -4,15 +4,36 @@
 /// significand); beyond, within one rounding per addition.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "strategies/program/ir/program.h"
+#include "validate/replay/plan.h"
 
 namespace foreshard::replay {
 
 /// What `rank` puts into element `element` of its send buffer for the `ordinal`-th operation of a
-/// group; 0 to 4. All-to-all and exchanges: `element` counts within the whole send buffer of the
-/// rank; of a transfer within the message.
-int sent(std::int32_t rank, std::int64_t ordinal, std::int64_t element);
+/// group; 0 to 4. A hash, so that an element that lands in the wrong place, comes from the wrong
+/// rank or from an earlier operation is seen.
+constexpr int sent(std::int32_t rank, std::int64_t ordinal, std::int64_t element) {
+  // splitmix64's finaliser.
+  std::uint64_t h = static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15u +
+                    static_cast<std::uint64_t>(ordinal) * 0xd1342543de82ef95u +
+                    static_cast<std::uint64_t>(rank) * 0xaf251af3b0f025b5u;
+  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+  h ^= h >> 31;
+  return static_cast<int>((h >> 33) % 5);
+}
+
+/// What the rank puts into elements `first`, `first` + 1 ... of its send buffer: `sent`; of an
+/// exchange, where both ends must agree, sent(rank, ordinal, p + 2^40 peer) for the p-th element
+/// that the rank sends to that peer. \pre the instance is a communication; the elements exist
+/// (Elements::send).
+void given(const RankPlan& plan, std::size_t instance, std::int64_t first, std::span<int> out);
+
+/// What must be in elements `first`, `first` + 1 ... of the receive buffer once the communication
+/// is done; reductions are sums. \pre as for `given`, with Elements::receive.
+void expected(const RankPlan& plan, std::size_t instance, std::int64_t first, std::span<int> out);
 
 }  // namespace foreshard::replay

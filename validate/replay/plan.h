@@ -9,8 +9,9 @@
 /// job alike and makes those that it belongs to in ascending order, which cannot deadlock: of the
 /// unmade ones the lowest is next for each of its members.
 ///
-/// `plan_rank` refuses what a library would hang on, though streams alone would not: members that
-/// issue the operations of one communicator in different orders.
+/// `plan_rank` looks at all ranks, so that all refuse the same Program with the same words: members
+/// that run an operation on different streams, and (though verify finds that as a deadlock) members
+/// that issue the operations of one communicator in different orders.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,30 @@ struct RankPlan {
 /// \return kInvalidInput where members would issue a communicator's operations in different
 ///     orders (names both ranks, both tasks), kUnsupported where one does so on different streams.
 Result<RankPlan> plan_rank(const program::Program& program, std::int32_t rank);
+
+/// How many elements of its dtype a rank hands over and gets. Where bytes do not make whole (equal)
+/// elements or shards, sizes are rounded up.
+struct Elements {
+  std::int64_t send = 0;
+  std::int64_t receive = 0;
+  auto operator<=>(const Elements&) const = default;
+};
+/// Of all_gather the send side, of reduce_scatter the received side is one shard; of all_to_all
+/// both sides have a shard for each member; of an exchange they are the sums of the rank's
+/// messages. \pre the instance is a communication.
+Elements elements_of(const RankPlan& plan, std::size_t instance);
+
+/// One of an exchange's transfers, as one of its ends sees it.
+struct Message {
+  bool outgoing = false;
+  std::int32_t peer = 0;    ///< Its place among the members.
+  std::int64_t offset = 0;  ///< In elements, in the send or the receive buffer.
+  std::int64_t elements = 0;
+  auto operator<=>(const Message&) const = default;
+};
+/// Those of the rank, in the Program's order, in which both ends of each pair agree. A rank that
+/// sends to itself has both ends. \pre the instance is an exchange.
+std::vector<Message> messages_of(const RankPlan& plan, std::size_t instance);
 
 /// What a rank is doing, for people: "all_reduce layer3.grad (layer 3, micro-batch 0; 33.6 MB) of
 /// ranks 0, 2".
