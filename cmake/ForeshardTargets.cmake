@@ -1,10 +1,11 @@
 add_library(foreshard_options INTERFACE)
 target_include_directories(foreshard_options INTERFACE ${PROJECT_SOURCE_DIR})
+set(foreshard_warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
 target_compile_options(foreshard_options INTERFACE
-  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror)
+  $<$<COMPILE_LANGUAGE:CXX>:${foreshard_warnings}>)
 # GCC 12 reports impossible overlaps in inlined std::string concatenation (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(foreshard_options INTERFACE -Wno-restrict)
+  target_compile_options(foreshard_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 
 # foreshard_library(<name> SOURCES <file>... DEPS <lower library>...): one library per layer.

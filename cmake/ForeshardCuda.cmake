@@ -1,0 +1,46 @@
+# CUDA for the replay on GPUs: the compiler and the headers of cuBLASLt and NCCL. Their libraries
+# (and NVML) are loaded at run time, so they need not be here; the CUDA runtime is linked statically.
+# Looked for in the usual places, in CUDA_HOME and NCCL_HOME; NCCL_INCLUDE_DIR names another folder.
+#
+# Sets FORESHARD_CUDA_FOUND and FORESHARD_CUDA_MISSING (what was not found, for people).
+set(FORESHARD_CUDA_FOUND FALSE)
+set(FORESHARD_CUDA_MISSING "")
+if(FORESHARD_CUDA STREQUAL "OFF")
+  return()
+endif()
+
+if(NOT CUDAToolkit_ROOT AND DEFINED ENV{CUDA_HOME})
+  set(CUDAToolkit_ROOT $ENV{CUDA_HOME})
+endif()
+find_package(CUDAToolkit 12.0 QUIET)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ENV NCCL_HOME PATHS ${CUDAToolkit_INCLUDE_DIRS}
+  PATH_SUFFIXES include)
+find_path(CUBLASLT_INCLUDE_DIR cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS})
+mark_as_advanced(NCCL_INCLUDE_DIR CUBLASLT_INCLUDE_DIR)
+if(NOT CUDAToolkit_FOUND OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+  set(FORESHARD_CUDA_MISSING "the CUDA Toolkit 12.0 or later (nvcc)")
+elseif(NOT CUBLASLT_INCLUDE_DIR)
+  set(FORESHARD_CUDA_MISSING "cublasLt.h")
+elseif(NOT NCCL_INCLUDE_DIR)
+  set(FORESHARD_CUDA_MISSING "nccl.h (say where with -DNCCL_INCLUDE_DIR=...)")
+else()
+  # One cubin for each generation that training runs on, and PTX of the last for those to come.
+  if(NOT CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+    if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
+    endif()
+  endif()
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+  endif()
+  if(NOT CMAKE_CUDA_HOST_COMPILER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+  endif()
+  if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+  endif()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  enable_language(CUDA)
+  set(FORESHARD_CUDA_FOUND TRUE)
+endif()
