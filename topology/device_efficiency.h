@@ -77,11 +77,24 @@ struct PassEfficiency {
   yaml::Sourced<Seconds> floor;                     ///< Of a kernel that does nothing.
 };
 
+/// A kernel that was measured on the devices of `measured_on` (sim/compute/measured.h).
+struct MeasuredKernel {
+  std::string kernel;           ///< As reports describe it: "gemm 512x512x2048 fp32".
+  Seconds time;                 ///< Median. Invariant: > 0.
+  std::optional<Seconds> low;   ///< 95 % interval of the median.
+  std::optional<Seconds> high;  ///< Likewise.
+  bool burst = false;           ///< Measured alone at full clocks, not in continuous use.
+  std::string source;
+};
+
 struct DeviceEfficiency {
   std::vector<std::string> measured_on;  ///< Device names. Elsewhere the numbers are transferred.
   GemmEfficiency gemm;
   AttentionEfficiency attention;
   PassEfficiency passes;
+  std::vector<MeasuredKernel> measured{};
+  /// Octaves over which measured kernels correct the model for similar ones; 0: not at all.
+  double reach = 0;
 };
 
 const yaml::Table<FitRecord>& yaml_table(const FitRecord*);
@@ -90,6 +103,7 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*);
 const yaml::Table<AttentionRate>& yaml_table(const AttentionRate*);
 const yaml::Table<AttentionEfficiency>& yaml_table(const AttentionEfficiency*);
 const yaml::Table<PassEfficiency>& yaml_table(const PassEfficiency*);
+const yaml::Table<MeasuredKernel>& yaml_table(const MeasuredKernel*);
 const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*);
 
 }  // namespace foreshard

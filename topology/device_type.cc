@@ -129,6 +129,20 @@ const yaml::Table<PassEfficiency>& yaml_table(const PassEfficiency*) {
   return table;
 }
 
+const yaml::Table<MeasuredKernel>& yaml_table(const MeasuredKernel*) {
+  using M = MeasuredKernel;
+  static const auto table =
+      yaml::Table<M>("measured kernel", "A kernel whose time is known on this device.")
+          .required("kernel", &M::kernel, "As reports describe it: gemm 512x512x2048 fp32.",
+                    yaml::non_empty())
+          .required("time", &M::time, "Median.", yaml::positive())
+          .optional("low", &M::low, "Of the 95 % interval of the median.", yaml::positive())
+          .optional("high", &M::high, "Likewise.", yaml::positive())
+          .optional("burst", &M::burst, "Measured alone at full clocks, not in continuous use.")
+          .required("source", &M::source, "Machine, date.", yaml::non_empty());
+  return table;
+}
+
 const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
   using E = DeviceEfficiency;
   static const auto table =
@@ -138,7 +152,13 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
                     "Devices of the measurements; on others the numbers are transferred.")
           .required("gemm", &E::gemm, "Matrix products.")
           .required("attention", &E::attention, "Fused attention.")
-          .required("passes", &E::passes, "Memory-bound kernels.");
+          .required("passes", &E::passes, "Memory-bound kernels.")
+          .optional("measured", &E::measured,
+                    "Kernels that were measured: their times, in place of the model's.")
+          .optional("reach", &E::reach,
+                    "Octaves over which measured kernels correct the model for similar ones. "
+                    "Default: not at all.",
+                    yaml::non_negative());
   return table;
 }
 

@@ -1,6 +1,8 @@
 #include "sim/compute/operator_time.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <initializer_list>
 #include <type_traits>
 
@@ -10,6 +12,7 @@
 #include "sim/compute/internal/attention_time.h"
 #include "sim/compute/internal/gemm_time.h"
 #include "sim/compute/internal/pass_time.h"
+#include "sim/compute/measured.h"
 
 namespace foreshard {
 namespace {
@@ -39,6 +42,12 @@ std::size_t hash_of(const Pass& p) {
                      static_cast<std::int64_t>(p.dtype)});
 }
 
+std::string two_decimals(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", value);
+  return text.data();
+}
+
 }  // namespace
 
 std::string_view name_of(Bound bound) {
@@ -60,6 +69,12 @@ Bound OperatorTime::bound() const {
 }
 
 OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty) {
+  const OperatorTime model = model_time_of(kernel, device, duty);
+  if (device.efficiency->measured.empty()) return model;
+  return MeasuredKernels(device).corrected(kernel, model, duty);
+}
+
+OperatorTime model_time_of(const Kernel& kernel, const DeviceType& device, Duty duty) {
   return std::visit(
       [&](const auto& k) {
         using K = std::decay_t<decltype(k)>;
@@ -73,6 +88,9 @@ OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty) 
 std::string explain(const Kernel& kernel, const OperatorTime& time) {
   std::string text = describe(kernel) + ": " + format(time.total()) + ", " +
                      std::string(name_of(time.bound())) + "-bound";
+  if (time.basis == Basis::kMeasured) text += ", measured";
+  if (time.basis == Basis::kNeighbours)
+    text += ", x " + two_decimals(time.correction) + " as its measured neighbours";
   if (time.units == 0) return text;
   text += " (" + std::to_string(time.units);
   if (time.tile.m > 0) {
@@ -84,13 +102,24 @@ std::string explain(const Kernel& kernel, const OperatorTime& time) {
   return text + " in " + std::to_string(time.waves) + (time.waves == 1 ? " wave)" : " waves)");
 }
 
-std::size_t CachedOperatorTime::Hash::operator()(const Kernel& kernel) const noexcept {
+std::size_t KernelHash::operator()(const Kernel& kernel) const noexcept {
   return std::visit([](const auto& k) { return hash_of(k); }, kernel);
 }
 
+CachedOperatorTime::CachedOperatorTime(const DeviceType& device) : device_(&device) {
+  if (!device.efficiency->measured.empty())
+    measured_ = std::make_unique<const MeasuredKernels>(device);
+}
+CachedOperatorTime::~CachedOperatorTime() = default;
+CachedOperatorTime::CachedOperatorTime(CachedOperatorTime&&) noexcept = default;
+CachedOperatorTime& CachedOperatorTime::operator=(CachedOperatorTime&&) noexcept = default;
+
 const OperatorTime& CachedOperatorTime::time_of(const Kernel& kernel) {
   const auto [place, is_new] = times_.try_emplace(kernel);
-  if (is_new) place->second = foreshard::time_of(kernel, *device_);
+  if (is_new) {
+    place->second = model_time_of(kernel, *device_);
+    if (measured_) place->second = measured_->corrected(kernel, place->second, Duty::kSustained);
+  }
   return place->second;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -30,6 +31,13 @@ enum class Duty : std::uint8_t {
   kBurst,      ///< Alone, as microbenchmarks run it.
 };
 
+/// Whose word a time is.
+enum class Basis : std::uint8_t {
+  kModel,
+  kMeasured,    ///< This very kernel was measured on this device.
+  kNeighbours,  ///< The model's, scaled by what it gets wrong for measured kernels nearby.
+};
+
 struct OperatorTime {
   Seconds compute{};       ///< Of the arithmetic on the busiest multiprocessor.
   Seconds memory{};        ///< Of the bytes through the memory interface.
@@ -38,13 +46,20 @@ struct OperatorTime {
   std::int64_t waves = 0;  ///< Rounds in which the multiprocessors take them.
   GemmTile tile{};         ///< Of a product.
   std::int64_t split = 1;  ///< Parts of k, of a product.
+  Basis basis = Basis::kModel;
+  double correction = 1;  ///< Of kNeighbours: what the model's time was multiplied by.
 
   Seconds total() const { return (compute < memory ? memory : compute) + floor; }
   /// What a faster kernel would have to improve: the largest of the three.
   Bound bound() const;
 };
 
-/// The time of `kernel` alone on one device of type `device`.
+/// What `model_time_of` says, or what was measured, where it was (measured.h).
+///
+/// \pre As of model_time_of.
+OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty = Duty::kSustained);
+
+/// The time of `kernel` alone on one device of type `device`, by the model alone.
 ///
 /// Products: the best of the device's tile shapes and splits of k, as a tuned library would choose,
 ///
@@ -57,27 +72,36 @@ struct OperatorTime {
 /// memory = bytes / (bandwidth * efficiency of the pass).
 ///
 /// \pre every extent of the kernel is >= 1 (0 gives an empty kernel: the floor).
-OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty = Duty::kSustained);
+OperatorTime model_time_of(const Kernel& kernel, const DeviceType& device,
+                           Duty duty = Duty::kSustained);
 
 /// "gemm 4096x4096x4096 bf16: 560 us, compute-bound (512 tiles of 256x128 in 5 waves)".
 std::string explain(const Kernel& kernel, const OperatorTime& time);
 
-/// The same with a memory, for callers that ask the same kernels again and again. One object for
+/// For hash tables; stable within a process only.
+struct KernelHash {
+  std::size_t operator()(const Kernel& kernel) const noexcept;
+};
+
+class MeasuredKernels;
+
+/// time_of with a memory, for callers that ask the same kernels again and again. One object for
 /// each thread; the device must outlive it.
 class CachedOperatorTime {
  public:
-  explicit CachedOperatorTime(const DeviceType& device) : device_(&device) {}
+  explicit CachedOperatorTime(const DeviceType& device);
+  ~CachedOperatorTime();
+  CachedOperatorTime(CachedOperatorTime&&) noexcept;
+  CachedOperatorTime& operator=(CachedOperatorTime&&) noexcept;
 
   const OperatorTime& time_of(const Kernel& kernel);
   Seconds operator()(const Kernel& kernel) { return time_of(kernel).total(); }
   std::size_t size() const { return times_.size(); }
 
  private:
-  struct Hash {
-    std::size_t operator()(const Kernel& kernel) const noexcept;
-  };
   const DeviceType* device_;
-  std::unordered_map<Kernel, OperatorTime, Hash> times_;  // looked up only, never walked
+  std::unique_ptr<const MeasuredKernels> measured_;             // null if there are none
+  std::unordered_map<Kernel, OperatorTime, KernelHash> times_;  // looked up only, never walked
 };
 
 }  // namespace foreshard

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#include "sim/compute/measured.h"
 #include "strategies/graph/hf_config.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/schedule/schedule.h"
@@ -212,6 +213,11 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   yaml::Loader loader(std::move(options));
   auto study = read_study(files, loader);
   if (!study) return study.error();
+  for (const NodeGroup& group : study->cluster->node_groups()) {
+    const DeviceType& device = *group.node->device;
+    if (const std::string fault = fault_in(*device.efficiency); !fault.empty())
+      return loader.error_at("cluster", "measured kernels of " + device.name + ": " + fault);
+  }
 
   if (study->disturbances && !files.sizes_matter)
     return loader.error_at("disturbances", "a search compares steps that nothing disturbs",
