@@ -37,7 +37,7 @@ Task communicate(const std::string& name, Communication what, int stream = 0) {
 }
 
 Communication all_reduce(Group group, std::string tag = {}) {
-  return {.group = std::move(group), .bytes = 1_MB, .tag = std::move(tag)};
+  return {.group = std::move(group), .bytes = 1_MiB, .tag = std::move(tag)};
 }
 
 // Mesh {"tensor", 2} x {"data", 2}: ranks 0 1 | 2 3. All ranks make one call of `tasks`.
@@ -115,7 +115,7 @@ TEST(Plan, GivesEachDirectionOfTransfersACommunicator) {
   program.mesh = {{"pipeline", 2}};
   program.streams = {{"compute"}};
   const auto transfer = [](CollectiveKind kind, std::int64_t peer, const std::string& tag) {
-    return communicate(tag, {.kind = kind, .group = AxisPeer{0, peer}, .bytes = 1_MB, .tag = tag});
+    return communicate(tag, {.kind = kind, .group = AxisPeer{0, peer}, .bytes = 1_MiB, .tag = tag});
   };
   program.blocks = {
       {"first",
@@ -133,14 +133,14 @@ TEST(Plan, GivesEachDirectionOfTransfersACommunicator) {
   EXPECT_EQ(second.operations[0].peer, 0);
   EXPECT_EQ(second.operations[1].peer, 0);
   EXPECT_EQ(first.operations[2].ordinal, 1);  // The second iteration's send.
-  EXPECT_EQ(describe(first, 2), "send up (layer 1, micro-batch 0; 1 MB) to rank 1");
-  EXPECT_EQ(describe(second, 0), "receive up (layer 0, micro-batch 0; 1 MB) from rank 0");
+  EXPECT_EQ(describe(first, 2), "send up (layer 1, micro-batch 0; 1 MiB) to rank 1");
+  EXPECT_EQ(describe(second, 0), "receive up (layer 0, micro-batch 0; 1 MiB) from rank 0");
 }
 
 TEST(Plan, FindsTheRootOfABroadcast) {
   Communication named{.kind = CollectiveKind::kBroadcast,
                       .group = AxisGroup{{0}, {}},
-                      .bytes = 1_MB,
+                      .bytes = 1_MiB,
                       .roots = {1, 2}};
   Communication unnamed = named;
   unnamed.roots.clear();
@@ -151,7 +151,7 @@ TEST(Plan, FindsTheRootOfABroadcast) {
   EXPECT_EQ(high.operations[0].root, 0);
   EXPECT_EQ(low.operations[1].root, 0);
   EXPECT_EQ(describe(low, 0),
-            "broadcast named (layer 0, micro-batch 0; 1 MB) from rank 1 of ranks 0,1");
+            "broadcast named (layer 0, micro-batch 0; 1 MiB) from rank 1 of ranks 0,1");
 }
 
 // 10 bytes of bf16 are 5 elements: shards of 3 for 2 members, 6 in all.
@@ -223,7 +223,7 @@ TEST(Plan, RefusesTransfersOfOneTagOnTwoStreams) {
   program.mesh = {{"pipeline", 2}};
   program.streams = {{"compute"}, {"side"}};
   const auto transfer = [](CollectiveKind kind, std::int64_t peer, int stream) {
-    return communicate("x", {.kind = kind, .group = AxisPeer{0, peer}, .bytes = 1_MB, .tag = "x"},
+    return communicate("x", {.kind = kind, .group = AxisPeer{0, peer}, .bytes = 1_MiB, .tag = "x"},
                        stream);
   };
   program.blocks = {

@@ -1,0 +1,170 @@
+#include "validate/replay/identity.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+#include "base/text.h"
+
+namespace foreshard::replay {
+namespace {
+
+constexpr std::int32_t kMostRanks = 1 << 24;
+constexpr std::uint16_t kDefaultPort = 29500;  // torchrun's.
+
+Error bad(const std::string& what) {
+  return {Error::Code::kInvalidInput, what};
+}
+
+std::optional<std::int64_t> number_in(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The names under which a launcher tells rank, number of ranks and local rank.
+using Names = std::array<const char*, 3>;
+constexpr Names kPlain{"RANK", "WORLD_SIZE", "LOCAL_RANK"};
+constexpr Names kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                         "OMPI_COMM_WORLD_LOCAL_RANK"};
+constexpr Names kSlurm{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+
+// Nothing if none of the three is set.
+Result<std::optional<Identity>> read(const Environment& environment, const Names& names) {
+  std::array<std::int64_t, 3> values{};
+  std::vector<std::string> set, missing;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto text = environment(names.at(i));
+    if (!text) {
+      missing.emplace_back(names.at(i));
+      continue;
+    }
+    set.emplace_back(names.at(i));
+    const auto value = number_in(*text);
+    const std::int64_t least = i == 1 ? 1 : 0;
+    if (!value || *value < least || *value > kMostRanks)
+      return bad(std::string(names.at(i)) + " is '" + *text + "', no whole number of " +
+                 std::to_string(least) + " or more");
+    values.at(i) = *value;
+  }
+  if (set.empty()) return std::optional<Identity>();
+  if (!missing.empty())
+    return bad(
+        join(set, " and ") + " set, but not " + join(missing, " and ") +
+        ": a launcher (torchrun, mpirun, srun) sets all three; unset them to run one rank alone");
+  if (values[0] >= values[1])
+    return bad(std::string(names[0]) + " is " + std::to_string(values[0]) + ", but " + names[1] +
+               " is " + std::to_string(values[1]) + ": ranks count from 0");
+  if (values[2] > values[0])
+    return bad(std::string(names[2]) + " is " + std::to_string(values[2]) + ", but " + names[0] +
+               " is " + std::to_string(values[0]) + ": a host's ranks are among all");
+  return std::optional<Identity>(Identity{.rank = static_cast<std::int32_t>(values[0]),
+                                          .ranks = static_cast<std::int32_t>(values[1]),
+                                          .local_rank = static_cast<std::int32_t>(values[2]),
+                                          .source = join(set, ", ")});
+}
+
+bool by_torchrun(const Environment& environment) {
+  return environment("TORCHELASTIC_RUN_ID").has_value();
+}
+
+Result<Meeting> at_master(const Environment& environment, const std::string& address) {
+  Meeting meeting{.kind = Meeting::Kind::kTcp, .address = address, .port = kDefaultPort};
+  if (const auto text = environment("MASTER_PORT")) {
+    const auto port = number_in(*text);
+    if (!port || *port < 1 || *port > 65534)
+      return bad("MASTER_PORT is '" + *text + "', no port from 1 to 65534");
+    meeting.port = static_cast<std::uint16_t>(*port);
+  }
+  if (by_torchrun(environment)) ++meeting.port;
+  return meeting;
+}
+
+// The job's name, as part of a file name.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '_';
+  return out;
+}
+
+}  // namespace
+
+Environment environment() {
+  return [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+Result<Identity> identity_from(const Environment& environment) {
+  std::vector<Identity> found;
+  for (const Names& names : {kPlain, kOpenMpi}) {
+    const auto identity = read(environment, names);
+    if (!identity) return identity.error();
+    if (*identity) found.push_back(**identity);
+  }
+  if (found.size() == 2 && !by_torchrun(environment) &&
+      (found[0].rank != found[1].rank || found[0].ranks != found[1].ranks))
+    return bad("RANK and WORLD_SIZE say rank " + std::to_string(found[0].rank) + " of " +
+               std::to_string(found[0].ranks) + ", but OMPI_COMM_WORLD_RANK and _SIZE say " +
+               std::to_string(found[1].rank) + " of " + std::to_string(found[1].ranks) +
+               "; unset those that are wrong");
+  if (!found.empty()) return found.front();
+  const auto slurm = read(environment, kSlurm);
+  if (!slurm) return slurm.error();
+  if (*slurm) return **slurm;
+  return Identity{};
+}
+
+std::string first_host(const std::string& list) {
+  const auto end = list.find_first_of("[,");
+  if (end == std::string::npos || list[end] == ',') return list.substr(0, end);
+  const auto number = list.substr(end + 1, list.find_first_of("-,]", end) - end - 1);
+  // What follows the bracket belongs to the name, too: "rack[1-2]-a".
+  const auto close = list.find(']', end);
+  const auto rest = close == std::string::npos ? std::string() : list.substr(close + 1);
+  return list.substr(0, end) + number + rest.substr(0, rest.find(','));
+}
+
+Result<Meeting> meeting_from(const Environment& environment, const Identity& identity) {
+  if (identity.ranks == 1) return Meeting{};
+  if (const auto address = environment("MASTER_ADDR")) return at_master(environment, *address);
+  if (environment("MASTER_PORT"))
+    return bad("MASTER_PORT is set, but not MASTER_ADDR: the host of rank 0");
+  if (const auto size = environment(kOpenMpi[1])) {
+    auto job = environment("PMIX_NAMESPACE");
+    if (!job) job = environment("OMPI_MCA_ess_base_jobid");
+    if (environment("OMPI_COMM_WORLD_LOCAL_SIZE") == size && job) {
+      const auto folder = std::filesystem::temp_directory_path();
+      return Meeting{
+          .kind = Meeting::Kind::kOneHost,
+          .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(*job)))
+                      .string()};
+    }
+    return bad(
+        "mpirun started ranks on several hosts: say where rank 0 is (mpirun -x MASTER_ADDR=HOST), "
+        "or give a folder that all of them see (--rendezvous FOLDER)");
+  }
+  if (environment(kSlurm[0])) {
+    auto hosts = environment("SLURM_STEP_NODELIST");
+    if (!hosts) hosts = environment("SLURM_JOB_NODELIST");
+    const auto job = number_in(environment("SLURM_JOB_ID").value_or(""));
+    const auto step = number_in(environment("SLURM_STEP_ID").value_or("0"));
+    if (hosts && job && step)
+      return Meeting{.kind = Meeting::Kind::kTcp,
+                     .address = first_host(*hosts),
+                     // Below the range of ports that systems hand out by themselves (32768 ...).
+                     .port = static_cast<std::uint16_t>(20000 + (*job * 64 + *step) % 12000)};
+  }
+  return bad("rank " + std::to_string(identity.rank) + " of " + std::to_string(identity.ranks) +
+             " does not know where rank 0 is: set MASTER_ADDR (and MASTER_PORT), or give a folder "
+             "that all of them see (--rendezvous FOLDER)");
+}
+
+}  // namespace foreshard::replay

@@ -1,0 +1,54 @@
+/// \file
+/// The messages of the TCP store. A frame is: size of the rest (4 bytes, little endian), kind (1),
+/// number of the request (8), then its fields, each a size (4) and that many bytes.
+///
+///     rank -> server   kHello  magic, rank, ranks, job, who      answered by kWelcome or kRefused
+///                      kSet    key, value                        kDone or kRefused
+///                      kGet    key                               kValue, once it is set
+///                      kLook   key                               kValue or kDone (not set)
+///                      kGiveUp why                               nothing
+///                      kLeave                                    nothing: the rank is through
+///     server -> rank   kEnded  message                           a rank ended early (number 0)
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace foreshard::replay::internal {
+
+enum class FrameKind : std::uint8_t {
+  kHello = 1,
+  kSet,
+  kGet,
+  kLook,
+  kGiveUp,
+  kLeave,
+  kWelcome,
+  kRefused,
+  kDone,
+  kValue,
+  kEnded,
+};
+
+inline constexpr std::string_view kMagic = "foreshard-replay/1";
+inline constexpr std::size_t kFrameHead = 4;
+/// Kind and number.
+inline constexpr std::size_t kFrameFixed = 9;
+
+struct Frame {
+  FrameKind kind = FrameKind::kHello;
+  std::uint64_t number = 0;
+  std::vector<std::string> fields{};
+};
+
+std::string encode(const Frame& frame);
+/// Of the first kFrameHead bytes: how many follow.
+std::size_t size_after_head(std::string_view head);
+/// What follows the head. Nothing if it is no frame: sizes that do not add up, an unknown kind.
+std::optional<Frame> decode(std::string_view rest);
+
+}  // namespace foreshard::replay::internal

@@ -1,0 +1,73 @@
+#include "validate/replay/store.h"
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <unistd.h>
+
+#include "base/quantity.h"
+
+namespace foreshard::replay {
+namespace {
+
+class LoneStore : public Store {
+ public:
+  std::optional<Error> set(std::string_view key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    values_.insert_or_assign(std::string(key), std::string(value));
+    return std::nullopt;
+  }
+  Result<std::string> get(std::string_view key, Seconds patience) override {
+    static_cast<void>(patience);
+    auto value = look(key);
+    if (!value) return value.error();
+    if (!*value)
+      return Error{Error::Code::kIo, "nobody is there to set '" + std::string(key) + "'"};
+    return **value;
+  }
+  Result<std::optional<std::string>> look(std::string_view key) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(key);
+    if (found == values_.end()) return std::optional<std::string>();
+    return std::optional<std::string>(found->second);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace
+
+std::unique_ptr<Store> lone_store() {
+  return std::make_unique<LoneStore>();
+}
+
+std::optional<Error> barrier(Store& store, std::string_view name, std::int32_t rank,
+                             std::int32_t ranks, Seconds patience) {
+  const std::string prefix = "barrier/" + std::string(name) + "/";
+  if (rank != 0) {
+    if (auto fault = store.set(prefix + std::to_string(rank), "")) return fault;
+    // Rank 0 gives up first, because it can say who is missing.
+    const auto open = store.get(prefix + "open", patience + 5_s);
+    if (!open) return open.error();
+    return std::nullopt;
+  }
+  for (std::int32_t other = 1; other < ranks; ++other) {
+    const auto here = store.get(prefix + std::to_string(other), patience);
+    if (here) continue;
+    if (store.ended()) return here.error();
+    return Error{here.error().code, "rank " + std::to_string(other) + " did not come to '" +
+                                        std::string(name) + "' within " + format(patience) + ": " +
+                                        here.error().message};
+  }
+  return store.set(prefix + "open", "");
+}
+
+std::string this_process() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';
+  return std::string(name.data()) + ", process " + std::to_string(::getpid());
+}
+
+}  // namespace foreshard::replay

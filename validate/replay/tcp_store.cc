@@ -1,0 +1,205 @@
+#include "validate/replay/tcp_store.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sys/socket.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/quantity.h"
+
+#include "validate/replay/internal/frame.h"
+#include "validate/replay/internal/socket.h"
+#include "validate/replay/internal/tcp_server.h"
+
+namespace foreshard::replay {
+namespace {
+
+using internal::Frame;
+using internal::FrameKind;
+
+Error io(const std::string& what) {
+  return {Error::Code::kIo, what};
+}
+
+std::optional<Frame> receive(int socket, std::size_t largest) {
+  std::string head;
+  if (!internal::receive_all(socket, internal::kFrameHead, head)) return std::nullopt;
+  const std::size_t size = internal::size_after_head(head);
+  if (size > largest) return std::nullopt;
+  std::string rest;
+  if (!internal::receive_all(socket, size, rest)) return std::nullopt;
+  return internal::decode(rest);
+}
+
+class TcpStore : public Store {
+ public:
+  TcpStore(std::unique_ptr<internal::TcpServer> server, internal::Descriptor socket,
+           std::string server_rank)
+      : server_(std::move(server)),
+        socket_(std::move(socket)),
+        server_rank_(std::move(server_rank)),
+        reader_([this] { read(); }) {}
+
+  ~TcpStore() override {
+    {
+      const std::lock_guard lock(mutex_);
+      leaving_ = true;
+    }
+    send({FrameKind::kLeave, 0, {}});
+    // The server closes the connection when it has read that; the reader then ends.
+    ::shutdown(socket_.get(), SHUT_WR);
+    reader_.join();
+  }
+
+  std::optional<Error> set(std::string_view key, std::string_view value) override {
+    if (static_cast<double>(value.size()) > kLargestValue / 1_B)
+      return io("the value of '" + std::string(key) + "' is larger than " + format(kLargestValue));
+    const auto reply = ask(FrameKind::kSet, {std::string(key), std::string(value)}, kForever, key);
+    if (!reply) return reply.error();
+    if (reply->kind == FrameKind::kRefused) return io("the store refuses: " + reply->fields.at(0));
+    return std::nullopt;
+  }
+
+  Result<std::string> get(std::string_view key, Seconds patience) override {
+    auto reply = ask(FrameKind::kGet, {std::string(key)}, patience, key);
+    if (!reply) return reply.error();
+    return std::move((*std::move(reply)).fields.at(0));
+  }
+
+  Result<std::optional<std::string>> look(std::string_view key) override {
+    auto reply = ask(FrameKind::kLook, {std::string(key)}, kForever, key);
+    if (!reply) return reply.error();
+    if (reply->kind == FrameKind::kDone) return std::optional<std::string>();
+    return std::optional<std::string>(std::move((*std::move(reply)).fields.at(0)));
+  }
+
+  void give_up(std::string_view why) override { send({FrameKind::kGiveUp, 0, {std::string(why)}}); }
+
+  std::optional<std::string> ended() override {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+
+ private:
+  static constexpr Seconds kForever = Seconds::from_base(-1);
+
+  // A get ends when a rank has ended early: what it waits for may never come.
+  Result<Frame> ask(FrameKind kind, std::vector<std::string> fields, Seconds patience,
+                    std::string_view key) {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t number = ++last_number_;
+    replies_.emplace(number, std::nullopt);
+    lock.unlock();
+    send({kind, number, std::move(fields)});
+    lock.lock();
+    const auto done = [&] {
+      return replies_.at(number) || gone_ || (kind == FrameKind::kGet && ended_);
+    };
+    bool in_time = true;
+    if (patience < Seconds())
+      changed_.wait(lock, done);
+    else
+      in_time = changed_.wait_for(lock, std::chrono::duration<double>(patience / 1_s), done);
+    auto reply = std::move(replies_.at(number));
+    replies_.erase(number);
+    if (reply) return *std::move(reply);
+    if (!in_time) return io("nobody set '" + std::string(key) + "' within " + format(patience));
+    return io(ended_ ? *ended_ : "the store is gone");
+  }
+
+  void send(const Frame& frame) {
+    const std::lock_guard lock(sending_);
+    // Where it fails the reader notices the end of the connection.
+    static_cast<void>(internal::send_all(socket_.get(), internal::encode(frame)));
+  }
+
+  void read() {
+    const auto largest = static_cast<std::size_t>(kLargestValue / 1_B) + 4096;
+    for (;;) {
+      auto frame = receive(socket_.get(), largest);
+      const std::lock_guard lock(mutex_);
+      if (!frame) {
+        gone_ = true;
+        if (!ended_ && !leaving_) ended_ = "rank 0 (" + server_rank_ + ") ended without a word";
+        changed_.notify_all();
+        return;
+      }
+      if (frame->kind == FrameKind::kEnded && frame->fields.size() == 1) {
+        if (!ended_) ended_ = frame->fields[0];
+      } else if (const auto asked = replies_.find(frame->number); asked != replies_.end()) {
+        asked->second = *std::move(frame);
+      }
+      changed_.notify_all();
+    }
+  }
+
+  // Destroyed last: it waits for this rank's farewell, too.
+  std::unique_ptr<internal::TcpServer> server_;
+  internal::Descriptor socket_;
+  std::string server_rank_;
+
+  std::mutex sending_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t last_number_ = 0;
+  std::map<std::uint64_t, std::optional<Frame>> replies_;  // Asked for; there once it has come.
+  std::optional<std::string> ended_;
+  bool gone_ = false;
+  bool leaving_ = false;
+
+  std::thread reader_;  // Begins when all the rest is there.
+};
+
+Result<std::unique_ptr<Store>> join(const TcpOptions& options,
+                                    std::unique_ptr<internal::TcpServer> server) {
+  auto socket = internal::connect_to(options.address, options.port, options.patience);
+  if (!socket) {
+    const std::string hint =
+        options.rank == 0 ? "" : "; rank 0 must run there, and MASTER_ADDR and MASTER_PORT say so";
+    return io("rank " + std::to_string(options.rank) + " " + socket.error().message + hint);
+  }
+  internal::Descriptor connection = *std::move(socket);
+  const Frame hello{FrameKind::kHello,
+                    0,
+                    {std::string(internal::kMagic), std::to_string(options.rank),
+                     std::to_string(options.ranks), options.job, this_process()}};
+  std::optional<Frame> reply;
+  if (internal::send_all(connection.get(), internal::encode(hello)))
+    reply = receive(connection.get(), 1 << 16);
+  if (!reply || reply->fields.size() != 1 ||
+      (reply->kind != FrameKind::kWelcome && reply->kind != FrameKind::kRefused))
+    return io("what answers at " + options.address + ":" + std::to_string(options.port) +
+              " is no foreshard-replay; choose another MASTER_PORT");
+  if (reply->kind == FrameKind::kRefused)
+    return Error{Error::Code::kInvalidInput, reply->fields[0]};
+  return std::unique_ptr<Store>(
+      std::make_unique<TcpStore>(std::move(server), std::move(connection), reply->fields[0]));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_tcp_store(const TcpOptions& options) {
+  if (options.rank != 0) return join(options, nullptr);
+  return serve_tcp_store(options, [](std::uint16_t) { return std::optional<Error>(); });
+}
+
+Result<std::unique_ptr<Store>> serve_tcp_store(
+    TcpOptions options, const std::function<std::optional<Error>(std::uint16_t port)>& publish) {
+  FORESHARD_CHECK(options.rank == 0);
+  auto server = internal::TcpServer::start({.address = options.address,
+                                            .port = options.port,
+                                            .ranks = options.ranks,
+                                            .job = options.job});
+  if (!server) return server.error();
+  options.port = (*server)->port();
+  if (auto fault = publish(options.port)) return *fault;
+  return join(options, *std::move(server));
+}
+
+}  // namespace foreshard::replay
