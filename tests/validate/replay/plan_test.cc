@@ -133,8 +133,8 @@ TEST(Plan, GivesEachDirectionOfTransfersACommunicator) {
   EXPECT_EQ(second.operations[0].peer, 0);
   EXPECT_EQ(second.operations[1].peer, 0);
   EXPECT_EQ(first.operations[2].ordinal, 1);  // The second iteration's send.
-  EXPECT_EQ(describe(first, 2), "send up (layer 1, micro-batch 0; 1 MiB) to rank 1");
-  EXPECT_EQ(describe(second, 0), "receive up (layer 0, micro-batch 0; 1 MiB) from rank 0");
+  EXPECT_EQ(describe(first, 2), "send up (layer 1, micro-batch 0; 1.00 MiB) to rank 1");
+  EXPECT_EQ(describe(second, 0), "receive up (layer 0, micro-batch 0; 1.00 MiB) from rank 0");
 }
 
 TEST(Plan, FindsTheRootOfABroadcast) {
@@ -151,7 +151,7 @@ TEST(Plan, FindsTheRootOfABroadcast) {
   EXPECT_EQ(high.operations[0].root, 0);
   EXPECT_EQ(low.operations[1].root, 0);
   EXPECT_EQ(describe(low, 0),
-            "broadcast named (layer 0, micro-batch 0; 1 MiB) from rank 1 of ranks 0,1");
+            "broadcast named (layer 0, micro-batch 0; 1.00 MiB) from rank 1 of ranks 0,1");
 }
 
 // 10 bytes of bf16 are 5 elements: shards of 3 for 2 members, 6 in all.

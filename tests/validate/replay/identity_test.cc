@@ -1,0 +1,156 @@
+#include "validate/replay/identity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+
+namespace foreshard::replay {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using Variables = std::map<std::string, std::string>;
+
+Environment of(Variables variables) {
+  return [variables = std::move(variables)](const std::string& name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+Variables ranked(int rank, int ranks, int local) {
+  return {{"RANK", std::to_string(rank)},
+          {"WORLD_SIZE", std::to_string(ranks)},
+          {"LOCAL_RANK", std::to_string(local)}};
+}
+Variables by_mpirun(int rank, int ranks, int local) {
+  return {{"OMPI_COMM_WORLD_RANK", std::to_string(rank)},
+          {"OMPI_COMM_WORLD_SIZE", std::to_string(ranks)},
+          {"OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(local)}};
+}
+Variables by_srun(int rank, int ranks, int local) {
+  return {{"SLURM_PROCID", std::to_string(rank)},
+          {"SLURM_NTASKS", std::to_string(ranks)},
+          {"SLURM_LOCALID", std::to_string(local)}};
+}
+Variables operator+(Variables a, const Variables& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+std::string text(const Variables& variables) {
+  const auto identity = identity_from(of(variables));
+  if (!identity) return identity.error().message;
+  return std::to_string(identity->rank) + "/" + std::to_string(identity->ranks) + "/" +
+         std::to_string(identity->local_rank);
+}
+
+TEST(Identity, ComesFromTheLauncher) {
+  EXPECT_EQ(text({}), "0/1/0");
+  EXPECT_EQ(text(ranked(9, 16, 1)), "9/16/1");
+  EXPECT_EQ(text(by_mpirun(3, 4, 3)), "3/4/3");
+  EXPECT_EQ(text(by_srun(5, 8, 1)), "5/8/1");
+}
+
+// A batch script has SLURM_PROCID 0; what mpirun starts in it has both.
+TEST(Identity, PrefersTheInnermostLauncher) {
+  EXPECT_EQ(text(by_mpirun(3, 4, 3) + by_srun(0, 4, 0)), "3/4/3");
+  EXPECT_EQ(text(ranked(2, 4, 0) + by_srun(1, 2, 0)), "2/4/0");
+  EXPECT_EQ(text(ranked(3, 4, 3) + by_mpirun(3, 4, 3)), "3/4/3");
+  EXPECT_EQ(text(ranked(7, 8, 3) + by_mpirun(1, 2, 0) + Variables{{"TORCHELASTIC_RUN_ID", "x"}}),
+            "7/8/3");
+}
+
+TEST(Identity, RefusesHalfOfIt) {
+  EXPECT_EQ(text({{"RANK", "1"}}),
+            "RANK set, but not WORLD_SIZE and LOCAL_RANK: a launcher (torchrun, mpirun, srun) sets "
+            "all three; unset them to run one rank alone");
+  EXPECT_THAT(text({{"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}}), HasSubstr("but not RANK"));
+  EXPECT_THAT(text({{"SLURM_PROCID", "1"}, {"SLURM_LOCALID", "0"}}),
+              HasSubstr("but not SLURM_NTASKS"));
+}
+
+TEST(Identity, RefusesContradictions) {
+  EXPECT_EQ(text(ranked(4, 4, 0)), "RANK is 4, but WORLD_SIZE is 4: ranks count from 0");
+  EXPECT_EQ(text(ranked(1, 4, 3)), "LOCAL_RANK is 3, but RANK is 1: a host's ranks are among all");
+  EXPECT_EQ(text(ranked(1, 4, 1) + by_mpirun(2, 4, 1)),
+            "RANK and WORLD_SIZE say rank 1 of 4, but OMPI_COMM_WORLD_RANK and _SIZE say 2 of 4; "
+            "unset those that are wrong");
+}
+
+TEST(Identity, RefusesWhatIsNoNumber) {
+  const auto with = [](const std::string& rank) {
+    auto variables = ranked(0, 4, 0);
+    variables["RANK"] = rank;
+    return text(variables);
+  };
+  EXPECT_EQ(with("one"), "RANK is 'one', no whole number of 0 or more");
+  EXPECT_EQ(with(""), "RANK is '', no whole number of 0 or more");
+  EXPECT_EQ(with("-1"), "RANK is '-1', no whole number of 0 or more");
+  EXPECT_EQ(with("1.5"), "RANK is '1.5', no whole number of 0 or more");
+  EXPECT_EQ(with("99999999999999999999"),
+            "RANK is '99999999999999999999', no whole number of 0 or more");
+}
+
+std::string meeting(const Variables& variables) {
+  const auto identity = identity_from(of(variables));
+  if (!identity) return identity.error().message;
+  const auto place = meeting_from(of(variables), *identity);
+  if (!place) return place.error().message;
+  switch (place->kind) {
+    case Meeting::Kind::kAlone:
+      return "alone";
+    case Meeting::Kind::kTcp:
+      return place->address + ":" + std::to_string(place->port);
+    case Meeting::Kind::kOneHost:
+      return place->file;
+  }
+  return "";
+}
+
+TEST(Meeting, IsWhereTheLauncherSays) {
+  EXPECT_EQ(meeting({}), "alone");
+  const Variables master{{"MASTER_ADDR", "node1"}, {"MASTER_PORT", "1234"}};
+  EXPECT_EQ(meeting(ranked(0, 2, 0) + master), "node1:1234");
+  EXPECT_EQ(meeting(by_mpirun(0, 2, 0) + master), "node1:1234");
+  EXPECT_EQ(meeting(ranked(0, 2, 0) + Variables{{"MASTER_ADDR", "node1"}}), "node1:29500");
+  // torchrun's agent serves a store of its own at that port.
+  EXPECT_EQ(meeting(ranked(0, 2, 0) + master + Variables{{"TORCHELASTIC_RUN_ID", "x"}}),
+            "node1:1235");
+}
+
+TEST(Meeting, OfOneHostIsAFileNamedAsTheJob) {
+  const Variables job{{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "1234.5"}};
+  EXPECT_THAT(meeting(by_mpirun(0, 2, 0) + job), MatchesRegex(".*/foreshard-replay-[0-9]+-1234_5"));
+  EXPECT_THAT(meeting(by_mpirun(0, 4, 0) + job),
+              HasSubstr("mpirun started ranks on several hosts"));
+}
+
+// 20000 + (1001 * 64 + 2) mod 12000 = 20000 + 64066 mod 12000 = 24066
+TEST(Meeting, OfSlurmIsTheFirstHostOfTheStep) {
+  const Variables step{
+      {"SLURM_STEP_NODELIST", "node[07-09]"}, {"SLURM_JOB_ID", "1001"}, {"SLURM_STEP_ID", "2"}};
+  EXPECT_EQ(meeting(by_srun(0, 3, 0) + step), "node07:24066");
+}
+
+TEST(Meeting, SaysWhatToSet) {
+  EXPECT_EQ(meeting(ranked(1, 2, 0)),
+            "rank 1 of 2 does not know where rank 0 is: set MASTER_ADDR (and MASTER_PORT), or give "
+            "a folder that all of them see (--rendezvous FOLDER)");
+  EXPECT_THAT(meeting(ranked(0, 2, 0) + Variables{{"MASTER_PORT", "1"}}),
+              HasSubstr("not MASTER_ADDR"));
+  EXPECT_THAT(meeting(ranked(0, 2, 0) + Variables{{"MASTER_ADDR", "a"}, {"MASTER_PORT", "http"}}),
+              HasSubstr("MASTER_PORT is 'http'"));
+}
+
+TEST(FirstHost, ReadsSlurmsLists) {
+  EXPECT_EQ(first_host("node1"), "node1");
+  EXPECT_EQ(first_host("a,b"), "a");
+  EXPECT_EQ(first_host("node[7-9]"), "node7");
+  EXPECT_EQ(first_host("node[07,12-14],other"), "node07");
+  EXPECT_EQ(first_host("rack[1-2]-a,b"), "rack1-a");
+  EXPECT_EQ(first_host("broken["), "broken");
+}
+
+}  // namespace
+}  // namespace foreshard::replay

@@ -1,0 +1,434 @@
+#include "validate/replay/store.h"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <random>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "tests/base/temporary_folder.h"
+
+#include "validate/replay/file_store.h"
+#include "validate/replay/internal/frame.h"
+#include "validate/replay/internal/socket.h"
+#include "validate/replay/internal/tcp_server.h"
+#include "validate/replay/tcp_store.h"
+
+namespace foreshard::replay {
+namespace {
+
+using internal::Frame;
+using internal::FrameKind;
+using testing::AllOf;
+using testing::HasSubstr;
+
+// Opens a job's store for each rank, each in a thread of its own.
+using Open = std::function<Result<std::unique_ptr<Store>>(std::int32_t rank)>;
+
+// A free port: whoever listens on it is gone when it is used.
+std::uint16_t free_port() {
+  const auto listening = internal::listen_on("127.0.0.1", 0);
+  return listening ? listening->port : std::uint16_t{0};
+}
+
+struct Kind {
+  std::string name;
+  std::function<Open(const TemporaryFolder& folder, std::int32_t ranks)> make;
+};
+
+Open tcp(const TemporaryFolder&, std::int32_t ranks) {
+  return [port = free_port(), ranks](std::int32_t rank) {
+    return open_tcp_store({.address = "127.0.0.1",
+                           .port = port,
+                           .rank = rank,
+                           .ranks = ranks,
+                           .job = "job",
+                           .patience = 10_s});
+  };
+}
+Open file(const TemporaryFolder& folder, std::int32_t ranks) {
+  return [path = folder.path() / "meeting", ranks](std::int32_t rank) {
+    return open_file_store(
+        {.folder = path, .rank = rank, .ranks = ranks, .job = "job", .patience = 10_s});
+  };
+}
+
+void on_all(const Open& open, std::int32_t ranks,
+            const std::function<void(std::int32_t rank, Store& store)>& work) {
+  std::vector<std::thread> threads;
+  for (std::int32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto store = open(rank);
+      ASSERT_TRUE(store) << store.error().message;
+      work(rank, **store);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+class AnyStore : public testing::TestWithParam<Kind> {
+ protected:
+  Open open(std::int32_t ranks) const { return GetParam().make(folder_, ranks); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+TEST_P(AnyStore, HandsValuesOver) {
+  const std::string large(3'000'000, 'x');
+  const std::string binary("a\0b\n", 4);
+  on_all(open(4), 4, [&](std::int32_t rank, Store& store) {
+    const auto key = [](std::int32_t of) { return "id/" + std::to_string(of); };
+    EXPECT_FALSE(store.set(key(rank), rank == 2 ? large : binary));
+    for (std::int32_t other = 0; other < 4; ++other) {
+      const auto value = store.get(key(other), 10_s);
+      ASSERT_TRUE(value) << value.error().message;
+      EXPECT_EQ(*value, other == 2 ? large : binary);
+    }
+    const auto unset = store.look("never");
+    ASSERT_TRUE(unset);
+    EXPECT_FALSE(unset->has_value());
+    EXPECT_FALSE(barrier(store, "end", rank, 4, 10_s));
+  });
+}
+
+TEST_P(AnyStore, KeepsKeysApartThatLookAlike) {
+  on_all(open(1), 1, [](std::int32_t, Store& store) {
+    EXPECT_FALSE(store.set("a/b", "1"));
+    EXPECT_FALSE(store.set("a%2Fb", "2"));
+    EXPECT_EQ(*store.get("a/b", 1_s), "1");
+    EXPECT_EQ(*store.get("a%2Fb", 1_s), "2");
+  });
+}
+
+TEST_P(AnyStore, GetEndsWithItsPatience) {
+  on_all(open(1), 1, [](std::int32_t, Store& store) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto value = store.get("never", 100_ms);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    ASSERT_FALSE(value);
+    EXPECT_EQ(value.error().code, Error::Code::kIo);
+    EXPECT_EQ(value.error().message, "nobody set 'never' within 100 ms");
+    EXPECT_LT(took, std::chrono::seconds(2));
+    EXPECT_FALSE(store.set("later", "still works"));
+  });
+}
+
+TEST_P(AnyStore, ABarrierNamesWhoDidNotCome) {
+  on_all(open(2), 2, [](std::int32_t rank, Store& store) {
+    if (rank == 1) {
+      EXPECT_TRUE(store.get("over", 10_s));
+      return;
+    }
+    const auto fault = barrier(store, "begin", 0, 2, 100_ms);
+    ASSERT_TRUE(fault);
+    EXPECT_THAT(fault->message, HasSubstr("rank 1 did not come to 'begin' within 100 ms"));
+    EXPECT_FALSE(store.set("over", ""));
+  });
+}
+
+TEST_P(AnyStore, ABarrierHoldsUntilTheLastCame) {
+  std::atomic<int> came{0};
+  on_all(open(6), 6, [&](std::int32_t rank, Store& store) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 * rank));
+    ++came;
+    EXPECT_FALSE(barrier(store, "all", rank, 6, 10_s));
+    EXPECT_EQ(came, 6);
+  });
+}
+
+TEST_P(AnyStore, TellsTheOthersWhyARankGaveUp) {
+  on_all(open(3), 3, [](std::int32_t rank, Store& store) {
+    EXPECT_FALSE(barrier(store, "here", rank, 3, 10_s));
+    if (rank == 2) {
+      store.give_up("out of memory in gemm");
+      return;
+    }
+    const auto value = store.get("never", 10_s);
+    ASSERT_FALSE(value);
+    EXPECT_THAT(value.error().message,
+                AllOf(HasSubstr("rank 2 ("), HasSubstr(") gave up: out of memory in gemm")));
+    EXPECT_EQ(store.ended(), value.error().message);
+    EXPECT_FALSE(store.set("place/" + std::to_string(rank), "still works"));
+    EXPECT_TRUE(*store.look("place/" + std::to_string(rank)));
+  });
+}
+
+TEST_P(AnyStore, MissesNobodyWhoLeftInOrder) {
+  on_all(open(4), 4, [](std::int32_t rank, Store& store) {
+    EXPECT_FALSE(barrier(store, "here", rank, 4, 10_s));
+    if (rank == 1) return;  // Its store is closed.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_EQ(store.ended(), std::nullopt);
+  });
+}
+
+// A rank that is killed says nothing; processes, because threads cannot be.
+TEST_P(AnyStore, NoticesAKilledRank) {
+  const Open opener = open(3);
+  std::vector<pid_t> children;
+  for (std::int32_t rank = 1; rank < 3; ++rank) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      auto store = opener(rank);
+      if (!store || barrier(**store, "here", rank, 3, 10_s)) ::_exit(1);
+      if (rank == 1) ::pause();
+      const auto value = (*store)->get("never", 20_s);
+      const bool told = !value && value.error().message.starts_with("rank 1 (") &&
+                        value.error().message.ends_with(") ended without a word");
+      (*store)->give_up("done");
+      ::_exit(told ? 0 : 2);
+    }
+    children.push_back(child);
+  }
+  const auto store = opener(0);
+  ASSERT_TRUE(store) << store.error().message;
+  ASSERT_FALSE(barrier(**store, "here", 0, 3, 10_s));
+  ::kill(children[0], SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto value = (*store)->get("never", 20_s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  ASSERT_FALSE(value);
+  EXPECT_THAT(value.error().message,
+              HasSubstr("process " + std::to_string(children[0]) + ") ended without a word"));
+  ASSERT_EQ(::waitpid(children[1], &status, 0), children[1]);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Values(Kind{"tcp", tcp}, Kind{"file", file}),
+                         [](const auto& of) { return of.param.name; });
+
+TEST(TcpStore, NoticesThatRankZeroIsGone) {
+  const TemporaryFolder unused;
+  const Open open = tcp(unused, 2);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const auto store = open(0);
+    ::pause();
+    ::_exit(store ? 0 : 1);
+  }
+  const auto store = open(1);
+  ASSERT_TRUE(store) << store.error().message;
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  const auto value = (*store)->get("never", 20_s);
+  ASSERT_FALSE(value);
+  EXPECT_THAT(value.error().message,
+              AllOf(HasSubstr("rank 0 ("),
+                    HasSubstr("process " + std::to_string(child) + ") ended without a word")));
+  EXPECT_TRUE((*store)->set("a", "b"));
+}
+
+std::string refusal(const TcpOptions& first, const TcpOptions& second) {
+  std::string message = "accepted";
+  const auto server = open_tcp_store(first);
+  EXPECT_TRUE(server) << server.error().message;
+  const auto store = open_tcp_store(second);
+  if (!store) message = store.error().message;
+  return message;
+}
+
+TEST(TcpStore, RefusesWhoDoesNotBelongToTheJob) {
+  const TcpOptions zero{.address = "127.0.0.1",
+                        .port = free_port(),
+                        .rank = 0,
+                        .ranks = 2,
+                        .job = "gpt 3f2a",
+                        .patience = 5_s};
+  TcpOptions one = zero;
+  one.rank = 1;
+  EXPECT_EQ(refusal(zero, one), "accepted");
+  one.job = "gpt 77aa";
+  EXPECT_EQ(refusal(zero, one),
+            "rank 1 was started with another Program, other options or another version than rank "
+            "0: 'gpt 77aa' instead of 'gpt 3f2a'");
+  one = zero;
+  one.rank = 1;
+  one.ranks = 4;
+  EXPECT_EQ(refusal(zero, one), "rank 1 is one of 4, but rank 0 is one of 2");
+}
+
+TEST(TcpStore, RefusesASecondRankOfOneNumber) {
+  TcpOptions options{.address = "localhost",
+                     .port = free_port(),
+                     .rank = 0,
+                     .ranks = 2,
+                     .job = "job",
+                     .patience = 5_s};
+  const auto zero = open_tcp_store(options);
+  ASSERT_TRUE(zero);
+  options.rank = 1;
+  const auto first = open_tcp_store(options);
+  ASSERT_TRUE(first);
+  const auto second = open_tcp_store(options);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message,
+              AllOf(HasSubstr("rank 1 is there already ("), HasSubstr("process ")));
+  EXPECT_EQ(second.error().code, Error::Code::kInvalidInput);
+}
+
+TEST(TcpStore, SaysThatAPortIsInUse) {
+  const auto listening = internal::listen_on("127.0.0.1", 0);
+  ASSERT_TRUE(listening);
+  const auto store = open_tcp_store({.address = "127.0.0.1", .port = listening->port, .ranks = 2});
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().message, "port " + std::to_string(listening->port) +
+                                       " of this host is in use; choose another by MASTER_PORT");
+}
+
+TEST(TcpStore, SaysThatNobodyIsThere) {
+  const auto port = free_port();
+  const auto store = open_tcp_store(
+      {.address = "127.0.0.1", .port = port, .rank = 1, .ranks = 2, .patience = 100_ms});
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().message,
+            "rank 1 cannot reach 127.0.0.1:" + std::to_string(port) +
+                " within 100 ms: Connection refused; rank 0 must run there, and MASTER_ADDR and "
+                "MASTER_PORT say so");
+}
+
+// Whatever is sent to the server, the ranks of the job go on.
+TEST(TcpStore, SurvivesGarbage) {
+  const auto port = free_port();
+  TcpOptions options{
+      .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = "job", .patience = 5_s};
+  const auto zero = open_tcp_store(options);
+  ASSERT_TRUE(zero) << zero.error().message;
+  const Frame hello{FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "me"}};
+  std::mt19937 random(1);
+  std::vector<internal::Descriptor> kept;
+  for (int attempt = 0; attempt < 300; ++attempt) {
+    auto socket = internal::connect_to("127.0.0.1", port, 5_s);
+    ASSERT_TRUE(socket) << socket.error().message;
+    std::string bytes;
+    switch (attempt % 6) {
+      case 0:  // noise
+        for (int i = 0; i < 200; ++i) bytes.push_back(static_cast<char>(random() & 0xff));
+        break;
+      case 1:  // a web browser
+        bytes = "GET / HTTP/1.1\r\nHost: node7\r\n\r\n";
+        break;
+      case 2: {  // an honest greeting with a byte changed, so that it is nobody's
+        Frame other = hello;
+        other.fields[1] = "7";
+        bytes = encode(other);
+        bytes[4 + random() % (bytes.size() - 4)] ^= static_cast<char>(1 + random() % 255);
+        break;
+      }
+      case 3:  // one that stops in the middle
+        bytes = encode(hello).substr(0, 1 + random() % 20);
+        break;
+      case 4:  // a request before the greeting
+        bytes = internal::encode({FrameKind::kSet, 5, {"key", "value"}});
+        break;
+      default:  // the largest frame of all
+        bytes = "\xff\xff\xff\xff rest";
+    }
+    static_cast<void>(internal::send_all(socket->get(), bytes));
+    internal::Descriptor connection = *std::move(socket);
+    if (attempt % 50 == 0) kept.push_back(std::move(connection));
+  }
+  options.rank = 1;
+  const auto one = open_tcp_store(options);
+  ASSERT_TRUE(one) << one.error().message;
+  EXPECT_FALSE((*one)->set("a", "b"));
+  EXPECT_EQ(*(*zero)->get("a", 5_s), "b");
+  EXPECT_EQ((*zero)->ended(), std::nullopt);
+}
+
+// What answers may be something else, too.
+TEST(TcpStore, KnowsThatAnotherServerIsNone) {
+  const auto listening = internal::listen_on("127.0.0.1", 0);
+  ASSERT_TRUE(listening);
+  std::thread other([&] {
+    int socket = -1;
+    while (socket < 0) {
+      socket = ::accept(listening->socket.get(), nullptr, nullptr);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const internal::Descriptor connection(socket);
+    static_cast<void>(internal::send_all(socket, "HTTP/1.1 400 Bad Request\r\n\r\n"));
+  });
+  const auto store = open_tcp_store(
+      {.address = "127.0.0.1", .port = listening->port, .rank = 1, .ranks = 2, .patience = 5_s});
+  other.join();
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message, HasSubstr("is no foreshard-replay"));
+}
+
+TEST(Frames, SurviveBeingReadBack) {
+  const Frame frame{FrameKind::kSet, 0x1234567890abcdef, {"", "key", std::string("\0\xff", 2)}};
+  const std::string bytes = encode(frame);
+  EXPECT_EQ(internal::size_after_head(bytes), bytes.size() - internal::kFrameHead);
+  const auto again = internal::decode(std::string_view(bytes).substr(internal::kFrameHead));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->kind, frame.kind);
+  EXPECT_EQ(again->number, frame.number);
+  EXPECT_EQ(again->fields, frame.fields);
+  for (std::size_t cut = internal::kFrameHead; cut < bytes.size(); ++cut) {
+    const auto part = internal::decode(
+        std::string_view(bytes).substr(internal::kFrameHead, cut - internal::kFrameHead));
+    EXPECT_TRUE(!part || part->fields.size() < 3) << cut;
+  }
+}
+
+TEST(FileStore, RefusesAFolderOfAnEarlierRun) {
+  const TemporaryFolder folder;
+  const FileStoreOptions zero{
+      .folder = folder.path(), .rank = 0, .ranks = 2, .job = "job", .patience = 200_ms};
+  {
+    const auto first = open_file_store(zero);
+    ASSERT_TRUE(first);
+    (*first)->give_up("broken");
+  }
+  const auto second = open_file_store(zero);
+  ASSERT_FALSE(second);
+  EXPECT_THAT(second.error().message, HasSubstr("holds what an earlier run left; remove it"));
+}
+
+TEST(FileStore, LeavesNothingBehind) {
+  const TemporaryFolder folder;
+  const Open open = file(folder, 3);
+  for (int run = 0; run < 2; ++run)
+    on_all(open, 3, [](std::int32_t rank, Store& store) {
+      EXPECT_FALSE(store.set("a/" + std::to_string(rank), "b"));
+      EXPECT_FALSE(barrier(store, "end", rank, 3, 10_s));
+    });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "meeting"));
+}
+
+TEST(FileStore, RefusesAnotherJob) {
+  const TemporaryFolder folder;
+  FileStoreOptions options{
+      .folder = folder.path(), .rank = 0, .ranks = 2, .job = "gpt 1", .patience = 200_ms};
+  const auto zero = open_file_store(options);
+  ASSERT_TRUE(zero);
+  options.rank = 1;
+  options.job = "gpt 2";
+  const auto one = open_file_store(options);
+  ASSERT_FALSE(one);
+  EXPECT_THAT(one.error().message, HasSubstr("'gpt 2' instead of 'gpt 1'"));
+}
+
+TEST(LoneStore, HoldsValuesAndWaitsForNobody) {
+  const auto store = lone_store();
+  EXPECT_FALSE(store->set("a", "b"));
+  EXPECT_EQ(*store->get("a", 60_s), "b");
+  EXPECT_FALSE(store->get("c", 60_s));
+  EXPECT_FALSE(barrier(*store, "x", 0, 1, 60_s));
+}
+
+}  // namespace
+}  // namespace foreshard::replay
