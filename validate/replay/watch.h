@@ -1,10 +1,16 @@
 /// \file
 /// Where a rank is, for the watchdog. An executor reports, from any of its threads; the watchdog
 /// (watchdog.h) reads from its own, and asks executors to stop.
+///
+///     watch.issuing(i);  // before the launch of each instance
+///     watch.at(i);       // whenever another instance is the earliest unfinished one
+///     watch.beat();      // whenever something finished; in prepare, every few seconds
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 namespace foreshard::replay {
 
@@ -17,6 +23,13 @@ class Watch {
   }
   /// Something finished: the rank is alive.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
+  /// `instance` is issued next. A rank that shall hang there (--hang) does not return before it is
+  /// asked to stop.
+  void issuing(std::int64_t instance) {
+    if (instance != hang_.load(std::memory_order_relaxed)) return;
+    at(instance);
+    while (!stopped()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 
   std::int64_t instance() const { return instance_.load(std::memory_order_relaxed); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
@@ -25,9 +38,13 @@ class Watch {
   void stop() { stopped_.store(true, std::memory_order_release); }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
+  /// For tests of the watchdog: this rank stops before `instance`.
+  void hang_before(std::int64_t instance) { hang_.store(instance, std::memory_order_relaxed); }
+
  private:
   std::atomic<std::int64_t> instance_{-1};  // -1: not in a step
   std::atomic<std::uint64_t> beats_{0};
+  std::atomic<std::int64_t> hang_{-1};
   std::atomic<bool> stopped_{false};
 };
 
