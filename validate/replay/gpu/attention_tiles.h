@@ -1,0 +1,80 @@
+/// \file
+/// Tiles of attention in shared memory, and products of a warp over them. A tile's rows are padded
+/// by 16 bytes, so that the eight rows that ldmatrix reads lie in different banks.
+#pragma once
+
+#include "validate/replay/gpu/device.h"
+
+namespace foreshard::replay::gpu {
+
+constexpr int kAttentionThreads = 256;
+constexpr int kPadding = 8;
+
+/// The arrays' shape, as the kernels take it.
+struct AttentionShape {
+  std::int64_t query_length = 0;
+  std::int64_t key_length = 0;
+  int query_heads = 0;
+  int kv_heads = 0;
+  int dimension = 0;
+  bool causal = false;
+  float scale = 0;  ///< 1 / sqrt(d)
+
+  /// Whether the query may look at the key.
+  FORESHARD_DEVICE bool sees(std::int64_t query, std::int64_t key) const {
+    return key < key_length && (!causal || key <= query + key_length - query_length);
+  }
+};
+
+/// Begins to copy rows first ... first + kRows - 1 of one head; zeros beyond its length and size.
+template <class T, int kDimension, int kRows>
+FORESHARD_DEVICE void load_rows(T* tile, const T* array, std::int64_t batch, std::int64_t length,
+                                int heads, int head, int dimension, std::int64_t first) {
+  constexpr int kChunks = kDimension / 8;
+  for (int i = static_cast<int>(threadIdx.x); i < kRows * kChunks; i += kAttentionThreads) {
+    const int row = i / kChunks;
+    const int column = i % kChunks * 8;
+    const bool valid = first + row < length && column < dimension;
+    const T* from =
+        valid ? array + ((batch * length + first + row) * heads + head) * dimension + column : array;
+    copy_async(tile + row * (kDimension + kPadding) + column, from, valid);
+  }
+}
+
+/// A 16x16 fragment of the left factor, from a tile that holds it by rows.
+template <int kStride, class T>
+FORESHARD_DEVICE void left(std::uint32_t (&a)[4], const T* tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles(a, tile + (row + lane % 16) * kStride + column + lane / 16 * 8);
+}
+/// Of the left factor's transpose: rows of the factor are columns of the tile.
+template <int kStride, class T>
+FORESHARD_DEVICE void left_transposed(std::uint32_t (&a)[4], const T* tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles_transposed(
+      a, tile + (column + lane / 16 * 8 + lane % 8) * kStride + row + lane / 8 % 2 * 8);
+}
+/// Two 16x8 fragments of the right factor (16 x 16 from `row`, `column` on), b[0..1] and b[2..3],
+/// from a tile that holds it by rows.
+template <int kStride, class T>
+FORESHARD_DEVICE void right(std::uint32_t (&b)[4], const T* tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles_transposed(b, tile + (row + lane % 16) * kStride + column + lane / 16 * 8);
+}
+/// Of the right factor's transpose: columns of the factor are rows of the tile.
+template <int kStride, class T>
+FORESHARD_DEVICE void right_transposed(std::uint32_t (&b)[4], const T* tile, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  load_tiles(b, tile + (column + lane / 16 * 8 + lane % 8) * kStride + row + lane / 8 % 2 * 8);
+}
+
+/// Two numbers as one word, the first in the lower half.
+template <class T>
+FORESHARD_DEVICE std::uint32_t packed(float first, float second) {
+  const T pair[2] = {T(first), T(second)};
+  std::uint32_t word = 0;
+  memcpy(&word, pair, sizeof(word));
+  return word;
+}
+
+}  // namespace foreshard::replay::gpu

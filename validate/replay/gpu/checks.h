@@ -1,0 +1,34 @@
+/// \file
+/// Checks that the GPU's kernels compute what they are named after: each on small arrays against
+/// plain loops in double precision. They run under ctest's label `gpu`, under emulation.h where there
+/// is no GPU, and by `foreshard-gpu-check` on machines that have no test framework.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard::replay::gpu {
+
+struct Check {
+  std::string name{};
+  /// What is wrong, or nothing.
+  std::function<std::optional<std::string>()> run{};
+};
+
+/// All passes: every kind, in dtypes that the tensor cores know and fp32, even and odd shapes.
+std::vector<Check> pass_checks();
+/// Attention in both directions: masks, shared heads, incomplete tiles, both sizes of heads.
+std::vector<Check> attention_checks();
+/// Products of cuBLASLt, every dtype, batched, accumulating. Only where that library is.
+std::vector<Check> gemm_checks();
+
+/// What `pass` computes, in place: `operands` as operands_of orders them, element by element.
+void compute(const Pass& pass, std::vector<std::vector<double>>& operands);
+/// Likewise of attention; unused scratch operands stay as they are.
+void compute(const Attention& attention, std::vector<std::vector<double>>& operands);
+
+}  // namespace foreshard::replay::gpu

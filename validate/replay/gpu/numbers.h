@@ -1,0 +1,92 @@
+/// \file
+/// Numbers in memory as the kernels read and write them: packs of up to 16 bytes an access,
+/// arithmetic in fp32.
+#pragma once
+
+#include "validate/replay/gpu/device.h"
+
+namespace foreshard::replay::gpu {
+
+using Float8 = __nv_fp8_e4m3;
+
+constexpr int kPack = 8;        ///< Elements that a thread takes at once.
+constexpr int kThreads = 256;   ///< Of a block.
+
+/// `kCount` neighbours; 16 bytes are one access.
+template <class T, int kCount>
+struct alignas(sizeof(T) * kCount > 16 ? 16 : sizeof(T) * kCount) Pack {
+  T value[kCount];
+};
+
+/// \pre `from` is aligned to the pack.
+template <int kCount, class T>
+FORESHARD_DEVICE void load(float (&out)[kCount], const T* __restrict__ from) {
+  const auto pack = *reinterpret_cast<const Pack<T, kCount>*>(from);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) out[i] = static_cast<float>(pack.value[i]);
+}
+
+template <int kCount, class T>
+FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
+  Pack<T, kCount> pack;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) pack.value[i] = T(values[i]);
+  *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
+}
+
+/// The largest of T that is finite and below 1e30 or so: what masks a score.
+constexpr float kLowest = -3.0e38F;
+
+/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit once.
+FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * 2654435761U %
+                                   static_cast<std::uint64_t>(rows));
+}
+
+/// Sum over the `kGroup` neighbouring threads (a power of two) that work on one row; all of them
+/// call it and get it. kThreads: the block.
+template <int kGroup, class T, class Combine>
+FORESHARD_DEVICE T reduced(T value, Combine combine) {
+  constexpr int kLanes = kGroup < 32 ? kGroup : 32;
+#pragma unroll
+  for (int offset = kLanes / 2; offset > 0; offset /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffU, value, offset));
+  if constexpr (kGroup > 32) {
+    static_assert(kGroup == kThreads);
+    __shared__ T of_warp[kThreads / 32];
+    __syncthreads();  // the numbers of the last call have been read
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = of_warp[0];
+#pragma unroll
+    for (int w = 1; w < kThreads / 32; ++w) value = combine(value, of_warp[w]);
+  }
+  return value;
+}
+
+struct Add {
+  template <class T>
+  FORESHARD_DEVICE T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  template <class T>
+  FORESHARD_DEVICE T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+/// Calls f(std::integral_constant<int, n>, column) for the packs of a row that are this thread's.
+template <int kGroup, class F>
+FORESHARD_DEVICE void over_row(std::int64_t columns, F f) {
+  const int lane = static_cast<int>(threadIdx.x) % kGroup;
+  if (columns % kPack == 0) {
+    for (std::int64_t c = std::int64_t{lane} * kPack; c < columns; c += kGroup * kPack)
+      f(std::integral_constant<int, kPack>{}, c);
+  } else {
+    for (std::int64_t c = lane; c < columns; c += kGroup) f(std::integral_constant<int, 1>{}, c);
+  }
+}
+
+}  // namespace foreshard::replay::gpu

@@ -1,0 +1,211 @@
+// Passes that reduce columns or the whole array, and the transposition.
+#include <algorithm>
+
+#include "validate/replay/gpu/numbers.h"
+#include "validate/replay/gpu/passes.h"
+
+namespace foreshard::replay::gpu {
+namespace {
+
+// Backward of y = (x - mean) s gamma + beta, s = 1 / deviation, h = (x - mean) s:
+//   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)); of an RMS norm without mean(gamma dy).
+// The parameters' gradients (sums of dy h and of dy over rows) are gathered in shared memory by the
+// threads that own the columns, then added to the result once for each block.
+template <class T, bool kCentred>
+__global__ void __launch_bounds__(kThreads)
+    norm_backward(const T* dy, const T* x, T* dx, const float* statistics, const T* parameters,
+                  float* gradients, std::int64_t rows, std::int64_t columns) {
+  auto* own = reinterpret_cast<float*>(shared_memory());
+  over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
+#pragma unroll
+    for (int e = 0; e < count.value; ++e) {
+      own[c + e] = 0.0F;
+      own[columns + c + e] = 0.0F;
+    }
+  });
+  for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float mean = kCentred ? statistics[2 * row] : 0.0F;
+    const float scale = statistics[2 * row + 1];
+    const std::int64_t base = row * columns;
+    float sum = 0.0F;
+    float along = 0.0F;
+    over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
+      float d[count.value];
+      float a[count.value];
+      float gamma[count.value];
+      load(d, dy + base + c);
+      load(a, x + base + c);
+      load(gamma, parameters + c);
+#pragma unroll
+      for (int e = 0; e < count.value; ++e) {
+        const float h = (a[e] - mean) * scale;
+        own[c + e] += d[e] * h;
+        own[columns + c + e] += d[e];
+        sum += d[e] * gamma[e];
+        along += d[e] * gamma[e] * h;
+      }
+    });
+    const auto n = static_cast<float>(columns);
+    sum = kCentred ? reduced<kThreads>(sum, Add()) / n : 0.0F;
+    along = reduced<kThreads>(along, Add()) / n;
+    over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
+      float d[count.value];
+      float a[count.value];
+      float gamma[count.value];
+      load(d, dy + base + c);
+      load(a, x + base + c);
+      load(gamma, parameters + c);
+#pragma unroll
+      for (int e = 0; e < count.value; ++e)
+        a[e] = scale * (d[e] * gamma[e] - sum - (a[e] - mean) * scale * along);
+      store(dx + base + c, a);
+    });
+  }
+  over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
+#pragma unroll
+    for (int e = 0; e < count.value; ++e) {
+      atomicAdd(gradients + c + e, own[c + e]);
+      atomicAdd(gradients + columns + c + e, own[columns + c + e]);
+    }
+  });
+}
+
+// A block sums 32 columns of every gridDim.y-th row: lanes take neighbouring columns, warps rows.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    column_sums(const T* x, float* sums, std::int64_t rows, std::int64_t columns) {
+  constexpr int kWarps = kThreads / 32;
+  __shared__ float of_warp[kWarps][32 * kPack];
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const bool packs = columns % kPack == 0;
+  const std::int64_t first = std::int64_t{blockIdx.x} * 32 * kPack;
+  float sum[kPack] = {};
+  for (std::int64_t row = std::int64_t{blockIdx.y} * kWarps + warp; row < rows;
+       row += std::int64_t{gridDim.y} * kWarps) {
+    const T* from = x + row * columns;
+    if (packs) {
+      const std::int64_t c = first + lane * kPack;
+      if (c >= columns) continue;
+      float a[kPack];
+      load(a, from + c);
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) sum[e] += a[e];
+    } else {
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        const std::int64_t c = first + e * 32 + lane;
+        if (c < columns) sum[e] += static_cast<float>(from[c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kPack; ++e) of_warp[warp][packs ? lane * kPack + e : e * 32 + lane] = sum[e];
+  __syncthreads();
+  const std::int64_t c = first + threadIdx.x;
+  if (c >= columns) return;
+  float total = 0.0F;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) total += of_warp[w][threadIdx.x];
+  atomicAdd(sums + c, total);
+}
+static_assert(32 * kPack == kThreads);
+
+// A block takes one tile; the padding keeps its columns in different banks.
+constexpr int kTile = 32;
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    transpose(const T* x, T* y, std::int64_t rows, std::int64_t columns, std::int64_t across) {
+  __shared__ T tile[kTile][kTile + 1];
+  const int lane = static_cast<int>(threadIdx.x) % kTile;
+  const int first = static_cast<int>(threadIdx.x) / kTile;
+  const std::int64_t row0 = std::int64_t{blockIdx.x} / across * kTile;
+  const std::int64_t column0 = std::int64_t{blockIdx.x} % across * kTile;
+  for (int r = first; r < kTile; r += kThreads / kTile)
+    if (row0 + r < rows && column0 + lane < columns)
+      tile[r][lane] = x[(row0 + r) * columns + column0 + lane];
+  __syncthreads();
+  for (int c = first; c < kTile; c += kThreads / kTile)
+    if (column0 + c < columns && row0 + lane < rows)
+      y[(column0 + c) * rows + row0 + lane] = tile[lane][c];
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sum_of_squares(const float* x, float* sum, std::int64_t n) {
+  const std::int64_t stride = std::int64_t{gridDim.x} * kThreads;
+  const std::int64_t thread = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  float own = 0.0F;
+  for (std::int64_t p = thread; p < n / kPack; p += stride) {
+    float a[kPack];
+    load(a, x + p * kPack);
+#pragma unroll
+    for (int e = 0; e < kPack; ++e) own += a[e] * a[e];
+  }
+  for (std::int64_t i = n / kPack * kPack + thread; i < n; i += stride) own += x[i] * x[i];
+  own = reduced<kThreads>(own, Add());
+  if (threadIdx.x == 0) atomicAdd(sum, own);
+}
+
+// Blocks that a device of 132 to 160 multiprocessors runs at once, and some to spare.
+constexpr std::int64_t kResident = 1024;
+
+template <class T>
+cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stream) {
+  const std::int64_t n = p.rows * p.columns;
+  const auto in = [&](std::size_t i) { return static_cast<const T*>(o[i]); };
+  const auto out = [&](std::size_t i) { return static_cast<T*>(o[i]); };
+  const auto fp32 = [&](std::size_t i) { return static_cast<float*>(o[i]); };
+  const auto blocks = [](std::int64_t count) { return static_cast<unsigned>(count); };
+  switch (p.kind) {
+    case PassKind::kLayerNormBackward:
+    case PassKind::kRmsNormBackward: {
+      const std::size_t shared = 2 * sizeof(float) * static_cast<std::size_t>(p.columns);
+      const unsigned grid = blocks(std::min(p.rows, kResident / 2));
+      const auto kernel = p.kind == PassKind::kLayerNormBackward ? norm_backward<T, true>
+                                                                 : norm_backward<T, false>;
+      return launch(kernel, dim3(grid), kThreads, shared, stream, in(0), in(1), out(2), fp32(3),
+                    in(4), fp32(5), p.rows, p.columns);
+    }
+    case PassKind::kBiasGradient: {
+      const std::int64_t across = (p.columns + 32 * kPack - 1) / (32 * kPack);
+      const std::int64_t down =
+          std::clamp<std::int64_t>(kResident / across, 1, std::min<std::int64_t>(
+                                                              (p.rows + 63) / 64, 65535));
+      return launch(column_sums<T>, dim3(blocks(across), blocks(down)), kThreads, 0, stream, in(0),
+                    fp32(1), p.rows, p.columns);
+    }
+    case PassKind::kTranspose: {
+      const std::int64_t across = (p.columns + kTile - 1) / kTile;
+      const std::int64_t down = (p.rows + kTile - 1) / kTile;
+      return launch(transpose<T>, dim3(blocks(across * down)), kThreads, 0, stream, in(0), out(1),
+                    p.rows, p.columns, across);
+    }
+    case PassKind::kGradientNorm: {
+      const std::int64_t packs = std::max<std::int64_t>(1, n / kPack / kThreads);
+      return launch(sum_of_squares, dim3(blocks(std::min(packs, 2 * kResident))), kThreads, 0, stream,
+                    static_cast<const float*>(o[0]), fp32(1), n);
+    }
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace
+
+cudaError_t internal::launch_columns(const Pass& pass, std::span<void* const> operands,
+                                     cudaStream_t stream) {
+  switch (pass.dtype) {
+    case DType::kFp32:
+      return launch_as<float>(pass, operands, stream);
+    case DType::kFp16:
+      return launch_as<__half>(pass, operands, stream);
+    case DType::kBf16:
+      return launch_as<__nv_bfloat16>(pass, operands, stream);
+    case DType::kFp8:
+      return launch_as<Float8>(pass, operands, stream);
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
+
+}  // namespace foreshard::replay::gpu
