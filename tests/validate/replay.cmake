@@ -5,3 +5,4 @@ foreshard_test(replay_plan_test
 foreshard_test(replay_store_test
   SOURCES replay/identity_test.cc replay/store_test.cc
   DEPS foreshard_replay_core)
+include(${CMAKE_CURRENT_LIST_DIR}/replay/host/host.cmake)

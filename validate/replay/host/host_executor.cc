@@ -1,0 +1,347 @@
+#include "validate/replay/host/host_executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <sched.h>
+#include <utility>
+
+#include "base/check.h"
+#include "base/quantity.h"
+
+#include "validate/replay/host/collective.h"
+#include "validate/replay/host/internal/slack.h"
+#include "validate/replay/host/kernels.h"
+#include "validate/replay/host/machine.h"
+#include "validate/replay/host/memory.h"
+#include "validate/replay/host/mpi_wire.h"
+#include "validate/replay/host/program_memory.h"
+#include "validate/replay/host/streams.h"
+#include "validate/replay/host/verification.h"
+
+namespace foreshard::replay {
+namespace host {
+namespace {
+
+using program::CollectiveKind;
+using program::Communication;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::size_t in_place_or_none(CollectiveKind kind, std::size_t bytes) {
+  const bool in_place = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather ||
+                        kind == CollectiveKind::kBroadcast;
+  return in_place ? 0 : bytes;
+}
+
+// Buffers of one communication, in bytes.
+struct Buffers {
+  std::size_t send = 0;
+  std::size_t receive = 0;
+};
+Buffers buffers_of(const RankPlan& plan, std::size_t instance) {
+  const auto& communication = std::get<Communication>(plan.task(instance).body);
+  const auto element = static_cast<std::size_t>(size_of(communication.dtype).in_base());
+  const Elements elements = elements_of(plan, instance);
+  return {.send = in_place_or_none(communication.kind,
+                                   static_cast<std::size_t>(elements.send) * element),
+          .receive = static_cast<std::size_t>(elements.receive) * element};
+}
+
+// A communication under way.
+struct Open {
+  std::size_t instance = 0;
+  std::unique_ptr<Collective> collective;
+  std::vector<std::byte> stage;
+  // verify's own; else empty.
+  std::vector<std::byte> send;
+  std::vector<std::byte> receive;
+};
+
+class HostExecutor final : public Executor, private Work {
+ public:
+  HostExecutor(std::unique_ptr<MpiWire> wire, const ExecutorOptions& options)
+      : options_(options), wire_(std::move(wire)) {}
+
+  std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override {
+    plan_ = &plan;
+    FORESHARD_CHECK(options_.mode == measure::Mode::kWhole ||
+                    options_.arrivals.size() == plan.expansion.instances.size());
+    if (wire_) {
+      if (auto fault = wire_->join(plan.rank, plan.program->ranks())) return fault;
+      bind_to_core(wire_->local_rank(), wire_->local_ranks());
+      // Bound to one core, it does not see what the others have.
+      yields_ = wire_->local_ranks() > (core_count() == 1 ? cores_of_host() : core_count());
+    } else {
+      bind_to_core(options_.local_rank, options_.local_rank + 1);
+    }
+    use_one_thread();
+    if (auto fault = look_at_tasks()) return fault;
+    memory_.emplace(plan);
+    if (auto fault = check_memory(watch)) return fault;
+    if (auto fault = allocate()) return fault;
+    streams_.emplace(plan);
+    return std::nullopt;
+  }
+
+  Result<StepTimes> step(Watch& watch) override { return run(watch); }
+
+  Result<Verification> verify(Watch& watch) override {
+    verification_ = Verification{};
+    auto times = run(watch);
+    const Verification verification = *std::exchange(verification_, std::nullopt);
+    if (!times) return times.error();
+    return verification;
+  }
+
+  measure::Machine machine() const override {
+    measure::Machine machine{.name = host_name(), .facts = host_facts()};
+    if (wire_) machine.facts["mpi"] = wire_->version();
+    return machine;
+  }
+  std::string device() const override { return cores_bound_to(); }
+  Bytes peak_memory() const override { return memory_ ? memory_->peak() : 0_B; }
+  Bytes scratch() const override {
+    const std::size_t own = read_.size() + written_.size() + zero_.size() + work_.bytes().size();
+    return static_cast<double>(own) * 1_B + (memory_ ? memory_->gaps() : 0_B);
+  }
+  measure::Reading reading() const override { return {}; }
+
+ private:
+  // Largest footprints, and whether all can be run.
+  std::optional<Error> look_at_tasks() {
+    for (std::size_t i = 0; i < plan_->expansion.instances.size(); ++i) {
+      const auto& body = plan_->task(i).body;
+      if (const auto* kernel = std::get_if<Kernel>(&body)) {
+        if (const auto why = refusal_of(*kernel))
+          return Error{Error::Code::kUnsupported, describe(*plan_, i) + ": " + *why};
+        const Footprint footprint = footprint_of(*kernel);
+        if (footprint.read + footprint.written > largest_.read + largest_.written)
+          largest_kernel_ = i;
+        largest_.read = std::max(largest_.read, footprint.read);
+        largest_.written = std::max(largest_.written, footprint.written);
+        largest_.work = std::max(largest_.work, footprint.work);
+      } else if (wire_ && std::holds_alternative<Communication>(body)) {
+        const Buffers buffers = buffers_of(*plan_, i);
+        largest_buffers_ = std::max(largest_buffers_, buffers.send + buffers.receive + 2 * kLine);
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::size_t region_size(std::size_t largest) const {
+    if (largest == 0) return 0;
+    constexpr double kLeast = 32.0 * (1 << 20);
+    constexpr double kMost = 128.0 * (1 << 20);
+    const double twice = 2.0 * cache_share().value_or(32_MiB).in_base();
+    return std::max(largest, static_cast<std::size_t>(std::clamp(twice, kLeast, kMost)));
+  }
+  Bytes scratch_need() const {
+    return static_cast<double>(region_size(largest_.read) + region_size(largest_.written) +
+                               region_size(largest_buffers_) + largest_.work) *
+           1_B;
+  }
+
+  // All ranks of a host see the same numbers, so that all of them give up, naming the first rank
+  // that does not fit.
+  std::optional<Error> check_memory(Watch& watch) {
+    const Bytes need = scratch_need() + memory_->need();
+    Bytes available = available_memory();
+    if (wire_) {
+      const auto free = wire_->gather_on_host(available.in_base(), watch);
+      if (!free) return free.error();
+      available = Bytes::from_base(*std::ranges::min_element(*free));
+      const auto needs = wire_->gather_on_host(need.in_base(), watch);
+      if (!needs) return needs.error();
+      for (int rank = 0; rank < wire_->local_rank(); ++rank) {
+        const Bytes other = Bytes::from_base((*needs)[static_cast<std::size_t>(rank)]);
+        if (other > available)
+          return Error{Error::Code::kInfeasible, "out of memory: process " + std::to_string(rank) +
+                                                     " of this host needs " + format(other) +
+                                                     " when " + format(available) + " are left"};
+        available -= other;
+      }
+    }
+    if (!(need > available)) {
+      if (!wire_) return std::nullopt;
+      // Those after this one may not fit: then none goes on.
+      const auto fits = wire_->gather_on_host(1.0, watch);
+      if (!fits) return fits.error();
+      return std::ranges::all_of(*fits, [](double fit) { return fit > 0; })
+                 ? std::nullopt
+                 : std::optional(Error{Error::Code::kInfeasible,
+                                       "out of memory: another rank of this host does not fit"});
+    }
+    if (wire_) static_cast<void>(wire_->gather_on_host(0.0, watch));
+    return Error{Error::Code::kInfeasible, shortage(available)};
+  }
+  std::string shortage(Bytes available) const {
+    const std::string rank = "out of memory on rank " + std::to_string(plan_->rank) + ": ";
+    const std::string free = " (" + format(available) + " of this host are left to this rank)";
+    if (const auto buffers = memory_->shortage(available)) return rank + *buffers + free;
+    return rank + "operands of " + describe(*plan_, largest_kernel_) + " ask for " +
+           format(static_cast<double>(largest_.read + largest_.written) * 1_B) +
+           ", all scratch for " + format(scratch_need()) + ", beside " + format(memory_->need()) +
+           " of the Program's buffers" + free;
+  }
+
+  std::optional<Error> allocate() {
+    if (auto fault = memory_->reserve()) return fault;
+    const std::pair<Region*, std::size_t> regions[] = {
+        {&read_, region_size(largest_.read)},
+        {&written_, region_size(largest_.written)},
+        {&zero_, region_size(largest_buffers_)},
+    };
+    for (const auto& [region, size] : regions) {
+      auto made = Region::make(
+          size, region == &read_ ? Region::Content::kOrdinary : Region::Content::kZero);
+      if (!made) return made.error();
+      *region = *std::move(made);
+    }
+    auto work = Pages::reserve(largest_.work);
+    if (!work) return work.error();
+    work_ = *std::move(work);
+    if (!work_.bytes().empty()) std::memset(work_.bytes().data(), 0, work_.bytes().size());
+    return std::nullopt;
+  }
+
+  Result<StepTimes> run(Watch& watch) {
+    flush_subnormal_numbers();
+    memory_->begin_step();
+    read_.rewind();
+    written_.rewind();
+    zero_.rewind();
+    open_.clear();
+    if (wire_) {
+      if (auto fault = wire_->barrier(watch)) return *fault;
+      const auto zero = wire_->common_beginning(watch);
+      if (!zero) return zero.error();
+      zero_time_ = *zero;
+      while (seconds_now() < zero_time_) continue;
+    } else {
+      zero_time_ = seconds_now();
+    }
+    auto times = streams_->run(*this, watch);
+    if (times && options_.mode == measure::Mode::kOneRank) {
+      StepTimes with_slack = *std::move(times);
+      with_slack.slack = internal::slack_of(*plan_, with_slack, options_.arrivals);
+      return with_slack;
+    }
+    return times;
+  }
+
+  // Of Work.
+  Seconds now() override { return (seconds_now() - zero_time_) * 1_s; }
+  std::optional<Error> starts(std::size_t instance) override { return memory_->starts(instance); }
+  void finished(std::size_t instance) override { memory_->finished(instance); }
+  void compute(std::size_t instance) override {
+    foreshard::replay::host::run(std::get<Kernel>(plan_->task(instance).body), read_, written_,
+                                 work_.bytes());
+  }
+  void idle() override {
+    if (yields_) sched_yield();
+  }
+
+  std::optional<Error> begin(std::size_t instance) override {
+    if (!wire_) return std::nullopt;
+    const auto& communication = std::get<Communication>(plan_->task(instance).body);
+    const Operation& operation = plan_->operations[instance];
+    const Communicator& communicator =
+        plan_->communicators[static_cast<std::size_t>(operation.communicator)];
+    CollectiveSpec spec{.kind = communication.kind,
+                        .dtype = communication.dtype,
+                        .channel = communicator.number,
+                        .members = communicator.members,
+                        .me = communicator.me,
+                        .peer = operation.peer,
+                        .root = std::max(operation.root, 0)};
+    if (communication.kind == CollectiveKind::kExchange)
+      spec.messages = messages_of(*plan_, instance);
+
+    const Buffers sizes = buffers_of(*plan_, instance);
+    Open open;
+    open.instance = instance;
+    std::span<std::byte> send;
+    std::span<std::byte> receive;
+    if (verification_) {
+      // Neither zero nor a number that may be expected.
+      open.send.assign(sizes.send, std::byte{0xa5});
+      open.receive.assign(sizes.receive, std::byte{0xa5});
+      send = open.send;
+      receive = open.receive;
+      write_given(*plan_, instance, send, receive);
+    } else {
+      zero_.begin(sizes.send + sizes.receive + 2 * kLine);
+      send = zero_.take(sizes.send);
+      receive = zero_.take(sizes.receive);
+    }
+    if (!stages_.empty()) {
+      open.stage = std::move(stages_.back());
+      stages_.pop_back();
+    }
+    if (open.stage.size() < stage_bytes(spec)) open.stage.resize(stage_bytes(spec));
+    open.collective = start_collective(spec, *wire_, send, receive, open.stage);
+    open_.push_back(std::move(open));
+    return std::nullopt;
+  }
+
+  Result<Progress> advance(std::size_t instance) override {
+    if (!wire_) return now() >= options_.arrivals[instance] ? Progress::kDone : Progress::kStalled;
+    const auto open =
+        std::ranges::find_if(open_, [&](const Open& of) { return of.instance == instance; });
+    FORESHARD_CHECK(open != open_.end());
+    const auto progress = open->collective->advance();
+    if (!progress || *progress != Progress::kDone) return progress;
+    if (verification_) check_expected(*plan_, instance, open->receive, *verification_);
+    stages_.push_back(std::move(open->stage));
+    open_.erase(open);
+    return progress;
+  }
+
+  static constexpr std::size_t kLine = 64;
+
+  const ExecutorOptions options_;
+  const RankPlan* plan_ = nullptr;
+  bool yields_ = false;
+
+  Footprint largest_;
+  std::size_t largest_kernel_ = 0;
+  std::size_t largest_buffers_ = 0;
+  Region read_;
+  Region written_;
+  Region zero_;
+  Pages work_;
+  std::optional<ProgramMemory> memory_;
+  std::optional<Streams> streams_;
+
+  double zero_time_ = 0;
+  std::optional<Verification> verification_;
+  std::vector<Open> open_;
+  std::vector<std::vector<std::byte>> stages_;  // To be used again.
+  // Last: before it is gone no message may use the memory above.
+  std::unique_ptr<MpiWire> wire_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_executor_on(std::unique_ptr<MpiWire> wire,
+                                           const ExecutorOptions& options) {
+  return std::make_unique<HostExecutor>(std::move(wire), options);
+}
+
+}  // namespace host
+
+Result<std::unique_ptr<Executor>> make_host_executor(const ExecutorOptions& options,
+                                                     Store& /*store*/) {
+  if (options.mode == measure::Mode::kOneRank) return host::make_executor_on(nullptr, options);
+  auto wire = host::MpiWire::start();
+  if (!wire) return wire.error();
+  return host::make_executor_on(*std::move(wire), options);
+}
+
+}  // namespace foreshard::replay

@@ -1,0 +1,220 @@
+#include "validate/replay/host/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace foreshard::replay::host {
+namespace {
+
+std::optional<double> number_in(const std::string& path) {
+  std::ifstream file(path);
+  double value = 0;
+  if (!(file >> value)) return std::nullopt;
+  return value;
+}
+
+// "MemAvailable:   123 kB" of /proc/meminfo, "inactive_file 123" of memory.stat.
+std::optional<double> entry_in(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  std::string word;
+  double value = 0;
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    if (words >> word >> value && (word == name || word == name + ":")) return value;
+  }
+  return std::nullopt;
+}
+
+void lower(double& least, std::optional<double> other) {
+  if (other) least = std::min(least, std::max(0.0, *other));
+}
+
+// What a control group's folder leaves.
+std::optional<double> left_in(const std::string& folder, const char* limit, const char* usage,
+                              const char* cache) {
+  const auto most = number_in(folder + "/" + limit);  // "max" is no number
+  const auto used = number_in(folder + "/" + usage);
+  if (!most || !used) return std::nullopt;
+  return *most - *used + entry_in(folder + "/memory.stat", cache).value_or(0);
+}
+
+// The groups that this process is in, from its own up to the root.
+double left_in_groups(double least) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool v2 = controllers.empty();
+    if (!v2 && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::string path = line.substr(second + 1);;) {
+      while (!path.empty() && path.back() == '/') path.pop_back();
+      lower(least, v2 ? left_in(root + path, "memory.max", "memory.current", "inactive_file")
+                      : left_in(root + path, "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                "total_inactive_file"));
+      if (path.empty()) break;
+      path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+Bytes available_memory() {
+  double least = entry_in("/proc/meminfo", "MemAvailable").value_or(1e18 / 1024) * 1024;
+  least = left_in_groups(least);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+    const auto pages = number_in("/proc/self/statm");
+    if (pages)
+      lower(least, static_cast<double>(limit.rlim_cur) -
+                       *pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  }
+  return Bytes::from_base(least);
+}
+
+std::optional<Bytes> cache_share() {
+  const std::string root = "/sys/devices/system/cpu/cpu0/cache/";
+  std::optional<Bytes> share;
+  for (int index = 0;; ++index) {
+    const std::string folder = root + "index" + std::to_string(index) + "/";
+    std::ifstream size_file(folder + "size");
+    double kib = 0;
+    char unit = 'K';
+    if (!(size_file >> kib >> unit)) break;
+    if (unit == 'M') kib *= 1024;
+    // "ff,ffffffff": one bit for each core that shares it.
+    std::ifstream map_file(folder + "shared_cpu_map");
+    std::string map;
+    map_file >> map;
+    int cores = 0;
+    for (const char c : map)
+      if (std::isxdigit(static_cast<unsigned char>(c)) != 0)
+        cores +=
+            __builtin_popcount(static_cast<unsigned>(std::stoi(std::string(1, c), nullptr, 16)));
+    share = kib * 1_KiB / std::max(1, cores);
+  }
+  return share;
+}
+
+Result<Pages> Pages::reserve(std::size_t bytes) {
+  Pages pages;
+  if (bytes == 0) return pages;
+  constexpr std::size_t kLarge = std::size_t{2} << 20;
+  bytes = (bytes + kLarge - 1) / kLarge * kLarge;
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED)
+    return Error{Error::Code::kInfeasible,
+                 "the system refuses " + std::to_string(bytes) + " bytes: " + std::strerror(errno)};
+  madvise(data, bytes, MADV_HUGEPAGE);
+  pages.data_ = static_cast<std::byte*>(data);
+  pages.size_ = bytes;
+  return pages;
+}
+
+Pages::~Pages() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+Pages::Pages(Pages&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+Pages& Pages::operator=(Pages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Result<Region> Region::make(std::size_t bytes, Content content) {
+  auto pages = Pages::reserve(bytes);
+  if (!pages) return pages.error();
+  Region region;
+  region.pages_ = *std::move(pages);
+  const auto all = region.pages_.bytes();
+  if (content == Content::kZero) {
+    if (!all.empty()) std::memset(all.data(), 0, all.size());
+    return region;
+  }
+  // A bf16 of 0.25 to 0.5, twice: the lower half is the fraction's rest of the fp32. As fp16 it is
+  // 1.5 to 2, as fp8 two ordinary numbers or NaN (E4M3 has them at 0x7f and 0xff alone).
+  std::uint32_t state = 0x9e3779b9U;
+  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint32_t)) {
+    state = state * 1664525U + 1013904223U;
+    const std::uint32_t half = 0x3e80U | ((state >> 24) & 0x7fU) | (((state >> 23) & 1U) << 15);
+    const std::uint32_t both = (half << 16) | half;
+    std::memcpy(all.data() + at, &both, sizeof both);
+  }
+  return region;
+}
+
+std::span<std::byte> Region::take(std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t rounded = (bytes + kLine - 1) / kLine * kLine;
+  FORESHARD_CHECK(bytes <= size());
+  if (next_ + bytes > size()) next_ = 0;
+  const auto piece = pages_.bytes().subspan(next_, bytes);
+  next_ = std::min(next_ + rounded, size());
+  return piece;
+}
+
+std::size_t Heap::allocate(std::size_t bytes) {
+  const std::size_t size = rounded(bytes);
+  live_ += size;
+  peak_ = std::max(peak_, live_);
+  if (size == 0) return extent_;
+  for (auto gap = gaps_.begin(); gap != gaps_.end(); ++gap) {
+    if (gap->second < size) continue;
+    const std::size_t offset = gap->first;
+    const std::size_t rest = gap->second - size;
+    gaps_.erase(gap);
+    if (rest > 0) gaps_.emplace(offset + size, rest);
+    return offset;
+  }
+  // A gap at the end grows.
+  std::size_t offset = extent_;
+  if (!gaps_.empty()) {
+    const auto last = std::prev(gaps_.end());
+    if (last->first + last->second == extent_) {
+      offset = last->first;
+      gaps_.erase(last);
+    }
+  }
+  extent_ = offset + size;
+  return offset;
+}
+
+void Heap::free(std::size_t offset, std::size_t bytes) {
+  const std::size_t size = rounded(bytes);
+  FORESHARD_CHECK(size <= live_);
+  live_ -= size;
+  if (size == 0) return;
+  auto [gap, added] = gaps_.emplace(offset, size);
+  FORESHARD_CHECK(added);
+  const auto next = std::next(gap);
+  if (next != gaps_.end()) {
+    FORESHARD_CHECK(offset + size <= next->first);
+    if (offset + size == next->first) {
+      gap->second += next->second;
+      gaps_.erase(next);
+    }
+  }
+  if (gap == gaps_.begin()) return;
+  const auto before = std::prev(gap);
+  FORESHARD_CHECK(before->first + before->second <= offset);
+  if (before->first + before->second == offset) {
+    before->second += gap->second;
+    gaps_.erase(gap);
+  }
+}
+
+}  // namespace foreshard::replay::host
