@@ -1,7 +1,6 @@
 #include "validate/accuracy/accuracy.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fmt/format.h>
 #include <string>
 #include <thread>
@@ -11,24 +10,13 @@
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/percentage.h"
 
 #include "sim/study/study.h"
 #include "validate/accuracy/report.h"
 
 namespace foreshard::cli {
 namespace {
-
-// "12%" or "12".
-Result<double> percentage(std::string text) {
-  const std::string whole = text;
-  if (text.ends_with('%')) text.pop_back();
-  while (text.ends_with(' ')) text.pop_back();
-  double value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status == std::errc() && end == text.data() + text.size() && value >= 0) return value;
-  return Error{Error::Code::kInvalidInput,
-               fmt::format("'{}' is not a percentage like '10%'", whole)};
-}
 
 class Accuracy final : public Command {
  public:

@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 11> kCommands{{
+  static constexpr std::array<CommandInfo, 12> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -40,12 +40,18 @@ std::span<const CommandInfo> commands() {
        make_catalog},
       {"accuracy", "Score the simulator on tables of measurements.",
        "foreshard accuracy measurements.csv --format json", make_accuracy},
+      {"compare", "Hold a prediction against what a replay measured, task by task.",
+       "foreshard compare study.yaml measured.json\n"
+       "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
+       make_compare},
       {"calibrate", "Fit the simulator's numbers to tables of measurements.",
        "foreshard calibrate --collectives measured.csv -o my-nccl.yaml\n"
        "foreshard calibrate --collectives measured.csv --cross-validate",
        make_calibrate},
       {"export", "Write what each rank would do.",
-       "foreshard export study.yaml --program step.json", make_export},
+       "foreshard export study.yaml --program step.json\n"
+       "foreshard export study.yaml --arrivals rank5.json --rank 5",
+       make_export},
       {"schema", "Print the JSON Schema of a kind of file, for editors.",
        "foreshard schema study > study.schema.json", make_schema},
       {"version", "Say what this build is.", "foreshard version --format json", make_version},

@@ -12,6 +12,7 @@ std::unique_ptr<Command> make_accuracy();
 std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_catalog();
 std::unique_ptr<Command> make_check();
+std::unique_ptr<Command> make_compare();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_reshard();
 std::unique_ptr<Command> make_schema();

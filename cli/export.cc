@@ -1,3 +1,5 @@
+#include <string>
+
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -5,6 +7,7 @@
 
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
+#include "validate/compare/arrivals.h"
 
 namespace foreshard::cli {
 namespace {
@@ -13,11 +16,17 @@ class Export final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
-    declaration.required_option("--program", "FILE", program_,
-                                "Write the Program (JSON) to this file; - is stdout.");
+    declaration.option("--program", "FILE", program_,
+                       "Write the Program (JSON) to this file; - is stdout.");
+    declaration.option("--arrivals", "FILE", arrivals_,
+                       "Write when the results of one rank's communications are there, as "
+                       "simulated: what foreshard-replay --as-rank needs; - is stdout.");
+    declaration.count("--rank", rank_, 0, "The rank of --arrivals.");
   }
 
   ExitCode run(const Environment& environment) override {
+    if (program_.empty() && arrivals_.empty())
+      return fail("nothing to write", "give --program FILE or --arrivals FILE");
     const Busy busy("lowering");
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
@@ -25,14 +34,30 @@ class Export final : public Command {
     if (!cluster) return fail(cluster.error());
     const auto program = study::program_of(*study, *cluster);
     if (!program) return fail(program.error());
+    if (!arrivals_.empty()) {
+      if (const auto error = write_arrivals(*study, *cluster, *program)) return fail(*error);
+    }
+    if (program_.empty()) return kDone;
     if (const auto error = write_result(program_, program::to_json(*program) + "\n"))
       return fail(*error);
     return kDone;
   }
 
  private:
+  std::optional<Error> write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
+                                      const program::Program& program) const {
+    const auto prediction = sim::simulate(cluster, program, study.communication,
+                                          {.timeline = true, .critical_path = false});
+    if (!prediction) return prediction.error();
+    const auto arrivals = compare::arrivals_of(program, *prediction, rank_);
+    if (!arrivals) return arrivals.error();
+    return write_result(arrivals_, measure::to_json(*arrivals));
+  }
+
   StudyOptions study_;
   std::string program_;
+  std::string arrivals_;
+  std::int64_t rank_ = 0;
 };
 
 }  // namespace

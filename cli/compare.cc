@@ -1,0 +1,128 @@
+#include "validate/compare/compare.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/file.h"
+#include "cli/busy.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/percentage.h"
+
+#include "sim/study/run.h"
+#include "strategies/program/ir/json.h"
+#include "strategies/program/ir/verify.h"
+#include "validate/compare/write.h"
+#include "validate/measurement/json.h"
+
+namespace foreshard::cli {
+namespace {
+
+Bytes largest(std::size_t characters) {
+  return Bytes::from_base(static_cast<double>(characters));
+}
+
+class Compare final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    study_.declare(declaration);
+    declaration.required_argument("MEASUREMENT.json", measurement_,
+                                  "What foreshard-replay measured of the study's Program.");
+    declaration.option("--program", "FILE", program_,
+                       "The Program that was replayed, on the study's cluster; by default the one "
+                       "that the study makes.");
+    declaration.option("--max-error", "PERCENT", limit_,
+                       "Fail with exit code 4 if the predicted step is further off than this.");
+    declaration.option("--trace", "FILE", trace_,
+                       "Write both time lines, one above the other, for ui.perfetto.dev.");
+    declaration.count("--residuals", residuals_, 0, "How many of the largest residuals to show.");
+    add_format(declaration, format_, {"text", "json"});
+    add_output(declaration, output_);
+  }
+
+  ExitCode run(const Environment& environment) override {
+    std::optional<double> limit;
+    if (!limit_.empty()) {
+      const auto read = percentage(limit_);
+      if (!read) return fail(read.error());
+      limit = *read;
+    }
+    const auto comparison = compared(environment);
+    if (!comparison) return fail(comparison.error());
+    const std::string text =
+        format_ == "json" ? compare::to_json(*comparison)
+                          : compare::to_text(*comparison, static_cast<std::size_t>(residuals_));
+    if (const auto error = write_result(output_, text)) return fail(*error);
+    return limit ? gate(*comparison, *limit) : kDone;
+  }
+
+ private:
+  Result<compare::Comparison> compared(const Environment& environment) const {
+    const Busy busy("comparing");
+    const auto text = read_file(measurement_, largest(measure::kLargestMeasurementText));
+    if (!text) return text.error();
+    auto measurement = measure::measurement_from_json(*text);
+    if (!measurement) return in_file(measurement_, measurement.error());
+    const auto study = study_.load(environment);
+    if (!study) return study.error();
+    const auto cluster = study::cluster_of(*study);
+    if (!cluster) return cluster.error();
+    const auto program = program_of(*study, *cluster);
+    if (!program) return program.error();
+    const auto prediction = sim::simulate(*cluster, *program, study->communication,
+                                          {.timeline = true, .critical_path = false});
+    if (!prediction) return prediction.error();
+    auto comparison = compare::compare(*program, *prediction, *measurement);
+    if (!comparison) return in_file(measurement_, comparison.error());
+    if (!trace_.empty()) {
+      if (auto error = compare::write_trace(trace_, *program, *prediction, *measurement))
+        return *std::move(error);
+    }
+    return comparison;
+  }
+
+  Result<program::Program> program_of(const study::LoadedStudy& study,
+                                      const ClusterView& cluster) const {
+    if (program_.empty()) return study::program_of(study, cluster);
+    const auto text = read_file(program_, largest(program::kLargestProgramText));
+    if (!text) return text.error();
+    auto program = program::program_from_json(*text);
+    if (!program) return in_file(program_, program.error());
+    if (auto violation = program::verify(*program)) return in_file(program_, *violation);
+    return program;
+  }
+
+  static Error in_file(const std::string& path, const Error& error) {
+    return {error.code, path + ": " + error.message};
+  }
+
+  static ExitCode gate(const compare::Comparison& comparison, double limit) {
+    const auto error = comparison.step.error();
+    if (error && 100 * std::abs(*error) <= limit) return kDone;
+    note(error ? fmt::format("the predicted step is {:.1f} % off, more than --max-error {} %",
+                             100 * std::abs(*error), limit)
+               : "the measured step took no time; nothing holds against --max-error");
+    return kGateFailed;
+  }
+
+  StudyOptions study_;
+  std::string measurement_;
+  std::string program_;
+  std::string limit_;
+  std::string trace_;
+  std::int64_t residuals_ = 10;
+  std::string format_;
+  std::string output_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_compare() {
+  return std::make_unique<Compare>();
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,14 @@
+/// \file
+/// Limits as --max-error takes them.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace foreshard::cli {
+
+/// "12%" or "12" -> 12. \return kInvalidInput for what is none, or negative.
+Result<double> percentage(std::string text);
+
+}  // namespace foreshard::cli

@@ -1,0 +1,21 @@
+/// \file
+/// What one rank needs to be replayed alone: when a simulation says that the results of its
+/// communications are there.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+#include "sim/simulate/prediction.h"
+#include "strategies/program/ir/program.h"
+#include "validate/measurement/arrivals.h"
+
+namespace foreshard::compare {
+
+/// \param prediction  of this Program, with its time line. \return kInvalidInput if there is no
+///     such rank, or the predicted step never ends.
+Result<measure::Arrivals> arrivals_of(const program::Program& program,
+                                      const sim::Prediction& prediction, std::int64_t rank);
+
+}  // namespace foreshard::compare

@@ -1,0 +1,146 @@
+#include "validate/compare/timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+#include "strategies/program/ir/group.h"
+
+namespace foreshard::compare {
+namespace {
+
+using program::CollectiveKind;
+using program::Communication;
+using program::Program;
+
+// Where the entries of each class begin in the time line.
+std::vector<std::size_t> class_begins(const sim::Prediction& prediction) {
+  std::vector<std::size_t> begin(prediction.classes.size(), prediction.timeline.size());
+  for (std::size_t i = prediction.timeline.size(); i-- > 0;)
+    begin[static_cast<std::size_t>(prediction.timeline[i].device_class)] = i;
+  return begin;
+}
+
+// When the rank itself was there: all that the instance waits for, its launch included.
+Seconds reached_at(const program::Expansion& expansion, const std::vector<Times>& times,
+                   std::size_t i) {
+  const program::Instance& instance = expansion.instances[i];
+  Seconds reached = instance.host_offset;
+  if (instance.host_sync >= 0)
+    reached = reached + times[static_cast<std::size_t>(instance.host_sync)].finish;
+  for (const std::int32_t before : expansion.predecessors(i))
+    reached = std::max(reached, times[static_cast<std::size_t>(before)].finish);
+  return reached;
+}
+
+class Matcher {
+ public:
+  Matcher(const Program& program, Timelines& lines) : program_(program), lines_(lines) {}
+
+  void run() {
+    for (std::size_t place = 0; place < lines_.ranks.size(); ++place) add(place);
+  }
+
+ private:
+  // Members (of a transfer: sender, receiver), kind (send for both ends) and tag.
+  using Key = std::tuple<std::vector<std::int32_t>, CollectiveKind, std::string>;
+
+  void add(std::size_t place) {
+    const RankTimes& rank = lines_.ranks[place];
+    const auto& expansion = lines_.expansions[rank.role];
+    std::map<const program::Task*, std::vector<std::size_t>*> known;  // looked up, never walked
+    std::map<std::pair<const std::vector<std::size_t>*, bool>, std::size_t> seen;
+    for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+      const program::Task& task =
+          program::task_of(program_, program_.roles[rank.role], expansion.instances[i]);
+      const auto* what = std::get_if<Communication>(&task.body);
+      if (what == nullptr) continue;
+      auto& operations = known[&task];
+      if (operations == nullptr) operations = &of_key_[key_of(task, *what, rank.rank)];
+      const std::size_t n = seen[{operations, what->kind == CollectiveKind::kSend}]++;
+      if (n == operations->size()) {
+        operations->push_back(lines_.operations.size());
+        lines_.operations.emplace_back();
+      }
+      lines_.operations[(*operations)[n]].members.push_back({place, i});
+    }
+  }
+
+  Key key_of(const program::Task& task, const Communication& what, std::int32_t rank) const {
+    if (const auto peer = program::peer_of(program_, what.group, rank)) {
+      const bool sends = what.kind == CollectiveKind::kSend;
+      return {sends ? std::vector{rank, *peer} : std::vector{*peer, rank}, CollectiveKind::kSend,
+              program::tag_of(task)};
+    }
+    return {program::members_of(program_, what.group, rank), what.kind, program::tag_of(task)};
+  }
+
+  const Program& program_;
+  Timelines& lines_;
+  std::map<Key, std::vector<std::size_t>> of_key_;
+};
+
+// The last member's arrival begins an operation for all.
+void begin_together(Timelines& lines) {
+  for (const Operation& operation : lines.operations) {
+    Seconds predicted, measured;
+    for (const auto& [place, i] : operation.members) {
+      predicted = std::max(predicted, lines.ranks[place].predicted[i].reached);
+      measured = std::max(measured, lines.ranks[place].measured[i].reached);
+    }
+    for (const auto& [place, i] : operation.members) {
+      Times& p = lines.ranks[place].predicted[i];
+      Times& m = lines.ranks[place].measured[i];
+      p.begin = std::clamp(predicted, p.reached, std::max(p.reached, p.finish));
+      m.begin = std::clamp(measured, m.reached, std::max(m.reached, m.finish));
+    }
+  }
+}
+
+}  // namespace
+
+Timelines timelines_of(const Program& program, const sim::Prediction& prediction,
+                       const measure::Measurement& measurement) {
+  Timelines lines;
+  const program::Expander expander(program);
+  std::vector<std::size_t> role_of_rank(static_cast<std::size_t>(program.ranks()));
+  for (std::size_t role = 0; role < program.roles.size(); ++role)
+    for (const std::int32_t rank : program.roles[role].ranks)
+      role_of_rank[static_cast<std::size_t>(rank)] = role;
+  lines.expansions.resize(program.roles.size());
+  const auto begins = class_begins(prediction);
+  for (const measure::RankRecord& record : measurement.ranks) {
+    const auto rank = static_cast<std::size_t>(record.rank);
+    RankTimes times{.rank = record.rank, .role = role_of_rank[rank]};
+    auto& expansion = lines.expansions[times.role];
+    if (expansion.instances.empty()) expansion = expander.expand(times.role);
+    const std::size_t count = expansion.instances.size();
+    const std::size_t begin = begins[static_cast<std::size_t>(prediction.class_of_rank[rank])];
+    FORESHARD_CHECK(record.tasks.size() == count && begin + count <= prediction.timeline.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const sim::TimelineEntry& entry = prediction.timeline[begin + i];
+      times.predicted.push_back({entry.start, entry.start, entry.finish});
+      const measure::TaskTimes& task = record.tasks[i];
+      times.measured.push_back({task.start, task.start, std::max(task.start, task.finish)});
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const program::Task& task =
+          program::task_of(program, program.roles[times.role], expansion.instances[i]);
+      if (std::holds_alternative<Communication>(task.body))
+        times.predicted[i].reached =
+            std::min(times.predicted[i].begin, reached_at(expansion, times.predicted, i));
+    }
+    lines.ranks.push_back(std::move(times));
+  }
+  if (measurement.mode == measure::Mode::kWhole) {
+    Matcher(program, lines).run();
+    begin_together(lines);
+  }
+  return lines;
+}
+
+}  // namespace foreshard::compare

@@ -1,0 +1,221 @@
+#include "validate/compare/write.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/quantity.h"
+
+#include "strategies/program/ir/names.h"
+
+namespace foreshard::compare {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using measure::Mode;
+
+constexpr double kMatters = 1e-3;  // of the step, for a kind to be listed
+constexpr std::size_t kMostRanks = 16;
+
+std::string percent(const std::optional<double>& part) {
+  return part ? fmt::format("{:+.1f} %", 100 * *part) : "-";
+}
+std::string share(const std::optional<double>& part) {
+  return part ? fmt::format("{:.1f} %", 100 * *part) : "-";
+}
+std::string time(Seconds value) {
+  return value == 0_s ? "-" : format(value);
+}
+
+// A name of at most 40 characters: tables stay tables.
+std::string cut(const std::string& name) {
+  constexpr std::size_t kMost = 40;
+  return name.size() <= kMost ? name : name.substr(0, kMost - 3) + "...";
+}
+
+void write_head(std::string& out, const Comparison& of) {
+  const auto to = std::back_inserter(out);
+  fmt::format_to(to, "{}\n", of.program);
+  fmt::format_to(to, "predicted on {}; measured by {} replay, {} {}{}\n\n", of.cluster, of.backend,
+                 of.mode == Mode::kWhole ? fmt::format("{} ranks", of.ranks)
+                                         : fmt::format("rank {} alone", of.per_rank[0].rank),
+                 fmt::format("{} repeats", of.repeats), of.date.empty() ? "" : ", " + of.date);
+  fmt::format_to(to,
+                 "step   predicted {}   measured {}   error {}   (measured 10 % to 90 %: {} to "
+                 "{}, spread {})\n",
+                 format(of.step.predicted), format(of.step.measured), percent(of.step.error()),
+                 format(of.low), format(of.high), share(of.spread));
+}
+
+void write_rows(std::string& out, const std::vector<const Row*>& rows, std::string_view title) {
+  const auto to = std::back_inserter(out);
+  fmt::format_to(to, "\n{:<40} {:>6} {:>11} {:>11} {:>9} {:>7} {:>8} {:>9}\n", title, "count",
+                 "predicted", "measured", "error", "spread", "of step", "of error");
+  for (const Row* row : rows) {
+    const bool timed = row->count > 0;
+    const Pair& shown = timed ? row->each : row->booked;
+    fmt::format_to(to, "{:<40} {:>6} {:>11} {:>11} {:>9} {:>7} {:>8} {:>9}\n", cut(row->name),
+                   timed ? fmt::format("{}", row->count) : "", time(shown.predicted),
+                   time(shown.measured), timed ? percent(shown.error()) : "",
+                   timed ? share(row->spread) : "", share(row->share_of_step),
+                   percent(row->share_of_error));
+  }
+}
+
+void write_pair(std::string& out, const std::string& name, const Pair& pair) {
+  fmt::format_to(std::back_inserter(out), "{:<40} {:>6} {:>11} {:>11} {:>9}\n", cut(name), "",
+                 time(pair.predicted), time(pair.measured), percent(pair.error()));
+}
+
+void write_overlap(std::string& out, const Comparison& of) {
+  fmt::format_to(std::back_inserter(out), "\n{:<40} {:>6} {:>11} {:>11} {:>9}\n",
+                 "Streams and overlap (mean of ranks)", "", "predicted", "measured", "error");
+  for (const StreamRow& stream : of.streams) write_pair(out, "stream " + stream.name, stream.busy);
+  write_pair(out, "computing", of.overlap.computing);
+  if (of.mode == Mode::kOneRank) return;
+  write_pair(out, "communicating", of.overlap.communicating);
+  write_pair(out, "  hidden beside kernels", of.overlap.hidden);
+  for (std::size_t p = 0; p < of.overlap.exposed.size(); ++p) {
+    const Pair& pair = of.overlap.exposed[p];
+    if (pair.predicted > 0_s || pair.measured > 0_s)
+      write_pair(out,
+                 fmt::format("  exposed, {}", program::name_of(static_cast<program::Purpose>(p))),
+                 pair);
+  }
+}
+
+void write_ranks(std::string& out, const Comparison& of) {
+  const auto to = std::back_inserter(out);
+  fmt::format_to(to, "\n{:<8} {:>11} {:>11} {:>9} {:>14} {:>14}\n", "rank", "finish", "measured",
+                 "error", "peak memory", "measured");
+  std::vector<const RankRow*> rows;
+  for (const RankRow& row : of.per_rank) rows.push_back(&row);
+  const auto off = [](const RankRow* row) { return std::abs(row->finish.error().value_or(0)); };
+  if (rows.size() > kMostRanks) {
+    std::ranges::stable_sort(rows,
+                             [&](const RankRow* a, const RankRow* b) { return off(a) > off(b); });
+    fmt::format_to(to, "(the {} with the largest error of {})\n", kMostRanks, rows.size());
+    rows.resize(kMostRanks);
+  }
+  for (const RankRow* row : rows)
+    fmt::format_to(to, "{:<8} {:>11} {:>11} {:>9} {:>14} {:>14}\n", row->rank,
+                   format(row->finish.predicted), format(row->finish.measured),
+                   percent(row->finish.error()), format(row->predicted_peak),
+                   format(row->measured_peak));
+}
+
+Json seconds(const Pair& pair) {
+  Json json{{"predicted_s", pair.predicted.in_base()}, {"measured_s", pair.measured.in_base()}};
+  const auto error = pair.error();
+  json["error_pct"] = error ? Json(100 * *error) : Json();
+  return json;
+}
+Json percentage(const std::optional<double>& part) {
+  return part ? Json(100 * *part) : Json();
+}
+
+constexpr std::string_view kKinds[] = {"kernel", "communication", "waiting",
+                                       "host",   "idle",          "between_medians"};
+
+Json json_of(const Row& row) {
+  return {{"kind", kKinds[static_cast<std::size_t>(row.kind)]},
+          {"name", row.name},
+          {"count", row.count},
+          {"each", seconds(row.each)},
+          {"per_rank", seconds(row.time)},
+          {"booked", seconds(row.booked)},
+          {"spread_pct", 100 * row.spread},
+          {"share_of_step_pct", percentage(row.share_of_step)},
+          {"share_of_error_pct", percentage(row.share_of_error)}};
+}
+
+Json list_of(const std::vector<Row>& rows) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back(json_of(row));
+  return list;
+}
+
+Json json_of(const Overlap& overlap) {
+  Json exposed = Json::object();
+  for (std::size_t p = 0; p < overlap.exposed.size(); ++p)
+    exposed[std::string(program::name_of(static_cast<program::Purpose>(p)))] =
+        seconds(overlap.exposed[p]);
+  return {{"computing", seconds(overlap.computing)},
+          {"communicating", seconds(overlap.communicating)},
+          {"hidden", seconds(overlap.hidden)},
+          {"exposed", std::move(exposed)}};
+}
+
+Json json_of(const RankRow& row) {
+  return {{"rank", row.rank},
+          {"finish", seconds(row.finish)},
+          {"peak_memory",
+           {{"predicted_bytes", std::llround(row.predicted_peak.in_base())},
+            {"measured_bytes", std::llround(row.measured_peak.in_base())}}}};
+}
+
+}  // namespace
+
+std::string to_text(const Comparison& of, std::size_t residuals) {
+  std::string out;
+  write_head(out, of);
+  for (const std::string& remark : of.remarks) out += "note: " + remark + "\n";
+
+  std::vector<const Row*> rows;
+  for (const Row& row : of.kinds)
+    if (std::max({std::abs(row.booked.measured.in_base()), row.booked.predicted.in_base(),
+                  row.time.measured.in_base()}) >= kMatters * of.step.measured.in_base())
+      rows.push_back(&row);
+  write_rows(out, rows, "Kinds (one instance)");
+
+  rows.clear();
+  for (const Row& row : of.residuals)
+    if (rows.size() < residuals && row.booked.predicted != row.booked.measured)
+      rows.push_back(&row);
+  write_rows(out, rows, "Largest residuals");
+
+  write_overlap(out, of);
+  write_ranks(out, of);
+  if (of.slack)
+    fmt::format_to(std::back_inserter(out),
+                   "\n{} communications: the rank waited for {} of them, {} in all; least slack "
+                   "{}\n",
+                   of.slack->communications, of.slack->late, time(of.slack->waited),
+                   time(of.slack->least));
+  return out;
+}
+
+std::string to_json(const Comparison& of) {
+  Json json{{"schema", kComparisonSchema},
+            {"program", of.program},
+            {"cluster", of.cluster},
+            {"fingerprint", of.fingerprint},
+            {"backend", of.backend},
+            {"date", of.date},
+            {"mode", of.mode == Mode::kWhole ? "whole" : "one_rank"},
+            {"ranks", of.ranks},
+            {"repeats", of.repeats}};
+  json["step"] = seconds(of.step);
+  json["step"]["measured_low_s"] = of.low.in_base();
+  json["step"]["measured_high_s"] = of.high.in_base();
+  json["step"]["spread_pct"] = 100 * of.spread;
+  json["kinds"] = list_of(of.kinds);
+  json["residuals"] = list_of(of.residuals);
+  json["streams"] = Json::array();
+  for (const StreamRow& row : of.streams)
+    json["streams"].push_back({{"name", row.name}, {"busy", seconds(row.busy)}});
+  json["overlap"] = json_of(of.overlap);
+  json["per_rank"] = Json::array();
+  for (const RankRow& row : of.per_rank) json["per_rank"].push_back(json_of(row));
+  json["slack"] = nullptr;
+  if (of.slack)
+    json["slack"] = {{"communications", of.slack->communications},
+                     {"late", of.slack->late},
+                     {"waited_s", of.slack->waited.in_base()},
+                     {"least_s", of.slack->least.in_base()}};
+  json["remarks"] = of.remarks;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace foreshard::compare
