@@ -73,10 +73,12 @@ class Compare final : public Command {
     if (!cluster) return cluster.error();
     const auto program = program_of(*study, *cluster);
     if (!program) return program.error();
-    const auto prediction = sim::simulate(*cluster, *program, study->communication,
-                                          {.timeline = true, .critical_path = false});
+    const auto prediction =
+        sim::simulate(*cluster, *program, study->communication,
+                      {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
-    auto comparison = compare::compare(*program, *prediction, *measurement);
+    auto comparison =
+        compare::compare(*program, *prediction, *measurement, compare::options_for(*cluster));
     if (!comparison) return in_file(measurement_, comparison.error());
     if (!trace_.empty()) {
       if (auto error = compare::write_trace(trace_, *program, *prediction, *measurement))

@@ -74,6 +74,8 @@ std::string name_of(const Program& program, const Communication& what, std::int3
          std::to_string(program::size_of(program, what.group, rank)) + " ranks";
 }
 
+constexpr int kKernelPriority = 1;  // communications come just before or after
+
 // What a row adds up.
 struct Sums {
   std::int64_t count = 0;
@@ -143,8 +145,9 @@ class Accounts {
 class Comparer {
  public:
   Comparer(const Program& program, const sim::Prediction& prediction,
-           const Measurement& measurement)
-      : program_(program),
+           const Measurement& measurement, const Options& options)
+      : options_(options),
+        program_(program),
         prediction_(prediction),
         measurement_(measurement),
         lines_(timelines_of(program, prediction, measurement)) {}
@@ -212,8 +215,12 @@ class Comparer {
   void add(std::size_t place, Comparison& out) {
     const RankTimes& rank = lines_.ranks[place];
     const measure::RankRecord& record = measurement_.ranks[place];
+    kernel_time_.clear();
+    add_line(rank, rank.predicted, &Pair::predicted, out, out.step.predicted);
+    // The measured time line ends where its medians do; the rest of the step is booked apart.
+    add_line(rank, rank.measured, &Pair::measured, out, last_);
+    accounts_.book(Kind::kBetweenMedians, "between medians", {0_s, out.step.measured - last_});
     for (std::size_t i = 0; i < rank.predicted.size(); ++i) add_task(rank, record, i);
-    add_booked(rank, out);
 
     const auto c =
         static_cast<std::size_t>(prediction_.class_of_rank[static_cast<std::size_t>(rank.rank)]);
@@ -248,8 +255,10 @@ class Comparer {
   void add_task(const RankTimes& rank, const measure::RankRecord& record, std::size_t i) {
     const auto& [kind, name, task_name] = names(rank, i);
     if (kind == Kind::kHost || (kind == Kind::kCommunication && !whole())) return;
-    const Pair time{rank.predicted[i].finish - rank.predicted[i].begin,
-                    rank.measured[i].finish - rank.measured[i].begin};
+    Pair time{rank.predicted[i].finish - rank.predicted[i].begin,
+              rank.measured[i].finish - rank.measured[i].begin};
+    if (const auto left = kernel_time_.find(i); left != kernel_time_.end())
+      time.predicted = left->second;
     for (Sums* sums : {&accounts_.of(kind, name), &accounts_.of_task(kind, task_name)}) {
       ++sums->count;
       sums->time.predicted += time.predicted;
@@ -266,7 +275,7 @@ class Comparer {
     bool waiting;
   };
   std::vector<Interval> intervals(const RankTimes& rank, const std::vector<Times>& times,
-                                  std::vector<Source>& source) const {
+                                  std::vector<Source>& source, int communication) const {
     std::vector<Interval> out;
     const auto push = [&](Seconds begin, Seconds end, int priority, std::size_t i, bool waiting) {
       out.push_back({begin, end, priority});
@@ -275,27 +284,23 @@ class Comparer {
     for (std::size_t i = 0; i < times.size(); ++i) {
       const auto& body = task(rank, i).body;
       if (std::holds_alternative<Kernel>(body)) {
-        push(times[i].begin, times[i].finish, 0, i, false);
+        push(times[i].begin, times[i].finish, kKernelPriority, i, false);
       } else if (std::holds_alternative<Communication>(body)) {
-        if (whole()) push(times[i].begin, times[i].finish, 1, i, false);
-        push(times[i].reached, whole() ? times[i].begin : times[i].finish, 2, i, true);
+        if (whole()) push(times[i].begin, times[i].finish, communication, i, false);
+        push(times[i].reached, whole() ? times[i].begin : times[i].finish, 3, i, true);
       } else {
-        push(times[i].begin, times[i].finish, 3, i, false);
+        push(times[i].begin, times[i].finish, 4, i, false);
       }
     }
     return out;
   }
 
-  void add_booked(const RankTimes& rank, Comparison& out) {
-    add_line(rank, rank.predicted, &Pair::predicted, out, out.step.predicted);
-    add_line(rank, rank.measured, &Pair::measured, out, last_);
-    accounts_.book(Kind::kBetweenMedians, "between medians", {0_s, out.step.measured - last_});
-  }
-
   void add_line(const RankTimes& rank, const std::vector<Times>& times, Seconds Pair::*side,
                 Comparison& out, Seconds end) {
     std::vector<Source> source;
-    const auto parts = intervals(rank, times, source);
+    const bool stands_still = options_.turns && side == &Pair::predicted;
+    const auto parts =
+        intervals(rank, times, source, stands_still ? kKernelPriority - 1 : kKernelPriority + 1);
     const Booking booking = book(parts, end);
     const auto add = [&](Kind kind, const std::string& name, const std::string& task_name,
                          Seconds time) {
@@ -311,37 +316,41 @@ class Comparer {
       }
       const auto& [kind, name, task_name] = names(rank, i);
       add(kind, name, task_name, time);
+      if (kind == Kind::kKernel && stands_still) kernel_time_[i] = time;
       if (kind == Kind::kCommunication) {
         const auto purpose = std::get<Communication>(task(rank, i).body).purpose;
         out.overlap.exposed[static_cast<std::size_t>(purpose)].*side += time;
       }
     }
     add(Kind::kIdle, "idle", "idle", booking.nothing);
-    add_overlap(rank, parts, source, side, out, end);
+    add_overlap(parts, booking, stands_still, side, out, end);
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const std::int32_t stream = instance(rank, source[k].instance).stream;
+      if (source[k].waiting || stream < 0) continue;
+      const bool less = stands_still && parts[k].priority == kKernelPriority;
+      streams_[static_cast<std::size_t>(stream)].*side +=
+          less ? booking.of_interval[k] : std::min(parts[k].end, end) - parts[k].begin;
+    }
   }
 
-  // Unions of intervals by booking them with only some others beside them.
-  void add_overlap(const RankTimes& rank, const std::vector<Interval>& parts,
-                   const std::vector<Source>& source, Seconds Pair::*side, Comparison& out,
-                   Seconds end) {
+  static void add_overlap(const std::vector<Interval>& parts, const Booking& booking,
+                          bool stands_still, Seconds Pair::*side, Comparison& out, Seconds end) {
     std::vector<Interval> kernels, communications;
-    std::vector<std::vector<Interval>> of_stream(streams_.size());
+    Seconds left;  // of kernels that stand still beside communications
     for (std::size_t k = 0; k < parts.size(); ++k) {
-      if (source[k].waiting || parts[k].priority > 1) continue;
-      (parts[k].priority == 0 ? kernels : communications).push_back(parts[k]);
-      of_stream[static_cast<std::size_t>(instance(rank, source[k].instance).stream)].push_back(
-          parts[k]);
+      if (parts[k].priority > kKernelPriority + 1) continue;
+      if (parts[k].priority == kKernelPriority) left += booking.of_interval[k];
+      (parts[k].priority == kKernelPriority ? kernels : communications).push_back(parts[k]);
     }
     const auto covered = [&](const std::vector<Interval>& some) {
       return end - book(some, end).nothing;
     };
-    const Seconds computing = covered(kernels);
+    const Seconds computing = stands_still ? left : covered(kernels);
     const Seconds communicating = covered(communications);
     kernels.insert(kernels.end(), communications.begin(), communications.end());
     out.overlap.computing.*side += computing;
     out.overlap.communicating.*side += communicating;
     out.overlap.hidden.*side += computing + communicating - covered(kernels);
-    for (std::size_t s = 0; s < streams_.size(); ++s) streams_[s].*side += covered(of_stream[s]);
   }
 
   Slack slack() const {
@@ -361,6 +370,7 @@ class Comparer {
     return out;
   }
 
+  const Options options_;
   const Program& program_;
   const sim::Prediction& prediction_;
   const Measurement& measurement_;
@@ -369,7 +379,8 @@ class Comparer {
   std::vector<Pair> streams_;
   std::map<const program::Task*, Names> names_;  // of one rank; looked up, never walked
   std::int32_t named_rank_ = -1;
-  Seconds last_{};  // where the measured time lines end, as medians
+  std::map<std::size_t, Seconds> kernel_time_;  // predicted, of one rank's instances: turns
+  Seconds last_{};                              // where the measured time lines end, as medians
 };
 
 }  // namespace
@@ -379,10 +390,16 @@ std::optional<double> Pair::error() const {
   return predicted / measured - 1;
 }
 
+Options options_for(const ClusterView& cluster) {
+  return {.turns = std::ranges::all_of(cluster.device_types(), [](const DeviceType& type) {
+            return type.multiprocessors.value == 1;
+          })};
+}
+
 Result<Comparison> compare(const Program& program, const sim::Prediction& prediction,
-                           const Measurement& measurement) {
+                           const Measurement& measurement, const Options& options) {
   if (auto fault = misfit(program, prediction, measurement)) return *std::move(fault);
-  return Comparer(program, prediction, measurement).run();
+  return Comparer(program, prediction, measurement, options).run();
 }
 
 }  // namespace foreshard::compare

@@ -19,6 +19,10 @@
 /// A communication has the duration  latest finish - latest start  over its members: what the
 /// last to arrive sees. Members that were there before wait, which is booked apart.
 ///
+/// **Turns.** Where a communication holds all of a device (a CPU core, which does one thing at a
+/// time), a predicted kernel stands still while one is under way. Its predicted time is then what
+/// is left of it, and the prediction is booked with communications before kernels.
+///
 /// Of one rank that was replayed alone (measure::Mode::kOneRank) the results of communications come
 /// when the simulator says, so they are compared by no duration: their booked time is waiting, and
 /// `slack` says how it came out.
@@ -35,6 +39,7 @@
 
 #include "sim/simulate/prediction.h"
 #include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
 #include "validate/measurement/measurement.h"
 
 namespace foreshard::compare {
@@ -121,11 +126,18 @@ struct Comparison {
   std::vector<std::string> remarks{};
 };
 
-/// \param prediction  of this Program, with its time line (SimulateOptions::timeline).
+struct Options {
+  bool turns = false;  ///< See above.
+};
+/// What the devices of `cluster` call for: turns, if each has one multiprocessor.
+Options options_for(const ClusterView& cluster);
+
+/// \param prediction  of this Program, with its time line (SimulateOptions::timeline), and every
+///     kernel for itself (coalesce = false).
 /// \pre verify(program) finds nothing.
 /// \return kInvalidInput if the measurement is not one of this Program (fingerprint, ranks, tasks),
 ///     or the prediction was interrupted.
 Result<Comparison> compare(const program::Program& program, const sim::Prediction& prediction,
-                           const measure::Measurement& measurement);
+                           const measure::Measurement& measurement, const Options& options = {});
 
 }  // namespace foreshard::compare

@@ -169,6 +169,29 @@ TEST(Compare, SaysHowMuchCommunicationIsHidden) {
   EXPECT_EQ(row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").booked.measured, 1_s);
 }
 
+// The sum, 3 s to 5 s, holds up an update of 1 s that began at 2.5 s (3 s): it ends at 5.5 s (6 s).
+TEST(Compare, OnACorePredictedKernelsStandStillBesideCommunication) {
+  program::Program program = two_ranks();
+  program.blocks[0].tasks[2].after = {0};
+  Measurement measurement = measured();
+  measurement.fingerprint = measure::fingerprint_of(program);
+  sim::Prediction prediction = predicted();
+  for (sim::TimelineEntry& entry : prediction.timeline)
+    if (entry.task == 2) {
+      entry.start = entry.device_class == 0 ? 2.5_s : 3_s;
+      entry.finish = entry.start + 3_s;
+    }
+  const auto made = compare(program, prediction, measurement, {.turns = true});
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ(row_of(made->kinds, "adam").each.predicted, 1_s);
+  EXPECT_EQ(row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").booked.predicted, 2_s);
+  EXPECT_EQ(made->overlap.hidden.predicted, 0_s);
+  const auto not_so = compare(program, prediction, measurement);
+  ASSERT_TRUE(not_so);
+  EXPECT_EQ(row_of(not_so->kinds, "adam").each.predicted, 3_s);
+  EXPECT_EQ(not_so->overlap.hidden.predicted, 2_s);
+}
+
 // One rank alone: its communications come when told, and are compared by slack.
 TEST(Compare, OfOneRankComparesComputationAndSlack) {
   Measurement measurement = measured();
