@@ -17,16 +17,8 @@ namespace {
 std::int64_t most_channels_of_search(const Tables& tables) {
   return tables.most_channels / 2;
 }
-constexpr int kMostSteps = 1 << 14;               // of one channel's search
-constexpr double kLeastSpeedRatio = 0.49;         // to the next speed that is still tried
-constexpr double kLeastSpeedToDouble = 25;        // GB/s
-constexpr double kLeastFastSpeedToDouble = 50;    // after Ampere
-constexpr std::int64_t kFewChannelsToDouble = 4;  // after Ampere
-constexpr std::int64_t kAmpere = 80;
-constexpr std::int64_t kHopper = 90;
-constexpr std::size_t kMostHeads = 32;   // NCCL_MAX_NVLS_ARITY
-constexpr double kFastNetworkRing = 45;  // GB/s: above it Hopper and later double few channels
-constexpr std::int64_t kFewNetworkChannels = 16;
+constexpr int kMostSteps = 1 << 14;     // of one channel's search
+constexpr std::size_t kMostHeads = 32;  // NCCL_MAX_NVLS_ARITY
 constexpr double kTolerance = 1e-6;
 
 // How channels are sought.
@@ -211,14 +203,12 @@ void set_rate(SearchGraph* graph, double speed) {
 }
 
 // Twice the channels at half the speed, where channels are fast and not too many.
-void double_channels(SearchGraph* graph, std::int64_t capability, std::int64_t most) {
-  const double speed = graph->intra_rate / 1_GB_s;
-  const bool wanted =
-      speed >= kLeastSpeedToDouble && (capability <= kAmpere || speed >= kLeastFastSpeedToDouble ||
-                                       graph->channels <= kFewChannelsToDouble);
+void double_channels(SearchGraph* graph, const Doubling& when, std::int64_t most) {
+  const BytesPerSecond speed = graph->intra_rate;
+  const bool wanted = speed >= when.from || (graph->channels <= when.few && speed >= when.few_from);
   if (!wanted || 2 * graph->channels > most) return;
   graph->channels *= 2;
-  set_rate(graph, speed / 2);
+  set_rate(graph, speed / 1_GB_s / 2);
 }
 
 SearchGraph ring_of(const LocalNode& node, const Tables& tables, std::int64_t capability,
@@ -237,7 +227,7 @@ SearchGraph ring_of(const LocalNode& node, const Tables& tables, std::int64_t ca
   if (crosses_network) manners.push_back({true, true, true});
   if (!node.has_nvswitch) manners.push_back({crosses_network, crosses_network, false});
   for (std::size_t s = first; s < speeds.size(); ++s) {
-    if (best_speed > 0 && speeds[s] <= kLeastSpeedRatio * best_speed) break;
+    if (best_speed > 0 && speeds[s] <= tables.least_speed * best_speed) break;
     for (const Manner& manner : manners) {
       Placement placement(node, speeds[s], manner);
       const std::int64_t channels = placement.place(most);
@@ -251,7 +241,7 @@ SearchGraph ring_of(const LocalNode& node, const Tables& tables, std::int64_t ca
     }
     if (total_of(best.channels, best_speed) >= node.total) break;
   }
-  double_channels(&best, capability, most);
+  double_channels(&best, tables.generation_of(capability).doubling, most);
   return best;
 }
 
@@ -312,7 +302,7 @@ SearchGraph nvls_of(const LocalNode& node, const Tables& tables, std::int64_t ca
     if (!crosses_network && inside_at(speed) < heads) continue;
     const std::int64_t channels = std::min(heads, inside_at(speed));
     const double total = static_cast<double>(channels) * speed;
-    if (best.channels > 0 && speed <= kLeastSpeedRatio * (best.inter_rate / 1_GB_s)) break;
+    if (best.channels > 0 && speed <= tables.least_speed * (best.inter_rate / 1_GB_s)) break;
     // Each head draws sums by itself: more of them are preferred to faster ones.
     if (channels <= best.channels && total <= best_total * (1 + kTolerance)) continue;
     best_total = total;
@@ -367,11 +357,11 @@ void set_channels(Communicator* communicator, const Tables& tables) {
   const std::int64_t capability = communicator->least_capability;
   auto& channels = communicator->channels;
   channels = std::min(tables.most_channels, 2 * communicator->ring.channels);
-  if (capability >= kHopper && communicator->nodes > 1 &&
-      communicator->ring.intra_rate > kFastNetworkRing * 1_GB_s && channels < kFewNetworkChannels)
+  const Generation& generation = tables.generation_of(capability);
+  if (communicator->nodes > 1 && channels < generation.doubling.network_below &&
+      communicator->ring.intra_rate > generation.doubling.network_above)
     channels = std::min(tables.most_channels, 2 * channels);
   channels = std::max<std::int64_t>(1, channels);
-  const Generation& generation = tables.generation_of(capability);
   if (communicator->nvls.channels > 0)
     communicator->nvls_channels =
         communicator->nodes > 1 ? generation.nvls_channels_multi_node : generation.nvls_channels;

@@ -53,6 +53,23 @@ const yaml::Table<PerNodes>& yaml_table(const PerNodes*) {
   return table;
 }
 
+const yaml::Table<Doubling>& yaml_table(const Doubling*) {
+  using D = Doubling;
+  static const auto table =
+      yaml::Table<D>("doubling", "When there are twice as many channels as rings were found.")
+          .required("from", &D::from, "Speed of a channel from which on it is split in two.",
+                    yaml::positive())
+          .optional("few_from", &D::few_from, "Likewise, where there are few. Default: none are.",
+                    yaml::positive())
+          .optional("few", &D::few, "How many are few.", yaml::at_least(1))
+          .optional("network_above", &D::network_above,
+                    "Between nodes twice as many where a channel is faster than this ...",
+                    yaml::positive())
+          .optional("network_below", &D::network_below,
+                    "... and there are fewer than this. Default: never.", yaml::at_least(1));
+  return table;
+}
+
 const yaml::Table<Generation>& yaml_table(const Generation*) {
   using G = Generation;
   static const auto table =
@@ -68,6 +85,7 @@ const yaml::Table<Generation>& yaml_table(const Generation*) {
                     yaml::non_empty())
           .required("inter_speeds", &G::inter_speeds, "Likewise on several nodes.",
                     yaml::non_empty())
+          .required("doubling", &G::doubling, "When channels are split in two.")
           .required("ll_most", &G::ll_most, "LL: of all channels together.")
           .required("ring_ll128", &G::ring_ll128, "LL128 in a ring: of one channel.")
           .required("tree_ll128", &G::tree_ll128, "LL128 in a tree: of one channel.")
@@ -137,6 +155,9 @@ const yaml::Table<Tables>& yaml_table(const Tables*) {
           .required("threads", &T::threads, "Of one channel, at most.")
           .required("bytes_per_thread", &T::bytes_per_thread, "At least.")
           .required("most_channels", &T::most_channels, "Of a communicator.", yaml::at_least(2))
+          .required("least_speed", &T::least_speed,
+                    "Part of the best speed so far below which the search gives up.",
+                    yaml::positive(), yaml::at_most(1))
           .check("generations", fault_in_order);
   return table;
 }

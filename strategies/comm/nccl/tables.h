@@ -42,6 +42,17 @@ struct PerNodes {
 };
 const yaml::Table<PerNodes>& yaml_table(const PerNodes*);
 
+/// When rings and chains are split into twice as many channels.
+struct Doubling {
+  BytesPerSecond from;      ///< However many there are, at half the speed: from this speed on.
+  BytesPerSecond few_from;  ///< Likewise, where there are at most...
+  std::int64_t few = 0;     ///< ... so many.
+  /// Between nodes a communicator takes twice the channels of its rings, where these are faster...
+  BytesPerSecond network_above;
+  std::int64_t network_below = 0;  ///< ... and fewer. 0: never.
+};
+const yaml::Table<Doubling>& yaml_table(const Doubling*);
+
 /// What depends on the GPUs' generation.
 struct Generation {
   std::string name;
@@ -50,6 +61,7 @@ struct Generation {
   BytesPerSecond nvlink;                ///< What NCCL takes it to carry.
   std::vector<BytesPerSecond> intra_speeds;  ///< Descending.
   std::vector<BytesPerSecond> inter_speeds;
+  Doubling doubling;
   PerNodes ll_most;     ///< Of all channels together.
   PerNodes ring_ll128;  ///< Of one channel.
   PerNodes tree_ll128;  ///< Of one channel.
@@ -100,6 +112,8 @@ struct Tables {
   Threads threads;
   BytesPerThread bytes_per_thread;
   std::int64_t most_channels = 64;
+  /// The search gives up at speeds below this part of the best so far.
+  double least_speed = 0;
 
   /// The generation of GPUs of this compute capability.
   const Generation& generation_of(std::int64_t compute_capability) const;
