@@ -1,5 +1,6 @@
 // The backward pass: a block takes 64 keys of a head and runs over the queries that see them, 64 at
-// a time, for all query heads that share them; dK and dV stay in registers, dQ is added up in memory.
+// a time, for all query heads that share them; dK and dV stay in registers, dQ is added up in
+// memory.
 #include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
 #include "validate/replay/gpu/map.h"
@@ -103,8 +104,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const bool valid = row + r * 8 < shape.query_length;
-      const std::int64_t at =
-          (batch * shape.query_heads + head) * shape.query_length + row + r * 8;
+      const std::int64_t at = (batch * shape.query_heads + head) * shape.query_length + row + r * 8;
       logarithm[r] = valid ? logarithms[at] * kLog2E : INFINITY;
       sum[r] = valid ? sums[at] : 0.0F;
     }
@@ -141,8 +141,8 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const bool seen = shape.sees(row + r * 8, first_key + column + i);
-          p[i] = seen ? power_of_two(score[n][2 * r + i] * shape.scale * kLog2E - logarithm[r])
-                      : 0.0F;
+          p[i] =
+              seen ? power_of_two(score[n][2 * r + i] * shape.scale * kLog2E - logarithm[r]) : 0.0F;
           ds[i] = p[i] * (dp[n][2 * r + i] - sum[r]);
         }
         const int at = (tile_row + lane / 4 + r * 8) * kScoreStride + column;
@@ -192,8 +192,9 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
         const std::int64_t query_row = row + i / 2 * 8;
         const int column = half * (kDimension / 2) + c * 8 + lane % 4 * 2 + i % 2;
         if (query_row < shape.query_length && column < shape.dimension)
-          atomicAdd(d_query + ((batch * shape.query_length + query_row) * shape.query_heads + head) *
-                                  shape.dimension +
+          atomicAdd(d_query +
+                        ((batch * shape.query_length + query_row) * shape.query_heads + head) *
+                            shape.dimension +
                         column,
                     dq[c][i] * shape.scale);
       }
@@ -236,19 +237,18 @@ cudaError_t launch_as(const AttentionLaunch& a, cudaStream_t stream) {
   const auto fp32 = [&](std::size_t i) { return static_cast<float*>(a.operands[i]); };
   const std::int64_t rows = a.batch * s.query_length * s.query_heads;
   const std::int64_t numbers = rows * s.dimension;
-  cudaError_t status =
-      launch(output_sums<T>, dim3(static_cast<unsigned>((rows + 7) / 8)), kAttentionThreads, 0,
-             stream, in(3), in(4), fp32(6), s, a.batch);
+  cudaError_t status = launch(output_sums<T>, dim3(static_cast<unsigned>((rows + 7) / 8)),
+                              kAttentionThreads, 0, stream, in(3), in(4), fp32(6), s, a.batch);
   if (status != cudaSuccess) return status;
-  status = cudaMemsetAsync(a.operands[7], 0, static_cast<std::size_t>(numbers) * sizeof(float),
-                           stream);
+  status =
+      cudaMemsetAsync(a.operands[7], 0, static_cast<std::size_t>(numbers) * sizeof(float), stream);
   if (status != cudaSuccess) return status;
   const dim3 grid(static_cast<unsigned>((s.key_length + kSide - 1) / kSide),
                   static_cast<unsigned>(s.kv_heads), static_cast<unsigned>(a.batch));
   status = launch(attention_backward<T, kDimension>, grid, kAttentionThreads,
                   sizeof(BackwardTiles<T, kDimension>), stream, in(0), in(1), in(2), in(4),
-                  static_cast<const float*>(a.operands[5]), static_cast<const float*>(a.operands[6]),
-                  fp32(7), out(9), out(10), s);
+                  static_cast<const float*>(a.operands[5]),
+                  static_cast<const float*>(a.operands[6]), fp32(7), out(9), out(10), s);
   if (status != cudaSuccess) return status;
   return map(Narrow<T>{fp32(7), out(8)}, numbers, true, stream);
 }

@@ -1,5 +1,5 @@
-// The forward pass: a block takes 128 queries of a head, 16 for each warp, and runs over the keys 64
-// at a time; the next keys and values arrive while it computes.
+// The forward pass: a block takes 128 queries of a head, 16 for each warp, and runs over the keys
+// 64 at a time; the next keys and values arrive while it computes.
 #include "validate/replay/gpu/attention_launch.h"
 #include "validate/replay/gpu/attention_tiles.h"
 
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) out[c][i] *= shrink[i / 2];
 
-    // The scores' fragments are laid out as the left factor wants them.
+        // The scores' fragments are laid out as the left factor wants them.
 #pragma unroll
     for (int n = 0; n < kKeys / 16; ++n) {
       const std::uint32_t a[4] = {packed<T>(score[2 * n][0], score[2 * n][1]),
@@ -162,9 +162,10 @@ __global__ void __launch_bounds__(kAttentionThreads, 1)
     const std::int64_t query_row = first + i / kColumns;
     const int column = i % kColumns * 8;
     if (query_row >= shape.query_length || column >= shape.dimension) continue;
-    T* to = o +
-            ((batch * shape.query_length + query_row) * shape.query_heads + head) * shape.dimension +
-            column;
+    T* to =
+        o +
+        ((batch * shape.query_length + query_row) * shape.query_heads + head) * shape.dimension +
+        column;
     *reinterpret_cast<Chunk*>(to) =
         *reinterpret_cast<const Chunk*>(tiles.query + i / kColumns * kStride + column);
   }

@@ -36,7 +36,8 @@ FORESHARD_DEVICE void load_rows(T* tile, const T* array, std::int64_t batch, std
     const int column = i % kChunks * 8;
     const bool valid = first + row < length && column < dimension;
     const T* from =
-        valid ? array + ((batch * length + first + row) * heads + head) * dimension + column : array;
+        valid ? array + ((batch * length + first + row) * heads + head) * dimension + column
+              : array;
     copy_async(tile + row * (kDimension + kPadding) + column, from, valid);
   }
 }

@@ -12,8 +12,8 @@ void compute(const Attention& a, std::vector<std::vector<double>>& o) {
   const bool backward = a.direction == Direction::kBackward;
   std::vector<double>* logarithms = backward ? nullptr : &o[4];
   if (backward)
-    for (const std::size_t i : {std::size_t{6}, std::size_t{7}, std::size_t{8}, std::size_t{9},
-                                std::size_t{10}})
+    for (const std::size_t i :
+         {std::size_t{6}, std::size_t{7}, std::size_t{8}, std::size_t{9}, std::size_t{10}})
       o[i].assign(o[i].size(), 0.0);
   std::vector<double> p(size(a.key_length));
   for (std::size_t b = 0; b < size(a.batch); ++b)
@@ -33,9 +33,9 @@ void compute(const Attention& a, std::vector<std::vector<double>>& o) {
         };
         double sum = 0;
         for (std::size_t j = 0; j < p.size(); ++j) {
-          const bool seen = !a.causal || static_cast<std::int64_t>(j) <=
-                                             static_cast<std::int64_t>(i) + a.key_length -
-                                                 a.query_length;
+          const bool seen =
+              !a.causal || static_cast<std::int64_t>(j) <=
+                               static_cast<std::int64_t>(i) + a.key_length - a.query_length;
           p[j] = seen ? std::exp(scale * dot(o[0], query, o[1], key(j))) : 0.0;
           sum += p[j];
         }

@@ -41,14 +41,13 @@ void norm(const Pass& p, Arrays& o, std::size_t rows, std::size_t columns) {
     double variance = 0;
     for (std::size_t c = 0; centred && c < columns; ++c) mean += o[0][r * columns + c];
     mean /= static_cast<double>(columns);
-    for (std::size_t c = 0; c < columns; ++c)
-      variance += std::pow(o[0][r * columns + c] - mean, 2);
+    for (std::size_t c = 0; c < columns; ++c) variance += std::pow(o[0][r * columns + c] - mean, 2);
     const double scale = 1.0 / std::sqrt(variance / static_cast<double>(columns) + 1e-5);
     o[2][2 * r] = mean;
     o[2][2 * r + 1] = scale;
     for (std::size_t c = 0; c < columns; ++c)
-      o[1][r * columns + c] = (o[0][r * columns + c] - mean) * scale * o[3][c] +
-                              (centred ? o[3][columns + c] : 0.0);
+      o[1][r * columns + c] =
+          (o[0][r * columns + c] - mean) * scale * o[3][c] + (centred ? o[3][columns + c] : 0.0);
   }
 }
 
@@ -223,17 +222,15 @@ void compute(const Pass& given, Arrays& o) {
       return;
     case PassKind::kTokenPermute:
     case PassKind::kEmbeddingForward:
-      return each(1, [&](Size, Size r, Size c) {
-        return o[0][permuted_row(r, rows) * columns + c];
-      });
+      return each(1,
+                  [&](Size, Size r, Size c) { return o[0][permuted_row(r, rows) * columns + c]; });
     case PassKind::kEmbeddingBackward:
       for (Size i = 0; i < n; ++i)
         o[1][permuted_row(i / columns, rows) * columns + i % columns] += o[0][i];
       return;
     case PassKind::kCrossEntropyBackward:
-      return each(1, [&](Size i, Size r, Size c) {
-        return o[0][i] - (c == r % columns ? 1.0 : 0.0);
-      });
+      return each(1,
+                  [&](Size i, Size r, Size c) { return o[0][i] - (c == r % columns ? 1.0 : 0.0); });
     case PassKind::kGradientAccumulate:
       return each(1, [&](Size i, Size, Size) { return o[1][i] + o[0][i]; });
     case PassKind::kGradientNorm:

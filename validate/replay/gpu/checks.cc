@@ -200,8 +200,7 @@ std::optional<std::string> on_device(
       return said(status);
     pointers.push_back(buffers.back().data());
   }
-  if (const auto status = launch(pointers); status != cudaSuccess)
-    return "launch: " + said(status);
+  if (const auto status = launch(pointers); status != cudaSuccess) return "launch: " + said(status);
   if (const auto status = cudaDeviceSynchronize(); status != cudaSuccess)
     return "kernel: " + said(status);
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -331,8 +330,8 @@ std::vector<Check> pass_checks() {
     std::int64_t columns;
   };
   // Rows for four lanes, a warp and a block; lengths that are no multiple of a pack; odd ones.
-  constexpr std::array kShapes{Shape{37, 24}, Shape{5, 256}, Shape{9, 130}, Shape{3, 2056},
-                               Shape{2, 1101}, Shape{1, 1},  Shape{70, 33}};
+  constexpr std::array kShapes{Shape{37, 24},  Shape{5, 256}, Shape{9, 130}, Shape{3, 2056},
+                               Shape{2, 1101}, Shape{1, 1},   Shape{70, 33}};
   std::vector<Check> checks;
   for (int kind = 0; kind <= static_cast<int>(PassKind::kOptimizer); ++kind)
     for (const DType dtype : {DType::kFp32, DType::kBf16, DType::kFp16, DType::kFp8})

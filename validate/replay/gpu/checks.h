@@ -1,7 +1,7 @@
 /// \file
 /// Checks that the GPU's kernels compute what they are named after: each on small arrays against
-/// plain loops in double precision. They run under ctest's label `gpu`, under emulation.h where there
-/// is no GPU, and by `foreshard-gpu-check` on machines that have no test framework.
+/// plain loops in double precision. They run under ctest's label `gpu`, under emulation.h where
+/// there is no GPU, and by `foreshard-gpu-check` on machines that have no test framework.
 #pragma once
 
 #include <functional>

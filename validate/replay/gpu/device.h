@@ -1,7 +1,7 @@
 /// \file
 /// What the kernels are written in: CUDA, with names for the few PTX instructions that they use.
-/// Compiled by a host compiler, the same sources run under emulation.h, so that the kernels' results
-/// are tested where there is no GPU.
+/// Compiled by a host compiler, the same sources run under emulation.h, so that the kernels'
+/// results are tested where there is no GPU.
 ///
 /// Source of the fragment layouts: "PTX ISA 8.5", 9.7.14.5 (mma.m16n8k16, ldmatrix), 9.7.9.25
 /// (cp.async).
@@ -33,9 +33,9 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, unsigned threads, std::size_
                    cudaStream_t stream, A... arguments) {
 #ifdef __CUDACC__
   if (shared > kSharedWithoutAsking) {
-    const cudaError_t status = cudaFuncSetAttribute(
-        reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-        static_cast<int>(shared));
+    const cudaError_t status =
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
     if (status != cudaSuccess) return status;
   }
   kernel<<<grid, threads, shared, stream>>>(static_cast<P>(arguments)...);
@@ -145,7 +145,8 @@ FORESHARD_DEVICE void copies_issued() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
-/// Waits until all but the last `kPending` groups are there (for this thread: a barrier must follow).
+/// Waits until all but the last `kPending` groups are there (for this thread: a barrier must
+/// follow).
 template <int kPending>
 FORESHARD_DEVICE void copies_done() {
 #ifdef __CUDACC__

@@ -86,8 +86,7 @@ void run_block() {
   s.meeting = Meeting{.expected = s.threads};
   s.warps.assign((s.threads + 31) / 32, Warp{});
   for (std::size_t w = 0; w < s.warps.size(); ++w)
-    s.warps[w].meeting.expected =
-        std::min(32U, s.threads - static_cast<unsigned>(w) * 32);
+    s.warps[w].meeting.expected = std::min(32U, s.threads - static_cast<unsigned>(w) * 32);
   for (Fiber& fiber : s.fibers) {
     fiber.done = false;
     fiber.waits_for = nullptr;

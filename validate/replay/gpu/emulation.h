@@ -89,8 +89,8 @@ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std:
     for (unsigned k = 0; k < 16; ++k) {
       const Lane left = of(row % 8 * 4 + k % 8 / 2);
       const Lane right = of(column * 4 + k % 8 / 2);
-      c[i] += half_of<T>(left.a[(row / 8) + (k / 8) * 2], k % 2) *
-              half_of<T>(right.b[k / 8], k % 2);
+      c[i] +=
+          half_of<T>(left.a[(row / 8) + (k / 8) * 2], k % 2) * half_of<T>(right.b[k / 8], k % 2);
     }
   }
 }

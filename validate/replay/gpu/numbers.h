@@ -9,8 +9,8 @@ namespace foreshard::replay::gpu {
 
 using Float8 = __nv_fp8_e4m3;
 
-constexpr int kPack = 8;        ///< Elements that a thread takes at once.
-constexpr int kThreads = 256;   ///< Of a block.
+constexpr int kPack = 8;       ///< Elements that a thread takes at once.
+constexpr int kThreads = 256;  ///< Of a block.
 
 /// `kCount` neighbours; 16 bytes are one access.
 template <class T, int kCount>
@@ -37,7 +37,8 @@ FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
 /// The largest of T that is finite and below 1e30 or so: what masks a score.
 constexpr float kLowest = -3.0e38F;
 
-/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit once.
+/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit
+/// once.
 FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * 2654435761U %
                                    static_cast<std::uint64_t>(rows));

@@ -34,17 +34,19 @@ std::vector<Operand> operands_of_kernel(const Attention& a) {
             {row, Access::kWrite}};
   const std::size_t sums =
       sized(a.batch * a.query_heads * a.query_length * a.head_dim, DType::kFp32);
-  return {{query, Access::kRead},  {key, Access::kRead},    {key, Access::kRead},
-          {query, Access::kRead},  {query, Access::kRead},  {row, Access::kRead},
-          {row, Access::kWrite},   {sums, Access::kWrite},  {query, Access::kWrite},
-          {key, Access::kWrite},   {key, Access::kWrite}};
+  return {{query, Access::kRead}, {key, Access::kRead},   {key, Access::kRead},
+          {query, Access::kRead}, {query, Access::kRead}, {row, Access::kRead},
+          {row, Access::kWrite},  {sums, Access::kWrite}, {query, Access::kWrite},
+          {key, Access::kWrite},  {key, Access::kWrite}};
 }
 
 std::vector<Operand> operands_of_kernel(const Pass& given) {
   const Pass p = in_floating_point(given);
   const std::int64_t n = p.rows * p.columns;
   const auto in = [&](std::int64_t count) { return Operand{sized(count, p.dtype), Access::kRead}; };
-  const auto out = [&](std::int64_t count) { return Operand{sized(count, p.dtype), Access::kWrite}; };
+  const auto out = [&](std::int64_t count) {
+    return Operand{sized(count, p.dtype), Access::kWrite};
+  };
   const auto fp32 = [](std::int64_t count, Access access) {
     return Operand{sized(count, DType::kFp32), access};
   };
@@ -58,7 +60,11 @@ std::vector<Operand> operands_of_kernel(const Pass& given) {
       return {in(n), out(n), fp32(2 * p.rows, kWrite), in(2 * p.columns)};
     case PassKind::kLayerNormBackward:
     case PassKind::kRmsNormBackward:
-      return {in(n), in(n), out(n), fp32(2 * p.rows, kRead), in(2 * p.columns),
+      return {in(n),
+              in(n),
+              out(n),
+              fp32(2 * p.rows, kRead),
+              in(2 * p.columns),
               fp32(2 * p.columns, kUpdate)};
     case PassKind::kGeluForward:
     case PassKind::kUnary:

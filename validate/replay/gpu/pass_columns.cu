@@ -161,16 +161,15 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
     case PassKind::kRmsNormBackward: {
       const std::size_t shared = 2 * sizeof(float) * static_cast<std::size_t>(p.columns);
       const unsigned grid = blocks(std::min(p.rows, kResident / 2));
-      const auto kernel = p.kind == PassKind::kLayerNormBackward ? norm_backward<T, true>
-                                                                 : norm_backward<T, false>;
+      const auto kernel =
+          p.kind == PassKind::kLayerNormBackward ? norm_backward<T, true> : norm_backward<T, false>;
       return launch(kernel, dim3(grid), kThreads, shared, stream, in(0), in(1), out(2), fp32(3),
                     in(4), fp32(5), p.rows, p.columns);
     }
     case PassKind::kBiasGradient: {
       const std::int64_t across = (p.columns + 32 * kPack - 1) / (32 * kPack);
-      const std::int64_t down =
-          std::clamp<std::int64_t>(kResident / across, 1, std::min<std::int64_t>(
-                                                              (p.rows + 63) / 64, 65535));
+      const std::int64_t down = std::clamp<std::int64_t>(
+          kResident / across, 1, std::min<std::int64_t>((p.rows + 63) / 64, 65535));
       return launch(column_sums<T>, dim3(blocks(across), blocks(down)), kThreads, 0, stream, in(0),
                     fp32(1), p.rows, p.columns);
     }
@@ -182,8 +181,8 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
     }
     case PassKind::kGradientNorm: {
       const std::int64_t packs = std::max<std::int64_t>(1, n / kPack / kThreads);
-      return launch(sum_of_squares, dim3(blocks(std::min(packs, 2 * kResident))), kThreads, 0, stream,
-                    static_cast<const float*>(o[0]), fp32(1), n);
+      return launch(sum_of_squares, dim3(blocks(std::min(packs, 2 * kResident))), kThreads, 0,
+                    stream, static_cast<const float*>(o[0]), fp32(1), n);
     }
     default:
       return cudaErrorInvalidValue;

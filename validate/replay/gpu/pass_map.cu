@@ -15,8 +15,7 @@ FORESHARD_DEVICE float gelu(float x) {
 }
 FORESHARD_DEVICE float gelu_slope(float x) {
   const float t = tanhf(kRoot * (x + kCubic * x * x * x));
-  return 0.5F * (1.0F + t) +
-         0.5F * x * (1.0F - t * t) * kRoot * (1.0F + 3.0F * kCubic * x * x);
+  return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * kRoot * (1.0F + 3.0F * kCubic * x * x);
 }
 FORESHARD_DEVICE float sigmoid(float x) {
   return 1.0F / (1.0F + exponential(-x));
@@ -249,8 +248,8 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
         const float sign = p.kind == PassKind::kRopeForward ? 1.0F : -1.0F;
         const std::int64_t pairs = p.rows * (p.columns / head) * (head / 2);
         const cudaError_t status =
-            map(Rope<T>{in(0), static_cast<const float*>(o[1]), out(2), p.columns, head, sign}, pairs,
-                head / 2 % kPack == 0 && even, stream);
+            map(Rope<T>{in(0), static_cast<const float*>(o[1]), out(2), p.columns, head, sign},
+                pairs, head / 2 % kPack == 0 && even, stream);
         if (status != cudaSuccess) return status;
       }
       if (p.columns % 2 == 0) return cudaSuccess;

@@ -67,8 +67,7 @@ __global__ void __launch_bounds__(kThreads)
     load(gamma, parameters + c);
     load(beta, parameters + columns + c);
 #pragma unroll
-    for (int e = 0; e < count.value; ++e)
-      a[e] = (a[e] - shift - mean) * scale * gamma[e] + beta[e];
+    for (int e = 0; e < count.value; ++e) a[e] = (a[e] - shift - mean) * scale * gamma[e] + beta[e];
     store(y + row.number * columns + c, a);
   });
 }
@@ -294,7 +293,8 @@ cudaError_t launch_for(const Pass& p, std::span<void* const> o, cudaStream_t str
       return launch(rms_norm<T, kGroup>, grid, kThreads, 0, stream, in(0), out(1), fp32(2), in(3),
                     p.rows, p.columns);
     case PassKind::kSoftmaxForward:
-      return launch(softmax<T, kGroup>, grid, kThreads, 0, stream, in(0), out(1), p.rows, p.columns);
+      return launch(softmax<T, kGroup>, grid, kThreads, 0, stream, in(0), out(1), p.rows,
+                    p.columns);
     case PassKind::kSoftmaxBackward:
       return launch(softmax_backward<T, kGroup>, grid, kThreads, 0, stream, in(0), in(1), out(2),
                     p.rows, p.columns);

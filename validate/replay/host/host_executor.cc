@@ -65,8 +65,9 @@ struct Open {
 
 class HostExecutor final : public Executor, private Work {
  public:
-  HostExecutor(std::unique_ptr<MpiWire> wire, const ExecutorOptions& options)
-      : options_(options), wire_(std::move(wire)) {}
+  HostExecutor(std::unique_ptr<MpiWire> wire, const ExecutorOptions& options,
+               const RegionBounds& bounds)
+      : options_(options), bounds_(bounds), wire_(std::move(wire)) {}
 
   std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override {
     plan_ = &plan;
@@ -136,10 +137,9 @@ class HostExecutor final : public Executor, private Work {
 
   std::size_t region_size(std::size_t largest) const {
     if (largest == 0) return 0;
-    constexpr double kLeast = 32.0 * (1 << 20);
-    constexpr double kMost = 128.0 * (1 << 20);
-    const double twice = 2.0 * cache_share().value_or(32_MiB).in_base();
-    return std::max(largest, static_cast<std::size_t>(std::clamp(twice, kLeast, kMost)));
+    const Bytes twice = 2 * cache_share().value_or(bounds_.least);
+    return std::max(largest, static_cast<std::size_t>(
+                                 std::clamp(twice, bounds_.least, bounds_.most).in_base()));
   }
   Bytes scratch_need() const {
     return static_cast<double>(region_size(largest_.read) + region_size(largest_.written) +
@@ -306,6 +306,7 @@ class HostExecutor final : public Executor, private Work {
   static constexpr std::size_t kLine = 64;
 
   const ExecutorOptions options_;
+  const RegionBounds bounds_;
   const RankPlan* plan_ = nullptr;
   bool yields_ = false;
 
@@ -330,8 +331,9 @@ class HostExecutor final : public Executor, private Work {
 }  // namespace
 
 std::unique_ptr<Executor> make_executor_on(std::unique_ptr<MpiWire> wire,
-                                           const ExecutorOptions& options) {
-  return std::make_unique<HostExecutor>(std::move(wire), options);
+                                           const ExecutorOptions& options,
+                                           const RegionBounds& bounds) {
+  return std::make_unique<HostExecutor>(std::move(wire), options, bounds);
 }
 
 }  // namespace host

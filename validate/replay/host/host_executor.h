@@ -37,6 +37,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "base/units.h"
 
 #include "validate/replay/executor.h"
 
@@ -44,8 +45,15 @@ namespace foreshard::replay::host {
 
 class MpiWire;
 
+/// Bounds of the regions of operands.
+struct RegionBounds {
+  Bytes least = 32_MiB;
+  Bytes most = 128_MiB;
+};
+
 /// With a wire of the caller's; null for kOneRank.
 std::unique_ptr<Executor> make_executor_on(std::unique_ptr<MpiWire> wire,
-                                           const ExecutorOptions& options);
+                                           const ExecutorOptions& options,
+                                           const RegionBounds& bounds = {});
 
 }  // namespace foreshard::replay::host
