@@ -37,10 +37,11 @@ if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   set_target_properties(foreshard_test_pch PROPERTIES PCH_WARN_INVALID OFF)
 endif()
 
-# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW]): one binary, one ctest per
-# TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out.
+# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL]): one binary, one
+# ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
+# tests of processes and wall-clock time, which others beside them would disturb.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL" "" "SOURCES;DEPS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -53,7 +54,12 @@ function(foreshard_test name)
   if(arg_SLOW)
     set(labels slow)
   endif()
-  gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" DISCOVERY_TIMEOUT 60)
+  set(serial FALSE)
+  if(arg_RUN_SERIAL)
+    set(serial TRUE)
+  endif()
+  gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial}
+    DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.

@@ -2,7 +2,18 @@ foreshard_test(replay_plan_test
   SOURCES replay/pattern_test.cc replay/plan_test.cc ../strategies/lower/random_strategy.cc
           ../strategies/program_ir/samples.cc
   DEPS foreshard_replay_core foreshard_lower)
-foreshard_test(replay_store_test
+foreshard_test(replay_store_test RUN_SERIAL
   SOURCES replay/identity_test.cc replay/store_test.cc
   DEPS foreshard_replay_core)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/host/host.cmake)
+foreshard_test(replay_session_test
+  SOURCES replay/arguments_test.cc replay/statistics_test.cc replay/watchdog_test.cc
+  DEPS foreshard_replay_core)
+# Processes and wall-clock time: nothing else should run beside them.
+add_executable(fake_replay replay/fake_replay.cc)
+target_link_libraries(fake_replay PRIVATE foreshard_replay_core)
+foreshard_test(replay_run_test RUN_SERIAL
+  SOURCES replay/run_test.cc
+  DEPS foreshard_replay_core)
+target_compile_definitions(replay_run_test PRIVATE FAKE_REPLAY="$<TARGET_FILE:fake_replay>")
+add_dependencies(replay_run_test fake_replay)

@@ -185,6 +185,10 @@ void Watchdog::leave() {
   watch_.at(-1);
 }
 
+Seconds Watchdog::answers() const {
+  return std::min(options_.answers, 0.25 * options_.patience);
+}
+
 bool Watchdog::raised(Seconds time) {
   const std::uint64_t beats = watch_.beats();
   if (beats != last_beats_) {
@@ -192,8 +196,7 @@ bool Watchdog::raised(Seconds time) {
     last_beat_ = time;
   }
   // What is left of the patience is for the answers of the others.
-  const Seconds answers = std::min(options_.answers, 0.5 * options_.patience);
-  return inside_ && time - last_beat_ > options_.patience - answers;
+  return inside_ && time - last_beat_ > options_.patience - answers();
 }
 
 void Watchdog::run() {
@@ -210,8 +213,7 @@ void Watchdog::run() {
       // The executor may notice by itself, or be told; it cannot inside a collective.
       watch_.stop();
       if (!ended_since) ended_since = now();
-      if (now() - *ended_since > std::min(options_.answers, 0.5 * options_.patience))
-        return end_(*ended);
+      if (now() - *ended_since > answers()) return end_(*ended);
       continue;
     }
     if (!alarm) {
@@ -224,15 +226,19 @@ void Watchdog::run() {
 
 std::string Watchdog::diagnosis() {
   std::map<std::int32_t, Place> places;
+  std::string since;
   {
     const std::lock_guard lock(mutex_);
+    since = format(now() - last_beat_);
     places[options_.rank] = place_of(plan_, inside_ ? watch_.instance() : -1, stage_);
   }
   const auto key = [](std::int32_t rank) { return "place/" + std::to_string(rank); };
   // Others may have raised it, too.
-  static_cast<void>(store_.set("alarm", ""));
+  static_cast<void>(store_.set("alarm", since));
+  const auto alarm = store_.look("alarm");
+  if (alarm && *alarm) since = **alarm;
   static_cast<void>(store_.set(key(options_.rank), to_text(places.at(options_.rank))));
-  const Seconds end = now() + std::min(options_.answers, 0.4 * options_.patience);
+  const Seconds end = now() + 0.8 * answers();
   while (places.size() < static_cast<std::size_t>(options_.ranks) && now() < end) {
     for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
       if (places.contains(rank)) continue;
@@ -242,8 +248,7 @@ std::string Watchdog::diagnosis() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return "nothing finished for " + format(options_.patience) + ": " +
-         judgement(options_.rank, options_.ranks, places);
+  return "nothing finished for " + since + ": " + judgement(options_.rank, options_.ranks, places);
 }
 
 void last_words(Store& store, std::int32_t rank, std::int32_t ranks, Seconds patience) {

@@ -86,6 +86,7 @@ class Watchdog {
 
  private:
   void run();
+  Seconds answers() const;
   bool raised(Seconds now);
   std::string diagnosis();
 

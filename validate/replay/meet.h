@@ -1,0 +1,27 @@
+/// \file
+/// How the ranks of a job find each other: the store that its launcher's environment, or a folder
+/// that the user names, leads to.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "base/units.h"
+
+#include "validate/replay/identity.h"
+#include "validate/replay/store.h"
+
+namespace foreshard::replay {
+
+struct MeetOptions {
+  std::string folder{};  ///< A file store there, if it is not empty.
+  std::string job{};     ///< As TcpOptions::job.
+  Seconds patience = 60_s;
+};
+
+/// \return as open_tcp_store, open_file_store and meeting_from.
+Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
+                                          const MeetOptions& options);
+
+}  // namespace foreshard::replay

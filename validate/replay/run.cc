@@ -1,0 +1,299 @@
+#include "validate/replay/run.h"
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/file.h"
+
+#include "strategies/program/ir/json.h"
+#include "strategies/program/ir/verify.h"
+#include "validate/measurement/arrivals.h"
+#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/json.h"
+#include "validate/replay/arguments.h"
+#include "validate/replay/exit_code.h"
+#include "validate/replay/identity.h"
+#include "validate/replay/meet.h"
+#include "validate/replay/plan.h"
+#include "validate/replay/process.h"
+#include "validate/replay/session.h"
+#include "validate/replay/watchdog.h"
+
+namespace foreshard::replay {
+namespace {
+
+using program::Program;
+
+constexpr Seconds kPatienceToTell = 5_s;
+
+Error bad(const std::string& what) {
+  return {Error::Code::kInvalidInput, what};
+}
+
+// Reads and checks the Program: nothing has been started yet.
+Result<Program> load(const Arguments& arguments, const Identity& identity) {
+  const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
+  const auto text = read_file(arguments.program, largest);
+  if (!text) return text.error();
+  auto program = program::program_from_json(*text);
+  if (!program)
+    return Error{program.error().code, arguments.program + ": " + program.error().message};
+  if (const auto violation = program::verify(*program))
+    return Error{violation->code, arguments.program + ": " + violation->message};
+  const std::int64_t ranks = program->ranks();
+  if (!arguments.as_rank && !(arguments.check && identity.ranks == 1) && identity.ranks != ranks)
+    return bad(arguments.program + ": the Program has " + std::to_string(ranks) + " rank" +
+               (ranks == 1 ? "" : "s") + ", but " + std::to_string(identity.ranks) + " w" +
+               (identity.ranks == 1 ? "as" : "ere") + " started" +
+               (identity.source.empty()
+                    ? " (no launcher's variables are set: mpirun, srun or torchrun start the ranks)"
+                    : " (" + identity.source + ")"));
+  if (arguments.as_rank && *arguments.as_rank >= ranks)
+    return bad("--as-rank is " + std::to_string(*arguments.as_rank) + ", but the Program has " +
+               std::to_string(ranks) + " ranks");
+  if (arguments.as_rank && identity.ranks != 1)
+    return bad("--as-rank replays one rank in one process, but " + std::to_string(identity.ranks) +
+               " were started");
+  if (arguments.hang && arguments.hang->rank >= ranks)
+    return bad("--hang names rank " + std::to_string(arguments.hang->rank) +
+               ", but the Program has " + std::to_string(ranks) + " ranks");
+  return program;
+}
+
+// When each communication's result is there.
+Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPlan& plan) {
+  const auto text = read_file(path, 1_GiB);
+  if (!text) return text.error();
+  const auto arrivals = measure::arrivals_from_json(*text);
+  if (!arrivals) return Error{arrivals.error().code, path + ": " + arrivals.error().message};
+  if (arrivals->fingerprint != measure::fingerprint_of(*plan.program))
+    return bad(path + ": is of another Program ('" + arrivals->program + "', " +
+               arrivals->fingerprint + "): export both from one study");
+  if (arrivals->rank != plan.rank)
+    return bad(path + ": is of rank " + std::to_string(arrivals->rank) + ", not of rank " +
+               std::to_string(plan.rank));
+  if (arrivals->seconds.size() != plan.expansion.instances.size())
+    return bad(path + ": has " + std::to_string(arrivals->seconds.size()) +
+               " instances, but rank " + std::to_string(plan.rank) + " has " +
+               std::to_string(plan.expansion.instances.size()));
+  std::vector<Seconds> out;
+  for (std::size_t i = 0; i < arrivals->seconds.size(); ++i) {
+    if (plan.operations[i].communicator >= 0 && !arrivals->seconds[i])
+      return bad(path + ": seconds[" + std::to_string(i) + "] is null, but instance " +
+                 std::to_string(i) + " is " + describe(plan, i));
+    out.push_back(arrivals->seconds[i].value_or(Seconds()));
+  }
+  return out;
+}
+
+// Before hours are measured: whether the file can be written where it shall be.
+std::optional<Error> fault_of_output(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::filesystem::path folder = behind_links(path).parent_path();
+  if (folder.empty()) folder = ".";
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return Error{Error::Code::kIo, path + ": is a directory, not a file"};
+  if (!std::filesystem::is_directory(folder, ignored))
+    return Error{Error::Code::kIo, path + ": there is no folder '" + folder.string() + "'"};
+  if (!is_special(path) && ::access(folder.c_str(), W_OK) != 0)
+    return Error{Error::Code::kIo,
+                 path + ": the folder '" + folder.string() + "' cannot be written"};
+  return std::nullopt;
+}
+
+// All ranks must carry out the same Program: rank 0's.
+std::optional<Error> compare_programs(Store& store, const std::string& path,
+                                      const std::string& fingerprint, const Identity& identity,
+                                      Seconds patience) {
+  if (identity.ranks == 1) return std::nullopt;
+  if (auto fault = barrier(store, "begin", identity.rank, identity.ranks, patience)) return fault;
+  if (identity.rank == 0) return store.set("program", fingerprint);
+  const auto first = store.get("program", patience);
+  if (!first) return first.error();
+  if (*first == fingerprint) return std::nullopt;
+  return bad(path + ": is another Program (" + fingerprint + ") than rank 0 has (" + *first + ")");
+}
+
+std::string job_of(const Arguments& arguments) {
+  return "foreshard-replay " FORESHARD_VERSION +
+         std::string(arguments.host ? " --host" : " --gpu") +
+         (arguments.verify ? " --verify" : "") + (arguments.output.empty() ? "" : " -o") +
+         " --warmup " + std::to_string(arguments.warmup) + " --repeats " +
+         std::to_string(arguments.repeats) + " --most-repeats " +
+         std::to_string(arguments.most_repeats) +
+         (arguments.until ? " --until " + std::to_string(*arguments.until) : "");
+}
+
+class Replay {
+ public:
+  Replay(Arguments arguments, Identity identity, Process& process, const Executors& executors)
+      : arguments_(std::move(arguments)),
+        identity_(std::move(identity)),
+        process_(process),
+        executors_(executors) {}
+
+  ~Replay() { process_.meets_in(nullptr); }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+  int run() {
+    prepare();
+    if (arguments_.check) return report_check();
+    if (auto fault = meet()) return failed(*fault);
+    if (auto fault =
+            compare_programs(*store_, arguments_.program, measure::fingerprint_of(program_),
+                             identity_, arguments_.watchdog))
+      return failed(*fault);
+    Watch watch;
+    if (arguments_.hang && arguments_.hang->rank == plan_->rank)
+      watch.hang_before(arguments_.hang->instance);
+    Watchdog watchdog(
+        {.rank = identity_.rank, .ranks = identity_.ranks, .patience = arguments_.watchdog}, *plan_,
+        *store_, watch, [this](const std::string& message) { process_.end(message, kRankLost); });
+    watchdog.enter("starting");
+    auto made = (arguments_.host ? executors_.host : executors_.gpu)(executor_options_, *store_);
+    watchdog.leave();
+    if (!made) return failed(made.error());
+    std::unique_ptr<Executor> executor = *std::move(made);
+    const auto result = run_session(*plan_, *executor, *store_, watch, watchdog, session_options());
+    if (!result) return failed(result.error());
+    watchdog.enter("closing");
+    executor.reset();
+    watchdog.leave();
+    if (result->measurement)
+      if (auto fault = write(*result->measurement)) return failed(*fault);
+    std::cout << summary(*result) << std::flush;
+    return result->verified ? kDone : kGateFailed;
+  }
+
+ private:
+  // A failed check is told to the others once there is a store.
+  void prepare() {
+    auto program = load(arguments_, identity_);
+    if (!program) {
+      early_ = program.error();
+      return;
+    }
+    program_ = *std::move(program);
+    auto plan = plan_rank(program_, arguments_.as_rank.value_or(identity_.rank));
+    if (!plan) {
+      early_ = Error{plan.error().code, arguments_.program + ": " + plan.error().message};
+      return;
+    }
+    plan_ = *std::move(plan);
+    executor_options_.local_rank = identity_.local_rank;
+    executor_options_.shared = arguments_.shared;
+    const auto instances = static_cast<std::int64_t>(plan_->expansion.instances.size());
+    if (arguments_.hang && arguments_.hang->rank == plan_->rank &&
+        arguments_.hang->instance >= instances)
+      early_ =
+          bad("--hang names instance " + std::to_string(arguments_.hang->instance) + ", but rank " +
+              std::to_string(plan_->rank) + " has " + std::to_string(instances));
+    if (!early_ && arguments_.as_rank) {
+      auto arrivals = load_arrivals(arguments_.arrivals, *plan_);
+      if (!arrivals) {
+        early_ = arrivals.error();
+        return;
+      }
+      executor_options_.mode = measure::Mode::kOneRank;
+      executor_options_.arrivals = *std::move(arrivals);
+    }
+    if (!early_ && identity_.rank == 0) early_ = fault_of_output(arguments_.output);
+  }
+
+  int report_check() {
+    if (early_) return failed(*early_);
+    std::cout << "rank " << plan_->rank << " of " << program_.ranks() << ": "
+              << plan_->expansion.instances.size() << " tasks, " << plan_->communicators.size()
+              << " communicators\n";
+    return kDone;
+  }
+
+  // Opens the store. Its absence matters less than a fault of the Program.
+  std::optional<Error> meet() {
+    auto store = open_store(environment(), identity_,
+                            {.folder = arguments_.rendezvous,
+                             .job = job_of(arguments_),
+                             .patience = early_ ? kPatienceToTell : arguments_.watchdog});
+    if (store) {
+      store_ = *std::move(store);
+      process_.meets_in(store_.get());
+    }
+    if (early_) return early_;
+    if (!store) return store.error();
+    return std::nullopt;
+  }
+
+  SessionOptions session_options() const {
+    return {.rank = identity_.rank,
+            .ranks = identity_.ranks,
+            .verify = arguments_.verify,
+            .measure = !arguments_.output.empty(),
+            .warmup = arguments_.warmup,
+            .repeats = arguments_.repeats,
+            .until = arguments_.until,
+            .most_repeats = arguments_.most_repeats,
+            .patience = arguments_.watchdog,
+            .mode = executor_options_.mode,
+            .shared = arguments_.shared,
+            .backend = arguments_.host ? "host" : "cuda",
+            .version = FORESHARD_VERSION,
+            .date = date_of_now()};
+  }
+
+  std::optional<Error> write(const measure::Measurement& measurement) {
+    return process_.write(
+        [&] { return write_file(arguments_.output, measure::to_json(measurement)); });
+  }
+
+  // Where a rank has ended, that is the cause of what the operating system or a library refused
+  // here.
+  [[noreturn]] int failed(const Error& error) {
+    const bool own = early_ || error.code != Error::Code::kIo;
+    const auto ended = store_ && !own ? store_->ended() : std::nullopt;
+    if (ended) process_.end(*ended, kRankLost);
+    process_.end(error);
+  }
+
+  Arguments arguments_;
+  Identity identity_;
+  Process& process_;
+  const Executors& executors_;
+  std::optional<Error> early_;
+  Program program_;
+  std::optional<RankPlan> plan_;
+  ExecutorOptions executor_options_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace
+
+int run(int argc, const char* const* argv, const Executors& executors) {
+  const auto arguments = arguments_from({argv + 1, argv + argc});
+  if (!arguments) {
+    std::cerr << "error: " + arguments.error().message + "\n";
+    return kBadInput;
+  }
+  if (arguments->help || arguments->version) {
+    std::cout << (arguments->help ? help_text() : "foreshard-replay " FORESHARD_VERSION "\n");
+    return kDone;
+  }
+  const auto identity = identity_from(environment());
+  if (!identity) {
+    std::cerr << "error: " + identity.error().message + "\n";
+    return kBadInput;
+  }
+  Process process;
+  process.is_rank(identity->rank, identity->ranks);
+  return Replay(*arguments, *identity, process, executors).run();
+}
+
+}  // namespace foreshard::replay
