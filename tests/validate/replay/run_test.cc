@@ -202,10 +202,10 @@ TEST_F(Replays, EndsAHangInsideACommunication) {
 TEST_F(Replays, NamesARankThatDoesNotAnswer) {
   const std::string program = write(data_parallel(3, 40));
   start(3, {program, "--host", "-o", job_.path("measured.json"), "--repeats", "1000", "--watchdog",
-            "2"});
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+            "1"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   job_.signal(1, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::milliseconds(4000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2000));
   job_.signal(1, SIGKILL);
   const auto outcomes = job_.wait();
   for (const std::size_t rank : {0, 2})
@@ -232,7 +232,8 @@ TEST_F(Replays, SaysWhichRankWasKilled) {
 TEST_F(Replays, EndsWhereTheExecutorIsDeaf) {
   fault_ = "deaf:-1";
   const std::string program = write(data_parallel(2, 40));
-  start(2, {program, "--host", "-o", job_.path("measured.json"), "--repeats", "1000"});
+  start(2, {program, "--host", "-o", job_.path("measured.json"), "--repeats", "1000", "--watchdog",
+            "3"});
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   const auto begin = std::chrono::steady_clock::now();
   job_.signal(0, SIGKILL);
@@ -290,7 +291,10 @@ TEST_F(Replays, SaysThatThereIsNoGpu) {
   const std::string program = write(data_parallel(2, 1));
   start(2, {program, "--verify"});
   for (const auto& outcome : job_.wait()) {
-    expect_end(outcome, 2, "no GPU: this is a test");
+    // Or what the first of them gave up for.
+    EXPECT_THAT(outcome.code, testing::AnyOf(2, 6));
+    EXPECT_EQ(lines_in(outcome.err), 1U);
+    EXPECT_THAT(outcome.err, HasSubstr("no GPU: this is a test"));
   }
 }
 
