@@ -65,7 +65,7 @@ template <class T>
 float half_of(std::uint32_t word, int which) {
   const auto bits = static_cast<std::uint16_t>(which == 0 ? word & 0xffffU : word >> 16U);
   T value;
-  std::memcpy(&value, &bits, sizeof(bits));
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof(bits));
   return static_cast<float>(value);
 }
 
@@ -116,5 +116,11 @@ template <class T>
 T atomicAdd(T* to, T value) {
   const T before = *to;
   *to += value;
+  return before;
+}
+template <class T>
+T atomicMin(T* to, T value) {
+  const T before = *to;
+  if (value < before) *to = value;
   return before;
 }

@@ -1,0 +1,19 @@
+/// \file
+/// What this machine and its device are: what a measurement says of where it was made.
+#pragma once
+
+#include <string>
+
+#include "validate/measurement/measurement.h"
+
+namespace foreshard::replay::gpu {
+
+/// \pre `device` is one of CUDA's. Library versions and the driver are added by who knows them.
+measure::Machine machine_facts(int device);
+
+/// "NVIDIA H200, GPU-3f2a...".
+std::string device_name(int device);
+/// PCI address: "0000:17:00.0".
+std::string device_bus(int device);
+
+}  // namespace foreshard::replay::gpu

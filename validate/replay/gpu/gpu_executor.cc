@@ -1,0 +1,462 @@
+#include "validate/replay/gpu/gpu_executor.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "base/check.h"
+#include "base/quantity.h"
+
+#include "validate/replay/gpu/attention.h"
+#include "validate/replay/gpu/cuda_error.h"
+#include "validate/replay/gpu/facts.h"
+#include "validate/replay/gpu/gpu_verify.h"
+#include "validate/replay/gpu/passes.h"
+#include "validate/replay/gpu/utility.h"
+
+namespace foreshard::replay::gpu {
+namespace {
+
+constexpr std::size_t kLookEvery = 64;  // instances issued between two looks at what has finished
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+std::size_t rounded(std::size_t bytes) {
+  return (bytes + Ring::kAlignment - 1) / Ring::kAlignment * Ring::kAlignment;
+}
+
+}  // namespace
+
+GpuExecutor::GpuExecutor(ExecutorOptions options, Store& store, int device)
+    : options_(std::move(options)), store_(store), device_(device), nvml_(device_bus(device)) {}
+
+GpuExecutor::~GpuExecutor() {
+  communicators_.reset();
+  for (const auto* events : {&start_, &finish_})
+    for (cudaEvent_t event : *events)
+      if (event != nullptr) cudaEventDestroy(event);
+  if (origin_event_ != nullptr) cudaEventDestroy(origin_event_);
+  for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+}
+
+std::optional<Error> GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
+  plan_ = &plan;
+  if (auto error = make_work()) return error;
+  if (auto error = make_streams()) return error;
+  watch.beat();
+  const bool alone = options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1;
+  if (!alone) {
+    auto communicators = Communicators::make(plan, store_, options_.shared, watch);
+    if (!communicators) return communicators.error();
+    communicators_ = *std::move(communicators);
+  }
+  if (auto error = make_memory()) return error;
+  watch.beat();
+  return choose_gemms(watch);
+}
+
+std::optional<Error> GpuExecutor::make_work() {
+  const std::size_t count = plan_->expansion.instances.size();
+  std::unordered_map<const program::Task*, std::size_t> known;
+  work_of_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    const program::Task& task = plan_->task(i);
+    const auto [entry, fresh] = known.emplace(&task, works_.size());
+    work_of_.push_back(entry->second);
+    if (!fresh) continue;
+    Work work{.task = &task};
+    if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
+      work.operands = operands_of(*kernel);
+      if (const auto* attention = std::get_if<Attention>(kernel))
+        if (auto fault = attention_fault(*attention))
+          return Error{fault->code, "task " + describe(*plan_, i) + ": " + fault->message};
+    } else if (const auto* body = std::get_if<program::Communication>(&task.body)) {
+      work.elements = elements_of(*plan_, i);
+      work.element_bytes = static_cast<std::size_t>(size_of(body->dtype).in_base());
+    }
+    works_.push_back(std::move(work));
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> GpuExecutor::make_streams() {
+  for (std::size_t s = 0; s < plan_->program->streams.size(); ++s) {
+    cudaStream_t stream = nullptr;
+    if (auto error = fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                              "making a stream"))
+      return error;
+    streams_.push_back(stream);
+  }
+  const std::size_t count = plan_->expansion.instances.size();
+  start_.assign(count, nullptr);
+  finish_.assign(count, nullptr);
+  host_start_.assign(count, Seconds{});
+  host_finish_.assign(count, Seconds{});
+  auto status = cudaEventCreate(&origin_event_);
+  for (std::size_t i = 0; i < count && status == cudaSuccess; ++i) {
+    if (plan_->expansion.instances[i].stream < 0) continue;
+    status = cudaEventCreate(&start_[i]);
+    if (status == cudaSuccess) status = cudaEventCreate(&finish_[i]);
+  }
+  return fault_of(status, "making events");
+}
+
+std::optional<Error> GpuExecutor::make_memory() {
+  // What one task reads and writes at most.
+  std::size_t reads = Ring::kAlignment;
+  std::size_t writes = Ring::kAlignment;
+  std::set<std::int32_t> with_gemms;
+  for (std::size_t i = 0; i < work_of_.size(); ++i) {
+    const Work& work = works_[work_of_[i]];
+    std::size_t read = rounded(static_cast<std::size_t>(work.elements.send) * work.element_bytes);
+    std::size_t written =
+        rounded(static_cast<std::size_t>(work.elements.receive) * work.element_bytes);
+    for (const Operand& operand : work.operands)
+      (operand.access == Access::kRead ? read : written) += rounded(operand.bytes);
+    reads = std::max(reads, read);
+    writes = std::max(writes, written);
+    if (const auto* kernel = std::get_if<Kernel>(&work.task->body))
+      if (std::holds_alternative<Gemm>(*kernel))
+        with_gemms.insert(plan_->expansion.instances[i].stream);
+  }
+  cudaDeviceProp properties{};
+  if (auto error = fault_of(cudaGetDeviceProperties(&properties, device_), "the device")) return error;
+  const std::size_t cache = rounded(static_cast<std::size_t>(properties.l2CacheSize));
+
+  // The Program's own memory first: a shortage is its matter, and is told by task.
+  const ArenaPlan arena = plan_arena(*plan_);
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (auto error = fault_of(cudaMemGetInfo(&free, &total), "the device's memory")) return error;
+  std::string what = "the Program's buffers";
+  for (const ArenaPlan::Growth& growth : arena.growths)
+    if (growth.to > free) {
+      what = growth.what + " (" + format(static_cast<double>(growth.asked) * 1_B) +
+             ", which brings the Program's buffers to " +
+             format(static_cast<double>(growth.to) * 1_B) + ")";
+      break;
+    }
+  what += " of rank " + std::to_string(plan_->rank);
+  if (auto error = arena_.allocate(arena.bytes, what)) return error;
+  const std::string scratch = "what tasks read and write beside the Program's buffers, on rank " +
+                              std::to_string(plan_->rank);
+  if (auto error = read_memory_.allocate(reads + 2 * cache, scratch)) return error;
+  if (auto error = written_memory_.allocate(writes + 2 * cache, scratch)) return error;
+  for (std::size_t s = 0; s < streams_.size(); ++s) {
+    workspaces_.push_back(std::make_unique<DeviceMemory>());
+    if (!with_gemms.contains(static_cast<std::int32_t>(s))) continue;
+    if (auto error = workspaces_.back()->allocate(kGemmWorkspace, scratch)) return error;
+  }
+  if (auto error = origin_.allocate(sizeof(std::uint64_t), scratch)) return error;
+  read_.over(read_memory_);
+  written_.over(written_memory_);
+  auto status = fill_plausibly(read_memory_.data(), read_memory_.size(), nullptr);
+  if (status == cudaSuccess)
+    status = fill_plausibly(written_memory_.data(), written_memory_.size(), nullptr);
+  if (status == cudaSuccess) status = cudaDeviceSynchronize();
+  return fault_of(status, "filling scratch memory");
+}
+
+std::optional<Error> GpuExecutor::choose_gemms(Watch& watch) {
+  for (std::size_t i = 0; i < work_of_.size(); ++i) {
+    const Work& work = works_[work_of_[i]];
+    const auto* kernel = std::get_if<Kernel>(&work.task->body);
+    const auto* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
+    if (gemm == nullptr) continue;
+    if (!gemms_) {
+      auto gemms = Gemms::make();
+      if (!gemms) return gemms.error();
+      gemms_ = *std::move(gemms);
+    }
+    const auto stream = static_cast<std::size_t>(plan_->expansion.instances[i].stream);
+    if (auto error = gemms_->prepare(*gemm, pieces(work.operands), workspaces_[stream]->data(),
+                                     streams_[stream]))
+      return error;
+    watch.beat();
+  }
+  return std::nullopt;
+}
+
+std::vector<void*> GpuExecutor::pieces(const std::vector<Operand>& operands) {
+  std::vector<void*> result;
+  result.reserve(operands.size());
+  for (const Operand& operand : operands)
+    result.push_back((operand.access == Access::kRead ? read_ : written_).take(operand.bytes));
+  return result;
+}
+
+cudaStream_t GpuExecutor::stream_of(std::size_t instance) const {
+  return streams_[static_cast<std::size_t>(plan_->expansion.instances[instance].stream)];
+}
+
+Seconds GpuExecutor::since_beginning() const {
+  return std::chrono::duration<double>(Clock::now() - began_).count() * 1_s;
+}
+
+Error GpuExecutor::given_up(Error error) {
+  if (communicators_) communicators_->abort();
+  return error;
+}
+
+std::optional<Error> GpuExecutor::begin(Watch& watch) {
+  issued_ = 0;
+  unfinished_ = 0;
+  cudaStream_t first = streams_.front();
+  if (communicators_)
+    if (auto error = communicators_->meet(first)) return error;
+  auto status = cudaSuccess;
+  if (options_.mode == measure::Mode::kOneRank)
+    status = note_time(static_cast<std::uint64_t*>(origin_.data()), first);
+  if (status == cudaSuccess) status = cudaEventRecord(origin_event_, first);
+  for (std::size_t s = 1; s < streams_.size() && status == cudaSuccess; ++s)
+    status = cudaStreamWaitEvent(streams_[s], origin_event_, 0);
+  if (auto error = fault_of(status, "beginning a step")) return error;
+  if (auto error = wait_for(origin_event_, watch, false)) return error;
+  began_ = Clock::now();
+  return std::nullopt;
+}
+
+std::optional<Error> GpuExecutor::carry_out(Watch& watch, Inspector* inspector) {
+  if (auto error = begin(watch)) return error;
+  const std::size_t count = work_of_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    watch.issuing(static_cast<std::int64_t>(i));
+    if (watch.stopped()) break;
+    if (plan_->expansion.instances[i].stream < 0) {
+      if (auto error = on_host(i, watch)) return error;
+    } else if (auto error = issue(i, inspector)) {
+      return error;
+    }
+    issued_ = i + 1;
+    watch.beat();
+    if (i % kLookEvery == 0) look_around(watch);
+  }
+  // The last instance of each stream; earlier ones are done by then.
+  for (std::size_t i = 0; i < issued_; ++i)
+    if (finish_[i] != nullptr && i >= unfinished_)
+      if (auto error = wait_for(finish_[i], watch, true)) return error;
+  if (watch.stopped())
+    return Error{Error::Code::kIo, "the step was stopped"};
+  if (inspector != nullptr)
+    return fault_of(cudaDeviceSynchronize(), "the end of the step");
+  return std::nullopt;
+}
+
+std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspector) {
+  const auto& at = plan_->expansion.instances[instance];
+  const Work& work = works_[work_of_[instance]];
+  cudaStream_t stream = stream_of(instance);
+  auto status = cudaSuccess;
+  for (const std::int32_t before : plan_->expansion.predecessors(instance)) {
+    const auto b = static_cast<std::size_t>(before);
+    // On the same stream order is given; what the host did, it did before it came here.
+    if (plan_->expansion.instances[b].stream == at.stream || finish_[b] == nullptr) continue;
+    if (status == cudaSuccess) status = cudaStreamWaitEvent(stream, finish_[b], 0);
+  }
+  host_start_[instance] = since_beginning();
+  if (status == cudaSuccess) status = cudaEventRecord(start_[instance], stream);
+  if (status != cudaSuccess) return fault_of(status, "before " + describe(*plan_, instance));
+
+  std::optional<Error> error;
+  if (const auto* kernel = std::get_if<Kernel>(&work.task->body)) {
+    (void)kernel;
+    error = launch_kernel(work, stream, at.stream);
+  } else if (options_.mode == measure::Mode::kOneRank) {
+    const Seconds arrival =
+        instance < options_.arrivals.size() ? options_.arrivals[instance] : Seconds{};
+    const double nanoseconds = std::max(0.0, arrival / 1_ns);
+    error = fault_of(wait_until(static_cast<const std::uint64_t*>(origin_.data()),
+                                static_cast<std::uint64_t>(nanoseconds), stream),
+                     "waiting for an arrival");
+  } else if (!communicators_) {
+    // The only rank of the job: what it sends to itself is a copy.
+    const std::size_t bytes =
+        static_cast<std::size_t>(std::min(work.elements.send, work.elements.receive)) *
+        work.element_bytes;
+    error = bytes == 0 ? std::nullopt
+                       : fault_of(cudaMemcpyAsync(written_.take(bytes), read_.take(bytes), bytes,
+                                                  cudaMemcpyDeviceToDevice, stream),
+                                  "copying");
+  } else if (inspector != nullptr) {
+    error = inspector->communicate(instance, work.elements, stream);
+  } else {
+    error = communicate(instance, work, stream);
+  }
+  if (error) return Error{error->code, describe(*plan_, instance) + ": " + error->message};
+  status = cudaEventRecord(finish_[instance], stream);
+  return status == cudaSuccess ? std::nullopt
+                               : fault_of(status, "after " + describe(*plan_, instance));
+}
+
+std::optional<Error> GpuExecutor::launch_kernel(const Work& work, cudaStream_t stream,
+                                                std::int32_t number) {
+  const std::vector<void*> operands = pieces(work.operands);
+  return std::visit(
+      Overloaded{[&](const Gemm& gemm) {
+                   return gemms_->run(gemm, operands,
+                                      workspaces_[static_cast<std::size_t>(number)]->data(), stream);
+                 },
+                 [&](const Attention& attention) {
+                   return fault_of(launch_attention(attention, operands, stream), "attention");
+                 },
+                 [&](const Pass& pass) {
+                   return fault_of(launch_pass(pass, operands, stream), "pass");
+                 }},
+      std::get<Kernel>(work.task->body));
+}
+
+std::optional<Error> GpuExecutor::communicate(std::size_t instance, const Work& work,
+                                              cudaStream_t stream) {
+  const std::size_t send = static_cast<std::size_t>(work.elements.send) * work.element_bytes;
+  const std::size_t receive = static_cast<std::size_t>(work.elements.receive) * work.element_bytes;
+  return communicators_->issue(instance, work.elements, read_.take(send), written_.take(receive),
+                               stream);
+}
+
+std::optional<Error> GpuExecutor::on_host(std::size_t instance, Watch& watch) {
+  host_start_[instance] = since_beginning();
+  const program::Task& task = *works_[work_of_[instance]].task;
+  if (const auto* work = std::get_if<program::HostWork>(&task.body)) {
+    while (since_beginning() - host_start_[instance] < work->time && !watch.stopped()) {
+    }
+  } else {
+    for (const std::int32_t before : plan_->expansion.predecessors(instance))
+      if (cudaEvent_t event = finish_[static_cast<std::size_t>(before)]; event != nullptr)
+        if (auto error = wait_for(event, watch, false)) return error;
+  }
+  host_finish_[instance] = since_beginning();
+  return std::nullopt;
+}
+
+std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool idle) {
+  constexpr std::uint64_t kAskNccl = 4096;  // polls between two questions
+  for (;;) {
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaSuccess) return std::nullopt;
+    if (status != cudaErrorNotReady) {
+      const std::string where =
+          unfinished_ < issued_ ? describe(*plan_, unfinished_) : std::string("the step's beginning");
+      return fault_of(status, "at or after " + where);
+    }
+    look_around(watch);
+    if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
+    if (++polls_ % kAskNccl == 0 && communicators_)
+      if (auto error = communicators_->fault()) return error;
+    // At the end of a step nobody waits for the host; within it, every microsecond would count.
+    if (idle)
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else
+      std::this_thread::yield();
+  }
+}
+
+void GpuExecutor::look_around(Watch& watch) {
+  const std::size_t before = unfinished_;
+  while (unfinished_ < issued_ && (finish_[unfinished_] == nullptr ||
+                                   cudaEventQuery(finish_[unfinished_]) == cudaSuccess))
+    ++unfinished_;
+  if (unfinished_ != before || watch.instance() < 0)
+    watch.at(static_cast<std::int64_t>(std::min(unfinished_, work_of_.size() - 1)));
+}
+
+Result<StepTimes> GpuExecutor::step(Watch& watch) {
+  if (auto error = carry_out(watch, nullptr)) return given_up(*std::move(error));
+  return times();
+}
+
+Result<StepTimes> GpuExecutor::times() const {
+  const std::size_t count = work_of_.size();
+  StepTimes result;
+  result.start.resize(count);
+  result.finish.resize(count);
+  const auto at = [&](cudaEvent_t event, Seconds& to) {
+    float milliseconds = 0;
+    const cudaError_t status = cudaEventElapsedTime(&milliseconds, origin_event_, event);
+    to = static_cast<double>(milliseconds) * 1_ms;
+    return status;
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    if (finish_[i] == nullptr) {
+      result.start[i] = host_start_[i];
+      result.finish[i] = host_finish_[i];
+    } else {
+      auto status = at(start_[i], result.start[i]);
+      if (status == cudaSuccess) status = at(finish_[i], result.finish[i]);
+      if (status != cudaSuccess) return *fault_of(status, "reading the time of " + describe(*plan_, i));
+    }
+    result.total = std::max(result.total, result.finish[i]);
+  }
+  if (options_.mode == measure::Mode::kOneRank) result.slack = slack_of(result);
+  return result;
+}
+
+// The rank needs a result when all else that one of the tasks that use it waits for is there. A
+// communication that merely comes next on the same stream does not use it.
+std::vector<Seconds> GpuExecutor::slack_of(const StepTimes& times) const {
+  const std::size_t count = work_of_.size();
+  std::vector<std::optional<Seconds>> needed(count);
+  const auto communicates = [&](std::size_t i) {
+    return std::holds_alternative<program::Communication>(works_[work_of_[i]].task->body);
+  };
+  for (std::size_t i = 0; i < count; ++i)
+    for (const std::int32_t before : plan_->expansion.predecessors(i)) {
+      const auto b = static_cast<std::size_t>(before);
+      if (!communicates(b)) continue;
+      if (communicates(i) &&
+          plan_->expansion.instances[i].stream == plan_->expansion.instances[b].stream)
+        continue;
+      Seconds ready = host_start_[i];
+      for (const std::int32_t other : plan_->expansion.predecessors(i))
+        if (other != before)
+          ready = std::max(ready, times.finish[static_cast<std::size_t>(other)]);
+      needed[b] = needed[b] ? std::min(*needed[b], ready) : ready;
+    }
+  std::vector<Seconds> slack(count);
+  for (std::size_t i = 0; i < count; ++i)
+    if (communicates(i)) slack[i] = (needed[i] ? *needed[i] : times.total) - times.finish[i];
+  return slack;
+}
+
+Result<Verification> GpuExecutor::verify(Watch& watch) {
+  if (!communicators_) {
+    if (auto error = carry_out(watch, nullptr)) return given_up(*std::move(error));
+    return Verification{};
+  }
+  Inspector inspector(*plan_, *communicators_, streams_);
+  if (auto error = inspector.prepare()) return given_up(*std::move(error));
+  if (auto error = carry_out(watch, &inspector)) return given_up(*std::move(error));
+  return inspector.result();
+}
+
+measure::Machine GpuExecutor::machine() const {
+  measure::Machine machine = machine_facts(device_);
+  machine.facts["driver"] = nvml_.driver();
+  if (gemms_) machine.facts["cublas"] = gemms_->version();
+  if (communicators_) machine.facts["nccl"] = communicators_->version();
+  return machine;
+}
+
+std::string GpuExecutor::device() const {
+  return device_name(device_);
+}
+
+Bytes GpuExecutor::peak_memory() const {
+  return static_cast<double>(arena_.size()) * 1_B;
+}
+
+Bytes GpuExecutor::scratch() const {
+  std::size_t bytes = read_memory_.size() + written_memory_.size() + origin_.size();
+  for (const auto& workspace : workspaces_) bytes += workspace->size();
+  return static_cast<double>(bytes) * 1_B;
+}
+
+measure::Reading GpuExecutor::reading() const {
+  return nvml_.reading();
+}
+
+}  // namespace foreshard::replay::gpu

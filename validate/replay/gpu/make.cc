@@ -1,0 +1,30 @@
+// Which GPU a rank takes, and what is said where there is none.
+#include <string>
+
+#include "validate/replay/gpu/cuda_error.h"
+#include "validate/replay/gpu/gpu_executor.h"
+
+namespace foreshard::replay {
+
+Result<std::unique_ptr<Executor>> make_gpu_executor(const ExecutorOptions& options, Store& store) {
+  const auto none = [](const std::string& why) {
+    return Error{Error::Code::kUnsupported,
+                 "no GPU: " + why + "; replay on processors with --host, or where there is a GPU"};
+  };
+  int count = 0;
+  if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess)
+    return none("cudaGetDeviceCount says " + gpu::said(status));
+  if (count == 0) return none("cudaGetDeviceCount says 0");
+  const int device = options.shared ? 0 : options.local_rank;
+  if (device < 0 || device >= count)
+    return Error{Error::Code::kInvalidInput,
+                 "this process is number " + std::to_string(options.local_rank) +
+                     " of its host, which shows " + std::to_string(count) +
+                     (count == 1 ? " GPU" : " GPUs") +
+                     ": start as many as there are GPUs, or let them share one with --shared"};
+  if (const auto status = cudaSetDevice(device); status != cudaSuccess)
+    return none("cudaSetDevice(" + std::to_string(device) + ") says " + gpu::said(status));
+  return std::unique_ptr<Executor>(std::make_unique<gpu::GpuExecutor>(options, store, device));
+}
+
+}  // namespace foreshard::replay

@@ -1,0 +1,61 @@
+#include "validate/replay/gpu/nvml.h"
+
+#include <array>
+
+#include "validate/replay/gpu/library.h"
+
+namespace foreshard::replay::gpu {
+
+// Source of the prototypes and numbers: NVIDIA, "NVML API Reference Guide" (nvmlClockType_t:
+// graphics 0, SM 1, memory 2; nvmlTemperatureSensors_t: GPU 0; power in milliwatts; 0 is success).
+struct Nvml::Functions {
+  using Device = void*;
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  int (*device_by_bus)(const char*, Device*) = nullptr;
+  int (*clock)(Device, int, unsigned*) = nullptr;
+  int (*temperature)(Device, int, unsigned*) = nullptr;
+  int (*power)(Device, unsigned*) = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+  Device device = nullptr;
+};
+
+Nvml::Nvml(const std::string& bus) {
+  constexpr std::array kNames{"libnvidia-ml.so.1", "libnvidia-ml.so"};
+  const auto library = Library::open("NVML", kNames, "CUDA_HOME", "it comes with the driver");
+  if (!library) return;
+  auto functions = std::make_unique<Functions>();
+  const bool complete = library->find("nvmlInit_v2", functions->init) &&
+                        library->find("nvmlShutdown", functions->shutdown) &&
+                        library->find("nvmlDeviceGetHandleByPciBusId_v2", functions->device_by_bus) &&
+                        library->find("nvmlDeviceGetClockInfo", functions->clock) &&
+                        library->find("nvmlDeviceGetTemperature", functions->temperature) &&
+                        library->find("nvmlDeviceGetPowerUsage", functions->power) &&
+                        library->find("nvmlSystemGetDriverVersion", functions->driver);
+  if (!complete || functions->init() != 0) return;
+  if (functions->device_by_bus(bus.c_str(), &functions->device) != 0) functions->device = nullptr;
+  functions_ = std::move(functions);
+}
+
+Nvml::~Nvml() {
+  if (functions_) functions_->shutdown();
+}
+
+measure::Reading Nvml::reading() const {
+  measure::Reading reading;
+  if (!functions_ || functions_->device == nullptr) return reading;
+  unsigned value = 0;
+  if (functions_->clock(functions_->device, 1, &value) == 0) reading.clock_mhz = value;
+  if (functions_->clock(functions_->device, 2, &value) == 0) reading.memory_clock_mhz = value;
+  if (functions_->temperature(functions_->device, 0, &value) == 0) reading.celsius = value;
+  if (functions_->power(functions_->device, &value) == 0) reading.watts = value / 1e3;
+  return reading;
+}
+
+std::string Nvml::driver() const {
+  std::array<char, 96> text{};
+  if (!functions_ || functions_->driver(text.data(), text.size()) != 0) return {};
+  return text.data();
+}
+
+}  // namespace foreshard::replay::gpu

@@ -1,0 +1,29 @@
+/// \file
+/// What the device says of itself while it runs: clocks, temperature, power. By NVML, which comes
+/// with the driver; where it is missing, readings are empty.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "validate/measurement/measurement.h"
+
+namespace foreshard::replay::gpu {
+
+class Nvml {
+ public:
+  /// \param bus  PCI address as CUDA says it ("0000:17:00.0").
+  explicit Nvml(const std::string& bus);
+  ~Nvml();
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  measure::Reading reading() const;
+  std::string driver() const;  ///< "580.65.06"; empty if unknown.
+
+ private:
+  struct Functions;
+  std::unique_ptr<Functions> functions_;
+};
+
+}  // namespace foreshard::replay::gpu
