@@ -45,8 +45,8 @@ std::optional<ncclUniqueId> id_of(std::string_view text) {
   return id;
 }
 
-// Source: NVIDIA, "NCCL User Guide", environment variables. One channel keeps the kernels of several
-// processes small enough to run beside each other.
+// Source: NVIDIA, "NCCL User Guide", environment variables. One channel keeps the kernels of
+// several processes small enough to run beside each other.
 void pretend_hosts(std::int32_t rank) {
   const std::string host = "foreshard-" + std::to_string(rank);
   const std::array<std::array<const char*, 2>, 9> settings{{{"NCCL_HOSTID", host.c_str()},
@@ -135,7 +135,7 @@ struct Communicators::State {
     return check(api.comm_init(&comm, members, id, me, &config), "making the communicator " + name);
   }
 
-  ncclResult_t exchange(const std::vector<Message>& messages, const unsigned char* send,
+  ncclResult_t exchange(const std::vector<Message>& mine, const unsigned char* send,
                         unsigned char* receive, std::size_t element, ncclDataType_t type,
                         ncclComm_t comm, cudaStream_t stream) const;
   ncclResult_t all_to_all(const Elements& elements, std::int32_t members, const unsigned char* send,
@@ -225,14 +225,12 @@ std::optional<Error> Communicators::issue(std::size_t instance, const Elements& 
       return checked(s.api.broadcast(send, receive, count(elements.receive), *type, operation.root,
                                      comm, stream));
     case CollectiveKind::kSend:
-      return checked(
-          s.api.send(send, count(elements.send), *type, operation.peer, comm, stream));
+      return checked(s.api.send(send, count(elements.send), *type, operation.peer, comm, stream));
     case CollectiveKind::kReceive:
       return checked(
           s.api.receive(receive, count(elements.receive), *type, operation.peer, comm, stream));
     case CollectiveKind::kAllToAll:
-      return checked(
-          s.all_to_all(elements, members, from, to, element, *type, comm, stream));
+      return checked(s.all_to_all(elements, members, from, to, element, *type, comm, stream));
     case CollectiveKind::kExchange:
       return checked(
           s.exchange(s.messages.at(&plan.task(instance)), from, to, element, *type, comm, stream));
@@ -256,12 +254,12 @@ ncclResult_t Communicators::State::all_to_all(const Elements& elements, std::int
   return result == ncclSuccess ? end : result;
 }
 
-ncclResult_t Communicators::State::exchange(const std::vector<Message>& messages,
+ncclResult_t Communicators::State::exchange(const std::vector<Message>& mine,
                                             const unsigned char* send, unsigned char* receive,
                                             std::size_t element, ncclDataType_t type,
                                             ncclComm_t comm, cudaStream_t stream) const {
   ncclResult_t result = api.group_start();
-  for (const Message& message : messages) {
+  for (const Message& message : mine) {
     if (result != ncclSuccess) break;
     const std::size_t offset = static_cast<std::size_t>(message.offset) * element;
     const auto count = static_cast<std::size_t>(message.elements);

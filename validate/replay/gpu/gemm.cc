@@ -139,8 +139,8 @@ class CublasLt final : public Gemms {
                            cudaStream_t stream) override {
     const auto found = plans_.find(gemm);
     FORESHARD_CHECK(found != plans_.end());
-    const auto status = matmul(gemm, operands, workspace, stream, found->second,
-                               found->second.algorithm);
+    const auto status =
+        matmul(gemm, operands, workspace, stream, found->second, found->second.algorithm);
     if (status == CUBLAS_STATUS_SUCCESS) return std::nullopt;
     return Error{Error::Code::kIo,
                  describe(Kernel(gemm)) + ": cuBLASLt: " + api_.status_string(status)};
@@ -188,16 +188,16 @@ class CublasLt final : public Gemms {
                                      sizeof(transposed)));
     if (g.dtype == DType::kFp8) {
       const std::int8_t fast = 1;  // as frameworks do in the forward pass
-      all.push_back(api_.set_operation(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
-                                       sizeof(fast)));
+      all.push_back(
+          api_.set_operation(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast)));
     }
     if (g.batch > 1) {
       if (g.batch > std::numeric_limits<std::int32_t>::max())
         return unsupported(g, "more products at once than cuBLASLt counts");
       const auto count = static_cast<std::int32_t>(g.batch);
       const auto batched = [&](cublasLtMatrixLayout_t layout, std::int64_t stride) {
-        all.push_back(api_.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
-                                      sizeof(count)));
+        all.push_back(
+            api_.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)));
         all.push_back(api_.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
                                       sizeof(stride)));
       };
@@ -234,13 +234,12 @@ class CublasLt final : public Gemms {
                                      preference, kProposals, proposals.data(), &count);
     api_.end_preference(preference);
     if (status != CUBLAS_STATUS_SUCCESS || count == 0)
-      return unsupported(gemm,
-                         std::string("cuBLASLt has no kernel for it (") +
-                             api_.status_string(status) +
-                             (gemm.dtype == DType::kFp8
-                                  ? "; fp8 needs sizes that are multiples of 16 and a GPU of 8.9 or "
-                                    "later)"
-                                  : ")"));
+      return unsupported(
+          gemm, std::string("cuBLASLt has no kernel for it (") + api_.status_string(status) +
+                    (gemm.dtype == DType::kFp8
+                         ? "; fp8 needs sizes that are multiples of 16 and a GPU of 8.9 or "
+                           "later)"
+                         : ")"));
     std::optional<float> best;
     for (int i = 0; i < count; ++i) {
       const auto& algorithm = proposals[static_cast<std::size_t>(i)].algo;

@@ -1,9 +1,9 @@
 /// \file
 /// Matrix products by cuBLASLt, loaded at run time. D = A B with all matrices by rows, B stored as
 /// its transpose (n x k): the layout of a linear layer's forward pass, and the only one in which
-/// tensor cores of Hopper take fp8. bf16 and fp16 gather in fp32; fp8 (e4m3) leaves as bf16, int8 as
-/// int32; with `accumulate` D is fp32 and added to.
-/// Not modelled: the other layouts, which backward products use; scales of fp8 tensors (all 1).
+/// tensor cores of Hopper take fp8. bf16 and fp16 gather in fp32; fp8 (e4m3) leaves as bf16, int8
+/// as int32; with `accumulate` D is fp32 and added to. Not modelled: the other layouts, which
+/// backward products use; scales of fp8 tensors (all 1).
 #pragma once
 
 #include <cuda_runtime_api.h>

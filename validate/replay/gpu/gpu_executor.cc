@@ -87,8 +87,8 @@ std::optional<Error> GpuExecutor::make_work() {
 std::optional<Error> GpuExecutor::make_streams() {
   for (std::size_t s = 0; s < plan_->program->streams.size(); ++s) {
     cudaStream_t stream = nullptr;
-    if (auto error = fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                              "making a stream"))
+    if (auto error =
+            fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"))
       return error;
     streams_.push_back(stream);
   }
@@ -125,7 +125,8 @@ std::optional<Error> GpuExecutor::make_memory() {
         with_gemms.insert(plan_->expansion.instances[i].stream);
   }
   cudaDeviceProp properties{};
-  if (auto error = fault_of(cudaGetDeviceProperties(&properties, device_), "the device")) return error;
+  if (auto error = fault_of(cudaGetDeviceProperties(&properties, device_), "the device"))
+    return error;
   const std::size_t cache = rounded(static_cast<std::size_t>(properties.l2CacheSize));
 
   // The Program's own memory first: a shortage is its matter, and is told by task.
@@ -240,10 +241,8 @@ std::optional<Error> GpuExecutor::carry_out(Watch& watch, Inspector* inspector) 
   for (std::size_t i = 0; i < issued_; ++i)
     if (finish_[i] != nullptr && i >= unfinished_)
       if (auto error = wait_for(finish_[i], watch, true)) return error;
-  if (watch.stopped())
-    return Error{Error::Code::kIo, "the step was stopped"};
-  if (inspector != nullptr)
-    return fault_of(cudaDeviceSynchronize(), "the end of the step");
+  if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
+  if (inspector != nullptr) return fault_of(cudaDeviceSynchronize(), "the end of the step");
   return std::nullopt;
 }
 
@@ -297,16 +296,15 @@ std::optional<Error> GpuExecutor::launch_kernel(const Work& work, cudaStream_t s
                                                 std::int32_t number) {
   const std::vector<void*> operands = pieces(work.operands);
   return std::visit(
-      Overloaded{[&](const Gemm& gemm) {
-                   return gemms_->run(gemm, operands,
-                                      workspaces_[static_cast<std::size_t>(number)]->data(), stream);
-                 },
-                 [&](const Attention& attention) {
-                   return fault_of(launch_attention(attention, operands, stream), "attention");
-                 },
-                 [&](const Pass& pass) {
-                   return fault_of(launch_pass(pass, operands, stream), "pass");
-                 }},
+      Overloaded{
+          [&](const Gemm& gemm) {
+            return gemms_->run(gemm, operands,
+                               workspaces_[static_cast<std::size_t>(number)]->data(), stream);
+          },
+          [&](const Attention& attention) {
+            return fault_of(launch_attention(attention, operands, stream), "attention");
+          },
+          [&](const Pass& pass) { return fault_of(launch_pass(pass, operands, stream), "pass"); }},
       std::get<Kernel>(work.task->body));
 }
 
@@ -339,8 +337,8 @@ std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool
     const cudaError_t status = cudaEventQuery(event);
     if (status == cudaSuccess) return std::nullopt;
     if (status != cudaErrorNotReady) {
-      const std::string where =
-          unfinished_ < issued_ ? describe(*plan_, unfinished_) : std::string("the step's beginning");
+      const std::string where = unfinished_ < issued_ ? describe(*plan_, unfinished_)
+                                                      : std::string("the step's beginning");
       return fault_of(status, "at or after " + where);
     }
     look_around(watch);
@@ -357,8 +355,8 @@ std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool
 
 void GpuExecutor::look_around(Watch& watch) {
   const std::size_t before = unfinished_;
-  while (unfinished_ < issued_ && (finish_[unfinished_] == nullptr ||
-                                   cudaEventQuery(finish_[unfinished_]) == cudaSuccess))
+  while (unfinished_ < issued_ &&
+         (finish_[unfinished_] == nullptr || cudaEventQuery(finish_[unfinished_]) == cudaSuccess))
     ++unfinished_;
   if (unfinished_ != before || watch.instance() < 0)
     watch.at(static_cast<std::int64_t>(std::min(unfinished_, work_of_.size() - 1)));
@@ -387,7 +385,8 @@ Result<StepTimes> GpuExecutor::times() const {
     } else {
       auto status = at(start_[i], result.start[i]);
       if (status == cudaSuccess) status = at(finish_[i], result.finish[i]);
-      if (status != cudaSuccess) return *fault_of(status, "reading the time of " + describe(*plan_, i));
+      if (status != cudaSuccess)
+        return *fault_of(status, "reading the time of " + describe(*plan_, i));
     }
     result.total = std::max(result.total, result.finish[i]);
   }
@@ -412,8 +411,7 @@ std::vector<Seconds> GpuExecutor::slack_of(const StepTimes& times) const {
         continue;
       Seconds ready = host_start_[i];
       for (const std::int32_t other : plan_->expansion.predecessors(i))
-        if (other != before)
-          ready = std::max(ready, times.finish[static_cast<std::size_t>(other)]);
+        if (other != before) ready = std::max(ready, times.finish[static_cast<std::size_t>(other)]);
       needed[b] = needed[b] ? std::min(*needed[b], ready) : ready;
     }
   std::vector<Seconds> slack(count);

@@ -1,7 +1,7 @@
 /// \file
 /// A rank's plan on one GPU. The Program's streams are CUDA's; the calling thread issues all
-/// instances in order, with dependencies between streams as events; each instance stands between two
-/// events. All ranks' steps begin when a small operation of all of them ends.
+/// instances in order, with dependencies between streams as events; each instance stands between
+/// two events. All ranks' steps begin when a small operation of all of them ends.
 ///
 /// kOneRank: each communication is one thread on the device that waits for its arrival; nothing is
 /// sent.
@@ -101,7 +101,7 @@ class GpuExecutor final : public Executor {
 
   std::vector<cudaStream_t> streams_;
   cudaEvent_t origin_event_ = nullptr;
-  std::vector<cudaEvent_t> start_;   // by instance; null for the host's
+  std::vector<cudaEvent_t> start_;  // by instance; null for the host's
   std::vector<cudaEvent_t> finish_;
   std::vector<Seconds> host_start_;  // of the host's instances; of others when they were issued
   std::vector<Seconds> host_finish_;

@@ -45,7 +45,8 @@ std::optional<Error> GpuExecutor::Inspector::prepare() {
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     send_.push_back(std::make_unique<DeviceMemory>());
     receive_.push_back(std::make_unique<DeviceMemory>());
-    if (auto error = send_.back()->allocate(most_send[s], "the numbers that are sent")) return error;
+    if (auto error = send_.back()->allocate(most_send[s], "the numbers that are sent"))
+      return error;
     if (auto error = receive_.back()->allocate(most_receive[s], "the numbers that are received"))
       return error;
   }
@@ -55,14 +56,15 @@ std::optional<Error> GpuExecutor::Inspector::prepare() {
     members.insert(members.end(), communicator.members.begin(), communicator.members.end());
   }
   const std::size_t bytes = members.size() * sizeof(std::int32_t);
-  if (auto error = members_.allocate(std::max<std::size_t>(bytes, 1), "lists of ranks")) return error;
+  if (auto error = members_.allocate(std::max<std::size_t>(bytes, 1), "lists of ranks"))
+    return error;
   const std::vector<CheckResult> fresh(most_items_, CheckResult{.first = ~0ULL});
   if (auto error = results_.allocate(std::max<std::size_t>(1, most_items_ * sizeof(CheckResult)),
                                      "results of checks"))
     return error;
-  auto status = bytes == 0 ? cudaSuccess
-                           : cudaMemcpy(members_.data(), members.data(), bytes,
-                                        cudaMemcpyHostToDevice);
+  auto status = bytes == 0
+                    ? cudaSuccess
+                    : cudaMemcpy(members_.data(), members.data(), bytes, cudaMemcpyHostToDevice);
   if (status == cudaSuccess && !fresh.empty())
     status = cudaMemcpy(results_.data(), fresh.data(), fresh.size() * sizeof(CheckResult),
                         cudaMemcpyHostToDevice);
@@ -83,9 +85,10 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::exchange_piec
     Piece piece{.first = message.offset,
                 .count = message.elements,
                 .rank = outgoing ? plan_.rank : members[place]};
-    piece.expected.members =
-        static_cast<const std::int32_t*>(members_.data()) +
-        (outgoing ? 0 : first_member_.empty() ? 0 : first_member_[communicator] + place);
+    piece.expected.members = static_cast<const std::int32_t*>(members_.data()) +
+                             (outgoing                ? 0
+                              : first_member_.empty() ? 0
+                                                      : first_member_[communicator] + place);
     piece.expected.count = 1;
     piece.expected.shard = std::max<std::int64_t>(1, message.elements);
     piece.expected.base = so_far[message.peer] + (std::int64_t{to} << 40);
@@ -181,10 +184,10 @@ std::optional<Error> GpuExecutor::Inspector::communicate(std::size_t instance,
 Result<Verification> GpuExecutor::Inspector::result() {
   std::vector<CheckResult> results(items_.size());
   if (!results.empty())
-    if (auto error = fault_of(cudaMemcpy(results.data(), results_.data(),
-                                         results.size() * sizeof(CheckResult),
-                                         cudaMemcpyDeviceToHost),
-                              "reading the checks"))
+    if (auto error =
+            fault_of(cudaMemcpy(results.data(), results_.data(),
+                                results.size() * sizeof(CheckResult), cudaMemcpyDeviceToHost),
+                     "reading the checks"))
       return *error;
   Verification verification{.operations = operations_};
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -48,8 +48,8 @@ class GpuExecutor::Inspector {
   const std::vector<cudaStream_t>& streams_;
   std::vector<std::unique_ptr<DeviceMemory>> send_;     // by stream
   std::vector<std::unique_ptr<DeviceMemory>> receive_;  // by stream
-  DeviceMemory members_;                       // of all communicators, one after another
-  std::vector<std::size_t> first_member_;      // by communicator
+  DeviceMemory members_;                                // of all communicators, one after another
+  std::vector<std::size_t> first_member_;               // by communicator
   DeviceMemory results_;
   std::vector<Item> items_;
   std::size_t most_items_ = 0;

@@ -40,11 +40,12 @@ Result<Library> Library::open(std::string_view what, std::span<const char* const
       // A file that exists but does not load says more than those that do not exist.
       const std::string text = reason == nullptr ? path : reason;
       const bool absent = text.find("No such file") != std::string::npos;
-      if (first_reason.empty() || (!absent && first_reason.find("No such file") != std::string::npos))
+      if (first_reason.empty() ||
+          (!absent && first_reason.find("No such file") != std::string::npos))
         first_reason = text;
     }
-  return Error{Error::Code::kUnsupported, std::string(what) + " is not here: " + first_reason +
-                                              "; " + std::string(help)};
+  return Error{Error::Code::kUnsupported,
+               std::string(what) + " is not here: " + first_reason + "; " + std::string(help)};
 }
 
 void* Library::address(const char* name) const {

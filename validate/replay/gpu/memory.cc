@@ -1,7 +1,7 @@
 #include "validate/replay/gpu/memory.h"
 
-#include <cuda_runtime_api.h>
 #include <algorithm>
+#include <cuda_runtime_api.h>
 #include <tuple>
 
 #include "base/check.h"
@@ -73,7 +73,8 @@ ArenaPlan plan_arena(const RankPlan& plan) {
   };
   for (const auto& memory : role.memory) {
     arena.allocate(whole(memory.bytes));
-    note(whole(memory.bytes), [&] { return name_of_kind(memory.kind) + std::string(" of the step"); });
+    note(whole(memory.bytes),
+         [&] { return name_of_kind(memory.kind) + std::string(" of the step"); });
   }
   // A buffer is known by its name, chunk, micro-batch and model layer (program.h, Free).
   using Key = std::tuple<std::string, std::int32_t, std::int32_t, std::int32_t>;

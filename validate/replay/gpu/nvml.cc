@@ -25,13 +25,14 @@ Nvml::Nvml(const std::string& bus) {
   const auto library = Library::open("NVML", kNames, "CUDA_HOME", "it comes with the driver");
   if (!library) return;
   auto functions = std::make_unique<Functions>();
-  const bool complete = library->find("nvmlInit_v2", functions->init) &&
-                        library->find("nvmlShutdown", functions->shutdown) &&
-                        library->find("nvmlDeviceGetHandleByPciBusId_v2", functions->device_by_bus) &&
-                        library->find("nvmlDeviceGetClockInfo", functions->clock) &&
-                        library->find("nvmlDeviceGetTemperature", functions->temperature) &&
-                        library->find("nvmlDeviceGetPowerUsage", functions->power) &&
-                        library->find("nvmlSystemGetDriverVersion", functions->driver);
+  const bool complete =
+      library->find("nvmlInit_v2", functions->init) &&
+      library->find("nvmlShutdown", functions->shutdown) &&
+      library->find("nvmlDeviceGetHandleByPciBusId_v2", functions->device_by_bus) &&
+      library->find("nvmlDeviceGetClockInfo", functions->clock) &&
+      library->find("nvmlDeviceGetTemperature", functions->temperature) &&
+      library->find("nvmlDeviceGetPowerUsage", functions->power) &&
+      library->find("nvmlSystemGetDriverVersion", functions->driver);
   if (!complete || functions->init() != 0) return;
   if (functions->device_by_bus(bus.c_str(), &functions->device) != 0) functions->device = nullptr;
   functions_ = std::move(functions);

@@ -1,8 +1,7 @@
-#include "validate/replay/gpu/utility.h"
-
 #include <algorithm>
 
 #include "validate/replay/gpu/numbers.h"
+#include "validate/replay/gpu/utility.h"
 #include "validate/replay/pattern.h"
 
 namespace foreshard::replay::gpu {
@@ -28,10 +27,10 @@ __global__ void __launch_bounds__(kThreads) plausible(std::uint32_t* data, std::
     h ^= h >> 16;
     // Of each half-word: any sign, upper byte 0x3f or 0x40 (of fp16 that is 1.75 to 2.25), lower
     // byte any but fp8's NaN (0x7f, 0xff). In bf16, 0x3f00 to 0x407f is 0.5 to 3.98.
-    const std::uint32_t high = h & 0x00010001U;                      // which of the two
-    const std::uint32_t upper = 0x3f003f00U + (high << 8U);          // 0x3f or 0x40
+    const std::uint32_t high = h & 0x00010001U;              // which of the two
+    const std::uint32_t upper = 0x3f003f00U + (high << 8U);  // 0x3f or 0x40
     std::uint32_t lower = (h >> 1) & 0x007f007fU;
-    lower |= (h >> 2) & 0x00800080U & ~(high << 7U);                 // 0x40: only up to 0x7f
+    lower |= (h >> 2) & 0x00800080U & ~(high << 7U);  // 0x40: only up to 0x7f
     if ((lower & 0x7fU) == 0x7fU) lower ^= 1U;
     if ((lower & 0x7f0000U) == 0x7f0000U) lower ^= 0x10000U;
     data[i] = upper | lower | (h & 0x80008000U);

@@ -11,7 +11,8 @@
 namespace foreshard::replay::gpu {
 
 /// Fills memory with numbers that are finite, of both signs and of ordinary size, read as any
-/// floating-point type: each half-word is a bf16 (and fp16) between 0.5 and 4, no byte is fp8's NaN.
+/// floating-point type: each half-word is a bf16 (and fp16) between 0.5 and 4, no byte is fp8's
+/// NaN.
 cudaError_t fill_plausibly(void* data, std::size_t bytes, cudaStream_t stream);
 
 /// Notes the device's clock, in nanoseconds.
@@ -35,7 +36,8 @@ cudaError_t fill_pattern(void* data, std::int64_t count, DType dtype, std::int32
 struct Expected {
   const std::int32_t* members = nullptr;
   std::int32_t count = 0;
-  bool sum = false;  ///< Of all members' element base + i; else of member i / shard, base + i % shard.
+  bool sum =
+      false;  ///< Of all members' element base + i; else of member i / shard, base + i % shard.
   std::int64_t shard = 1;
   std::int64_t base = 0;
   std::int64_t ordinal = 0;
