@@ -147,42 +147,40 @@ class HostExecutor final : public Executor, private Work {
            1_B;
   }
 
-  // All ranks of a host see the same numbers, so that all of them give up, naming the first rank
-  // that does not fit.
+  // The ranks of a host take from one memory, in their order. All see the same numbers, so all give
+  // up together: the first that does not fit names what is too much, the others name it.
   std::optional<Error> check_memory(Watch& watch) {
     const Bytes need = scratch_need() + memory_->need();
-    Bytes available = available_memory();
-    if (wire_) {
-      const auto free = wire_->gather_on_host(available.in_base(), watch);
-      if (!free) return free.error();
-      available = Bytes::from_base(*std::ranges::min_element(*free));
-      const auto needs = wire_->gather_on_host(need.in_base(), watch);
-      if (!needs) return needs.error();
-      for (int rank = 0; rank < wire_->local_rank(); ++rank) {
-        const Bytes other = Bytes::from_base((*needs)[static_cast<std::size_t>(rank)]);
-        if (other > available)
-          return Error{Error::Code::kInfeasible, "out of memory: process " + std::to_string(rank) +
-                                                     " of this host needs " + format(other) +
-                                                     " when " + format(available) + " are left"};
-        available -= other;
-      }
+    const Bytes own = address_space_left();
+    Bytes left = available_memory();
+    if (!wire_)
+      return need > std::min(left, own) ? out_of_memory(shortage(std::min(left, own)))
+                                        : std::nullopt;
+    const auto free = wire_->gather_on_host(left.in_base(), watch);
+    if (!free) return free.error();
+    const auto needs = wire_->gather_on_host(
+        need > own ? std::numeric_limits<double>::infinity() : need.in_base(), watch);
+    if (!needs) return needs.error();
+    left = Bytes::from_base(*std::ranges::min_element(*free));
+    for (std::int32_t local = 0; local < wire_->local_ranks(); ++local) {
+      const Bytes other = Bytes::from_base((*needs)[static_cast<std::size_t>(local)]);
+      if (other > left)
+        return out_of_memory(local == wire_->local_rank()
+                                 ? shortage(std::min(left, own))
+                                 : "on process " + std::to_string(local) +
+                                       " of this host, which "
+                                       "has " +
+                                       format(left) + " left for it; it says what is too much");
+      left -= other;
     }
-    if (!(need > available)) {
-      if (!wire_) return std::nullopt;
-      // Those after this one may not fit: then none goes on.
-      const auto fits = wire_->gather_on_host(1.0, watch);
-      if (!fits) return fits.error();
-      return std::ranges::all_of(*fits, [](double fit) { return fit > 0; })
-                 ? std::nullopt
-                 : std::optional(Error{Error::Code::kInfeasible,
-                                       "out of memory: another rank of this host does not fit"});
-    }
-    if (wire_) static_cast<void>(wire_->gather_on_host(0.0, watch));
-    return Error{Error::Code::kInfeasible, shortage(available)};
+    return std::nullopt;
+  }
+  static std::optional<Error> out_of_memory(const std::string& why) {
+    return Error{Error::Code::kInfeasible, "out of memory " + why};
   }
   std::string shortage(Bytes available) const {
-    const std::string rank = "out of memory on rank " + std::to_string(plan_->rank) + ": ";
-    const std::string free = " (" + format(available) + " of this host are left to this rank)";
+    const std::string rank = "on rank " + std::to_string(plan_->rank) + ": ";
+    const std::string free = " (of " + format(available) + " that this rank may take)";
     if (const auto buffers = memory_->shortage(available)) return rank + *buffers + free;
     return rank + "operands of " + describe(*plan_, largest_kernel_) + " ask for " +
            format(static_cast<double>(largest_.read + largest_.written) * 1_B) +

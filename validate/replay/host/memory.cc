@@ -72,15 +72,18 @@ double left_in_groups(double least) {
 }  // namespace
 
 Bytes available_memory() {
-  double least = entry_in("/proc/meminfo", "MemAvailable").value_or(1e18 / 1024) * 1024;
-  least = left_in_groups(least);
+  constexpr double kUnknown = 1e15;  // KiB
+  return Bytes::from_base(
+      left_in_groups(entry_in("/proc/meminfo", "MemAvailable").value_or(kUnknown) * 1024));
+}
+
+Bytes address_space_left() {
+  double least = 1e18;
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    const auto pages = number_in("/proc/self/statm");
-    if (pages)
-      lower(least, static_cast<double>(limit.rlim_cur) -
-                       *pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
-  }
+  const auto pages = number_in("/proc/self/statm");
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && pages)
+    lower(least, static_cast<double>(limit.rlim_cur) -
+                     *pages * static_cast<double>(sysconf(_SC_PAGESIZE)));
   return Bytes::from_base(least);
 }
 

@@ -17,10 +17,13 @@
 
 namespace foreshard::replay::host {
 
-/// What this process may still take: the least of the machine's available memory
-/// (/proc/meminfo MemAvailable), what the control groups leave (v2 memory.max, v1
-/// memory.limit_in_bytes; their reclaimable file cache counts as free), and RLIMIT_AS.
+/// What the processes of this machine, or of this one's control groups, may still take together:
+/// the lesser of /proc/meminfo's MemAvailable and what the groups leave (v2 memory.max, v1
+/// memory.limit_in_bytes; their reclaimable file cache counts as free).
 Bytes available_memory();
+
+/// What this process may still map (RLIMIT_AS); very much without a limit.
+Bytes address_space_left();
 
 /// Size of the last-level cache that one core can count on: its size over the cores that share
 /// it, as the kernel tells; nothing if it does not.
