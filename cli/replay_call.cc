@@ -1,0 +1,188 @@
+#include "cli/replay_call.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <optional>
+#include <spawn.h>
+#include <string_view>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "cli/exit_code.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks for it
+
+namespace foreshard::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgram = "foreshard-replay";
+
+bool runs(const fs::path& path) {
+  return access(path.c_str(), X_OK) == 0 && !fs::is_directory(path);
+}
+
+// Beside this program, else on the PATH.
+Result<std::string> replay_program() {
+  std::error_code ignored;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / kProgram;
+  if (runs(beside)) return beside.string();
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const auto colon = rest.find(':');
+    const fs::path at = fs::path(rest.substr(0, colon)) / kProgram;
+    if (runs(at)) return at.string();
+    rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
+  }
+  return Error{Error::Code::kUnsupported,
+               fmt::format("{} is neither beside this program ({}) nor on the PATH; build it, or "
+                           "install it beside foreshard",
+                           kProgram, beside.parent_path().string())};
+}
+
+// Words as a shell would cut them: blanks separate, quotes hold together.
+Result<std::vector<std::string>> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool begun = false;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      if (c == quote)
+        quote = 0;
+      else
+        word += c;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+      begun = true;
+    } else if (c == ' ' || c == '\t') {
+      if (begun) words.push_back(std::exchange(word, {}));
+      begun = false;
+    } else {
+      word += c;
+      begun = true;
+    }
+  }
+  if (quote != 0)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("--launch: the quote {} is not closed in: {}", quote, text)};
+  if (begun) words.push_back(word);
+  return words;
+}
+
+// Each rank on a core of its own, where there are so many.
+std::vector<std::string> mpirun(std::int64_t ranks) {
+  std::vector<std::string> words{"mpirun", "-n", std::to_string(ranks)};
+  const bool enough = ranks <= static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  words.insert(words.end(), {"--bind-to", enough ? "core" : "none", "--oversubscribe"});
+  if (geteuid() == 0) words.emplace_back("--allow-run-as-root");
+  return words;
+}
+
+// Blocks the signals that are waited for, as long as it lives.
+class Blocked {
+ public:
+  Blocked() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set_, signal);
+    sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Blocked() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+  const sigset_t& set() const { return set_; }
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
+// The exit code, once it has ended.
+std::optional<int> ended(pid_t child) {
+  int status = 0;
+  const pid_t got = waitpid(child, &status, WNOHANG);
+  if (got == 0 || (got < 0 && errno == EINTR)) return std::nullopt;
+  if (got < 0) return kInternalError;
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
+  return std::nullopt;
+}
+
+Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
+                    bool results_to_stderr) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+  posix_spawnattr_setsigmask(&attributes, &blocked.before());
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (results_to_stderr) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int status =
+      posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (status != 0)
+    return Error{Error::Code::kIo, fmt::format("{}: {}; say what starts the ranks with --launch",
+                                               words[0], std::strerror(status))};
+  return child;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> command_of(const ReplayCall& call) {
+  auto program = replay_program();
+  if (!program) return program.error();
+  std::vector<std::string> words;
+  if (!call.launch.empty()) {
+    auto launch = words_of(call.launch);
+    if (!launch) return launch.error();
+    words = *std::move(launch);
+  } else if (call.ranks > 1) {
+    words = mpirun(call.ranks);
+  }
+  words.push_back(*std::move(program));
+  words.push_back(call.program);
+  if (call.host) words.emplace_back("--host");
+  if (!call.output.empty()) words.insert(words.end(), {"-o", call.output});
+  if (call.repeats > 0) words.insert(words.end(), {"--repeats", std::to_string(call.repeats)});
+  if (!call.until.empty()) words.insert(words.end(), {"--until", call.until});
+  words.insert(words.end(), call.more.begin(), call.more.end());
+  return words;
+}
+
+Result<int> replay(const ReplayCall& call) {
+  auto words = command_of(call);
+  if (!words) return words.error();
+  const Blocked blocked;
+  const auto child = spawn(*std::move(words), blocked, call.results_to_stderr);
+  if (!child) return child.error();
+  // Linux, sched(7): the nice value of the child's session as a whole. Not permitted: as it is.
+  std::ofstream(fmt::format("/proc/{}/autogroup", *child)) << "-20";
+
+  bool interrupted = false;
+  for (;;) {
+    if (const auto code = ended(*child)) return interrupted ? kInterrupted : *code;
+    siginfo_t signal{};
+    if (sigwaitinfo(&blocked.set(), &signal) < 0 || signal.si_signo == SIGCHLD) continue;
+    interrupted = true;
+    kill(*child, signal.si_signo);
+  }
+}
+
+}  // namespace foreshard::cli
