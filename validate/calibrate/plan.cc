@@ -1,0 +1,361 @@
+#include "validate/calibrate/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "base/quantity.h"
+
+#include "strategies/program/ir/group.h"
+#include "strategies/program/ir/verify.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+using program::Block;
+using program::BlockId;
+using program::Call;
+using program::CollectiveKind;
+using program::Communication;
+using program::Program;
+using program::Task;
+
+constexpr std::int64_t kFewestRounds = 2;
+constexpr std::int64_t kMostRounds = 32;
+constexpr Bytes kSmallestLadder = 4_KiB;
+constexpr unsigned kSeed = 20240607;
+
+bool is_transfer(CollectiveKind kind) {
+  return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+}
+
+// Kernels of one kind are those that a fit describes with the same numbers.
+std::string kind_of(const Gemm& g) {
+  return fmt::format("gemm {} {}", name_of(g.dtype), g.accumulate);
+}
+std::string kind_of(const Attention& a) {
+  return fmt::format("attention {} {} {} {}", name_of(a.dtype), a.head_dim, a.causal,
+                     a.direction == Direction::kForward);
+}
+std::string kind_of(const Pass& p) {
+  return fmt::format("{} {}", traffic_of(p.kind).name, name_of(p.dtype));
+}
+std::string kind_of(const Kernel& kernel) {
+  return std::visit([](const auto& k) { return kind_of(k); }, kernel);
+}
+
+// The same at half and at double one extent.
+std::vector<Kernel> neighbours_of(const Gemm& g) {
+  std::vector<Kernel> result;
+  for (std::int64_t Gemm::*extent : {&Gemm::m, &Gemm::n, &Gemm::k}) {
+    Gemm more = g;
+    more.*extent *= 2;
+    result.emplace_back(more);
+    Gemm less = g;
+    less.*extent /= 2;
+    if (less.*extent >= 1) result.emplace_back(less);
+  }
+  return result;
+}
+std::vector<Kernel> neighbours_of(const Attention& a) {
+  std::vector<Kernel> result;
+  Attention more = a;
+  more.batch *= 2;
+  result.emplace_back(more);
+  Attention less = a;
+  less.query_length /= 2;
+  less.key_length /= 2;
+  if (less.query_length >= 1 && less.key_length >= 1) result.emplace_back(less);
+  return result;
+}
+std::vector<Kernel> neighbours_of(const Pass& p) {
+  std::vector<Kernel> result;
+  Pass more = p;
+  more.rows *= 2;
+  result.emplace_back(more);
+  for (const std::int64_t part : {2, 8}) {
+    Pass less = p;
+    less.rows /= part;
+    if (less.rows >= 1) result.emplace_back(less);
+  }
+  return result;
+}
+
+// One collective operation, by rank: who takes part where.
+struct Operation {
+  CollectiveKind kind;
+  std::vector<std::vector<std::int32_t>> groups;  // of a transfer: one of sender and receiver
+  std::vector<program::Transfer> transfers;
+  std::vector<std::int32_t> roots;
+  DType dtype;
+  program::Purpose purpose;
+  auto operator<=>(const Operation&) const = default;
+};
+
+class Planner {
+ public:
+  Planner(const std::vector<Program>& programs, const PlanOptions& options)
+      : programs_(programs), options_(options) {}
+
+  Result<Program> run() {
+    if (auto fault = gather()) return *std::move(fault);
+    add_neighbours();
+    add_ladders();
+    write_blocks();
+    if (plan_.blocks.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "nothing to measure: the Programs have neither kernels nor communication"};
+    write_calls();
+    if (auto violation = program::verify(plan_)) return *std::move(violation);
+    return std::move(plan_);
+  }
+
+ private:
+  std::optional<Error> gather() {
+    const auto fault = [](const std::string& why) {
+      return Error{Error::Code::kInvalidInput, why};
+    };
+    if (programs_.empty()) return fault("no Program to measure for");
+    const Program& first = programs_.front();
+    for (const Program& program : programs_) {
+      if (program.ranks() != first.ranks())
+        return fault(
+            fmt::format("'{}' has {} ranks and '{}' {}; plan for one number of ranks at a "
+                        "time",
+                        first.name, first.ranks(), program.name, program.ranks()));
+      if (program.device_of_rank != first.device_of_rank)
+        return fault(fmt::format("'{}' and '{}' place their ranks on devices differently",
+                                 first.name, program.name));
+      for (const program::Role& role : program.roles) {
+        std::set<std::int32_t> blocks;
+        for (const Call& call : role.calls)
+          if (blocks.insert(static_cast<std::int32_t>(call.block.index())).second)
+            for (const Task& task : program.blocks[call.block.index()].tasks)
+              add(program, role, task);
+      }
+    }
+    plan_.name = "microbenchmarks of";
+    for (const Program& program : programs_) plan_.name += " " + program.name;
+    plan_.mesh = {{"rank", first.ranks()}};
+    plan_.device_of_rank = first.device_of_rank;
+    plan_.streams = {{"compute"}};
+    plan_.launch_time = first.launch_time;
+    return std::nullopt;
+  }
+
+  void add(const Program& program, const program::Role& role, const Task& task) {
+    if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
+      const auto* pass = std::get_if<Pass>(kernel);
+      if (pass == nullptr || pass->rows > 0) kernels_.insert(*kernel);
+      return;
+    }
+    const auto* what = std::get_if<Communication>(&task.body);
+    if (what == nullptr) return;
+    if (!is_transfer(what->kind)) {
+      Operation operation{.kind = what->kind,
+                          .groups = groups_of(program, what->group),
+                          .transfers = what->transfers,
+                          .roots = what->roots,
+                          .dtype = what->dtype,
+                          .purpose = what->purpose};
+      if (!operation.groups.empty()) sizes_[std::move(operation)].insert(what->bytes);
+      return;
+    }
+    if (what->kind == CollectiveKind::kReceive) return;  // its send says the same
+    for (const std::int32_t rank : role.ranks) {
+      const std::pair pair{rank, *program::peer_of(program, what->group, rank)};
+      if (!pairs_.contains(pair) && std::ssize(pairs_) >= options_.most_pairs) return;
+      pairs_.insert(pair);
+      sizes_[{.kind = CollectiveKind::kSend,
+              .groups = {{pair.first, pair.second}},
+              .transfers = {},
+              .roots = {},
+              .dtype = what->dtype,
+              .purpose = what->purpose}]
+          .insert(what->bytes);
+    }
+  }
+
+  // The lists of ranks that the group stands for, those of several members.
+  static std::vector<std::vector<std::int32_t>> groups_of(const Program& program,
+                                                          const program::Group& group) {
+    std::map<std::int32_t, std::vector<std::int32_t>> by_label;
+    const auto labels = program::labels_of(program, group);
+    for (std::size_t rank = 0; rank < labels.size(); ++rank)
+      if (labels[rank] >= 0) by_label[labels[rank]].push_back(static_cast<std::int32_t>(rank));
+    std::vector<std::vector<std::int32_t>> groups;
+    for (auto& [label, members] : by_label)
+      if (members.size() > 1) groups.push_back(std::move(members));
+    std::ranges::sort(groups);
+    return groups;
+  }
+
+  Seconds time_of(const Kernel& kernel) const {
+    return options_.time_of ? options_.time_of(kernel) : 1_ms;
+  }
+
+  void add_neighbours() {
+    std::map<std::string, std::vector<Kernel>> kinds;
+    for (const Kernel& kernel : kernels_) kinds[kind_of(kernel)].push_back(kernel);
+    for (const auto& [kind, members] : kinds) {
+      std::int64_t sizes = std::ssize(members);
+      for (const Kernel& member : members) {
+        if (sizes >= options_.fewest) break;
+        for (const Kernel& near :
+             std::visit([](const auto& k) { return neighbours_of(k); }, member)) {
+          if (sizes >= options_.fewest) break;
+          if (bytes_of(near) > options_.largest || time_of(near) > options_.longest) continue;
+          sizes += kernels_.insert(near).second ? 1 : 0;
+        }
+      }
+    }
+  }
+
+  // Sizes at a fixed factor below the largest, down to 4 KiB, in whole elements for each member.
+  void add_ladders() {
+    for (auto& [operation, sizes] : sizes_) {
+      if (operation.kind == CollectiveKind::kExchange) continue;
+      std::int64_t members = 1;
+      for (const auto& group : operation.groups) members = std::lcm(members, std::ssize(group));
+      const Bytes whole = static_cast<double>(members) * size_of(operation.dtype);
+      const auto factor = static_cast<double>(options_.ladder);
+      for (Bytes size = *sizes.rbegin() / factor; size >= kSmallestLadder; size = size / factor)
+        sizes.insert(std::max(1.0, std::round(size / whole)) * whole);
+    }
+  }
+
+  void write_blocks() {
+    for (const Kernel& kernel : kernels_)
+      add_block(foreshard::describe(kernel), kernel, all_ranks(), time_of(kernel));
+    std::set<std::string> names;
+    for (const auto& [operation, sizes] : sizes_) {
+      for (const Bytes size : sizes) {
+        Communication what{.kind = operation.kind,
+                           .group = program::RankGroups{operation.groups},
+                           .bytes = size,
+                           .dtype = operation.dtype,
+                           .purpose = operation.purpose,
+                           .tag = {},
+                           .transfers = operation.transfers,
+                           .roots = operation.roots};
+        std::vector<std::int32_t> ranks;
+        for (const auto& group : operation.groups)
+          ranks.insert(ranks.end(), group.begin(), group.end());
+        const std::string name = unused(name_of(operation, size), names);
+        if (operation.kind != CollectiveKind::kSend) {
+          add_block(name, what, ranks, 1_ms);
+          continue;
+        }
+        what.tag = name;
+        what.group = program::AxisPeer{0, ranks[1]};
+        add_block("send " + name, what, {ranks[0]}, 1_ms);
+        what.kind = CollectiveKind::kReceive;
+        what.group = program::AxisPeer{0, ranks[0]};
+        add_block("receive " + name, what, {ranks[1]}, 0_s);
+        pair_with_last();
+      }
+    }
+  }
+
+  static std::string name_of(const Operation& operation, Bytes size) {
+    static constexpr std::array<const char*, 8> kNames{"all_reduce", "all_gather", "reduce_scatter",
+                                                       "broadcast",  "all_to_all", "transfer",
+                                                       "transfer",   "exchange"};
+    std::string name = fmt::format("{} {} {}", kNames[static_cast<std::size_t>(operation.kind)],
+                                   format_exact(size), foreshard::name_of(operation.dtype));
+    const auto& members = operation.groups.front();
+    name += fmt::format(" of ranks {} to {}", members.front(), members.back());
+    return name;
+  }
+  static std::string unused(std::string name, std::set<std::string>& names) {
+    const std::string plain = name;
+    for (int n = 2; !names.insert(name).second; ++n) name = fmt::format("{} ({})", plain, n);
+    return name;
+  }
+
+  std::vector<std::int32_t> all_ranks() const {
+    std::vector<std::int32_t> ranks(static_cast<std::size_t>(plan_.ranks()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
+  void add_block(const std::string& name, const program::TaskBody& body,
+                 const std::vector<std::int32_t>& ranks, Seconds time) {
+    const BlockId block{static_cast<std::int32_t>(plan_.blocks.size())};
+    plan_.blocks.push_back({.name = name,
+                            .tasks = {{.name = name,
+                                       .body = body,
+                                       .stream = program::StreamId{0},
+                                       .after = {},
+                                       .optimizer = false}}});
+    items_.push_back({.calls = {}, .time = time});
+    for (const std::int32_t rank : ranks) items_.back().calls[rank].push_back(block);
+  }
+  // The last two blocks are the two ends of one transfer.
+  void pair_with_last() {
+    Item last = std::move(items_.back());
+    items_.pop_back();
+    for (auto& [rank, blocks] : last.calls) items_.back().calls[rank] = std::move(blocks);
+  }
+
+  void write_calls() {
+    Seconds once;
+    for (const Item& item : items_) once += item.time;
+    const auto rounds =
+        std::clamp(static_cast<std::int64_t>(options_.step / once), kFewestRounds, kMostRounds);
+    std::vector<std::size_t> order(items_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::vector<Call>> calls(static_cast<std::size_t>(plan_.ranks()));
+    std::mt19937 random(kSeed);
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      // std::shuffle's result differs between libraries; this one's does not.
+      for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+      for (const std::size_t i : order)
+        for (const auto& [rank, blocks] : items_[i].calls)
+          for (const BlockId block : blocks)
+            calls[static_cast<std::size_t>(rank)].push_back({.block = block, .after = {}});
+    }
+    // Ranks that do the same are a role.
+    std::map<std::vector<std::size_t>, std::size_t> roles;
+    for (std::size_t rank = 0; rank < calls.size(); ++rank) {
+      std::vector<std::size_t> key;
+      for (const Call& call : calls[rank]) key.push_back(call.block.index());
+      const auto [place, is_new] = roles.try_emplace(std::move(key), plan_.roles.size());
+      if (is_new)
+        plan_.roles.push_back({.name = fmt::format("role {}", plan_.roles.size()),
+                               .ranks = {},
+                               .calls = std::move(calls[rank]),
+                               .memory = {}});
+      plan_.roles[place->second].ranks.push_back(static_cast<std::int32_t>(rank));
+    }
+  }
+
+  struct Item {
+    std::map<std::int32_t, std::vector<BlockId>> calls;  // by rank
+    Seconds time;
+  };
+
+  const std::vector<Program>& programs_;
+  const PlanOptions& options_;
+  std::set<Kernel> kernels_;
+  std::map<Operation, std::set<Bytes>> sizes_;
+  std::set<std::pair<std::int32_t, std::int32_t>> pairs_;
+  std::vector<Item> items_;
+  Program plan_;
+};
+
+}  // namespace
+
+Result<program::Program> microbenchmarks(const std::vector<program::Program>& programs,
+                                         const PlanOptions& options) {
+  return Planner(programs, options).run();
+}
+
+}  // namespace foreshard::calibrate
