@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <string_view>
 
@@ -188,6 +189,10 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
                     "How near it comes to the data sheet: a name in devices/efficiency, or the "
                     "numbers.");
   return table;
+}
+
+std::string generation_of(const DeviceType& device) {
+  return std::filesystem::path(device.efficiency.name).stem().string();
 }
 
 yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit) {

@@ -44,6 +44,10 @@ struct DeviceType {
 
 const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
 
+/// The name of its efficiency file without folder and suffix ("Hopper"): by it, forms of
+/// collectives say which devices they are for. Empty if its efficiency is written in place.
+std::string generation_of(const DeviceType& device);
+
 /// How well a fit is known for this device: as it says where it was measured, else kTransferred.
 yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 

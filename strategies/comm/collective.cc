@@ -52,7 +52,7 @@ std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
 bool suits(const FormParameters& form, const Participants& group) {
   if (form.architectures.empty()) return true;
   return std::all_of(group.devices.begin(), group.devices.end(), [&](DeviceId device) {
-    const std::string& name = group.cluster->type_of(device).efficiency.name;
+    const std::string name = generation_of(group.cluster->type_of(device));
     return std::find(form.architectures.begin(), form.architectures.end(), name) !=
            form.architectures.end();
   });

@@ -455,7 +455,7 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   group->machine = row.machine;
   group->operation = row.op;
   const auto& members = group->measured.group;
-  group->generation = members.cluster->type_of(members.devices.front()).efficiency.name;
+  group->generation = generation_of(members.cluster->type_of(members.devices.front()));
   if (row.nodes > 1) group->transport = comm::transport_of(members, comm::Parameters{});
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;
