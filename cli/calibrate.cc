@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/yaml/loader.h"
+#include "cli/calibrate_machine.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/output.h"
@@ -22,6 +23,23 @@ constexpr double kBarFrom = 10;
 class Calibrate final : public Command {
  public:
   void declare(Declaration& declaration) override {
+    declaration.arguments_if_any("STUDY.yaml", studies_,
+                                 "Studies: whose kernels and collectives are to be measured "
+                                 "(--plan), whose predictions are compared (--measurement).");
+    declaration.flag("--plan", plan_,
+                     "Write a Program that measures what the studies need, for foreshard-replay.");
+    declaration.repeatable(
+        "--measurement", "FILE", measurements_,
+        "What foreshard-replay measured. May be given again. Fits the device and "
+        "the communication library to it.");
+    declaration.repeatable("--program", "FILE", programs_,
+                           "The Program of a measurement, where it is not a study's own. May be "
+                           "given again.");
+    declaration.option("--cluster", "FILE", cluster_,
+                       "The machine before it was measured: a file or a catalogue name. Default: "
+                       "that of the first study.");
+    declaration.option("--communication", "FILE", communication_,
+                       "Likewise its communication library.");
     declaration.repeatable("--collectives", "TABLE.csv", tables_,
                            "A table of measured collectives. May be given again.");
     declaration.repeatable("--machines", "NAME", machines_,
@@ -35,13 +53,29 @@ class Calibrate final : public Command {
                        "Communication file that the fit starts from: a file or a catalogue name "
                        "(nccl-start).");
     declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
-    declaration.option("-o,--output", "FILE", output_,
-                       "Write the communication file here. Default: stdout.");
+    declaration.option("-o,--output", "PATH", output_,
+                       "Write the Program or the communication file here (default: stdout), or the "
+                       "machine's files into this folder.");
   }
 
   ExitCode run(const Environment& environment) override {
+    const MachineRequest request{.studies = studies_,
+                                 .cluster = cluster_,
+                                 .communication = communication_,
+                                 .programs = programs_,
+                                 .measurements = measurements_,
+                                 .dry_run = dry_run_,
+                                 .output = output_};
+    if (plan_ + !measurements_.empty() + !tables_.empty() > 1)
+      return fail({Error::Code::kInvalidInput,
+                   "--plan, --measurement and --collectives are different calls"});
+    if (plan_) return write_plan(request, environment);
+    if (!measurements_.empty()) return fit_machine(request, environment);
     if (tables_.empty())
-      return fail({Error::Code::kInvalidInput, "nothing to fit to: say --collectives TABLE.csv"});
+      return fail(
+          {Error::Code::kInvalidInput,
+           "nothing to fit to: say --measurement FILE or --collectives TABLE.csv, or --plan "
+           "to write what is to be measured"});
     auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue);
     if (!input) return fail(input.error());
     yaml::Loader loader({.catalogue = environment.catalogue});
@@ -150,6 +184,12 @@ class Calibrate final : public Command {
     return fmt::format("{:.1f}{}", *error, *error <= bar ? " ok" : " --");
   }
 
+  std::vector<std::string> studies_;
+  bool plan_ = false;
+  std::vector<std::string> measurements_;
+  std::vector<std::string> programs_;
+  std::string cluster_;
+  std::string communication_;
   std::vector<std::string> tables_;
   std::vector<std::string> machines_;
   std::string half_;

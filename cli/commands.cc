@@ -44,7 +44,9 @@ std::span<const CommandInfo> commands() {
        "foreshard compare study.yaml measured.json\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
        make_compare},
-      {"calibrate", "Fit the simulator's numbers to tables of measurements.",
+      {"calibrate", "Fit the simulator's numbers to measurements.",
+       "foreshard calibrate --plan study.yaml -o micro.json\n"
+       "foreshard calibrate study.yaml --program micro.json --measurement measured.json -o my/\n"
        "foreshard calibrate --collectives measured.csv -o my-nccl.yaml\n"
        "foreshard calibrate --collectives measured.csv --cross-validate",
        make_calibrate},

@@ -35,6 +35,10 @@ void Declaration::arguments(const std::string& type, std::vector<std::string>& v
                             const std::string& doc) {
   app_->add_option(lower(type), values, doc)->type_name(type)->required();
 }
+void Declaration::arguments_if_any(const std::string& type, std::vector<std::string>& values,
+                                   const std::string& doc) {
+  app_->add_option(lower(type), values, doc)->type_name(type);
+}
 
 void Declaration::option(const std::string& flags, const std::string& type, std::string& value,
                          const std::string& doc) {

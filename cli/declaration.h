@@ -24,6 +24,9 @@ class Declaration {
   void required_argument(const std::string& type, std::string& value, const std::string& doc);
   /// At least one.
   void arguments(const std::string& type, std::vector<std::string>& values, const std::string& doc);
+  /// Any number, also none.
+  void arguments_if_any(const std::string& type, std::vector<std::string>& values,
+                        const std::string& doc);
 
   /// `flags` is "--name" or "-n,--name".
   void option(const std::string& flags, const std::string& type, std::string& value,

@@ -12,6 +12,9 @@ void StudyOptions::declare(Declaration& declaration) {
   declaration.option("--model", "FILE", model_,
                      "Model: a file, a catalogue name, or a config.json of Hugging Face.");
   declaration.option("--strategy", "FILE", strategy_, "Strategy: a file or a catalogue name.");
+  declaration.option("--communication", "FILE", communication_,
+                     "Numbers of the communication library: a file (as calibrate writes it) or a "
+                     "catalogue name.");
   add_set(declaration, sets_);
 }
 
@@ -27,6 +30,7 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   files.cluster = given(cluster_);
   files.model = given(model_);
   files.strategy = given(strategy_);
+  files.communication = given(communication_);
   files.sizes_matter = sizes_matter;
   if (!files.study && !(files.cluster && files.model && files.strategy))
     return Error{Error::Code::kInvalidInput,

@@ -14,7 +14,7 @@
 
 namespace foreshard::cli {
 
-/// STUDY.yaml, --cluster, --model, --strategy and --set.
+/// STUDY.yaml, --cluster, --model, --strategy, --communication and --set.
 class StudyOptions {
  public:
   void declare(Declaration& declaration);
@@ -22,7 +22,7 @@ class StudyOptions {
   Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
 
  private:
-  std::string study_, cluster_, model_, strategy_;
+  std::string study_, cluster_, model_, strategy_, communication_;
   std::vector<std::string> sets_;
 };
 

@@ -50,6 +50,7 @@ std::vector<Part> parts_of(const StudyFiles& files) {
     parts.push_back({"model", yaml_text(*files.model)});
   }
   if (files.strategy) parts.push_back({"strategy", yaml_text(*files.strategy)});
+  if (files.communication) parts.push_back({"communication", yaml_text(*files.communication)});
   return parts;
 }
 

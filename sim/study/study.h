@@ -60,6 +60,7 @@ struct StudyFiles {
   /// Likewise, or the path of a `config.json` or of an .onnx file.
   std::optional<std::string> model = {};
   std::optional<std::string> strategy = {};
+  std::optional<std::string> communication = {};
   /// Whether the strategy's parallel sizes must fit model and cluster: a search chooses them
   /// itself.
   bool sizes_matter = true;

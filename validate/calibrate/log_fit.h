@@ -13,8 +13,9 @@ namespace foreshard::calibrate {
 /// A positive number somewhere in a model's parameters.
 struct LogNumber {
   std::string name;
-  double* value = nullptr;
-  double low = 0;  ///< Bounds. Invariant: 0 < low < high.
+  double value = 0;                   ///< Where it starts.
+  std::function<void(double)> set{};  ///< Puts a value into the model.
+  double low = 0;                     ///< Bounds. Invariant: 0 < low < high.
   double high = 0;
   double spread = 1;  ///< Standard deviation of the logarithm, before any data.
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "base/quantity.h"
 #include "base/text.h"
 
 namespace foreshard::calibrate {
@@ -25,8 +26,10 @@ std::string text_of(const comm::FormParameters& form) {
   std::string text = fmt::format("  - algorithm: {}\n", form.algorithm);
   if (!form.architectures.empty())
     text += fmt::format("    architectures: [{}]\n", join(form.architectures));
+  if (!form.operations.empty())
+    text += fmt::format("    operations: [{}]\n", join(form.operations));
   if (form.on_request) text += "    on_request: true\n";
-  text += fmt::format("    protocol: {}\n    base: {}\n", comm::name_of(form.protocol),
+  text += fmt::format("    protocol: {}\n    base: {}\n", yaml::name_of(form.protocol),
                       micro(form.base));
   text += fmt::format("    hop: {{nvlink: {}, pcie: {}, network: {}}}\n", micro(form.hop.nvlink),
                       micro(form.hop.pcie), micro(form.hop.network));
@@ -48,8 +51,7 @@ std::string text_of(const comm::FormParameters& form) {
   if (form.chunk > 0_B) text += fmt::format("    chunk: {}\n", kibi(form.chunk));
   if (form.turnaround > 0) text += fmt::format("    turnaround: {:.3g}\n", form.turnaround);
   text += fmt::format("    source: \"{}\"\n", form.source);
-  text += fmt::format("    evidence: {}\n",
-                      form.evidence == yaml::Evidence::kFitted ? "fitted" : "transferred");
+  text += fmt::format("    evidence: {}\n", yaml::name_of(form.evidence));
   return text;
 }
 
@@ -69,6 +71,23 @@ std::string text_of(const Transport& transport) {
   return text;
 }
 
+std::string text_of(const comm::Choice& choice) {
+  std::string text =
+      fmt::format("  - {{operation: {}, algorithm: {}", choice.operation, choice.algorithm);
+  if (choice.protocol) text += fmt::format(", protocol: {}", yaml::name_of(*choice.protocol));
+  if (choice.channels) text += fmt::format(", channels: {}", *choice.channels);
+  const auto limit = [&](const char* key, const auto& value) {
+    if (value) text += fmt::format(", {}: {}", key, *value);
+  };
+  if (choice.from_bytes) text += ", from_bytes: " + format_exact(*choice.from_bytes);
+  if (choice.to_bytes) text += ", to_bytes: " + format_exact(*choice.to_bytes);
+  limit("from_ranks", choice.from_ranks);
+  limit("to_ranks", choice.to_ranks);
+  limit("from_nodes", choice.from_nodes);
+  limit("to_nodes", choice.to_nodes);
+  return text + "}\n";
+}
+
 }  // namespace
 
 std::string to_yaml(const comm::Parameters& parameters, const std::string& header) {
@@ -78,6 +97,8 @@ std::string to_yaml(const comm::Parameters& parameters, const std::string& heade
   for (const auto& form : parameters.forms) text += text_of(form);
   if (!parameters.transports.empty()) text += "transports:\n";
   for (const auto& transport : parameters.transports) text += text_of(transport);
+  if (!parameters.choices.empty()) text += "choices:\n";
+  for (const auto& choice : parameters.choices) text += text_of(choice);
   return text;
 }
 

@@ -1,0 +1,211 @@
+#include "cli/calibrate_machine.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/quantity.h"
+#include "base/text.h"
+#include "base/yaml/loader.h"
+#include "cli/busy.h"
+#include "cli/load.h"
+#include "cli/output.h"
+
+#include "sim/compute/operator_time.h"
+#include "sim/study/run.h"
+#include "strategies/program/ir/json.h"
+#include "strategies/program/ir/verify.h"
+#include "validate/calibrate/machine.h"
+#include "validate/calibrate/plan.h"
+#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/json.h"
+
+namespace foreshard::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A study with what its Program runs on.
+struct Planned {
+  study::LoadedStudy study;
+  program::Program program;
+};
+
+Result<std::vector<Planned>> planned(const MachineRequest& request,
+                                     const Environment& environment) {
+  const auto given = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional<std::string>(text);
+  };
+  std::vector<Planned> result;
+  for (const std::string& name : request.studies) {
+    auto study = study::load_study({.study = name,
+                                    .cluster = given(request.cluster),
+                                    .communication = given(request.communication)},
+                                   {.catalogue = environment.catalogue});
+    if (!study) return study.error();
+    const auto cluster = study::cluster_of(*study);
+    if (!cluster) return cluster.error();
+    auto program = study::program_of(*study, *cluster);
+    if (!program) return program.error();
+    result.push_back({*std::move(study), *std::move(program)});
+  }
+  return result;
+}
+
+// The first device type of the cluster; its nodes are of one kind (calibrate_machine asks so).
+const DeviceType& device_of(const ClusterConfig& cluster) {
+  return *cluster.node_groups().front().node->device;
+}
+
+Result<program::Program> read_program(const std::string& file) {
+  const auto text = read_file(file, 1_GiB);
+  if (!text) return text.error();
+  auto program = program::program_from_json(*text);
+  if (!program) return Error{program.error().code, file + ": " + program.error().message};
+  if (auto violation = program::verify(*program))
+    return Error{violation->code, file + ": " + violation->message};
+  return program;
+}
+
+Result<measure::Measurement> read_measurement(const std::string& file) {
+  const auto text = read_file(file, 1_GiB);
+  if (!text) return text.error();
+  auto measurement = measure::measurement_from_json(*text);
+  if (!measurement)
+    return Error{measurement.error().code, file + ": " + measurement.error().message};
+  return measurement;
+}
+
+// Each measurement with the Program whose fingerprint it bears.
+Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& request,
+                                                    const std::vector<Planned>& studies) {
+  std::vector<std::pair<std::string, program::Program>> programs;
+  for (const Planned& one : studies) programs.emplace_back(one.study.name, one.program);
+  for (const std::string& file : request.programs) {
+    auto program = read_program(file);
+    if (!program) return program.error();
+    programs.emplace_back(file, *std::move(program));
+  }
+  std::vector<calibrate::MeasuredRun> runs;
+  for (const std::string& file : request.measurements) {
+    auto measurement = read_measurement(file);
+    if (!measurement) return measurement.error();
+    const program::Program* found = nullptr;
+    std::vector<std::string> names;
+    for (const auto& [name, program] : programs) {
+      names.push_back(name);
+      if (measure::fingerprint_of(program) == measurement->fingerprint) found = &program;
+    }
+    if (found == nullptr)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("{}: it measures the Program '{}' ({}), which is none of those given "
+                      "({}); name its file with --program",
+                      file, measurement->program, measurement->fingerprint,
+                      names.empty() ? "none" : join(names))};
+    runs.push_back({*found, *std::move(measurement)});
+  }
+  return runs;
+}
+
+// "host-dp2: 812 ms -> 655 ms (-19.3 %)" of each study.
+Result<std::string> predictions(const std::vector<Planned>& studies,
+                                const calibrate::MachineStart& start,
+                                const calibrate::MachineCalibration& machine) {
+  std::string text;
+  for (const Planned& one : studies) {
+    study::LoadedStudy study{.name = one.study.name,
+                             .description = one.study.description,
+                             .cluster = start.cluster,
+                             .model = one.study.model,
+                             .graph = one.study.graph,
+                             .strategy = one.study.strategy,
+                             .communication = start.communication,
+                             .disturbances = one.study.disturbances,
+                             .inputs = {},
+                             .loader = yaml::Loader()};
+    const auto before = study::run_study(study, {});
+    if (!before) return before.error();
+    study.cluster = machine.cluster;
+    study.communication = machine.communication;
+    const auto after = study::run_study(study, {});
+    if (!after) return after.error();
+    const Seconds old_step = before->prediction.step;
+    const Seconds new_step = after->prediction.step;
+    text += fmt::format("{:<32} {:>10} -> {:>10}  ({:+.1f} %)\n", study.name, format(old_step),
+                        format(new_step), 100 * (new_step / old_step - 1));
+  }
+  return text.empty() ? text : "\nstep, before and after\n" + text;
+}
+
+}  // namespace
+
+ExitCode write_plan(const MachineRequest& request, const Environment& environment) {
+  if (request.studies.empty())
+    return fail({Error::Code::kInvalidInput, "--plan: name the studies to measure for"});
+  const Busy busy("planning");
+  const auto studies = planned(request, environment);
+  if (!studies) return fail(studies.error());
+  std::vector<program::Program> programs;
+  for (const Planned& one : *studies) programs.push_back(one.program);
+  CachedOperatorTime times(device_of(studies->front().study.cluster));
+  const auto plan = calibrate::microbenchmarks(
+      programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
+  if (!plan) return fail(plan.error());
+  if (const auto error = write_result(request.output, program::to_json(*plan) + "\n"))
+    return fail(*error);
+  return kDone;
+}
+
+ExitCode fit_machine(const MachineRequest& request, const Environment& environment) {
+  const Busy busy("fitting");
+  const auto studies = planned(request, environment);
+  if (!studies) return fail(studies.error());
+  if (request.output.empty() && !request.dry_run)
+    return fail({Error::Code::kInvalidInput,
+                 "say where the files go with -o FOLDER, or --dry-run to see the numbers"});
+  const auto runs = runs_of(request, *studies);
+  if (!runs) return fail(runs.error());
+
+  calibrate::MachineStart start;
+  if (!studies->empty()) {
+    start.cluster = studies->front().study.cluster;
+    start.communication = studies->front().study.communication;
+  } else {
+    yaml::Loader loader({.catalogue = environment.catalogue});
+    if (request.cluster.empty())
+      return fail(
+          {Error::Code::kInvalidInput, "say what machine it is with --cluster, or name a study"});
+    auto cluster = load<ClusterConfig>(request.cluster, loader, "cluster");
+    if (!cluster) return fail(cluster.error());
+    auto communication = load<comm::Parameters>(request.communication.empty()
+                                                    ? std::string(study::kDefaultCommunication)
+                                                    : request.communication,
+                                                loader, "communication");
+    if (!communication) return fail(communication.error());
+    start = {*std::move(cluster), *std::move(communication)};
+  }
+
+  const auto machine = calibrate::calibrate_machine(start, *runs);
+  if (!machine) return fail(machine.error());
+  const auto steps = predictions(*studies, start, *machine);
+  if (!steps) return fail(steps.error());
+  const std::string report = calibrate::to_text(*machine) + *steps;
+  if (request.dry_run) {
+    if (const auto error = write_result("", report)) return fail(*error);
+    return kDone;
+  }
+  std::error_code status;
+  fs::create_directories(request.output, status);
+  if (status) return fail({Error::Code::kIo, request.output + ": " + status.message()});
+  for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
+    if (const auto error = write_file(fs::path(request.output) / file.name, file.text))
+      return fail(*error);
+  note(report);
+  return kDone;
+}
+
+}  // namespace foreshard::cli

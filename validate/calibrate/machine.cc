@@ -1,0 +1,197 @@
+#include "validate/calibrate/machine.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+#include "base/yaml/describe.h"
+
+#include "validate/calibrate/write.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+// "node1: processor X, blas Y; 2026-01-02; 3 runs of 10 steps"
+std::string source_of(const std::vector<MeasuredRun>& runs) {
+  std::vector<std::string> machines;
+  std::string date;
+  std::int64_t steps = 0;
+  for (const MeasuredRun& run : runs) {
+    for (const measure::Machine& machine : run.measurement.machines) {
+      std::vector<std::string> facts;
+      for (const auto& [name, value] : machine.facts)
+        if (!value.empty()) facts.push_back(name + " " + value);
+      std::string text = machine.name + (facts.empty() ? "" : ": " + join(facts));
+      if (std::ranges::find(machines, text) == machines.end()) machines.push_back(std::move(text));
+    }
+    date = std::max(date, run.measurement.date);
+    steps += run.measurement.repeats;
+  }
+  std::string text = fmt::format("replay on {}; {}; {} steps of {} Programs", join(machines, "; "),
+                                 date, steps, runs.size());
+  // The text stands in double quotes in files.
+  std::ranges::replace(text, '"', '\'');
+  std::ranges::replace(text, '\\', '/');
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+std::string lines_of(const std::vector<FittedValue>& values) {
+  std::string text;
+  for (const FittedValue& value : values)
+    text += fmt::format("{:<44} {:>11.4g}  95 %: {:.4g} .. {:.4g}, before {:.4g}{}\n", value.name,
+                        value.value, value.low, value.high, value.before,
+                        value.at_bound ? "  (at its bound: the data ask for more)" : "");
+  return text;
+}
+
+std::string percent(const FitError& error) {
+  return fmt::format("{:.1f} % median, {:.1f} % p90 of {}", 100 * error.median, 100 * error.p90,
+                     error.rows);
+}
+
+std::string commented(const std::string& text) {
+  std::string result;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    result += "# " + text.substr(begin, end - begin);
+    while (result.ends_with(' ')) result.pop_back();
+    result += '\n';
+    begin = end + 1;
+  }
+  return result;
+}
+
+// Of a mapping written out, the block of `key` at the outermost level as a reference to a file.
+std::string referring(const std::string& text, const std::string& key, const std::string& file) {
+  std::string result;
+  bool inside = false;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with(key + ":")) {
+      result += fmt::format("{}: ./{}\n", key, file);
+      inside = true;
+      continue;
+    }
+    if (inside && line.starts_with(' ')) continue;
+    inside = false;
+    result += line + '\n';
+  }
+  return result;
+}
+
+// Names of files follow from names of the catalogue; only plain ones are used.
+std::string efficiency_file(const DeviceType& device) {
+  std::string name = generation_of(device);
+  const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
+  if (!plain || std::set<std::string>{"cluster", "node", "device", "communication"}.contains(name))
+    name = "efficiency";
+  return name + ".yaml";
+}
+
+}  // namespace
+
+Result<MachineCalibration> calibrate_machine(const MachineStart& start,
+                                             const std::vector<MeasuredRun>& runs) {
+  if (runs.empty())
+    return Error{Error::Code::kInvalidInput, "nothing was measured: give at least one measurement"};
+  if (!start.cluster.node)
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("cluster '{}' has nodes of several kinds; calibrate each kind on a "
+                             "cluster of its own",
+                             start.cluster.name)};
+  const auto samples = samples_of(runs);
+  if (!samples) return samples.error();
+
+  MachineCalibration machine{.cluster = start.cluster,
+                             .communication = start.communication,
+                             .kernels = {},
+                             .links = {},
+                             .source = source_of(runs),
+                             .outliers = samples->outliers,
+                             .notes = {}};
+  DeviceType& device = machine.cluster.node->value.device.value;
+  if (samples->kernels.empty()) {
+    machine.notes.emplace_back("no kernel was measured: the device stays as it is");
+  } else {
+    auto fit = fit_kernels(device, samples->kernels, {.source = machine.source});
+    if (!fit) return fit.error();
+    device = fit->device;
+    machine.outliers.insert(machine.outliers.end(), fit->outliers.begin(), fit->outliers.end());
+    machine.kernels = *std::move(fit);
+  }
+  if (samples->overlapped > 0)
+    machine.notes.push_back(
+        fmt::format("{} collectives ran beside kernels of their members and were not fitted to",
+                    samples->overlapped));
+  if (samples->collectives.empty()) {
+    machine.notes.emplace_back(
+        "no collective was measured alone: the communication library stays as it is");
+    return machine;
+  }
+  auto cluster = build_cluster(machine.cluster);
+  if (!cluster) return cluster.error();
+  auto links = fit_links(*cluster, start.communication, samples->collectives,
+                         runs.front().program.device_of_rank, machine.source);
+  if (!links) return links.error();
+  machine.communication = links->parameters;
+  machine.outliers.insert(machine.outliers.end(), links->outliers.begin(), links->outliers.end());
+  machine.links = *std::move(links);
+  return machine;
+}
+
+std::string to_text(const MachineCalibration& machine) {
+  std::string text = machine.source + "\n";
+  if (machine.kernels) {
+    const KernelFit& fit = *machine.kernels;
+    text += "\nkernels\n" + lines_of(fit.values);
+    text += fmt::format("  before            {}\n  fitted            {}\n  half held out     {}\n",
+                        percent(fit.before), percent(fit.after), percent(fit.held_out.model));
+    text += fmt::format("  ... with measured neighbours within {:.2g} octaves: {}: {}\n",
+                        fit.held_out.reach, percent(fit.held_out.with_neighbours),
+                        fit.device.efficiency->reach > 0 ? "taken" : "not taken");
+  }
+  if (machine.links) {
+    const LinkFit& fit = *machine.links;
+    text += "\ncollectives\n" + lines_of(fit.values);
+    text += fmt::format("  before            {}\n  fitted            {}\n  half held out     {}\n",
+                        percent(fit.before), percent(fit.after), percent(fit.held_out));
+  }
+  if (!machine.outliers.empty()) text += "\noutliers\n";
+  for (const std::string& outlier : machine.outliers) text += "  " + outlier + "\n";
+  if (!machine.notes.empty()) text += "\n";
+  for (const std::string& note : machine.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+std::vector<OutputFile> files_of(const MachineCalibration& machine) {
+  const std::string head = "# Written by foreshard calibrate.\n# " + machine.source + "\n";
+  const NodeConfig& node = machine.cluster.node->value;
+  const DeviceType& device = *node.device;
+  const std::string efficiency = efficiency_file(device);
+  std::string of_kernels;
+  if (machine.kernels)
+    of_kernels = commented(lines_of(machine.kernels->values) +
+                           "kernels held out: " + percent(machine.kernels->held_out.model));
+  std::string of_links;
+  if (machine.links)
+    of_links = commented(lines_of(machine.links->values) +
+                         "collectives held out: " + percent(machine.links->held_out));
+  return {
+      {"cluster.yaml", head + referring(yaml::echo(machine.cluster), "node", "node.yaml")},
+      {"node.yaml", head + referring(yaml::echo(node), "device", "device.yaml")},
+      {"device.yaml", head + referring(yaml::echo(device), "efficiency", efficiency)},
+      {efficiency, head + of_kernels + yaml::echo(*device.efficiency)},
+      {"communication.yaml", to_yaml(machine.communication, head + of_links)},
+  };
+}
+
+}  // namespace foreshard::calibrate

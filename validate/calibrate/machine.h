@@ -1,0 +1,59 @@
+/// \file
+/// A machine described by what was measured on it: from replays to the YAML files that simulate
+/// reads.
+///
+///     const auto machine = calibrate_machine(start, {{program, measurement}, ...});
+///     for (const auto& [name, text] : files_of(*machine)) write_file(folder / name, text);
+///     // foreshard simulate STUDY.yaml --cluster folder/cluster.yaml
+///     //                               --communication folder/communication.yaml
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+
+#include "strategies/comm/parameters.h"
+#include "topology/cluster_config.h"
+#include "validate/calibrate/kernel_fit.h"
+#include "validate/calibrate/link_fit.h"
+#include "validate/calibrate/samples.h"
+
+namespace foreshard::calibrate {
+
+/// What is known before.
+struct MachineStart {
+  ClusterConfig cluster;  ///< Of nodes of one kind.
+  comm::Parameters communication;
+};
+
+struct MachineCalibration {
+  ClusterConfig cluster;           ///< With the fitted device.
+  comm::Parameters communication;  ///< With the fitted forms.
+  std::optional<KernelFit> kernels;
+  std::optional<LinkFit> links;  ///< Absent where no collective was measured alone.
+  std::string source;            ///< Machine, date, runs.
+  std::vector<std::string> outliers;
+  std::vector<std::string> notes;  ///< What was not fitted, and why.
+};
+
+/// \param runs  at least one; of one machine.
+/// \return as samples_of, fit_kernels and fit_links; kUnsupported for a cluster of several kinds of
+///     nodes; kInvalidInput without runs.
+Result<MachineCalibration> calibrate_machine(const MachineStart& start,
+                                             const std::vector<MeasuredRun>& runs);
+
+/// For people: numbers with intervals, errors on held-out kernels, outliers.
+std::string to_text(const MachineCalibration& machine);
+
+struct OutputFile {
+  std::string name;
+  std::string text;
+};
+/// cluster.yaml, node.yaml, device.yaml, the efficiency file (by its name) and communication.yaml,
+/// which refer to each other by path. They read back as what they were written from.
+std::vector<OutputFile> files_of(const MachineCalibration& machine);
+
+}  // namespace foreshard::calibrate
