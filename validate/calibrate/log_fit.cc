@@ -40,7 +40,7 @@ class Row final : public ceres::CostFunction {
 
  private:
   void put(const double* logarithms) const {
-    for (std::size_t i = 0; i < numbers_.size(); ++i) *numbers_[i].value = std::exp(logarithms[i]);
+    for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i].set(std::exp(logarithms[i]));
   }
   double residual() const { return std::log(predicted_(row_) / measured_) / kScale; }
 

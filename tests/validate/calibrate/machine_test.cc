@@ -1,0 +1,202 @@
+// A known machine is replayed with noise, fitted from the template, and must come out again.
+#include "validate/calibrate/machine.h"
+
+#include <cmath>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "synthetic.h"
+
+#include "sim/compute/operator_time.h"
+#include "sim/study/run.h"
+#include "validate/calibrate/plan.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+using testing::HasSubstr;
+const std::filesystem::path kConfigs = FORESHARD_SOURCE_DIR "/configs";
+
+struct Known {
+  MachineStart start;                      // the template
+  MachineStart truth;                      // what is replayed
+  std::vector<program::Program> programs;  // of studies
+  program::Program plan;
+};
+
+program::Program program_of(const std::string& study) {
+  const auto loaded = study::load_study({.study = kConfigs / "studies" / (study + ".yaml")},
+                                        {.catalogue = {kConfigs}});
+  FORESHARD_CHECK(loaded);
+  const auto cluster = study::cluster_of(*loaded);
+  FORESHARD_CHECK(cluster);
+  auto program = study::program_of(*loaded, *cluster);
+  FORESHARD_CHECK(program);
+  return *std::move(program);
+}
+
+Known known() {
+  Known result;
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  auto cluster = loader.read_ref<ClusterConfig>("host-2");
+  auto communication = loader.read_ref<comm::Parameters>("host");
+  FORESHARD_CHECK(cluster && communication);
+  result.start = {*std::move(cluster), *std::move(communication)};
+  result.truth = result.start;
+  DeviceEfficiency& efficiency = result.truth.cluster.node->value.device.value.efficiency.value;
+  efficiency.gemm.rate = 0.31;
+  efficiency.gemm.tile_overhead = 0.9_us;
+  efficiency.attention.rates.front().forward = 0.05;
+  efficiency.attention.rates.front().backward = 0.08;
+  efficiency.passes.of.at("gelu_fwd").value = 0.007;
+  for (comm::FormParameters& form : result.truth.communication.forms) {
+    form.base = 23_us;
+    form.channel_rate = form.operations.front() == "all_reduce" ? 0.7_GB_s : 3.1_GB_s;
+  }
+  for (const char* study : {"host-dp2", "host-tp2", "host-pp2", "host-zero3"})
+    result.programs.push_back(program_of(study));
+  auto plan = microbenchmarks(result.programs, {});
+  FORESHARD_CHECK(plan);
+  result.plan = *std::move(plan);
+  return result;
+}
+
+measure::Measurement replayed(const program::Program& program, const MachineStart& machine,
+                              const test::Noise& noise) {
+  const auto cluster = build_cluster(machine.cluster);
+  FORESHARD_CHECK(cluster);
+  return test::replayed(program, *cluster, machine.communication, noise);
+}
+
+const FittedValue& value_of(const std::vector<FittedValue>& values, const std::string& name) {
+  for (const FittedValue& value : values)
+    if (value.name == name) return value;
+  ADD_FAILURE() << "no number is called " << name;
+  static const FittedValue none;
+  return none;
+}
+
+TEST(Machine, RecoversAKnownOneFromNoiseAndOutliers) {
+  const Known machine = known();
+  const auto fit = calibrate_machine(
+      machine.start, {{machine.plan, replayed(machine.plan, machine.truth,
+                                              {.spread = 0.02, .outliers = 0.03, .seed = 7})}});
+  ASSERT_TRUE(fit) << fit.error().message;
+  ASSERT_TRUE(fit->kernels);
+  ASSERT_TRUE(fit->links);
+  // Rate and tile overhead pull on the same kernels, so they are held to their intervals; sums of
+  // both, the times, to 2 %.
+  const FittedValue& rate = value_of(fit->kernels->values, "gemm.rate_of.fp32");
+  EXPECT_NEAR(rate.value / 0.31, 1, 0.1);
+  EXPECT_LE(rate.low, 0.31);
+  EXPECT_GE(rate.high, 0.31);
+  const FittedValue& gelu = value_of(fit->kernels->values, "passes.of.gelu_fwd");
+  EXPECT_NEAR(gelu.value / 0.007, 1, 0.02);
+  const FittedValue& reduce = value_of(fit->links->values, "all_reduce ring channel_rate");
+  EXPECT_NEAR(reduce.value / 0.7e9, 1, 0.05);
+  EXPECT_LE(reduce.low, 0.7e9);
+  EXPECT_GE(reduce.high, 0.7e9);
+  EXPECT_LT(fit->kernels->after.median, 0.02);
+  EXPECT_LT(fit->kernels->held_out.model.median, 0.05);
+  EXPECT_LT(fit->links->after.median, 0.02);
+  EXPECT_LT(fit->links->held_out.median, 0.05);
+  EXPECT_GT(fit->kernels->before.median, 0.2);
+  EXPECT_FALSE(fit->outliers.empty());  // those of five times the time are named
+  EXPECT_THAT(fit->outliers.front(), HasSubstr("is usual"));
+}
+
+// What simulate would say: a study's step on the calibrated machine is that on the true one.
+TEST(Machine, PredictsWhatItWasNotFittedTo) {
+  const Known machine = known();
+  const auto fit = calibrate_machine(
+      machine.start,
+      {{machine.plan, replayed(machine.plan, machine.truth, {.spread = 0.02, .seed = 3})}});
+  ASSERT_TRUE(fit) << fit.error().message;
+  const auto step = [&](const program::Program& program, const ClusterConfig& config,
+                        const comm::Parameters& communication) {
+    const auto cluster = build_cluster(config);
+    FORESHARD_CHECK(cluster);
+    const auto prediction = sim::simulate(*cluster, program, communication, {});
+    FORESHARD_CHECK(prediction);
+    return prediction->step;
+  };
+  for (const program::Program& program : machine.programs) {
+    const Seconds truth = step(program, machine.truth.cluster, machine.truth.communication);
+    EXPECT_NEAR(step(program, fit->cluster, fit->communication) / truth, 1, 0.02) << program.name;
+    EXPECT_GT(
+        std::abs(step(program, machine.start.cluster, machine.start.communication) / truth - 1),
+        0.1);
+  }
+}
+
+// The files are what simulate reads: they must say exactly what was fitted.
+TEST(Machine, FilesReadBack) {
+  const Known machine = known();
+  auto measurement = replayed(machine.plan, machine.truth, {.spread = 0.02});
+  measurement.machines[0].facts["odd"] = "a \"quoted\" \\ thing:\n- {x}";
+  const auto fit = calibrate_machine(machine.start, {{machine.plan, measurement}});
+  ASSERT_TRUE(fit) << fit.error().message;
+  const auto folder = std::filesystem::temp_directory_path() / "foreshard-machine-test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  for (const OutputFile& file : files_of(*fit))
+    ASSERT_FALSE(write_file(folder / file.name, file.text).has_value());
+  yaml::Loader loader({.catalogue = {kConfigs}});
+  const auto cluster = loader.read_file<ClusterConfig>(folder / "cluster.yaml");
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto communication = loader.read_file<comm::Parameters>(folder / "communication.yaml");
+  ASSERT_TRUE(communication) << communication.error().message;
+  const DeviceType& read = *(**cluster->node).device;
+  const DeviceType& written = *(**fit->cluster.node).device;
+  EXPECT_EQ(generation_of(read), "host-core");
+  EXPECT_EQ(read.efficiency->measured.size(), written.efficiency->measured.size());
+  EXPECT_EQ(read.efficiency->gemm.fit.evidence, yaml::Evidence::kFitted);
+  EXPECT_THAT(read.efficiency->gemm.fit.source, HasSubstr("2026-01-02"));
+  for (const program::Block& block : machine.plan.blocks)
+    if (const auto* kernel = std::get_if<Kernel>(&block.tasks.front().body))
+      EXPECT_DOUBLE_EQ(time_of(*kernel, read).total() / time_of(*kernel, written).total(), 1)
+          << describe(*kernel);
+  ASSERT_EQ(communication->forms.size(), fit->communication.forms.size());
+  for (std::size_t f = 0; f < communication->forms.size(); ++f) {
+    const auto& one = communication->forms[f];
+    const auto& other = fit->communication.forms[f];
+    EXPECT_EQ(one.operations, other.operations);
+    EXPECT_EQ(one.protocol, other.protocol);
+    EXPECT_EQ(one.evidence, other.evidence);
+    EXPECT_NEAR(one.base / other.base, 1, 1e-3);
+    EXPECT_NEAR(one.channel_rate / other.channel_rate, 1, 1e-3);
+  }
+  std::filesystem::remove_all(folder);
+}
+
+std::string fault(const MachineStart& start, const std::vector<MeasuredRun>& runs) {
+  const auto fit = calibrate_machine(start, runs);
+  return fit ? "accepted" : fit.error().message;
+}
+
+TEST(Machine, NamesWhatDoesNotFit) {
+  const Known machine = known();
+  MeasuredRun run{machine.plan, replayed(machine.plan, machine.truth, {})};
+  EXPECT_THAT(fault(machine.start, {}), HasSubstr("nothing was measured"));
+  MeasuredRun other = run;
+  other.program = machine.programs[0];
+  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("it is of another Program"));
+  other = run;
+  other.measurement.shared = true;
+  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("its ranks shared a device"));
+  other = run;
+  other.measurement.ranks[1].tasks.pop_back();
+  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("rank 1 has"));
+  other = run;
+  other.measurement.ranks[0].tasks[3].start = 1e9_s;
+  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("ends before it starts"));
+  MachineStart mixed = machine.start;
+  mixed.cluster.groups = {{.nodes = 1, .node = *mixed.cluster.node}};
+  mixed.cluster.node.reset();
+  EXPECT_THAT(fault(mixed, {run}), HasSubstr("several kinds"));
+}
+
+}  // namespace
+}  // namespace foreshard::calibrate

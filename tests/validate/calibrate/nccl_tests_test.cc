@@ -1,0 +1,118 @@
+// Output of nccl-tests in three forms: text of today, text of before 2.13, JSON.
+#include "validate/calibrate/nccl_tests.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string golden(const std::string& name) {
+  const auto text = read_file(FORESHARD_SOURCE_DIR "/tests/golden/nccl_tests/" + name, 1_MiB);
+  FORESHARD_CHECK(text);
+  return *text;
+}
+
+TEST(NcclTests, ReadsText) {
+  const std::string text = golden("all_reduce.txt");
+  EXPECT_TRUE(is_nccl_tests(text));
+  const auto run = read_nccl_tests(text, "out.txt");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->operation, "all_reduce");
+  EXPECT_EQ(run->nccl_version, "2.28.9");
+  EXPECT_EQ(run->ranks.size(), 4U);
+  EXPECT_EQ(run->nodes(), 2);
+  EXPECT_EQ(run->ranks[3].device, "NVIDIA H100 80GB HBM3");
+  ASSERT_EQ(run->rows.size(), 4U);
+  EXPECT_EQ(run->rows[0].line, 17U);
+  EXPECT_EQ(run->rows[1].size, 16_KiB);
+  EXPECT_NEAR(run->rows[1].in_place->time / 1_us, 43.1, 1e-9);
+  EXPECT_FALSE(run->rows[1].in_place->wrong.has_value());
+  EXPECT_EQ(run->rows[1].out_of_place->wrong, 0);
+}
+
+// The faster of both ways, as a row of a table of collectives.
+TEST(NcclTests, BecomesATableOfCollectives) {
+  const auto run = read_nccl_tests(golden("all_reduce.txt"), "out.txt");
+  ASSERT_TRUE(run);
+  const CsvTable table = table_of(*run, "out.txt", "two boxes");
+  ASSERT_EQ(table.rows.size(), 4U);
+  EXPECT_THAT(table.rows[0].fields,
+              ElementsAre("out.txt:17", "out.txt", "two boxes", "NVIDIA H100 80GB HBM3", "4", "2",
+                          "", "", "2.28.9", "all_reduce", "float", "1024", "30.5"));
+}
+
+// The operation is in the file's name, the cell of redop is empty, `error` is what rounding leaves.
+TEST(NcclTests, ReadsTextOfOldVersions) {
+  const auto run = read_nccl_tests(golden("sendrecv_perf.old.txt"), "a/sendrecv_perf.old.txt");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->operation, "sendrecv");
+  EXPECT_EQ(run->ranks[1].device, "Tesla V100-SXM2-16GB");
+  ASSERT_EQ(run->rows.size(), 1U);
+  EXPECT_NEAR(run->rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
+}
+
+TEST(NcclTests, ReadsJson) {
+  const std::string text = golden("all_gather.json");
+  EXPECT_TRUE(is_nccl_tests(text));
+  const auto run = read_nccl_tests(text, "out.json");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->operation, "all_gather");
+  EXPECT_EQ(run->nccl_version, "2.28.9");
+  EXPECT_EQ(run->ranks.size(), 4U);  // two processes of two GPUs; one of each is listed
+  EXPECT_EQ(run->nodes(), 2);
+  ASSERT_EQ(run->rows.size(), 2U);
+  EXPECT_NEAR(run->rows[0].in_place->time / 1_us, 87.5, 1e-9);
+  EXPECT_FALSE(run->rows[1].in_place.has_value());
+  EXPECT_FALSE(run->rows[1].out_of_place->wrong.has_value());
+  EXPECT_EQ(table_of(*run, "out.json", "m").rows[1].fields[12], "210.25");
+}
+
+std::string fault(std::string text, const std::string& from, const std::string& to,
+                  const std::string& name = "out.txt") {
+  const auto place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  if (place != std::string::npos) text.replace(place, from.size(), to);
+  const auto run = read_nccl_tests(text, name);
+  return run ? "accepted" : run.error().message;
+}
+
+TEST(NcclTests, NamesLineAndColumn) {
+  const std::string text = golden("all_reduce.txt");
+  EXPECT_THAT(fault(text, "    42.00", "    4x.00"), HasSubstr("out.txt:18:"));
+  EXPECT_THAT(fault(text, "    42.00", "    4x.00"), HasSubstr("'4x.00' is no time in us"));
+  EXPECT_THAT(fault(text, " 16384 ", " 16k84 "), HasSubstr("'16k84' is no number of bytes"));
+  EXPECT_THAT(fault(text, "13.55   20.33       0\n", "13.55\n"), HasSubstr("cells, where"));
+  EXPECT_THAT(fault(text, "0.59       0", "0.59      12"), HasSubstr("12 wrong elements"));
+  EXPECT_THAT(fault(text, "Rank  1", "Rank  0"), HasSubstr("rank 0 is listed twice"));
+  EXPECT_THAT(fault(text, "Group  0", "Group  1"), HasSubstr("several groups"));
+  EXPECT_THAT(fault(text, "#       size", "#       sise"), HasSubstr("no table"));
+  EXPECT_THAT(fault(text, "starting: all_reduce_perf", "starting: hypercube_perf"),
+              HasSubstr("which operation it is"));
+  EXPECT_THAT(fault(text, "root     time", "root  cputime"), HasSubstr("times of the CPU"));
+  EXPECT_EQ(fault(text, "starting: all_reduce_perf", "", "all_reduce_perf.log"), "accepted");
+}
+
+TEST(NcclTests, NamesThePlaceInJson) {
+  const std::string text = golden("all_gather.json");
+  const auto json = [&](const std::string& from, const std::string& to) {
+    return fault(text, from, to, "out.json");
+  };
+  EXPECT_THAT(json("\"version\":2", "\"version\":3"), HasSubstr("version: 3 is not known"));
+  EXPECT_THAT(json("\"size\":4194304", "\"size\":-1"), HasSubstr("results[1].size:"));
+  EXPECT_THAT(json("\"time\":88.125000", "\"time\":\"nan\""),
+              HasSubstr("results[0].out_of_place.time: must be a time in us"));
+  EXPECT_THAT(json("\"nwrong\":0.000000", "\"nwrong\":3.000000"), HasSubstr("3 wrong elements"));
+  EXPECT_THAT(json("\"ngpus\":2", "\"ngpus\":0"), HasSubstr("config.ngpus"));
+  EXPECT_THAT(json("\"hostname\":\"node-b\",", ""), HasSubstr("config.devices[1]"));
+  EXPECT_THAT(json("]}", ""), HasSubstr("out.json"));
+  EXPECT_THAT(json("\"errors\":[]", "\"errors\":" + std::string(40, '[')), HasSubstr("nested"));
+}
+
+}  // namespace
+}  // namespace foreshard::calibrate

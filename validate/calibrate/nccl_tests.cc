@@ -1,0 +1,298 @@
+#include "validate/calibrate/nccl_tests.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <set>
+#include <utility>
+
+#include "base/text.h"
+
+#include "validate/calibrate/internal/nccl_tests_json.h"
+
+namespace foreshard::calibrate {
+namespace {
+
+// A word of a line and where it begins (columns count from 1).
+struct Word {
+  std::string_view text;
+  std::size_t column = 1;
+};
+
+std::vector<Word> words_of(std::string_view line) {
+  constexpr std::string_view kBlank = " \t\r";
+  std::vector<Word> words;
+  std::size_t begin = line.find_first_not_of(kBlank);
+  while (begin != std::string_view::npos) {
+    const std::size_t end = std::min(line.find_first_of(kBlank, begin), line.size());
+    words.push_back({line.substr(begin, end - begin), begin + 1});
+    begin = line.find_first_not_of(kBlank, end);
+  }
+  return words;
+}
+
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Where each column of a row is, by the words of the header.
+struct Columns {
+  std::size_t count = 0;
+  std::optional<std::size_t> size, dtype, reduction;
+  std::array<std::optional<std::size_t>, 2> time{};  // out of place, in place
+  std::array<std::optional<std::size_t>, 2> wrong{};
+  bool cpu = false;
+};
+
+Columns columns_of(const std::vector<Word>& words) {
+  Columns columns;
+  for (const Word& word : words) {
+    if (word.text == "#") continue;
+    const std::size_t at = columns.count++;
+    if (word.text == "size") columns.size = at;
+    if (word.text == "type") columns.dtype = at;
+    if (word.text == "redop") columns.reduction = at;
+    if (word.text == "time" || word.text == "cputime") {
+      columns.cpu = columns.cpu || word.text == "cputime";
+      (columns.time[0] ? columns.time[1] : columns.time[0]) = at;
+    }
+    if (word.text == "#wrong" || word.text == "error")
+      (columns.wrong[0] ? columns.wrong[1] : columns.wrong[0]) = at;
+    if (word.text == "timestamp") --columns.count;  // the last one: a date and a time
+  }
+  return columns;
+}
+
+bool is_header(const std::vector<Word>& words) {
+  return words.size() > 4 && words[0].text == "#" && words[1].text == "size" &&
+         words[2].text == "count";
+}
+
+// Lines of NCCL itself among the rows: "node-a:123:456 [0] NCCL INFO ...", "NCCL version 2.28.9".
+bool is_log(std::string_view line) {
+  return line.find(" NCCL ") != std::string_view::npos || line.starts_with("NCCL version");
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+
+  Result<NcclTestsRun> run() {
+    for (std::size_t begin = 0; begin < text_.size() && !done_;) {
+      const std::size_t end = std::min(text_.find('\n', begin), text_.size());
+      ++line_;
+      if (auto fault = read(text_.substr(begin, end - begin))) return *std::move(fault);
+      begin = end + 1;
+    }
+    if (!columns_)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("{}: no table: the header '# size count type ...' is missing", name_)};
+    if (run_.ranks.empty())
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("{}: no rank is listed ('# Rank 0 ... on HOST device 0 ...'), so it "
+                               "is not known how many took part",
+                               name_)};
+    if (run_.rows.empty())
+      return Error{Error::Code::kInvalidInput, fmt::format("{}: the table has no row", name_)};
+    return std::move(run_);
+  }
+
+ private:
+  Error fault(std::size_t column, const std::string& why,
+              Error::Code code = Error::Code::kInvalidInput) const {
+    return {code, fmt::format("{}:{}:{}: {}", name_, line_, column, why)};
+  }
+
+  std::optional<Error> read(std::string_view line) {
+    const auto words = words_of(line);
+    if (words.empty()) return std::nullopt;
+    if (words[0].text.starts_with('#')) return comment(line, words);
+    if (!columns_) return before(words);
+    if (is_log(line)) return std::nullopt;
+    return row(words);
+  }
+
+  // Whatever launched the test speaks first; of it only NCCL's version is of interest.
+  std::optional<Error> before(const std::vector<Word>& words) {
+    if (words.size() >= 3 && words[0].text == "NCCL" && words[1].text == "version")
+      run_.nccl_version = std::string(words[2].text.substr(0, words[2].text.find('+')));
+    return std::nullopt;
+  }
+
+  std::optional<Error> comment(std::string_view line, const std::vector<Word>& words) {
+    const auto after = [&](std::string_view key) -> std::optional<std::string_view> {
+      const auto at = line.find(key);
+      if (at == std::string_view::npos) return std::nullopt;
+      return line.substr(at + key.size());
+    };
+    if (const auto program = after("Collective test starting:")) {
+      const auto named = words_of(*program);
+      if (!named.empty()) run_.operation = internal::operation_in(named[0].text);
+    }
+    if (const auto version = after("nccl-library=")) {
+      const auto code = number_in<std::int64_t>(version->substr(0, version->find(' ')));
+      if (code) run_.nccl_version = internal::version_of(*code);
+    }
+    if (after("Out of bounds values") || after("Avg bus bandwidth")) {
+      done_ = columns_.has_value();
+      return std::nullopt;
+    }
+    if (words.size() > 2 && words[1].text == "Rank") return rank(line, words);
+    if (is_header(words)) return header(words);
+    return std::nullopt;
+  }
+
+  std::optional<Error> rank(std::string_view line, const std::vector<Word>& words) {
+    const auto place = std::ranges::find(words, "on", &Word::text);
+    const auto number = number_in<std::int64_t>(words[2].text);
+    if (!number) return fault(words[2].column, "the rank is no number");
+    if (std::distance(place, words.end()) < 5 || (place + 2)->text != "device")
+      return fault(words[1].column, "a line of a rank: 'Rank N ... on HOST device D [ID] NAME'");
+    const auto group = std::ranges::find(words, "Group", &Word::text);
+    if (group != words.end() && (group + 1)->text != "0")
+      return fault(group->column,
+                   "several groups ran at the same time (NCCL_TESTS_SPLIT): their times are not "
+                   "those of one",
+                   Error::Code::kUnsupported);
+    const auto device = line.find("] ");
+    std::string_view name =
+        device == std::string_view::npos ? std::string_view() : line.substr(device + 2);
+    while (!name.empty() && (name.back() == ' ' || name.back() == '\r')) name.remove_suffix(1);
+    for (const NcclTestsRank& known : run_.ranks)
+      if (known.rank == *number)
+        return fault(words[2].column,
+                     fmt::format("rank {} is listed twice: several runs in one file, or processes "
+                                 "that did not join (built without MPI)",
+                                 *number));
+    run_.ranks.push_back(
+        {.rank = *number, .host = std::string((place + 1)->text), .device = std::string(name)});
+    return std::nullopt;
+  }
+
+  std::optional<Error> header(const std::vector<Word>& words) {
+    const Columns columns = columns_of(words);
+    if (!columns.size || !columns.dtype || !columns.time[0])
+      return fault(words[0].column, "the header has no size, type or time");
+    if (columns.cpu)
+      return fault(words[0].column, "times of the CPU (-C) are not those of the operation",
+                   Error::Code::kUnsupported);
+    if (run_.operation.empty())
+      run_.operation = internal::operation_in(std::filesystem::path(name_).filename().string());
+    if (run_.operation.empty())
+      return fault(words[0].column,
+                   "which operation it is stands neither in the text nor in the file's name; put "
+                   "the program's name into it: all_reduce_perf.txt");
+    columns_ = columns;
+    return std::nullopt;
+  }
+
+  std::optional<Error> row(std::vector<Word> words) {
+    const Columns& columns = *columns_;
+    // Where an operation reduces nothing, old versions leave the cell empty.
+    if (columns.reduction && words.size() + 1 == columns.count &&
+        number_in<double>(words[*columns.reduction].text))
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(*columns.reduction), Word{});
+    if (words.size() < columns.count)
+      return fault(words.back().column,
+                   fmt::format("{} cells, where the header has {}", words.size(), columns.count));
+    const auto size = number_in<double>(words[*columns.size].text);
+    if (!size || !(*size >= 0) || *size != std::floor(*size))
+      return fault(words[*columns.size].column,
+                   fmt::format("'{}' is no number of bytes", words[*columns.size].text));
+    NcclTestsRow result{.line = line_,
+                        .size = Bytes::from_base(*size),
+                        .dtype = std::string(words[*columns.dtype].text),
+                        .reduction = {},
+                        .out_of_place = {},
+                        .in_place = {}};
+    if (columns.reduction) result.reduction = std::string(words[*columns.reduction].text);
+    for (const std::size_t way : {0U, 1U}) {
+      if (!columns.time[way]) continue;
+      const Word& cell = words[*columns.time[way]];
+      const auto time = number_in<double>(cell.text);
+      if (!time || !(*time >= 0) || !std::isfinite(*time))
+        return fault(cell.column, fmt::format("'{}' is no time in us", cell.text));
+      NcclTestsTime one{.time = *time * 1_us, .wrong = {}};
+      if (columns.wrong[way]) {
+        const Word& wrong = words[*columns.wrong[way]];
+        const auto count = number_in<double>(wrong.text);
+        if (!count && wrong.text != "N/A")
+          return fault(wrong.column, fmt::format("'{}' is no number of errors", wrong.text));
+        // Before 2.13 the column held the largest deviation, which rounding explains.
+        if (count && *count >= 1)
+          return fault(wrong.column,
+                       fmt::format("{} wrong elements: its times do not count", wrong.text),
+                       Error::Code::kUnsupported);
+        if (count) one.wrong = 0;
+      }
+      (way == 0 ? result.out_of_place : result.in_place) = one;
+    }
+    run_.rows.push_back(std::move(result));
+    return std::nullopt;
+  }
+
+  std::string_view text_;
+  std::string_view name_;
+  std::size_t line_ = 0;
+  bool done_ = false;
+  std::optional<Columns> columns_;
+  NcclTestsRun run_;
+};
+
+}  // namespace
+
+std::int64_t NcclTestsRun::nodes() const {
+  std::set<std::string> hosts;
+  for (const NcclTestsRank& rank : ranks) hosts.insert(rank.host);
+  return std::ssize(hosts);
+}
+
+bool is_nccl_tests(std::string_view text) {
+  const std::string_view head = text.substr(0, 65536);
+  const auto first = head.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && head[first] == '{')
+    return head.find("\"results\"") != std::string_view::npos ||
+           head.find("\"nthreads\"") != std::string_view::npos ||
+           head.find("_perf") != std::string_view::npos;
+  return head.find("# nThread ") != std::string_view::npos ||
+         head.find("# Using devices") != std::string_view::npos ||
+         head.find("# Collective test starting:") != std::string_view::npos ||
+         head.find("(elements)") != std::string_view::npos;
+}
+
+Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{')
+    return internal::read_nccl_tests_json(text, name);
+  return Reader(text, name).run();
+}
+
+CsvTable table_of(const NcclTestsRun& run, std::string_view name, std::string_view machine) {
+  CsvTable table{.header = {"id", "source", "machine", "gpu", "num_gpus", "nodes", "intra_link",
+                            "inter_net", "nccl_version", "op", "dtype", "bytes", "time_us"},
+                 .rows = {}};
+  for (const NcclTestsRow& row : run.rows) {
+    std::optional<Seconds> time;
+    for (const auto& way : {row.out_of_place, row.in_place})
+      if (way && (!time || way->time < *time)) time = way->time;
+    if (!time) continue;
+    table.rows.push_back(
+        {.line = row.line,
+         .fields = {fmt::format("{}:{}", name, row.line), std::string(name), std::string(machine),
+                    run.ranks.front().device, fmt::format("{}", run.ranks.size()),
+                    fmt::format("{}", run.nodes()), "", "", run.nccl_version, run.operation,
+                    row.dtype, fmt::format("{:.0f}", row.size.in_base()),
+                    fmt::format("{}", *time / 1_us)}});
+  }
+  return table;
+}
+
+}  // namespace foreshard::calibrate

@@ -1,0 +1,77 @@
+/// \file
+/// Reads what nccl-tests prints: the text of all_reduce_perf and its siblings, and their JSON (-J).
+///
+///     # nThread 1 nGpus 1 minBytes 8 maxBytes 33554432 step: 2(factor) ...
+///     #  Rank  0 Group  0 Pid   6899 on node-a device  0 [0000:04:00] NVIDIA H100 80GB HBM3
+///     #                                       out-of-place                       in-place
+///     #       size         count      type   redop    root     time   algbw   busbw #wrong ...
+///     #        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ...
+///             1024           256     float     sum      -1    13.20    0.08    0.14      0 ...
+///
+/// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on),
+/// else from the name of the file; ranks, hosts and devices from the lines of ranks. Columns are
+/// taken by their names, so files of all versions since 2.0 read alike. What other programs print
+/// in between (lines of NCCL's log, of mpirun, of the scheduler) is skipped before the table;
+/// inside it a line is a row, a comment, a line of NCCL's log ("host:pid:tid [0] NCCL INFO ...") or
+/// an error.
+///
+/// Source: NVIDIA/nccl-tests, src/common.cu and src/util.cu (writeDeviceReport,
+/// writeBenchmarkLineBody, writeResultHeader; JSON version 1 and 2), doc/PERFORMANCE.md (what
+/// `size` means for each operation).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/csv.h"
+#include "base/result.h"
+#include "base/units.h"
+
+namespace foreshard::calibrate {
+
+struct NcclTestsRank {
+  std::int64_t rank = 0;
+  std::string host;
+  std::string device;  ///< "NVIDIA H100 80GB HBM3".
+};
+
+/// One size in one of the two ways: with a receive buffer of its own, or in place.
+struct NcclTestsTime {
+  Seconds time;
+  std::optional<std::int64_t> wrong;  ///< Wrong elements; nothing where it was not checked.
+};
+struct NcclTestsRow {
+  std::size_t line = 0;  ///< Of a text; of JSON the result's number, from 1.
+  Bytes size;            ///< The larger buffer of a rank.
+  std::string dtype;     ///< "float", "half", "bfloat16" ...
+  std::string reduction;
+  std::optional<NcclTestsTime> out_of_place;
+  std::optional<NcclTestsTime> in_place;
+};
+struct NcclTestsRun {
+  std::string operation;  ///< As in tables of collectives: "all_reduce", "alltoall", "sendrecv" ...
+  std::vector<NcclTestsRank> ranks;
+  std::string nccl_version;  ///< "2.28.9"; empty if not said.
+  std::vector<NcclTestsRow> rows;
+
+  std::int64_t nodes() const;  ///< Distinct hosts.
+};
+
+/// Whether `text` is nccl-tests output, by its first lines.
+bool is_nccl_tests(std::string_view text);
+
+/// \param name  of the file: for messages, and for the operation where the text does not say it.
+/// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") where a row has
+///     too few columns, a cell is no number, no rank is listed, or the operation is unknown;
+///     kUnsupported where a run has wrong elements (its times do not count) or times of the CPU.
+Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name);
+
+/// The same as a table of collectives (`foreshard accuracy`), one row per size, with the shorter of
+/// the two times: a library is asked for what it can do.
+/// \param machine  its name in the table.
+CsvTable table_of(const NcclTestsRun& run, std::string_view name, std::string_view machine);
+
+}  // namespace foreshard::calibrate
