@@ -56,7 +56,7 @@ Result<std::vector<Planned>> planned(const MachineRequest& request,
 }
 
 // The first device type of the cluster; its nodes are of one kind (calibrate_machine asks so).
-const DeviceType& device_of(const ClusterConfig& cluster) {
+DeviceType device_of(const ClusterConfig& cluster) {
   return *cluster.node_groups().front().node->device;
 }
 
@@ -151,7 +151,8 @@ ExitCode write_plan(const MachineRequest& request, const Environment& environmen
   if (!studies) return fail(studies.error());
   std::vector<program::Program> programs;
   for (const Planned& one : *studies) programs.push_back(one.program);
-  CachedOperatorTime times(device_of(studies->front().study.cluster));
+  const DeviceType device = device_of(studies->front().study.cluster);
+  CachedOperatorTime times(device);
   const auto plan = calibrate::microbenchmarks(
       programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
   if (!plan) return fail(plan.error());
