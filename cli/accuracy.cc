@@ -21,8 +21,10 @@ namespace {
 class Accuracy final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.arguments("TABLE.csv", tables_,
-                          "Tables of measured training steps, collectives or kernels.");
+    declaration.arguments(
+        "TABLE.csv", tables_,
+        "Tables of measured training steps, collectives or kernels; or what nccl-tests "
+        "printed (text, JSON).");
     declaration.option("--max-error", "PERCENT", limit_,
                        "Fail with exit code 4 if the mean error of the times is larger (of the "
                        "rows of tier core, where TIERS.csv beside the tables names some).");
@@ -30,6 +32,10 @@ class Accuracy final : public Command {
     declaration.option("--communication", "FILE", communication_,
                        "Numbers of the communication library: a file (as calibrate writes it) or a "
                        "catalogue name.");
+    declaration.option(
+        "--machine", "CLUSTER", machine_,
+        "What collectives were measured on: a file or a catalogue name. Default: the "
+        "usual machine of the rows' devices.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -54,6 +60,11 @@ class Accuracy final : public Command {
     if (!communication) return communication.error();
     accuracy::Options options{.catalogue = environment.catalogue,
                               .communication = *std::move(communication)};
+    if (!machine_.empty()) {
+      auto machine = load<ClusterConfig>(machine_, loader, "machine");
+      if (!machine) return machine.error();
+      options.machine = *std::move(machine);
+    }
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
@@ -79,6 +90,7 @@ class Accuracy final : public Command {
   std::vector<std::string> tables_;
   std::string limit_;
   std::string communication_ = std::string(study::kDefaultCommunication);
+  std::string machine_;
   std::int64_t threads_ = 0;
   std::string format_;
   std::string output_;

@@ -40,8 +40,14 @@ class Calibrate final : public Command {
                        "that of the first study.");
     declaration.option("--communication", "FILE", communication_,
                        "Likewise its communication library.");
-    declaration.repeatable("--collectives", "TABLE.csv", tables_,
-                           "A table of measured collectives. May be given again.");
+    declaration.repeatable(
+        "--collectives", "TABLE.csv", tables_,
+        "A table of measured collectives, or what nccl-tests printed (text, JSON). "
+        "May be given again.");
+    declaration.option(
+        "--machine", "CLUSTER", machine_,
+        "What the collectives were measured on: a file or a catalogue name. Default: "
+        "the usual machine of the rows' devices.");
     declaration.repeatable("--machines", "NAME", machines_,
                            "Fit to the rows of this machine (a part of its name is enough). May be "
                            "given again. Default: all.");
@@ -76,9 +82,16 @@ class Calibrate final : public Command {
           {Error::Code::kInvalidInput,
            "nothing to fit to: say --measurement FILE or --collectives TABLE.csv, or --plan "
            "to write what is to be measured"});
-    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue);
-    if (!input) return fail(input.error());
     yaml::Loader loader({.catalogue = environment.catalogue});
+    std::optional<ClusterConfig> machine;
+    if (!machine_.empty()) {
+      auto read = load<ClusterConfig>(machine_, loader, "machine");
+      if (!read) return fail(read.error());
+      machine = *std::move(read);
+    }
+    auto input =
+        calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue, machine);
+    if (!input) return fail(input.error());
     const auto start = load<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
     if (cross_validate_) return both_ways(*input, *start);
@@ -191,6 +204,7 @@ class Calibrate final : public Command {
   std::string cluster_;
   std::string communication_;
   std::vector<std::string> tables_;
+  std::string machine_;
   std::vector<std::string> machines_;
   std::string half_;
   bool cross_validate_ = false;

@@ -14,6 +14,7 @@
 
 #include "sim/study/study.h"
 #include "validate/accuracy/catalogue_names.h"
+#include "validate/accuracy/collective_rows.h"
 #include "validate/accuracy/table.h"
 
 namespace foreshard::accuracy {
@@ -29,9 +30,7 @@ constexpr std::array kKinds{
 };
 
 Result<Table> read_table(const std::filesystem::path& path) {
-  auto text = read_file(path, kLargestTable);
-  if (!text) return text.error();
-  auto cells = read_csv(*text, path.string());
+  auto cells = read_measured_table(path, kLargestTable);
   if (!cells) return cells.error();
   return Table{path, *std::move(cells)};
 }
@@ -153,7 +152,10 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
   auto exclusions = loader.read_ref<Exclusions>("excluded-collectives", "exclusions");
   if (!exclusions) return exclusions.error();
-  const Context context{options.catalogue, *std::move(communication), *std::move(exclusions)};
+  const Context context{.catalogue = options.catalogue,
+                        .communication = *std::move(communication),
+                        .exclusions = *std::move(exclusions),
+                        .machine = options.machine ? &*options.machine : nullptr};
 
   std::vector<Task> tasks;
   std::vector<Outcome> outcomes;

@@ -24,6 +24,7 @@
 #include "base/result.h"
 
 #include "strategies/comm/parameters.h"
+#include "topology/cluster_config.h"
 #include "validate/accuracy/outcome.h"
 
 namespace foreshard::accuracy {
@@ -32,6 +33,8 @@ struct Options {
   std::vector<std::filesystem::path> catalogue{};
   /// Of the communication library. Empty: those of the catalogue's `nccl`.
   std::optional<comm::Parameters> communication{};
+  /// What collectives were measured on. Empty: usual machines of the rows' devices.
+  std::optional<ClusterConfig> machine{};
   int threads = 1;        ///< Rows at a time; the report does not depend on it.
   bool progress = false;  ///< A line on stderr where that is a terminal (base/progress.h).
 };

@@ -7,8 +7,10 @@
 #include "base/file.h"
 
 #include "topology/cluster_for.h"
+#include "topology/hardware.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/cells.h"
+#include "validate/calibrate/nccl_tests.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -40,6 +42,43 @@ constexpr std::array kWirings{
     Wiring{"A100-SXM-80GB", "EFA", "hgx-a100-efa"},
 };
 
+// The device of a row by the names that tables use, else by those that drivers use.
+Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
+  if (const auto named = device_named(row.gpu, std::nullopt)) return *named;
+  const auto hardware = read_hardware(loader);
+  if (!hardware) return hardware.error();
+  if (const HardwareDevice* known = hardware->device_of_name(row.gpu))
+    return NamedDevice{known->device, false, false};
+  return Error{Error::Code::kUnsupported,
+               fmt::format("device '{}' is not in the catalogue", row.gpu)};
+}
+
+// The row's devices on a machine that is known.
+Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind kind,
+                               const ClusterConfig& machine) {
+  auto cluster = build_cluster(machine);
+  if (!cluster) return cluster.error();
+  MeasuredGroup result;
+  result.cluster = std::make_unique<ClusterView>(*std::move(cluster));
+  result.kind = kind;
+  result.switch_adds = row.switch_adds();
+  result.group.cluster = result.cluster.get();
+  std::vector<std::int64_t> taken(static_cast<std::size_t>(row.nodes), 0);
+  for (std::int64_t d = 0; d < std::ssize(result.cluster->devices()); ++d) {
+    const auto node = result.cluster->devices()[static_cast<std::size_t>(d)].node;
+    if (node >= row.nodes || taken[static_cast<std::size_t>(node)]++ >= row.gpus / row.nodes)
+      continue;
+    result.group.devices.emplace_back(static_cast<std::int32_t>(d));
+  }
+  if (std::ssize(result.group.devices) != row.gpus)
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("{} GPUs on {} nodes are more than machine '{}' has", row.gpus,
+                             row.nodes, machine.name)};
+  if (kind == comm::CollectiveKind::kSend)
+    result.group.devices = {result.group.devices.back(), result.group.devices.front()};
+  return result;
+}
+
 bool same_machine(std::string_view a, std::string_view b) {
   return a.find(b) != std::string_view::npos || b.find(a) != std::string_view::npos;
 }
@@ -48,6 +87,15 @@ bool same_machine(std::string_view a, std::string_view b) {
 
 CollectiveRow::Setup CollectiveRow::setup() const {
   return {machine, gpu, intra_link, inter_net, gpus, nodes, op, switch_adds()};
+}
+
+Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest) {
+  const auto text = read_file(path, largest);
+  if (!text) return text.error();
+  if (!calibrate::is_nccl_tests(*text)) return read_csv(*text, path.string());
+  const auto run = calibrate::read_nccl_tests(*text, path.string());
+  if (!run) return run.error();
+  return calibrate::table_of(*run, path.string(), path.stem().string());
 }
 
 Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& table) {
@@ -99,19 +147,18 @@ Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const 
 
 Result<MeasuredGroup> measured_group(const CollectiveRow& row,
                                      const std::vector<KnownMachine>& machines,
-                                     yaml::Loader& loader) {
+                                     yaml::Loader& loader, const ClusterConfig* machine) {
   MeasuredGroup result;
   const auto kind = kind_of(row.op);
   if (!kind)
     return Error{Error::Code::kUnsupported, fmt::format("operation '{}' is not known", row.op)};
-  const auto device = device_named(row.gpu, std::nullopt);
-  if (!device)
-    return Error{Error::Code::kUnsupported,
-                 fmt::format("device '{}' is not in the catalogue", row.gpu)};
-  if (device->guessed_memory) result.assumed.emplace_back("gpu_memory");
-  if (row.gpus % row.nodes != 0)
+  if (row.nodes < 1 || row.gpus < 1 || row.gpus % row.nodes != 0)
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} GPUs do not fill {} nodes", row.gpus, row.nodes)};
+  if (machine != nullptr) return group_on(row, *kind, *machine);
+  const auto device = device_of(row, loader);
+  if (!device) return device.error();
+  if (device->guessed_memory) result.assumed.emplace_back("gpu_memory");
   ClusterRequest request{
       .device = device->name, .gpus = row.gpus, .gpus_per_node = row.gpus / row.nodes};
   for (const Wiring& wiring : kWirings)
@@ -120,8 +167,8 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
          row.inter_net.find(wiring.intra_link) != std::string::npos))
       request.node = wiring.node;
   if (row.nodes > 1) {
-    for (const KnownMachine& machine : machines)
-      if (same_machine(row.machine, machine.name)) request.internode_per_gpu = machine.per_gpu;
+    for (const KnownMachine& known : machines)
+      if (same_machine(row.machine, known.name)) request.internode_per_gpu = known.per_gpu;
     if (!request.internode_per_gpu) result.assumed.emplace_back("network");
   }
   const auto config = cluster_for(request, loader);

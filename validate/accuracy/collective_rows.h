@@ -16,6 +16,7 @@
 #include "base/yaml/loader.h"
 
 #include "strategies/comm/collective.h"
+#include "topology/cluster_config.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::accuracy {
@@ -37,6 +38,10 @@ struct CollectiveRow {
 /// \return kInvalidInput with "file:line:" for a table that lacks a column or has a bad cell.
 Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name);
 
+/// The table in a file: CSV, or what nccl-tests printed (validate/calibrate/nccl_tests.h), whose
+/// rows are of the machine called like the file.
+Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest);
+
 /// Adapters of known machines (machines.csv).
 struct KnownMachine {
   std::string name;
@@ -54,10 +59,14 @@ struct MeasuredGroup {
   comm::Parameters allowed(comm::Parameters parameters) const;
   bool switch_adds = true;
 };
-/// \return kUnsupported for an operation or device that is not known, or an odd shape.
+/// \param machine  what the row was measured on, if that is known: its first nodes, and of each the
+///     first devices. Null: a usual machine of the row's devices.
+/// \return kUnsupported for an operation or device that is not known, an odd shape, or a machine
+/// that
+///     is smaller than the row's.
 Result<MeasuredGroup> measured_group(const CollectiveRow& row,
                                      const std::vector<KnownMachine>& machines,
-                                     yaml::Loader& loader);
+                                     yaml::Loader& loader, const ClusterConfig* machine = nullptr);
 
 /// "< 64 KiB", "< 1 MiB", "<= 16 MiB", "> 16 MiB".
 std::string_view size_class(double bytes);

@@ -60,7 +60,7 @@ class Group {
   std::optional<Error> prepare(const CollectiveRow& row, const Context& context,
                                const std::vector<KnownMachine>& machines) {
     yaml::Loader loader({.catalogue = context.catalogue});
-    auto group = measured_group(row, machines, loader);
+    auto group = measured_group(row, machines, loader, context.machine);
     if (!group) return group.error();
     group_ = *std::move(group);
     parameters_ = group_->allowed(context.communication);

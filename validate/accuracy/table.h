@@ -10,6 +10,7 @@
 #include "base/result.h"
 
 #include "strategies/comm/parameters.h"
+#include "topology/cluster_config.h"
 #include "validate/accuracy/exclusions.h"
 #include "validate/accuracy/outcome.h"
 
@@ -20,6 +21,7 @@ struct Context {
   std::vector<std::filesystem::path> catalogue;
   comm::Parameters communication;
   Exclusions exclusions{};
+  const ClusterConfig* machine = nullptr;  ///< Of tables of collectives; null: as the rows say.
 };
 
 /// Some rows of a table that are predicted together: outcomes[i] is of row first + i. Jobs do not

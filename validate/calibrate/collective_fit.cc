@@ -447,8 +447,9 @@ class Problem {
 
 Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& row,
                                                 const std::vector<accuracy::KnownMachine>& machines,
-                                                yaml::Loader& loader) {
-  auto measured = accuracy::measured_group(row, machines, loader);
+                                                yaml::Loader& loader,
+                                                const ClusterConfig* machine) {
+  auto measured = accuracy::measured_group(row, machines, loader, machine);
   if (!measured) return measured.error();
   auto group = std::make_shared<PreparedGroup>();
   group->measured = *std::move(measured);
@@ -471,7 +472,8 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
 }  // namespace
 
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
-                         const std::vector<std::filesystem::path>& catalogue) {
+                         const std::vector<std::filesystem::path>& catalogue,
+                         const std::optional<ClusterConfig>& machine) {
   yaml::Loader loader({.catalogue = catalogue});
   const auto exclusions =
       loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
@@ -480,9 +482,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
   std::map<accuracy::CollectiveRow::Setup, std::shared_ptr<PreparedGroup>> known;
   for (const auto& path : tables) {
     if (path.filename() == "machines.csv") continue;
-    const auto text = read_file(path, 64_MiB);
-    if (!text) return text.error();
-    const auto cells = read_csv(*text, path.string());
+    const auto cells = accuracy::read_measured_table(path, 64_MiB);
     if (!cells) return cells.error();
     if (!accuracy::is_collectives(*cells))
       return Error{
@@ -499,7 +499,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
       }
       auto& group = known[row.setup()];
       if (!group) {
-        auto made = prepared(row, *machines, loader);
+        auto made = prepared(row, *machines, loader, machine ? &*machine : nullptr);
         if (!made) return made.error();
         group = *std::move(made);
         input.groups.push_back(group);

@@ -24,6 +24,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,9 +61,12 @@ struct Input {
   std::int64_t rows = 0;
   std::int64_t excluded = 0;
 };
+/// \param tables   CSV, or what nccl-tests printed.
+/// \param machine  what all of them were measured on; empty: usual machines of the rows' devices.
 /// \return as the tables' readers; kInvalidInput if nothing is left to fit to.
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
-                         const std::vector<std::filesystem::path>& catalogue);
+                         const std::vector<std::filesystem::path>& catalogue,
+                         const std::optional<ClusterConfig>& machine = {});
 
 /// The machines of `input`, ascending.
 std::vector<std::string> machines_of(const Input& input);

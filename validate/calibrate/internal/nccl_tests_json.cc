@@ -39,7 +39,7 @@ class Reader {
   Reader(const Json& root, std::string_view name) : root_(root), name_(name) {}
 
   Result<NcclTestsRun> run() {
-    for (auto* part : {&Reader::read_head, &Reader::read_ranks, &Reader::read_rows})
+    for (const auto part : {&Reader::read_head, &Reader::read_ranks, &Reader::read_rows})
       if (auto fault = (this->*part)()) return *std::move(fault);
     return std::move(run_);
   }
