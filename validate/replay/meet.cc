@@ -22,29 +22,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-// Removes the file with rank 0's port when the job is over.
-class Announced : public Store {
- public:
-  Announced(std::unique_ptr<Store> store, std::string file)
-      : store_(std::move(store)), file_(std::move(file)) {}
-  ~Announced() override { ::unlink(file_.c_str()); }
-  std::optional<Error> set(std::string_view key, std::string_view value) override {
-    return store_->set(key, value);
-  }
-  Result<std::string> get(std::string_view key, Seconds patience) override {
-    return store_->get(key, patience);
-  }
-  Result<std::optional<std::string>> look(std::string_view key) override {
-    return store_->look(key);
-  }
-  void give_up(std::string_view why) override { store_->give_up(why); }
-  std::optional<std::string> ended() override { return store_->ended(); }
-
- private:
-  std::unique_ptr<Store> store_;
-  std::string file_;
-};
-
 // The port that rank 0 wrote: only of a file of our own, since others may write to the folder of
 // temporary files.
 std::optional<std::uint16_t> port_in(const std::string& file) {
@@ -68,7 +45,11 @@ Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOpti
     auto store = serve_tcp_store(
         options, [&](std::uint16_t port) { return write_file(file, std::to_string(port) + "\n"); });
     if (!store) return store.error();
-    return std::unique_ptr<Store>(std::make_unique<Announced>(*std::move(store), file));
+    // When all have found it, nobody needs it any more.
+    const auto fault = barrier(**store, "found", 0, options.ranks, options.patience);
+    ::unlink(file.c_str());
+    if (fault) return *fault;
+    return store;
   }
   const Seconds patience = options.patience;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -79,7 +60,11 @@ Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOpti
     if (const auto port = port_in(file)) {
       options.port = *port;
       auto store = open_tcp_store(options);
-      if (store) return store;
+      if (store) {
+        if (auto fault = barrier(**store, "found", options.rank, options.ranks, patience))
+          return *fault;
+        return store;
+      }
       if (store.error().code != Error::Code::kIo) return store.error();
       last = store.error();
     }

@@ -98,6 +98,7 @@ Result<bool> Streams::start_communications(Work& work, Watch& watch) {
     if (stream.done() || stream.running) continue;
     const std::size_t head = stream.head();
     if (head >= issued_ || bodies_[head] != Body::kCommunication || !ready(head)) continue;
+    watch.issuing(static_cast<std::int64_t>(head));
     times_.start[head] = work.now();
     if (auto fault = work.starts(head)) return *fault;
     if (auto fault = work.begin(head)) return *fault;
@@ -135,6 +136,7 @@ bool Streams::moving(Seconds now) const {
 }
 
 std::optional<Error> Streams::run_on_core(std::size_t instance, Work& work, Watch& watch) {
+  watch.issuing(static_cast<std::int64_t>(instance));
   watch.at(static_cast<std::int64_t>(instance));
   times_.start[instance] = work.now();
   if (auto fault = work.starts(instance)) return fault;
