@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 12> kCommands{{
+  static constexpr std::array<CommandInfo, 13> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -40,6 +40,11 @@ std::span<const CommandInfo> commands() {
        make_catalog},
       {"accuracy", "Score the simulator on tables of measurements.",
        "foreshard accuracy measurements.csv --format json", make_accuracy},
+      {"replay", "Run a strategy's Program on real GPUs or processors, and measure it.",
+       "foreshard replay configs/studies/host-dp2.yaml --host --verify -o measured.json\n"
+       "foreshard replay study.yaml --launch \"srun -n 16\" -o measured.json\n"
+       "foreshard replay step.json --host --verify",
+       make_replay},
       {"compare", "Hold a prediction against what a replay measured, task by task.",
        "foreshard compare study.yaml measured.json\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",

@@ -12,6 +12,7 @@ enum ExitCode : int {
   kInfeasible = 3,  ///< Nothing fits.
   kGateFailed = 4,  ///< A limit that was asked for is exceeded.
   kPartial = 5,     ///< A time limit; what was finished is kept.
+  kRankLost = 6,    ///< Of a replay: a rank hung, or ended before the others.
   kInterrupted = 130
 };
 

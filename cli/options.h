@@ -20,6 +20,8 @@ class StudyOptions {
   void declare(Declaration& declaration);
   /// \param sizes_matter  as in StudyFiles.
   Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
+  /// STUDY.yaml, as given; empty if it was not.
+  const std::string& study() const { return study_; }
 
  private:
   std::string study_, cluster_, model_, strategy_, communication_;

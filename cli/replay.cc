@@ -1,0 +1,179 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "base/file.h"
+#include "cli/busy.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/replay_call.h"
+
+#include "sim/simulate/simulate.h"
+#include "sim/study/run.h"
+#include "strategies/program/ir/json.h"
+#include "strategies/program/ir/verify.h"
+#include "validate/compare/arrivals.h"
+
+namespace foreshard::cli {
+namespace {
+
+// A folder of temporary files, gone with the object.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "foreshard-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+class Replay final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    study_.declare(declaration);
+    declaration.flag("--host", host_, "On processors, with BLAS and MPI, instead of GPUs.");
+    declaration.option("--launch", "COMMAND", launcher_,
+                       "What starts the ranks: \"srun -n 16\". Without it they run on this host.");
+    declaration.count("-n,--processes", processes_, 0,
+                      "Ranks to start; must be those of the Program (0: as many).");
+    declaration.option("-o,--output", "FILE", output_,
+                       "Write the measurement (JSON) to this file.");
+    declaration.option("--program", "FILE", program_file_,
+                       "Keep the study's Program in this file, which all hosts must see.");
+    declaration.flag("--verify", verify_, "Check the numbers that each communication delivers.");
+    declaration.option("--warmup", "N", warmup_, "Steps before those that count (2).");
+    declaration.option("--repeats", "N", repeats_, "Steps that count (10), at least.");
+    declaration.option("--until", "P%", until_,
+                       "Go on until the medians of step and large kernels are known to +-P %.");
+    declaration.option("--most-repeats", "N", most_repeats_, "... but no more than this (200).");
+    declaration.option("--watchdog", "SECONDS", watchdog_,
+                       "End a job in which nothing finishes for so long (60).");
+    declaration.option("--as-rank", "R", as_rank_,
+                       "Replay rank R alone; what it receives arrives as simulated.");
+    declaration.flag("--shared", shared_, "Several ranks share one GPU: correctness, not speed.");
+  }
+
+  ExitCode run(const Environment& environment) override {
+    if (output_.empty() && !verify_)
+      return fail("nothing to do", "give -o FILE to measure, --verify to check numbers");
+    const Scratch scratch;
+    ReplayCall call{.output = output_, .host = host_, .launch = launcher_};
+    const std::string& given = study_.study();
+    const bool is_program = given.ends_with(".json");
+    const auto error =
+        is_program ? use_program(given, call) : use_study(environment, scratch, call);
+    if (error) return fail(*error);
+    if (processes_ != 0 && processes_ != call.ranks)
+      return fail(fmt::format("-n is {}, but the Program has {} ranks", processes_, call.ranks));
+    add_options(call);
+    const auto code = replay(call);
+    if (!code) return fail(code.error());
+    return static_cast<ExitCode>(*code);
+  }
+
+ private:
+  std::optional<Error> use_program(const std::string& path, ReplayCall& call) {
+    if (!as_rank_.empty())
+      return Error{Error::Code::kInvalidInput,
+                   "--as-rank needs a study, whose simulation says when things arrive; with a "
+                   "Program use foreshard-replay --as-rank R --arrivals FILE"};
+    const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
+    const auto text = read_file(path, largest);
+    if (!text) return text.error();
+    const auto program = program::program_from_json(*text);
+    if (!program) return Error{program.error().code, path + ": " + program.error().message};
+    if (const auto fault = program::verify(*program))
+      return Error{fault->code, path + ": " + fault->message};
+    call.program = path;
+    call.ranks = program->ranks();
+    return std::nullopt;
+  }
+
+  std::optional<Error> use_study(const Environment& environment, const Scratch& scratch,
+                                 ReplayCall& call) {
+    const Busy busy("lowering");
+    const auto study = study_.load(environment);
+    if (!study) return study.error();
+    const auto cluster = study::cluster_of(*study);
+    if (!cluster) return cluster.error();
+    const auto program = study::program_of(*study, *cluster);
+    if (!program) return program.error();
+    call.program = path_of_program(scratch);
+    call.ranks = program->ranks();
+    if (auto error = write_file(call.program, program::to_json(*program))) return error;
+    if (as_rank_.empty()) return std::nullopt;
+
+    std::size_t read = 0;
+    std::int64_t rank = -1;
+    try {
+      rank = std::stoll(as_rank_, &read);
+    } catch (const std::exception&) {
+      read = 0;
+    }
+    if (read != as_rank_.size() || rank < 0 || rank >= call.ranks)
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("--as-rank is '{}', no rank from 0 to {}", as_rank_, call.ranks - 1)};
+    const auto prediction = sim::simulate(*cluster, *program, study->communication,
+                                          {.timeline = true, .critical_path = false});
+    if (!prediction) return prediction.error();
+    const auto arrivals = compare::arrivals_of(*program, *prediction, rank);
+    if (!arrivals) return arrivals.error();
+    arrivals_ = call.program + ".arrivals";
+    call.ranks = 1;
+    return write_file(arrivals_, measure::to_json(*arrivals));
+  }
+
+  // Other hosts do not see this one's temporary files.
+  std::string path_of_program(const Scratch& scratch) const {
+    if (!program_file_.empty()) return program_file_;
+    if (launcher_.empty()) return scratch.file("program.json");
+    return (output_.empty() ? "replay" : output_) + ".program.json";
+  }
+
+  void add_options(ReplayCall& call) const {
+    const auto add = [&](const char* name, const std::string& value) {
+      if (value.empty()) return;
+      call.more.emplace_back(name);
+      call.more.push_back(value);
+    };
+    add("--warmup", warmup_);
+    add("--repeats", repeats_);
+    add("--until", until_);
+    add("--most-repeats", most_repeats_);
+    add("--watchdog", watchdog_);
+    add("--as-rank", as_rank_);
+    add("--arrivals", arrivals_);
+    if (verify_) call.more.emplace_back("--verify");
+    if (shared_) call.more.emplace_back("--shared");
+  }
+
+  StudyOptions study_;
+  bool host_ = false, verify_ = false, shared_ = false;
+  std::int64_t processes_ = 0;
+  std::string launcher_, output_, program_file_, warmup_, repeats_, until_, most_repeats_,
+      watchdog_, as_rank_, arrivals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_replay() {
+  return std::make_unique<Replay>();
+}
+
+}  // namespace foreshard::cli
