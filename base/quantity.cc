@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
 #include <optional>
 #include <vector>
 
@@ -190,12 +189,31 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
   return fault;
 }
 
+template <class... Format>
+std::string digits_of(double value, Format... how) {
+  std::array<char, 400> text{};  // the largest double has 309 digits before its point
+  const auto [end, status] = std::to_chars(text.data(), text.data() + text.size(), value, how...);
+  return {text.data(), end};
+}
+std::string fixed(double value, int decimals) {
+  return digits_of(value, std::chars_format::fixed, decimals);
+}
+
+// The shortest text that reads back as the same double; with an exponent from 1e16 and below 1e-4.
+std::string shortest(double value) {
+  const std::string scientific = digits_of(value, std::chars_format::scientific);
+  const auto e = scientific.find('e');
+  if (e == std::string::npos) return scientific;  // inf, nan
+  const int exponent = std::stoi(scientific.substr(e + 1));
+  return exponent >= -4 && exponent < 16 ? digits_of(value, std::chars_format::fixed) : scientific;
+}
+
 // Three significant digits: "1.34", "13.4", "134", "1023".
 std::string three_digits(double value) {
   const double size = std::abs(value);
-  if (size >= 99.95) return fmt::format("{:.0f}", value);
-  if (size >= 9.995) return fmt::format("{:.1f}", value);
-  return fmt::format("{:.2f}", value);
+  if (size >= 99.95) return fixed(value, 0);
+  if (size >= 9.995) return fixed(value, 1);
+  return fixed(value, 2);
 }
 
 }  // namespace
@@ -212,8 +230,8 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
   const DimensionInfo& info = dimension_info(dimension);
   const std::string_view all = trimmed(text);
   const auto help = [&](std::string_view number) {
-    return fmt::format("write for example '{} {}' (units: {})", number, info.example,
-                       suffix_list(dimension));
+    return "write for example '" + std::string(number) + " " + std::string(info.example) +
+           "' (units: " + suffix_list(dimension) + ")";
   };
   const auto no_number = [&](std::string_view why) {
     return QuantityFault{quoted(all) + std::string(why), help("2")};
@@ -256,7 +274,7 @@ std::string format_quantity(double in_base, Dimension dimension) {
     return number + " " + std::string(suffix->text);
   };
   if (in_base == 0) return with("0", base);
-  if (!std::isfinite(in_base)) return with(fmt::format("{}", in_base), base);
+  if (!std::isfinite(in_base)) return with(shortest(in_base), base);
 
   // The largest suffix in which the *rounded* number is at least 1: 999.96 us is 1.00 ms.
   const double size = std::abs(in_base);
@@ -267,9 +285,9 @@ std::string format_quantity(double in_base, Dimension dimension) {
       at = i;
   const double value = in_base / shown[at]->scale;
   if (info.counted && shown[at]->scale == 1.0 && value == std::floor(value))
-    return with(fmt::format("{:.0f}", value), shown[at]);
+    return with(fixed(value, 0), shown[at]);
   if (std::abs(value) < 0.995 || std::abs(value) >= 1e6)
-    return with(fmt::format("{:.3g}", value), shown[at]);
+    return with(digits_of(value, std::chars_format::general, 3), shown[at]);
   return with(three_digits(value), shown[at]);
 }
 
@@ -280,7 +298,7 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   std::optional<std::string> best;
   std::size_t shortest = 0;
   for (const Suffix& suffix : info.suffixes) {
-    const std::string number = fmt::format("{}", in_base / suffix.scale);
+    const std::string number = shortest(in_base / suffix.scale);
     if (!std::isfinite(in_base / suffix.scale) || number.find('e') != std::string::npos) continue;
     if (std::stod(number) * suffix.scale != in_base) continue;
     if (best && (number.size() > shortest || (number.size() == shortest && !suffix.shown)))
@@ -291,8 +309,8 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   if (best) return *best;
   // Only the base unit is sure to give the very same double; a price has none, so it takes USD/s.
   for (const Suffix& suffix : info.suffixes)
-    if (suffix.scale == 1.0) return fmt::format("{} {}", in_base, suffix.text);
-  return fmt::format("{} ?", in_base);
+    if (suffix.scale == 1.0) return shortest(in_base) + " " + std::string(suffix.text);
+  return shortest(in_base) + " ?";
 }
 
 }  // namespace foreshard

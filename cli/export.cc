@@ -8,6 +8,7 @@
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
 #include "validate/compare/arrivals.h"
+#include "validate/replay/bundle/bundle.h"
 
 namespace foreshard::cli {
 namespace {
@@ -22,11 +23,20 @@ class Export final : public Command {
                        "Write when the results of one rank's communications are there, as "
                        "simulated: what foreshard-replay --as-rank needs; - is stdout.");
     declaration.count("--rank", rank_, 0, "The rank of --arrivals.");
+    declaration.option("--replay-bundle", "FOLDER", bundle_,
+                       "Write the sources of foreshard-replay, for machines that have cmake and a "
+                       "compiler (and CUDA or MPI) only; needs no study.");
   }
 
   ExitCode run(const Environment& environment) override {
-    if (program_.empty() && arrivals_.empty())
-      return fail("nothing to write", "give --program FILE or --arrivals FILE");
+    if (program_.empty() && arrivals_.empty() && bundle_.empty())
+      return fail("nothing to write",
+                  "give --program FILE, --arrivals FILE or --replay-bundle FOLDER");
+    if (!bundle_.empty()) {
+      const auto files = replay::write_bundle(bundle_);
+      if (!files) return fail(files.error());
+      if (program_.empty() && arrivals_.empty()) return kDone;
+    }
     const Busy busy("lowering");
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
@@ -57,6 +67,7 @@ class Export final : public Command {
   StudyOptions study_;
   std::string program_;
   std::string arrivals_;
+  std::string bundle_;
   std::int64_t rank_ = 0;
 };
 

@@ -41,7 +41,7 @@ endif()
 # ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
 # tests of processes and wall-clock time, which others beside them would disturb.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU" "" "SOURCES;DEPS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
@@ -54,8 +54,11 @@ function(foreshard_test name)
   if(arg_SLOW)
     set(labels slow)
   endif()
+  if(arg_GPU)
+    set(labels gpu)
+  endif()
   set(serial FALSE)
-  if(arg_RUN_SERIAL)
+  if(arg_RUN_SERIAL OR arg_GPU)
     set(serial TRUE)
   endif()
   gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial}

@@ -6,6 +6,7 @@ foreshard_test(replay_store_test RUN_SERIAL
   SOURCES replay/identity_test.cc replay/store_test.cc
   DEPS foreshard_replay_core)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/host/host.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/replay/gpu/gpu.cmake)
 foreshard_test(replay_session_test
   SOURCES replay/arguments_test.cc replay/statistics_test.cc replay/watchdog_test.cc
   DEPS foreshard_replay_core)

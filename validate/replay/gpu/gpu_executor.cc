@@ -242,6 +242,7 @@ std::optional<Error> GpuExecutor::carry_out(Watch& watch, Inspector* inspector) 
     if (finish_[i] != nullptr && i >= unfinished_)
       if (auto error = wait_for(finish_[i], watch, true)) return error;
   if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
+  look_around(watch);
   if (inspector != nullptr) return fault_of(cudaDeviceSynchronize(), "the end of the step");
   return std::nullopt;
 }

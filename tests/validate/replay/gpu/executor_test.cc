@@ -1,0 +1,308 @@
+// The GPU executor on a CUDA runtime without a device: what it issues, times, keeps and says. Ranks
+// of a job are threads.
+#include "validate/replay/executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <mutex>
+#include <thread>
+
+#include "tests/validate/replay/gpu/fake_nccl.h"
+#include "tests/validate/replay/gpu/fake_runtime.h"
+#include "tests/validate/replay/gpu/memory_store.h"
+
+#include "strategies/program/ir/verify.h"
+
+namespace foreshard::replay::gpu {
+namespace {
+
+using program::CollectiveKind;
+using program::Communication;
+using program::StreamId;
+using program::Task;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Ranks in a line, one role, streams "compute" and "side".
+program::Program line_of(int ranks, std::vector<Task> tasks) {
+  program::Program program;
+  program.name = "line";
+  program.mesh = {{"data", ranks}};
+  program.streams = {{"compute"}, {"side"}};
+  program.blocks = {{"block", std::move(tasks)}};
+  program::Role role{.name = "all", .calls = {{.block = program::BlockId(0)}}};
+  for (int r = 0; r < ranks; ++r) role.ranks.push_back(r);
+  program.roles = {role};
+  const auto violation = program::verify(program);
+  EXPECT_FALSE(violation) << violation->message;
+  return program;
+}
+
+Task pass(const std::string& name, std::vector<std::int32_t> after = {}) {
+  return {name, Kernel(Pass{PassKind::kGeluForward, 64, 64, DType::kBf16}), StreamId(0),
+          std::move(after)};
+}
+Task communicate(const std::string& name, CollectiveKind kind, DType dtype = DType::kBf16,
+                 std::vector<std::int32_t> after = {}) {
+  return {name,
+          Communication{
+              .kind = kind, .group = program::AxisGroup{{0}, {}}, .bytes = 4096_B, .dtype = dtype},
+          StreamId(1), std::move(after)};
+}
+
+RankPlan plan_of(const program::Program& program, std::int32_t rank) {
+  auto plan = plan_rank(program, rank);
+  EXPECT_TRUE(plan) << plan.error().message;
+  return *std::move(plan);
+}
+
+class GpuExecutorTest : public testing::Test {
+ protected:
+  ~GpuExecutorTest() override {
+    EXPECT_EQ(fake_device().events, 0U);
+    EXPECT_EQ(fake_device().streams, 0U);
+    EXPECT_EQ(fake_device().used, 0U);
+    fake_device() = FakeDevice{};
+    fake_nccl() = FakeNccl{};
+  }
+  std::unique_ptr<Executor> make(const ExecutorOptions& options = {}) {
+    auto executor = make_gpu_executor(options, store_);
+    EXPECT_TRUE(executor) << executor.error().message;
+    return *std::move(executor);
+  }
+  MemoryStore store_;
+  Watch watch_;
+};
+
+TEST_F(GpuExecutorTest, SaysWhyThereIsNoGpu) {
+  fake_device().count = 0;
+  const auto executor = make_gpu_executor({}, store_);
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().code, Error::Code::kUnsupported);
+  EXPECT_THAT(executor.error().message,
+              HasSubstr("no GPU: cudaGetDeviceCount says cudaErrorNoDevice"));
+}
+
+TEST_F(GpuExecutorTest, RefusesMoreProcessesThanGpus) {
+  const auto executor = make_gpu_executor({.local_rank = 1}, store_);
+  ASSERT_FALSE(executor);
+  EXPECT_THAT(executor.error().message, HasSubstr("which shows 1 GPU"));
+  EXPECT_TRUE(make_gpu_executor({.local_rank = 1, .shared = true}, store_));
+}
+
+// Tasks of every kind on one rank: in order, with finite times, and the host's among them.
+TEST_F(GpuExecutorTest, TimesEveryInstance) {
+  const auto program = line_of(
+      1,
+      {pass("a"),
+       {"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 32}), StreamId(0), {}},
+       {"attend",
+        Kernel(Attention{
+            .query_heads = 1, .kv_heads = 1, .query_length = 64, .key_length = 64, .head_dim = 64}),
+        StreamId(0),
+        {}},
+       {"work", program::HostWork{3_ms}, {}, {}},
+       {"sync", program::Sync{}, {}, {}},
+       pass("b")});
+  const RankPlan plan = plan_of(program, 0);
+  const auto executor = make();
+  ASSERT_FALSE(executor->prepare(plan, watch_));
+  const auto times = executor->step(watch_);
+  ASSERT_TRUE(times) << times.error().message;
+  ASSERT_EQ(times->start.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_LE(times->start[i], times->finish[i]);
+  EXPECT_GE(times->finish[3] - times->start[3], 3_ms);  // the host's work
+  EXPECT_LE(times->finish[2], times->finish[4]);        // the Sync waits for all before it
+  EXPECT_LE(times->finish[3], times->start[5]);         // what follows is launched after it
+  EXPECT_EQ(times->total, times->finish[5]);
+  EXPECT_THAT(times->slack, IsEmpty());
+  EXPECT_EQ(watch_.instance(), 5);
+}
+
+// One rank of four, alone: its communications end when they are told to, and slack says who waits.
+// "early" arrives at 1 ms and is used after the host's 10 ms: 9 ms or more of slack. "late" arrives
+// at 40 ms, when its user has been ready since the 10 ms: it waits for 25 ms or more.
+TEST_F(GpuExecutorTest, ReplaysOneRankWithArrivals) {
+  const auto program = line_of(4, {communicate("early", CollectiveKind::kAllReduce),
+                                   communicate("late", CollectiveKind::kAllGather),
+                                   {"work", program::HostWork{10_ms}, {}, {}},
+                                   pass("uses early", {0}),
+                                   pass("uses late", {1})});
+  const RankPlan plan = plan_of(program, 2);
+  const auto executor = make({.mode = measure::Mode::kOneRank, .arrivals = {1_ms, 40_ms}});
+  ASSERT_FALSE(executor->prepare(plan, watch_));
+  const auto times = executor->step(watch_);
+  ASSERT_TRUE(times) << times.error().message;
+  EXPECT_GE(times->finish[0], 0.9_ms);
+  EXPECT_GE(times->finish[1], 39_ms);
+  EXPECT_GE(times->start[4], times->finish[1]);
+  ASSERT_EQ(times->slack.size(), 5U);
+  EXPECT_EQ(times->slack[3], 0_s);  // no communication
+  EXPECT_THAT(executor->machine().facts, testing::Contains(testing::Key("device")));
+}
+
+// 1 KiB of parameters, then 4 KiB and 2 KiB at once, then 4 KiB in the first one's place.
+TEST_F(GpuExecutorTest, KeepsWhatTheProgramAllocates) {
+  const auto allocate = [](const std::string& name, Bytes bytes) {
+    return Task{name, program::Allocate{name, program::MemoryKind::kActivations, bytes}, {}, {}};
+  };
+  const auto free = [](const std::string& name) {
+    return Task{"free " + name, program::Free{name}, {}, {}};
+  };
+  auto program =
+      line_of(1, {pass("a"), allocate("x", 4_KiB), allocate("y", 2_KiB), pass("b"), free("x"),
+                  pass("c"), allocate("z", 4_KiB), pass("d"), free("y"), free("z")});
+  program.roles[0].memory = {{program::MemoryKind::kParameters, 1_KiB}};
+  const RankPlan plan = plan_of(program, 0);
+  const auto executor = make();
+  ASSERT_FALSE(executor->prepare(plan, watch_));
+  EXPECT_EQ(executor->peak_memory(), 7_KiB);
+  EXPECT_GT(executor->scratch(), 0_B);
+
+  program.roles[0].memory = {{program::MemoryKind::kParameters, 900_MiB}};
+  program.blocks[0].tasks[1] = allocate("x", 200_MiB);
+  const RankPlan large = plan_of(program, 0);
+  const auto second = make();
+  const auto error = second->prepare(large, watch_);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Error::Code::kInfeasible);
+  EXPECT_THAT(error->message, HasSubstr("activations x at kernel a"));
+  EXPECT_THAT(error->message, HasSubstr("200 MiB"));
+  EXPECT_THAT(error->message, HasSubstr("free"));
+}
+
+TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
+  const auto program = line_of(1, {{"attend",
+                                    Kernel(Attention{.query_heads = 1,
+                                                     .kv_heads = 1,
+                                                     .query_length = 64,
+                                                     .key_length = 64,
+                                                     .head_dim = 256}),
+                                    StreamId(0),
+                                    {}}});
+  const RankPlan plan = plan_of(program, 0);
+  const auto error = make()->prepare(plan, watch_);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Error::Code::kUnsupported);
+  EXPECT_THAT(error->message, HasSubstr("heads are multiples of 8 up to 128"));
+}
+
+TEST_F(GpuExecutorTest, StopsWhenAsked) {
+  const RankPlan plan = [&] {
+    static const auto program = line_of(1, {pass("a"), pass("b")});
+    return plan_of(program, 0);
+  }();
+  const auto executor = make();
+  ASSERT_FALSE(executor->prepare(plan, watch_));
+  watch_.stop();
+  const auto times = executor->step(watch_);
+  ASSERT_FALSE(times);
+  EXPECT_THAT(times.error().message, HasSubstr("stopped"));
+}
+
+TEST_F(GpuExecutorTest, SaysThatNcclIsMissingOnlyWhereItIsNeeded) {
+  fake_nccl().absent = true;
+  const auto alone = line_of(1, {pass("a")});
+  const RankPlan one = plan_of(alone, 0);
+  EXPECT_FALSE(make()->prepare(one, watch_));
+  const auto two = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
+  const RankPlan first = plan_of(two, 0);
+  const auto error = make()->prepare(first, watch_);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Error::Code::kUnsupported);
+  EXPECT_THAT(error->message, HasSubstr("NCCL is not here"));
+}
+
+// Runs all ranks of a program, each a thread.
+std::vector<Verification> verify_all(const program::Program& program) {
+  MemoryStore store;
+  const auto ranks = static_cast<std::size_t>(program.ranks());
+  std::vector<Verification> found(ranks);
+  std::vector<std::thread> threads;
+  for (std::size_t r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      Watch watch;
+      const RankPlan plan = plan_of(program, static_cast<std::int32_t>(r));
+      auto executor = make_gpu_executor({.shared = true}, store);
+      ASSERT_TRUE(executor);
+      const auto error = (*executor)->prepare(plan, watch);
+      ASSERT_FALSE(error) << error->message;
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        const auto times = (*executor)->step(watch);
+        ASSERT_TRUE(times) << times.error().message;
+      }
+      const auto verification = (*executor)->verify(watch);
+      ASSERT_TRUE(verification) << verification.error().message;
+      found[r] = *verification;
+    });
+  for (std::thread& thread : threads) thread.join();
+  return found;
+}
+
+program::Program every_collective() {
+  auto program =
+      line_of(4, {communicate("sum", CollectiveKind::kAllReduce),
+                  communicate("sum again", CollectiveKind::kAllReduce, DType::kFp32, {0}),
+                  communicate("gather", CollectiveKind::kAllGather),
+                  pass("between", {2}),
+                  communicate("scatter", CollectiveKind::kReduceScatter, DType::kFp32, {3}),
+                  communicate("swap", CollectiveKind::kAllToAll),
+                  communicate("spread", CollectiveKind::kBroadcast),
+                  {"shift",
+                   Communication{.kind = CollectiveKind::kExchange,
+                                 .group = program::AxisGroup{{0}, {}},
+                                 .bytes = 700_B,
+                                 .dtype = DType::kBf16,
+                                 .transfers = {{0, 1, 100_B},
+                                               {0, 1, 50_B},
+                                               {1, 2, 100_B},
+                                               {2, 3, 150_B},
+                                               {3, 0, 200_B},
+                                               {2, 0, 100_B}}},
+                   StreamId(1),
+                   {}}});
+  std::get<Communication>(program.blocks[0].tasks[6].body).roots = {2};
+  EXPECT_FALSE(program::verify(program));
+  return program;
+}
+
+TEST_F(GpuExecutorTest, VerifiesEveryCollectiveOfFourRanks) {
+  const auto found = verify_all(every_collective());
+  for (const Verification& each : found) {
+    EXPECT_EQ(each.operations, 7);
+    EXPECT_THAT(each.faults, IsEmpty());
+  }
+  // all_reduce bf16 2048 and fp32 1024, all_gather 2048, reduce_scatter 256, all_to_all 2048,
+  // broadcast 2048: 9472; rank 0 receives 300 bytes, 150 numbers, in the exchange.
+  EXPECT_EQ(found[0].elements, 9472 + 150);
+}
+
+TEST_F(GpuExecutorTest, FindsAWrongNumber) {
+  const auto program = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
+  std::vector<std::string> faults;
+  // Steps do not look; only the verification's own operation may be wrong.
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  for (int r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      Watch watch;
+      const RankPlan plan = plan_of(program, r);
+      auto executor = make_gpu_executor({.shared = true}, store_);
+      ASSERT_FALSE((*executor)->prepare(plan, watch));
+      if (r == 0) fake_nccl().wrong = true;
+      const auto verification = (*executor)->verify(watch);
+      ASSERT_TRUE(verification);
+      const std::lock_guard guard(mutex);
+      faults.insert(faults.end(), verification->faults.begin(), verification->faults.end());
+    });
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_THAT(faults[0], HasSubstr("all_reduce sum"));
+  EXPECT_THAT(faults[0], HasSubstr("element 0 is "));
+  EXPECT_THAT(faults[0], HasSubstr("(1 of 2048 are wrong)"));
+}
+
+}  // namespace
+}  // namespace foreshard::replay::gpu

@@ -1,0 +1,16 @@
+/// \file
+/// NCCL between threads of one process, on host memory: what communicators and verification do with
+/// it is tested where there is no GPU. An operation is carried out when all members have issued it,
+/// and its callers wait for that.
+#pragma once
+
+namespace foreshard::replay::gpu {
+
+struct FakeNccl {
+  bool absent = false;
+  /// Add 1 to the first element that the next reduction delivers.
+  bool wrong = false;
+};
+FakeNccl& fake_nccl();
+
+}  // namespace foreshard::replay::gpu

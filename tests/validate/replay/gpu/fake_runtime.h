@@ -1,0 +1,19 @@
+/// \file
+/// A CUDA runtime without a device: memory is the host's, streams run what they are given at once,
+/// events note the host's clock. What it says of itself can be set.
+#pragma once
+
+#include <cstddef>
+
+namespace foreshard::replay::gpu {
+
+struct FakeDevice {
+  int count = 1;                              ///< What cudaGetDeviceCount says.
+  std::size_t memory = std::size_t{1} << 30;  ///< Bytes; allocations beyond fail.
+  std::size_t used = 0;
+  std::size_t events = 0;  ///< That live.
+  std::size_t streams = 0;
+};
+FakeDevice& fake_device();
+
+}  // namespace foreshard::replay::gpu

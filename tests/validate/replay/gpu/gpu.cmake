@@ -1,0 +1,33 @@
+if(NOT FORESHARD_CUDA_FOUND)
+  return()
+endif()
+
+# The kernels' sources, compiled for the host: their results and the executor's order are tested where
+# there is no GPU (validate/replay/gpu/emulation.h).
+set(gpu ${PROJECT_SOURCE_DIR}/validate/replay/gpu)
+set(emulated)
+foreach(kernels attention_backward attention_forward pass_columns pass_map pass_rows pass_update utility)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/emulated_${kernels}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "#include \"validate/replay/gpu/${kernels}.cu\"\n")
+  list(APPEND emulated ${source})
+endforeach()
+add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
+  replay/gpu/fake_nccl.cc replay/gpu/fake_runtime.cc replay/gpu/fake_gemms.cc
+  ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc ${gpu}/check_passes.cc
+  ${gpu}/checks.cc ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/facts.cc
+  ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
+  ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc)
+target_link_libraries(foreshard_replay_gpu_emulated PUBLIC foreshard_replay_core ${CMAKE_DL_LIBS})
+target_include_directories(foreshard_replay_gpu_emulated SYSTEM PUBLIC
+  ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE_DIR})
+target_compile_options(foreshard_replay_gpu_emulated PUBLIC -Wno-unknown-pragmas)
+foreshard_test(replay_gpu_emulated_test
+  SOURCES replay/gpu/executor_test.cc replay/gpu/kernels_test.cc replay/gpu/memory_test.cc
+  DEPS foreshard_replay_gpu_emulated)
+
+# On a real GPU; skipped where there is none. `ctest -L gpu`.
+foreshard_test(replay_gpu_test GPU
+  SOURCES replay/gpu/device_test.cc
+  DEPS foreshard_replay_gpu_checks)
+target_compile_definitions(replay_gpu_test PRIVATE FORESHARD_REPLAY="$<TARGET_FILE:foreshard-replay>")
+add_dependencies(replay_gpu_test foreshard-replay)
