@@ -200,7 +200,7 @@ std::string fixed(double value, int decimals) {
 }
 
 // The shortest text that reads back as the same double; with an exponent from 1e16 and below 1e-4.
-std::string shortest(double value) {
+std::string shortest_text(double value) {
   const std::string scientific = digits_of(value, std::chars_format::scientific);
   const auto e = scientific.find('e');
   if (e == std::string::npos) return scientific;  // inf, nan
@@ -274,7 +274,7 @@ std::string format_quantity(double in_base, Dimension dimension) {
     return number + " " + std::string(suffix->text);
   };
   if (in_base == 0) return with("0", base);
-  if (!std::isfinite(in_base)) return with(shortest(in_base), base);
+  if (!std::isfinite(in_base)) return with(shortest_text(in_base), base);
 
   // The largest suffix in which the *rounded* number is at least 1: 999.96 us is 1.00 ms.
   const double size = std::abs(in_base);
@@ -298,7 +298,7 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   std::optional<std::string> best;
   std::size_t shortest = 0;
   for (const Suffix& suffix : info.suffixes) {
-    const std::string number = shortest(in_base / suffix.scale);
+    const std::string number = shortest_text(in_base / suffix.scale);
     if (!std::isfinite(in_base / suffix.scale) || number.find('e') != std::string::npos) continue;
     if (std::stod(number) * suffix.scale != in_base) continue;
     if (best && (number.size() > shortest || (number.size() == shortest && !suffix.shown)))
@@ -309,8 +309,8 @@ std::string format_quantity_exact(double in_base, Dimension dimension) {
   if (best) return *best;
   // Only the base unit is sure to give the very same double; a price has none, so it takes USD/s.
   for (const Suffix& suffix : info.suffixes)
-    if (suffix.scale == 1.0) return shortest(in_base) + " " + std::string(suffix.text);
-  return shortest(in_base) + " ?";
+    if (suffix.scale == 1.0) return shortest_text(in_base) + " " + std::string(suffix.text);
+  return shortest_text(in_base) + " ?";
 }
 
 }  // namespace foreshard
