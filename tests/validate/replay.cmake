@@ -18,3 +18,11 @@ foreshard_test(replay_run_test RUN_SERIAL
   DEPS foreshard_replay_core)
 target_compile_definitions(replay_run_test PRIVATE FAKE_REPLAY="$<TARGET_FILE:fake_replay>")
 add_dependencies(replay_run_test fake_replay)
+if(FORESHARD_HOST_REPLAY_FOUND)
+  foreshard_test(replay_mpirun_test SLOW RUN_SERIAL
+    SOURCES replay/mpirun_test.cc
+    DEPS foreshard_program_ir)
+  target_compile_definitions(replay_mpirun_test PRIVATE
+    FORESHARD_REPLAY="$<TARGET_FILE:foreshard-replay>" FORESHARD_PROGRAM="$<TARGET_FILE:foreshard>")
+  add_dependencies(replay_mpirun_test foreshard foreshard-replay)
+endif()

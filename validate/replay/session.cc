@@ -255,10 +255,13 @@ std::string summary(const SessionResult& result) {
   if (!result.measurement) return text;
   const measure::Measurement& measurement = *result.measurement;
   const measure::StepTimes step = measure::step_of(measurement);
-  text += "replayed " + measurement.program + " (" + measurement.backend + ", " +
-          std::to_string(measurement.ranks.size()) +
-          " ranks): " + std::to_string(measurement.warmup) + " steps to warm up, " +
-          std::to_string(measurement.repeats) + " measured\n";
+  const std::string who = measurement.mode == measure::Mode::kOneRank
+                              ? "rank " + std::to_string(measurement.ranks.front().rank) + " alone"
+                              : std::to_string(measurement.ranks.size()) +
+                                    (measurement.ranks.size() == 1 ? " rank" : " ranks");
+  text += "replayed " + measurement.program + " (" + measurement.backend + ", " + who +
+          "): " + std::to_string(measurement.warmup) + " to warm up, " +
+          std::to_string(measurement.repeats) + " steps measured\n";
   text += "step " + format(step.median) + ", from " + format(step.low) + " to " +
           format(step.high) + " (10 % to 90 %)" +
           (measurement.shared ? "; ranks share a device, so no time of it counts" : "") + "\n";

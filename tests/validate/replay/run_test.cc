@@ -101,8 +101,8 @@ TEST_F(Replays, MeasuresAllRanks) {
   }
   EXPECT_THAT(outcomes[0].out,
               AllOf(StartsWith("verified 12 communications of 4 ranks, 48 elements: all as "
-                               "expected\nreplayed small (host, 4 ranks): 1 steps to warm up, 4 "
-                               "measured\nstep "),
+                               "expected\nreplayed small (host, 4 ranks): 1 to warm up, 4 "
+                               "steps measured\nstep "),
                     HasSubstr("rank 3 on fake 3: peak 1.00 MiB of buffers")));
   EXPECT_THAT(outcomes[1].out, IsEmpty());
   const auto measured = measure::measurement_from_json(Job::text_of(file));
