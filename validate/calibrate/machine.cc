@@ -66,7 +66,8 @@ std::string commented(const std::string& text) {
   return result;
 }
 
-// Of a mapping written out, the block of `key` at the outermost level as a reference to a file.
+// Of a mapping written out, the block of `key` at the outermost level as a reference to a file; and
+// without empty lists, which are defaults that no file may state.
 std::string referring(const std::string& text, const std::string& key, const std::string& file) {
   std::string result;
   bool inside = false;
@@ -81,6 +82,7 @@ std::string referring(const std::string& text, const std::string& key, const std
     }
     if (inside && line.starts_with(' ')) continue;
     inside = false;
+    if (!line.starts_with(' ') && line.ends_with(": []")) continue;
     result += line + '\n';
   }
   return result;

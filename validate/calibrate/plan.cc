@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/verify.h"
@@ -141,8 +142,10 @@ class Planner {
               add(program, role, task);
       }
     }
-    plan_.name = "microbenchmarks of";
-    for (const Program& program : programs_) plan_.name += " " + program.name;
+    std::vector<std::string> names;
+    for (const Program& program : programs_)
+      if (std::ranges::find(names, program.name) == names.end()) names.push_back(program.name);
+    plan_.name = "microbenchmarks: " + join(names, "; ");
     plan_.mesh = {{"rank", first.ranks()}};
     plan_.device_of_rank = first.device_of_rank;
     plan_.streams = {{"compute"}};

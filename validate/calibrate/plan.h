@@ -30,7 +30,7 @@
 namespace foreshard::calibrate {
 
 struct PlanOptions {
-  Seconds step = 2_s;            ///< What one run of the Program is to take, about.
+  Seconds step = 4_s;            ///< What one run of the Program is to take, about.
   Seconds longest = 0.5_s;       ///< A neighbour that is forecast to take longer is left out.
   Bytes largest = 1_GiB;         ///< Likewise of a neighbour's operands.
   std::int64_t fewest = 6;       ///< Sizes of a kind; fewer get neighbours.

@@ -128,8 +128,7 @@ class Gatherer {
   // What the members of one operation agree on: members, tag, and how often before.
   using Operation = std::tuple<std::vector<std::int32_t>, std::string, std::int64_t>;
   struct Member {
-    Seconds start;
-    Seconds finish;
+    Seconds time;
     bool computes = false;  // while the operation runs
     const Communication* what = nullptr;
     std::int32_t rank = 0;
@@ -209,8 +208,7 @@ class Gatherer {
       }
       const std::int64_t n = before[{ranks, program::tag_of(task)}]++;
       operations[{ranks, program::tag_of(task), n}].push_back(
-          {.start = times.start,
-           .finish = times.finish,
+          {.time = times.median,
            .computes = overlaps(busy, times.start, times.finish),
            .what = what,
            .rank = record.rank});
@@ -236,9 +234,7 @@ class Gatherer {
         ++overlapped_;
         continue;
       }
-      const Seconds begin = std::ranges::max(members, {}, &Member::start).start;
-      const Seconds end = std::ranges::max(members, {}, &Member::finish).finish;
-      if (end < begin) continue;
+      const Seconds time = std::ranges::min(members, {}, &Member::time).time;
       const Communication& what = *members.front().what;
       CollectiveKey key{.kind = what.kind,
                         .ranks = ranks,
@@ -257,8 +253,7 @@ class Gatherer {
           }
       }
       collectives_[std::move(key)].push_back(
-          {end - begin,
-           fmt::format("('{}', n. {})", std::get<1>(operation), std::get<2>(operation))});
+          {time, fmt::format("('{}', n. {})", std::get<1>(operation), std::get<2>(operation))});
     }
   }
 

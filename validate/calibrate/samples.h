@@ -3,8 +3,9 @@
 /// of all ranks: one sample per distinct kernel, one per distinct collective.
 ///
 /// A kernel's time is finish - start of its instances. A collective's is the time from when its
-/// last member reached it until its last member was done: what an idle network would need. Those
-/// during which a member also computed are not taken: the kernels beside them stretch them.
+/// last member reached it until that member was done: the shortest of its members' medians (medians
+/// of differences, not differences of medians, which would add what steps drift by). Those during
+/// which a member also computed are not taken: the kernels beside them stretch them.
 ///
 /// The interval of a median is its notch, median +- 1.57 x (75th - 25th percentile) / sqrt(n),
 /// which covers about 95 %. Instances beyond 5 scaled median absolute deviations, and 10 %, of the

@@ -94,7 +94,7 @@ TEST(Machine, RecoversAKnownOneFromNoiseAndOutliers) {
   EXPECT_GE(rate.high, 0.31);
   const FittedValue& gelu = value_of(fit->kernels->values, "passes.of.gelu_fwd");
   EXPECT_NEAR(gelu.value / 0.007, 1, 0.02);
-  const FittedValue& reduce = value_of(fit->links->values, "all_reduce ring channel_rate");
+  const FittedValue& reduce = value_of(fit->links->values, "all_reduce ring rate of a channel");
   EXPECT_NEAR(reduce.value / 0.7e9, 1, 0.05);
   EXPECT_LE(reduce.low, 0.7e9);
   EXPECT_GE(reduce.high, 0.7e9);
@@ -102,7 +102,7 @@ TEST(Machine, RecoversAKnownOneFromNoiseAndOutliers) {
   EXPECT_LT(fit->kernels->held_out.model.median, 0.05);
   EXPECT_LT(fit->links->after.median, 0.02);
   EXPECT_LT(fit->links->held_out.median, 0.05);
-  EXPECT_GT(fit->kernels->before.median, 0.2);
+  EXPECT_GT(fit->kernels->before.p90, 0.2);
   EXPECT_FALSE(fit->outliers.empty());  // those of five times the time are named
   EXPECT_THAT(fit->outliers.front(), HasSubstr("is usual"));
 }
@@ -154,10 +154,12 @@ TEST(Machine, FilesReadBack) {
   EXPECT_EQ(read.efficiency->measured.size(), written.efficiency->measured.size());
   EXPECT_EQ(read.efficiency->gemm.fit.evidence, yaml::Evidence::kFitted);
   EXPECT_THAT(read.efficiency->gemm.fit.source, HasSubstr("2026-01-02"));
-  for (const program::Block& block : machine.plan.blocks)
-    if (const auto* kernel = std::get_if<Kernel>(&block.tasks.front().body))
-      EXPECT_DOUBLE_EQ(time_of(*kernel, read).total() / time_of(*kernel, written).total(), 1)
-          << describe(*kernel);
+  for (const program::Block& block : machine.plan.blocks) {
+    const auto* kernel = std::get_if<Kernel>(&block.tasks.front().body);
+    if (kernel == nullptr) continue;
+    EXPECT_DOUBLE_EQ(time_of(*kernel, read).total() / time_of(*kernel, written).total(), 1)
+        << describe(*kernel);
+  }
   ASSERT_EQ(communication->forms.size(), fit->communication.forms.size());
   for (std::size_t f = 0; f < communication->forms.size(); ++f) {
     const auto& one = communication->forms[f];

@@ -58,7 +58,7 @@ MeasuredRun small_run() {
                               .median = finish - start,
                               .high = finish - start};
   };
-  // Rank 1 is later to the first all-reduce: it takes from 3 ms, when rank 1 came, to 5 ms.
+  // Rank 1 is later to the first all-reduce: it takes from 3 ms, when rank 1 came, to 4.9 ms.
   m.ranks = {
       {.rank = 0, .tasks = {task(0_s, 2_ms), task(2_ms, 5_ms), task(5_ms, 7_ms), task(5_ms, 8_ms)}},
       {.rank = 1,
@@ -73,7 +73,7 @@ TEST(Samples, TakeCollectivesFromTheLastMemberOnAndAlone) {
   EXPECT_EQ(samples->kernels[0].time.count + samples->kernels[0].time.outliers, 4);
   EXPECT_NEAR(samples->kernels[0].time.median / 1_ms, 2, 1e-12);
   ASSERT_EQ(samples->collectives.size(), 1U);
-  EXPECT_NEAR(samples->collectives[0].time.median / 1_ms, 2, 1e-12);
+  EXPECT_NEAR(samples->collectives[0].time.median / 1_ms, 1.9, 1e-12);
   EXPECT_EQ(samples->collectives[0].ranks, (std::vector<std::int32_t>{0, 1}));
   EXPECT_EQ(samples->overlapped, 1);
 }

@@ -1,6 +1,7 @@
 #include "synthetic.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
 #include <tuple>
