@@ -44,6 +44,11 @@ bool is_outlier(Seconds time, const Limits& limits) {
   return time > limits.median + limits.off || time < limits.median - limits.off;
 }
 
+// The mean of a skewed distribution from its percentiles (Swanson's rule).
+Seconds mean_of(const measure::TaskTimes& times) {
+  return 0.3 * times.low + 0.4 * times.median + 0.3 * times.high;
+}
+
 // One time of something, and where it was seen.
 struct Seen {
   Seconds time;
@@ -131,7 +136,6 @@ class Gatherer {
     Seconds time;
     bool computes = false;  // while the operation runs
     const Communication* what = nullptr;
-    std::int32_t rank = 0;
   };
 
   static std::string describe(CollectiveKind kind) {
@@ -191,7 +195,7 @@ class Gatherer {
       busy.emplace_back(times.start, times.finish);
       auto& [known, seen] = kernels_[foreshard::describe(*kernel)];
       known = *kernel;
-      seen.push_back({times.median, fmt::format("as task {} of rank {}", i, record.rank)});
+      seen.push_back({mean_of(times), fmt::format("as task {} of rank {}", i, record.rank)});
     }
     std::ranges::sort(busy);
     std::map<std::pair<std::vector<std::int32_t>, std::string>, std::int64_t> before;
@@ -210,8 +214,7 @@ class Gatherer {
       operations[{ranks, program::tag_of(task), n}].push_back(
           {.time = times.median,
            .computes = overlaps(busy, times.start, times.finish),
-           .what = what,
-           .rank = record.rank});
+           .what = what});
     }
     return std::nullopt;
   }

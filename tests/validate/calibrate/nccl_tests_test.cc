@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include "base/file.h"
 
@@ -112,6 +113,31 @@ TEST(NcclTests, NamesThePlaceInJson) {
   EXPECT_THAT(json("\"hostname\":\"node-b\",", ""), HasSubstr("config.devices[1]"));
   EXPECT_THAT(json("]}", ""), HasSubstr("out.json"));
   EXPECT_THAT(json("\"errors\":[]", "\"errors\":" + std::string(40, '[')), HasSubstr("nested"));
+}
+
+// Whatever happens to a file, it is read or refused with its name; rows keep sizes and times.
+TEST(NcclTests, DamagedFilesAreReadOrRefused) {
+  for (const char* name : {"all_reduce.txt", "all_gather.json"}) {
+    const std::string sound = golden(name);
+    rc::check([&] {
+      std::string text = sound;
+      for (int i = *rc::gen::inRange(1, 6); i > 0; --i) {
+        const auto place = *rc::gen::inRange<std::size_t>(0, text.size());
+        if (*rc::gen::arbitrary<bool>()) text.erase(place, *rc::gen::inRange<std::size_t>(1, 40));
+        if (place < text.size()) text[place] = *rc::gen::arbitrary<char>();
+      }
+      const auto run = read_nccl_tests(text, "all_reduce_perf.txt");
+      if (!run) {
+        RC_ASSERT(run.error().message.starts_with("all_reduce_perf.txt:"));
+        return;
+      }
+      RC_ASSERT(!run->rows.empty() && run->nodes() >= 1);
+      for (const NcclTestsRow& row : run->rows) {
+        RC_ASSERT(row.size >= 0_B);
+        RC_ASSERT(row.out_of_place || row.in_place);
+      }
+    });
+  }
 }
 
 }  // namespace
