@@ -333,7 +333,7 @@ TEST(Pass, CrossEntropy) {
       total += std::exp(at(x.in[0], r, c));
     for (std::size_t c = 0; c < static_cast<std::size_t>(kColumns); ++c)
       EXPECT_NEAR(at(x.wide_out[0], r, c), std::exp(at(x.in[0], r, c)) / total, 1e-6);
-    const auto label = mixed(static_cast<std::uint32_t>(r)) % kColumns;
+    const std::size_t label = mixed(static_cast<std::uint32_t>(r)) % kColumns;
     EXPECT_NEAR(at(x.row_out[0], r), std::log(total) - at(x.in[0], r, label), 1e-5);
   }
   const Arrays back = after(PassKind::kCrossEntropyBackward);

@@ -107,7 +107,8 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     for (const double total : totals) std::printf("%.3f ms\n", total);
     if (has("--tasks"))
-      for (auto& [name, list] : durations) {
+      for (auto& [name, all] : durations) {
+        std::vector<double>& list = all;
         std::sort(list.begin(), list.end());
         const auto at = [&](double q) {
           return list[static_cast<std::size_t>(q * static_cast<double>(list.size() - 1))];
