@@ -49,6 +49,10 @@ std::span<const CommandInfo> commands() {
        "foreshard compare study.yaml measured.json\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
        make_compare},
+      {"validate", "Predict, replay, compare, calibrate, predict again, and report.",
+       "foreshard validate configs/studies/host-dp2.yaml --host -o out\n"
+       "foreshard validate study.yaml others.yaml --launch \"mpirun -n 8\" --max-error 15% -o out",
+       make_validate},
       {"calibrate", "Fit the simulator's numbers to measurements.",
        "foreshard calibrate --plan study.yaml -o micro.json\n"
        "foreshard calibrate study.yaml --program micro.json --measurement measured.json -o my/\n"

@@ -20,6 +20,7 @@ std::unique_ptr<Command> make_schema();
 std::unique_ptr<Command> make_search();
 std::unique_ptr<Command> make_simulate();
 std::unique_ptr<Command> make_topology();
+std::unique_ptr<Command> make_validate();
 std::unique_ptr<Command> make_version();
 
 }  // namespace foreshard::cli

@@ -1,0 +1,283 @@
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/busy.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/percentage.h"
+#include "cli/replay_call.h"
+
+#include "sim/compute/operator_time.h"
+#include "sim/study/run.h"
+#include "strategies/program/ir/json.h"
+#include "validate/calibrate/machine.h"
+#include "validate/calibrate/plan.h"
+#include "validate/compare/compare.h"
+#include "validate/compare/write.h"
+#include "validate/loop/validation.h"
+#include "validate/measurement/fingerprint.h"
+#include "validate/measurement/json.h"
+
+namespace foreshard::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error in_file(const fs::path& path, const Error& error) {
+  return {error.code, path.string() + ": " + error.message};
+}
+
+// A study on one description of the machine.
+struct Case {
+  std::string name;
+  fs::path folder;
+  study::LoadedStudy study;
+  ClusterView cluster;
+  program::Program program;
+};
+
+class Validate final : public Command {
+ public:
+  void declare(Declaration& declaration) override {
+    declaration.arguments("STUDY.yaml", studies_,
+                          "Studies of one machine. It is calibrated on the first (and "
+                          "microbenchmarks of all); the others are predicted blind.");
+    declaration.flag("--host", call_.host, "Replay on CPU cores, with BLAS and MPI.");
+    declaration.option("--launch", "COMMAND", call_.launch,
+                       "What starts the ranks, for example \"mpirun -n 8\" or \"srun -n 8\".");
+    declaration.count("--repeats", repeats_, 1, "Measured steps of each study.");
+    declaration.option("--until", "PERCENT", until_,
+                       "Repeat microbenchmarks until their medians are known to this.");
+    declaration.flag("--no-calibrate", no_calibrate_, "Predict, replay and compare alone.");
+    declaration.flag("--fresh", fresh_, "Measure again what the folder holds already.");
+    declaration.option("--max-error", "PERCENT", limit_,
+                       "Fail with exit code 4 if a step's last prediction is further off than "
+                       "this, or than twice the spread of the measured steps if that is more.");
+    declaration.option("-o,--output", "DIR", folder_, "Folder that keeps everything.");
+    add_format(declaration, format_, {"text", "json"});
+  }
+
+  ExitCode run(const Environment& environment) override {
+    catalogue_ = environment.catalogue;
+    std::optional<double> limit;
+    if (!limit_.empty()) {
+      const auto read = percentage(limit_);
+      if (!read) return fail(read.error());
+      limit = *read / 100;
+    }
+    const auto validation = validated();
+    if (!validation) {
+      const ExitCode code = fail(validation.error());
+      return ended_ == kInfeasible || ended_ == kInterrupted ? *ended_ : code;
+    }
+    if (const auto error = written(*validation)) return fail(*error);
+    return limit ? gate(*validation, *limit) : kDone;
+  }
+
+ private:
+  Result<loop::Validation> validated() {
+    auto cases = load({}, {});
+    if (!cases) return cases.error();
+    loop::Validation out;
+    std::vector<measure::Measurement> measurements;
+    for (const Case& one : *cases) {
+      auto measurement = measured(one.program, one.folder, one.name, {});
+      if (!measurement) return measurement.error();
+      auto before = compared(one, *measurement, "before");
+      if (!before) return before.error();
+      out.studies.push_back(
+          {.study = one.name, .blind = !out.studies.empty(), .before = *std::move(before)});
+      measurements.push_back(*std::move(measurement));
+    }
+    out.machine = machine_of(measurements.front());
+    if (no_calibrate_) return out;
+
+    const fs::path calibrated = fs::path(folder_) / "calibrated";
+    if (auto error = calibrate(*cases, measurements.front(), calibrated)) return *std::move(error);
+    out.calibrated = calibrated.string();
+    // From the files, as `simulate --cluster --communication` would.
+    auto again =
+        load((calibrated / "cluster.yaml").string(), (calibrated / "communication.yaml").string());
+    if (!again) return again.error();
+    for (std::size_t i = 0; i < again->size(); ++i) {
+      auto after = compared((*again)[i], measurements[i], "after");
+      if (!after) return after.error();
+      out.studies[i].after = *std::move(after);
+    }
+    return out;
+  }
+
+  Result<std::vector<Case>> load(const std::optional<std::string>& cluster,
+                                 const std::optional<std::string>& communication) const {
+    const Busy busy("lowering");
+    std::vector<Case> cases;
+    for (const std::string& file : studies_) {
+      auto study =
+          study::load_study({.study = file, .cluster = cluster, .communication = communication},
+                            {.catalogue = catalogue_});
+      if (!study) return study.error();
+      auto view = study::cluster_of(*study);
+      if (!view) return view.error();
+      auto program = study::program_of(*study, *view);
+      if (!program) return program.error();
+      const std::string name = study->name;
+      for (const Case& other : cases)
+        if (other.name == name)
+          return Error{
+              Error::Code::kInvalidInput,
+              fmt::format("two studies are called '{}'; each keeps a folder of its name", name)};
+      cases.push_back({name, fs::path(folder_) / name, *std::move(study), *std::move(view),
+                       *std::move(program)});
+    }
+    return cases;
+  }
+
+  // What the folder holds of this Program, or a new replay.
+  Result<measure::Measurement> measured(const program::Program& program, const fs::path& folder,
+                                        const std::string& name, const std::string& until) {
+    std::error_code status;
+    fs::create_directories(folder, status);
+    if (status) return Error{Error::Code::kIo, folder.string() + ": " + status.message()};
+    const fs::path at = folder / "measurement.json";
+    if (!fresh_ && fs::exists(at)) {
+      auto known = read(at);
+      if (!known) return known;
+      if (known->fingerprint == measure::fingerprint_of(program) &&
+          known->repeats >= (until.empty() ? repeats_ : 1)) {
+        note(fmt::format("{}: measured {} already ({})", name, known->date, at.string()));
+        return known;
+      }
+    }
+    const fs::path what = folder / "program.json";
+    if (auto error = write_file(what, program::to_json(program))) return *std::move(error);
+    note(fmt::format("{}: replaying on {} ranks", name, program.ranks()));
+    ReplayCall call = call_;
+    call.program = what.string();
+    call.output = at.string();
+    call.ranks = program.ranks();
+    call.repeats = repeats_;
+    call.until = until;
+    call.results_to_stderr = true;
+    const auto code = replay(call);
+    if (!code) return code.error();
+    if (*code != 0) {
+      ended_ = static_cast<ExitCode>(*code);
+      return Error{Error::Code::kIo,
+                   fmt::format("{}: the replay ended with exit code {}; what it said stands above",
+                               name, *code)};
+    }
+    return read(at);
+  }
+
+  static Result<measure::Measurement> read(const fs::path& path) {
+    const auto text =
+        read_file(path, Bytes::from_base(static_cast<double>(measure::kLargestMeasurementText)));
+    if (!text) return text.error();
+    auto measurement = measure::measurement_from_json(*text);
+    if (!measurement) return in_file(path, measurement.error());
+    return measurement;
+  }
+
+  // Also written beside the measurement: <stage>.json, <stage>.txt and <stage>.trace.json.
+  static Result<compare::Comparison> compared(const Case& of,
+                                              const measure::Measurement& measurement,
+                                              const std::string& stage) {
+    const auto prediction =
+        sim::simulate(of.cluster, of.program, of.study.communication,
+                      {.coalesce = false, .timeline = true, .critical_path = false});
+    if (!prediction) return prediction.error();
+    auto comparison =
+        compare::compare(of.program, *prediction, measurement, compare::options_for(of.cluster));
+    if (!comparison) return in_file(of.folder / "measurement.json", comparison.error());
+    const fs::path base = of.folder / stage;
+    if (auto error = write_file(base.string() + ".json", compare::to_json(*comparison)))
+      return *std::move(error);
+    if (auto error = write_file(base.string() + ".txt", compare::to_text(*comparison)))
+      return *std::move(error);
+    if (auto error = compare::write_trace(base.string() + ".trace.json", of.program, *prediction,
+                                          measurement))
+      return *std::move(error);
+    return comparison;
+  }
+
+  std::optional<Error> calibrate(const std::vector<Case>& cases, const measure::Measurement& first,
+                                 const fs::path& folder) {
+    std::vector<program::Program> programs;
+    for (const Case& one : cases) programs.push_back(one.program);
+    const Case& start = cases.front();
+    CachedOperatorTime times(start.cluster.device_types().front());
+    auto plan = calibrate::microbenchmarks(
+        programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
+    if (!plan) return plan.error();
+    auto measurement = measured(*plan, fs::path(folder_) / "microbenchmarks", "microbenchmarks",
+                                until_.empty() ? "2%" : until_);
+    if (!measurement) return measurement.error();
+    const Busy busy("calibrating");
+    const auto machine = calibrate::calibrate_machine(
+        {.cluster = start.study.cluster, .communication = start.study.communication},
+        {{*std::move(plan), *std::move(measurement)}, {start.program, first}});
+    if (!machine) return machine.error();
+    std::error_code status;
+    fs::create_directories(folder, status);
+    if (status) return Error{Error::Code::kIo, folder.string() + ": " + status.message()};
+    for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
+      if (auto error = write_file(folder / file.name, file.text)) return error;
+    return write_file(folder / "report.txt", calibrate::to_text(*machine));
+  }
+
+  static std::string machine_of(const measure::Measurement& measurement) {
+    const measure::Machine& machine = measurement.machines.front();
+    std::vector<std::string> words{machine.name};
+    for (const auto& name : {"device", "processor", "nccl", "mpi", "blas"}) {
+      const auto fact = machine.facts.find(name);
+      if (fact != machine.facts.end()) words.push_back(fact->second);
+    }
+    words.push_back(fmt::format("{} ranks", measurement.ranks.size()));
+    return join(words);
+  }
+
+  std::optional<Error> written(const loop::Validation& validation) const {
+    const std::string text = loop::to_text(validation);
+    const std::string json = loop::to_json(validation);
+    const fs::path folder(folder_);
+    if (auto error = write_file(folder / "validation.txt", text)) return error;
+    if (auto error = write_file(folder / "validation.json", json)) return error;
+    return write_result("", format_ == "json" ? json : text);
+  }
+
+  static ExitCode gate(const loop::Validation& validation, double limit) {
+    const auto names = loop::beyond(validation, limit);
+    if (names.empty()) return kDone;
+    note(fmt::format("beyond --max-error {:.3g} % (or twice the measured spread): {}", 100 * limit,
+                     join(names)));
+    return kGateFailed;
+  }
+
+  std::vector<fs::path> catalogue_;
+  std::vector<std::string> studies_;
+  ReplayCall call_;
+  std::int64_t repeats_ = 10;
+  std::string until_;
+  bool no_calibrate_ = false;
+  bool fresh_ = false;
+  std::string limit_;
+  std::string folder_ = "validation";
+  std::string format_;
+  std::optional<ExitCode> ended_;  // of a replay that failed
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_validate() {
+  return std::make_unique<Validate>();
+}
+
+}  // namespace foreshard::cli
