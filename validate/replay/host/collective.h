@@ -21,7 +21,8 @@
 /// **Why not MPI's own collectives.** Measured on 2 processes of one host (Open MPI 4.1.4, fp32,
 /// pinned cores): MPI_Iallreduce takes 242 us for 1 MiB, 6.4 ms for 16 MiB, 37 ms for 64 MiB
 /// (4.3 to 1.8 GB/s), MPI_Ireduce_scatter_block of 16 MiB longer than MPI_Iallreduce (8.8 ms):
-/// the algorithm changes with size and nothing says which. Ours are one algorithm at all sizes.
+/// the algorithm changes with size and nothing says which. Ours are one algorithm at all sizes: an
+/// all-reduce takes 0.23, 3.7 and 15 ms for these (4.5 GB/s), repeats within 5 %.
 ///
 /// **Messages.** send, receive, exchange and all_to_all are single messages (cut at 1 GiB), so
 /// that where MPI may copy from the peer's memory the receiver needs no help of a sender that
