@@ -41,6 +41,10 @@ else()
     set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
   endif()
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  if(NOT TARGET CUDA::cudart_static)  # some packages leave it out
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+    add_library(CUDA::cudart_static ALIAS CUDA::cudart)
+  endif()
   enable_language(CUDA)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25.1 does not know nvcc's flag for C++20
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

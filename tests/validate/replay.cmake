@@ -7,6 +7,13 @@ foreshard_test(replay_store_test RUN_SERIAL
   DEPS foreshard_replay_core)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/host/host.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/replay/gpu/gpu.cmake)
+foreshard_test(replay_bundle_test SLOW
+  SOURCES replay/bundle_test.cc
+  DEPS foreshard_replay_bundle)
+if(FORESHARD_CUDA_FOUND)
+  target_compile_definitions(replay_bundle_test PRIVATE FORESHARD_NVCC="${CMAKE_CUDA_COMPILER}"
+    FORESHARD_NCCL_INCLUDE="${NCCL_INCLUDE_DIR}")
+endif()
 foreshard_test(replay_session_test
   SOURCES replay/arguments_test.cc replay/statistics_test.cc replay/watchdog_test.cc
   DEPS foreshard_replay_core)

@@ -1,0 +1,108 @@
+// The replay bundle, written by this program, builds where only cmake and a compiler are: no header
+// of another package is read, and what comes out is foreshard-replay.
+#include "validate/replay/bundle/bundle.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+
+#include "tests/base/temporary_folder.h"
+
+namespace foreshard::replay {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string text_of(const fs::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+struct Outcome {
+  int code = -1;
+  std::string output{};
+};
+// With the few variables that a bare machine has.
+Outcome run(const std::string& command, const fs::path& log) {
+  const std::string line = "env -i PATH=/usr/bin:/bin HOME=/tmp sh -c '" + command + "' >" +
+                           log.string() + " 2>&1 </dev/null";
+  const int status = std::system(line.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(log)};
+}
+
+class Bundle : public testing::Test {
+ protected:
+  void build(const std::string& options) {
+    const auto files = write_bundle(folder_.path() / "bundle");
+    ASSERT_TRUE(files) << files.error().message;
+    EXPECT_EQ(*files, bundle_files().size());
+    const std::string in = "cd " + (folder_.path() / "bundle").string() + " && ";
+    const auto configured = run(in + "cmake -B build " + options, log_);
+    ASSERT_EQ(configured.code, 0) << configured.output;
+    const auto built = run(in + "cmake --build build -j 2", log_);
+    ASSERT_EQ(built.code, 0) << built.output;
+  }
+  // The headers that were read, as the compilers noted them.
+  std::string headers() const {
+    std::string all;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path() / "bundle" / "build"))
+      if (entry.path().extension() == ".d") all += text_of(entry.path());
+    return all;
+  }
+  Outcome replay(const std::string& arguments) const {
+    return run((folder_.path() / "bundle/build/bin/foreshard-replay").string() + " " + arguments,
+               log_);
+  }
+  TemporaryFolder folder_;
+  fs::path log_ = folder_.path() / "log";
+};
+
+TEST_F(Bundle, BuildsWithACompilerAlone) {
+  build("-DFORESHARD_CUDA=OFF -DFORESHARD_MPI=OFF");
+  const std::string read = headers();
+  EXPECT_THAT(read, HasSubstr("third_party/nlohmann/json.hpp"));
+  for (const char* other : {"/fmt/", "/yaml-cpp/", "/boost/", "/CLI/", "/openssl/", "/simgrid/",
+                            "/ceres/", "include/nlohmann/", "/cuda"})
+    EXPECT_THAT(read, Not(HasSubstr(other)));
+
+  const Outcome help = replay("--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.output, HasSubstr("foreshard-replay PROGRAM.json"));
+  std::ofstream(folder_.path() / "later.json") << R"({"schema":"foreshard.program/2"})";
+  const Outcome later = replay((folder_.path() / "later.json").string() + " --check");
+  EXPECT_EQ(later.code, 2);
+  EXPECT_THAT(later.output, HasSubstr("foreshard.program/2"));
+  const Outcome gpu = replay(std::string(FORESHARD_SOURCE_DIR) +
+                             "/configs/measurements/h200-plan/gpt-1.3b-h200.json -o /dev/null");
+  EXPECT_EQ(gpu.code, 2);
+  EXPECT_THAT(gpu.output, HasSubstr("built without CUDA"));
+}
+
+// One architecture, for time. Launches no GPU work where there is none, and says so.
+TEST_F(Bundle, BuildsWithCudaWhereItIs) {
+#ifdef FORESHARD_NVCC
+  build(
+      "-DFORESHARD_CUDA=ON -DFORESHARD_MPI=OFF -DCMAKE_CUDA_ARCHITECTURES=90 "
+      "-DCMAKE_CUDA_COMPILER=" FORESHARD_NVCC " -DNCCL_INCLUDE_DIR=" FORESHARD_NCCL_INCLUDE);
+  EXPECT_EQ(replay("--help").code, 0);
+  const Outcome gpu = replay(std::string(FORESHARD_SOURCE_DIR) +
+                             "/configs/measurements/h200-plan/gpt-1.3b-h200.json -o " +
+                             (folder_.path() / "measured.json").string());
+  if (gpu.code == 0) GTEST_SKIP() << "there is a GPU: it replayed the step";
+  EXPECT_EQ(gpu.code, 2);
+  EXPECT_THAT(gpu.output, HasSubstr("no GPU: cudaGetDeviceCount says"));
+#else
+  GTEST_SKIP() << "no CUDA compiler";
+#endif
+}
+
+}  // namespace
+}  // namespace foreshard::replay
