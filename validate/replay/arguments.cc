@@ -16,6 +16,10 @@ Error bad(const std::string& what) {
   return {Error::Code::kInvalidInput, what};
 }
 
+Error illegal(const std::string& name, const std::string& value, const std::string& legal) {
+  return bad(name + " is '" + value + "', not " + legal);
+}
+
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   T value{};
@@ -174,7 +178,7 @@ Result<Arguments> arguments_from(const std::vector<std::string>& words) {
     }
     if (!option->value.empty() && value.empty()) return bad(name + " is empty");
     const std::string legal = option->take(arguments, value);
-    if (!legal.empty()) return bad(name + " is '" + value + "', not " + legal);
+    if (!legal.empty()) return illegal(name, value, legal);
   }
   if (arguments.help || arguments.version) return arguments;
   if (auto fault = contradiction_in(arguments)) return *fault;
@@ -192,10 +196,16 @@ std::string help_text() {
       "  torchrun --nproc-per-node 8 --no-python foreshard-replay step.json -o measured.json\n"
       "\n";
   for (const Option& option : options()) {
-    std::string left = "  " + std::string(option.name);
-    if (!option.value.empty()) left += " " + std::string(option.value);
+    std::string left = "  ";
+    left += option.name;
+    if (!option.value.empty()) {
+      left += ' ';
+      left += option.value;
+    }
     left.resize(std::max<std::size_t>(left.size() + 1, 25), ' ');
-    text += left + std::string(option.help) + "\n";
+    text += left;
+    text += option.help;
+    text += '\n';
   }
   text +=
       "\n"

@@ -223,12 +223,10 @@ class Replay {
                             {.folder = arguments_.rendezvous,
                              .job = job_of(arguments_),
                              .patience = early_ ? kPatienceToTell : arguments_.watchdog});
-    if (store) {
-      store_ = *std::move(store);
-      process_.meets_in(store_.get());
-    }
+    if (!store) return early_ ? *early_ : store.error();
+    store_ = *std::move(store);
+    process_.meets_in(store_.get());
     if (early_) return early_;
-    if (!store) return store.error();
     return std::nullopt;
   }
 
