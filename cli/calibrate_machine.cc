@@ -83,6 +83,7 @@ Result<measure::Measurement> read_measurement(const std::string& file) {
 Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& request,
                                                     const std::vector<Planned>& studies) {
   std::vector<std::pair<std::string, program::Program>> programs;
+  programs.reserve(studies.size() + request.programs.size());
   for (const Planned& one : studies) programs.emplace_back(one.study.name, one.program);
   for (const std::string& file : request.programs) {
     auto program = read_program(file);
@@ -150,6 +151,7 @@ ExitCode write_plan(const MachineRequest& request, const Environment& environmen
   const auto studies = planned(request, environment);
   if (!studies) return fail(studies.error());
   std::vector<program::Program> programs;
+  programs.reserve(studies->size());
   for (const Planned& one : *studies) programs.push_back(one.program);
   const DeviceType device = device_of(studies->front().study.cluster);
   CachedOperatorTime times(device);

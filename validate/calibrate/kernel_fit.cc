@@ -29,16 +29,16 @@ Family family_of(const Kernel& kernel) {
 }
 
 template <class Q>
-LogNumber number(std::string name, Q& member, double low, double high, double spread) {
-  return {.name = std::move(name),
+LogNumber number(const std::string& name, Q& member, double low, double high, double spread) {
+  return {.name = name,
           .value = member.in_base(),
           .set = [&member](double value) { member = Q::from_base(value); },
           .low = low,
           .high = high,
           .spread = spread};
 }
-LogNumber number(std::string name, double& member, double low, double high, double spread) {
-  return {.name = std::move(name),
+LogNumber number(const std::string& name, double& member, double low, double high, double spread) {
+  return {.name = name,
           .value = member,
           .set = [&member](double value) { member = value; },
           .low = low,
@@ -125,6 +125,7 @@ double predicted(const Kernel& kernel, const DeviceType& device) {
 FitError error_of(const std::vector<double>& errors) {
   if (errors.empty()) return {};
   std::vector<Seconds> sorted;  // quantile's type
+  sorted.reserve(errors.size());
   for (const double error : errors) sorted.push_back(std::abs(error) * 1_s);
   return {.rows = std::ssize(errors),
           .median = measure::quantile(sorted, 0.5) / 1_s,
@@ -133,6 +134,7 @@ FitError error_of(const std::vector<double>& errors) {
 
 std::vector<double> errors_of(const DeviceType& device, const std::vector<KernelSample>& kernels) {
   std::vector<double> errors;
+  errors.reserve(kernels.size());
   for (const KernelSample& sample : kernels)
     errors.push_back(time_of(sample.kernel, device).total() / sample.time.median - 1);
   return errors;
@@ -163,6 +165,7 @@ DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& kern
                                          ? attention_numbers(device, members)
                                          : pass_numbers(device, members, source);
     std::vector<double> measured;
+    measured.reserve(members.size());
     for (const KernelSample& sample : members) measured.push_back(sample.time.median.in_base());
     auto found = fit_logarithms(
         numbers, [&](std::size_t i) { return predicted(members[i].kernel, device); }, measured);

@@ -196,7 +196,9 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
   comm::Parameters parameters = start;
   std::map<std::size_t, Members> by_form;
   for (const Prepared* one : members) by_form[predicted(*one, start).by->form].push_back(one);
-  for (const auto& [form, own] : by_form) {
+  for (const auto& entry : by_form) {
+    const std::size_t form = entry.first;
+    const Members& own = entry.second;
     comm::FormParameters& numbers = parameters.forms[form];
     std::set<Field> fields;
     for (const Prepared* one : own)
@@ -205,8 +207,10 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
           for (const Field field : fields_of(numbers, candidate.pattern, candidate.demand))
             fields.insert(field);
     std::vector<LogNumber> free;
+    free.reserve(fields.size());
     for (const Field field : fields) free.push_back(number_of(numbers, field));
     std::vector<double> measured;
+    measured.reserve(own.size());
     for (const Prepared* one : own) measured.push_back(one->sample->time.median.in_base());
     auto found = fit_logarithms(
         free,
@@ -226,7 +230,7 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
   return parameters;
 }
 
-FitError error_of(std::vector<Seconds> errors) {
+FitError error_of(const std::vector<Seconds>& errors) {
   if (errors.empty()) return {};
   return {.rows = std::ssize(errors),
           .median = measure::quantile(errors, 0.5) / 1_s,
@@ -268,10 +272,12 @@ Result<LinkFit> fit_links(const ClusterView& cluster, const comm::Parameters& st
   LinkFit result;
   std::vector<Seconds> errors;
   add_errors(errors, members, start);
-  result.before = error_of(std::exchange(errors, {}));
+  result.before = error_of(errors);
+  errors.clear();
   for (const std::size_t half : {0U, 1U})
     add_errors(errors, halves[1 - half], fitted(start, halves[half], source, nullptr));
-  result.held_out = error_of(std::exchange(errors, {}));
+  result.held_out = error_of(errors);
+  errors.clear();
   result.parameters = fitted(start, members, source, &result.values);
   add_errors(errors, members, result.parameters);
   result.after = error_of(errors);

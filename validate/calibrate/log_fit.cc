@@ -1,9 +1,11 @@
 #include "validate/calibrate/log_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <ceres/ceres.h>
 #include <cmath>
-#include <limits>
+#include <memory>
+#include <utility>
 
 namespace foreshard::calibrate {
 namespace {
@@ -11,8 +13,9 @@ namespace {
 constexpr double kScale = 0.05;  // of a logarithm: what a good model misses by
 constexpr double kStep = 1e-4;   // of a logarithm, for slopes
 constexpr double kNinetyFive = 1.96;
+constexpr std::array kWidths{20.0, 4.0, 1.0};  // of the loss, in kScale
 
-// All residuals of the data as one cost: the model's numbers are shared by all of them.
+// One measured time beside the model's; all share the numbers.
 class Row final : public ceres::CostFunction {
  public:
   Row(const std::vector<LogNumber>& numbers, const std::function<double(std::size_t)>& predicted,
@@ -74,10 +77,29 @@ class Before final : public ceres::CostFunction {
   const std::vector<LogNumber>& numbers_;
 };
 
+std::unique_ptr<ceres::Problem> problem_of(const std::vector<LogNumber>& numbers,
+                                           const std::function<double(std::size_t)>& predicted,
+                                           const std::vector<double>& measured,
+                                           const std::vector<double>& start,
+                                           std::vector<double>& logarithms, double width) {
+  auto problem = std::make_unique<ceres::Problem>();
+  for (std::size_t i = 0; i < measured.size(); ++i)
+    problem->AddResidualBlock(new Row(numbers, predicted, i, measured[i]),
+                              new ceres::CauchyLoss(width), logarithms.data());
+  problem->AddResidualBlock(new Before(start, numbers), nullptr, logarithms.data());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const int at = static_cast<int>(i);
+    problem->SetParameterLowerBound(logarithms.data(), at, std::log(numbers[i].low));
+    problem->SetParameterUpperBound(logarithms.data(), at, std::log(numbers[i].high));
+  }
+  return problem;
+}
+
 // Standard deviations of the logarithms, or of the data before if the covariance is singular.
 std::vector<double> deviations_of(ceres::Problem& problem, std::vector<double>& logarithms,
                                   const std::vector<LogNumber>& numbers) {
   std::vector<double> deviations;
+  deviations.reserve(numbers.size());
   for (const LogNumber& number : numbers) deviations.push_back(number.spread);
   ceres::Covariance::Options options;
   options.algorithm_type = ceres::DENSE_SVD;
@@ -102,33 +124,32 @@ std::vector<FittedValue> fit_logarithms(const std::vector<LogNumber>& numbers,
                                         const std::vector<double>& measured) {
   std::vector<FittedValue> result;
   std::vector<double> logarithms;
+  result.reserve(numbers.size());
+  logarithms.reserve(numbers.size());
   for (const LogNumber& number : numbers) {
     result.push_back({.name = number.name, .before = number.value});
     logarithms.push_back(std::log(std::clamp(number.value, number.low, number.high)));
   }
-  ceres::Problem problem;
-  const int count = static_cast<int>(numbers.size());
-  for (std::size_t i = 0; i < measured.size(); ++i)
-    problem.AddResidualBlock(new Row(numbers, predicted, i, measured[i]), new ceres::CauchyLoss(1),
-                             logarithms.data());
-  problem.AddResidualBlock(new Before(logarithms, numbers), nullptr, logarithms.data());
-  for (int i = 0; i < count; ++i) {
-    const LogNumber& number = numbers[static_cast<std::size_t>(i)];
-    problem.SetParameterLowerBound(logarithms.data(), i, std::log(number.low));
-    problem.SetParameterUpperBound(logarithms.data(), i, std::log(number.high));
+  // A narrow loss has many valleys far from the data, so it narrows step by step (graduated
+  // non-convexity). Each problem goes on from where the last one ended.
+  const std::vector<double> start = logarithms;
+  std::unique_ptr<ceres::Problem> problem;
+  for (const double width : kWidths) {
+    problem = problem_of(numbers, predicted, measured, start, logarithms, width);
+    ceres::Solver::Options options;
+    options.linear_solver_type = ceres::DENSE_QR;
+    options.max_num_iterations = 200;
+    options.function_tolerance = 1e-9;
+    options.num_threads = 1;
+    options.logging_type = ceres::SILENT;
+    ceres::Solver::Summary summary;
+    ceres::Solve(options, problem.get(), &summary);
   }
-  ceres::Solver::Options options;
-  options.linear_solver_type = ceres::DENSE_QR;
-  options.max_num_iterations = 200;
-  options.function_tolerance = 1e-9;
-  options.num_threads = 1;
-  options.logging_type = ceres::SILENT;
-  ceres::Solver::Summary summary;
-  ceres::Solve(options, &problem, &summary);
 
-  const std::vector<double> deviations = deviations_of(problem, logarithms, numbers);
+  const std::vector<double> deviations = deviations_of(*problem, logarithms, numbers);
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].set(std::exp(logarithms[i]));
   std::vector<double> misses;
+  misses.reserve(measured.size());
   for (std::size_t i = 0; i < measured.size(); ++i)
     misses.push_back(std::abs(std::log(predicted(i) / measured[i])) / kScale);
   std::ranges::sort(misses);
