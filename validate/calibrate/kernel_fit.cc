@@ -243,7 +243,7 @@ Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelS
   if (rows[1] > 0) describe_fit(efficiency.attention.fit, result, options.source, rows[1]);
   if (options.keep_measured)
     for (const KernelSample& sample : kernels)
-      efficiency.measured.push_back(listed(sample, options.source));
+      efficiency.measured.push_back(listed(sample, options.source_of_each));
   const bool helps = result.held_out.with_neighbours.rows > 0 &&
                      result.held_out.with_neighbours.median < result.held_out.model.median;
   efficiency.reach = options.keep_measured && helps ? result.held_out.reach : 0;

@@ -59,8 +59,9 @@ struct KernelFit {
 };
 
 struct KernelFitOptions {
-  std::string source;         ///< Machine and date: becomes `source` of what was fitted.
-  bool keep_measured = true;  ///< List the kernels themselves.
+  std::string source;          ///< Machine and date: becomes `source` of what was fitted.
+  std::string source_of_each;  ///< Of the kernels listed: the same in short. Invariant: not empty.
+  bool keep_measured = true;   ///< List the kernels themselves.
 };
 
 /// \return kInvalidInput if there is no kernel to fit to.

@@ -26,8 +26,8 @@ struct LogNumber {
 ///
 /// with Cauchy's loss, which narrows from 1 to 0.05 in three steps. `predicted` sees what was last
 /// set. Slopes are central differences. A number that starts at 0 or below its bound starts at the
-/// bound. Deterministic. \return the numbers with their 95 % intervals: from the covariance at the
-/// end, scaled up where
+/// bound. Deterministic.
+/// \return the numbers with their 95 % intervals: from the covariance at the end, scaled up where
 ///     the residuals are larger than the 5 % that the loss expects.
 std::vector<FittedValue> fit_logarithms(const std::vector<LogNumber>& numbers,
                                         const std::function<double(std::size_t)>& predicted,

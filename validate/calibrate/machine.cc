@@ -14,6 +14,18 @@
 namespace foreshard::calibrate {
 namespace {
 
+// "replay on node1, node2; 2026-01-02T03:04:05Z": of each kernel.
+std::string short_source_of(const std::vector<MeasuredRun>& runs) {
+  std::vector<std::string> names;
+  std::string date;
+  for (const MeasuredRun& run : runs) {
+    for (const measure::Machine& machine : run.measurement.machines)
+      if (std::ranges::find(names, machine.name) == names.end()) names.push_back(machine.name);
+    date = std::max(date, run.measurement.date);
+  }
+  return fmt::format("replay on {}; {}", join(names), date);
+}
+
 // "node1: processor X, blas Y; 2026-01-02; 3 runs of 10 steps"
 std::string source_of(const std::vector<MeasuredRun>& runs) {
   std::vector<std::string> machines;
@@ -23,7 +35,7 @@ std::string source_of(const std::vector<MeasuredRun>& runs) {
     for (const measure::Machine& machine : run.measurement.machines) {
       std::vector<std::string> facts;
       for (const auto& [name, value] : machine.facts)
-        if (!value.empty()) facts.push_back(name + " " + value);
+        if (!value.empty()) facts.push_back(fmt::format("{} {}", name, value));
       std::string text = machine.name + (facts.empty() ? "" : ": " + join(facts));
       if (std::ranges::find(machines, text) == machines.end()) machines.push_back(std::move(text));
     }
@@ -124,7 +136,8 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
   if (samples->kernels.empty()) {
     machine.notes.emplace_back("no kernel was measured: the device stays as it is");
   } else {
-    auto fit = fit_kernels(device, samples->kernels, {.source = machine.source});
+    auto fit = fit_kernels(device, samples->kernels,
+                           {.source = machine.source, .source_of_each = short_source_of(runs)});
     if (!fit) return fit.error();
     device = fit->device;
     machine.outliers.insert(machine.outliers.end(), fit->outliers.begin(), fit->outliers.end());

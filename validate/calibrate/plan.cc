@@ -20,7 +20,6 @@
 namespace foreshard::calibrate {
 namespace {
 
-using program::Block;
 using program::BlockId;
 using program::Call;
 using program::CollectiveKind;

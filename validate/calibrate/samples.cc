@@ -16,7 +16,6 @@
 namespace foreshard::calibrate {
 namespace {
 
-using measure::Measurement;
 using measure::RankRecord;
 using program::CollectiveKind;
 using program::Communication;
@@ -35,6 +34,7 @@ struct Limits {
 Limits limits_of(const std::vector<Seconds>& times) {
   const Seconds median = measure::quantile(times, 0.5);
   std::vector<Seconds> deviations;
+  deviations.reserve(times.size());
   for (const Seconds time : times)
     deviations.push_back(time < median ? median - time : time - median);
   const Seconds deviation = kOutlierDeviations * kNormalMad * measure::quantile(deviations, 0.5);
@@ -59,6 +59,7 @@ struct Seen {
 Spread gathered(const std::string& what, const std::vector<Seen>& seen,
                 std::vector<std::string>& named) {
   std::vector<Seconds> times;
+  times.reserve(seen.size());
   for (const Seen& one : seen) times.push_back(one.time);
   const Limits limits = limits_of(times);
   for (const Seen& one : seen)
