@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
@@ -56,6 +56,7 @@ class Validate final : public Command {
     declaration.count("--repeats", repeats_, 1, "Measured steps of each study.");
     declaration.option("--until", "PERCENT", until_,
                        "Repeat microbenchmarks until their medians are known to this.");
+    declaration.count("--most-repeats", most_repeats_, 1, "... but no more often than this.");
     declaration.flag("--no-calibrate", no_calibrate_, "Predict, replay and compare alone.");
     declaration.flag("--fresh", fresh_, "Measure again what the folder holds already.");
     declaration.option("--max-error", "PERCENT", limit_,
@@ -163,8 +164,9 @@ class Validate final : public Command {
     call.program = what.string();
     call.output = at.string();
     call.ranks = program.ranks();
-    call.repeats = repeats_;
+    call.repeats = until.empty() ? repeats_ : std::min(repeats_, most_repeats_);
     call.until = until;
+    if (!until.empty()) call.more = {"--most-repeats", std::to_string(most_repeats_)};
     call.results_to_stderr = true;
     const auto code = replay(call);
     if (!code) return code.error();
@@ -217,8 +219,8 @@ class Validate final : public Command {
     auto plan = calibrate::microbenchmarks(
         programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
     if (!plan) return plan.error();
-    auto measurement = measured(*plan, fs::path(folder_) / "microbenchmarks", "microbenchmarks",
-                                until_.empty() ? "2%" : until_);
+    auto measurement =
+        measured(*plan, fs::path(folder_) / "microbenchmarks", "microbenchmarks", until_);
     if (!measurement) return measurement.error();
     const Busy busy("calibrating");
     const auto machine = calibrate::calibrate_machine(
@@ -238,7 +240,9 @@ class Validate final : public Command {
     std::vector<std::string> words{machine.name};
     for (const auto& name : {"device", "processor", "nccl", "mpi", "blas"}) {
       const auto fact = machine.facts.find(name);
-      if (fact != machine.facts.end()) words.push_back(fact->second);
+      if (fact == machine.facts.end()) continue;
+      // Versions tend to go on with what they were built with.
+      words.push_back(fact->second.substr(0, std::min<std::size_t>(fact->second.find(','), 40)));
     }
     words.push_back(fmt::format("{} ranks", measurement.ranks.size()));
     return join(words);
@@ -265,7 +269,8 @@ class Validate final : public Command {
   std::vector<std::string> studies_;
   ReplayCall call_;
   std::int64_t repeats_ = 10;
-  std::string until_;
+  std::string until_ = "2%";
+  std::int64_t most_repeats_ = 20;
   bool no_calibrate_ = false;
   bool fresh_ = false;
   std::string limit_;
