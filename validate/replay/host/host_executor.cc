@@ -85,7 +85,7 @@ class HostExecutor final : public Executor, private Work {
     if (auto fault = look_at_tasks()) return fault;
     memory_.emplace(plan);
     if (auto fault = check_memory(watch)) return fault;
-    if (auto fault = allocate()) return fault;
+    if (auto fault = allocate(watch)) return fault;
     streams_.emplace(plan);
     return std::nullopt;
   }
@@ -188,8 +188,9 @@ class HostExecutor final : public Executor, private Work {
            " of the Program's buffers" + free;
   }
 
-  std::optional<Error> allocate() {
+  std::optional<Error> allocate(Watch& watch) {
     if (auto fault = memory_->reserve()) return fault;
+    watch.beat();
     const std::pair<Region*, std::size_t> regions[] = {
         {&read_, region_size(largest_.read)},
         {&written_, region_size(largest_.written)},
@@ -200,6 +201,7 @@ class HostExecutor final : public Executor, private Work {
           size, region == &read_ ? Region::Content::kOrdinary : Region::Content::kZero);
       if (!made) return made.error();
       *region = *std::move(made);
+      watch.beat();
     }
     auto work = Pages::reserve(largest_.work);
     if (!work) return work.error();

@@ -64,6 +64,7 @@ struct Outcome {
 Outcome run(const std::vector<RankPlan>& plans, Net& net, unsigned seed) {
   Outcome outcome;
   std::vector<std::unique_ptr<MemoryWire>> wires;
+  wires.reserve(plans.size());
   for (const RankPlan& plan : plans) wires.push_back(std::make_unique<MemoryWire>(net, plan.rank));
   std::mt19937 random(seed);
   for (std::size_t instance = 0; instance < plans[0].operations.size(); ++instance) {
@@ -156,6 +157,7 @@ constexpr std::array kGroupKinds{CollectiveKind::kAllReduce, CollectiveKind::kAl
 // of one chunk a segment, twice as many in an all-reduce; a chain n-1; all-to-all n (n-1).
 TEST(Collective, SendsTheMessagesOfItsAlgorithm) {
   std::vector<program::Task> tasks;
+  tasks.reserve(kGroupKinds.size());
   for (const CollectiveKind kind : kGroupKinds)
     tasks.push_back(task_of("t" + std::to_string(tasks.size()), communication(kind, 1_MiB)));
   const Outcome outcome = run(program_of(4, tasks));

@@ -84,9 +84,9 @@ TEST(Multiply, IsTheProductOfEachBatch) {
   for (const bool accumulate : {false, true}) {
     const Gemm gemm{
         .batch = 3, .m = 5, .n = 7, .k = 4, .dtype = DType::kFp32, .accumulate = accumulate};
-    const Floats a = random_floats(3 * 5 * 4, 1);
-    const Floats b = random_floats(3 * 4 * 7, 2);
-    Floats d = random_floats(3 * 5 * 7, 3);
+    const Floats a = random_floats(60, 1);
+    const Floats b = random_floats(84, 2);
+    Floats d = random_floats(105, 3);
     std::vector<double> wanted(d.begin(), d.end());
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t r = 0; r < 5; ++r)

@@ -17,7 +17,6 @@ namespace foreshard::replay {
 namespace {
 
 using testing::HasSubstr;
-using testing::MatchesRegex;
 
 Strategy fp32(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
   Strategy strategy;
@@ -55,7 +54,7 @@ class HostReplay : public testing::Test {
         "--allow-run-as-root", "--oversubscribe", "-n", std::to_string(ranks), binary, file};
     words.insert(words.end(), after.begin(), after.end());
     job_.start(FORESHARD_MPIEXEC, words, {});
-    return job_.wait(std::chrono::seconds(60)).front();
+    return job_.wait(std::chrono::seconds(180)).front();
   }
   Job job_;
 };
