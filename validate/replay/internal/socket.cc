@@ -69,6 +69,14 @@ std::uint16_t port_of(int socket) {
   return ntohs(in.sin6_port);
 }
 
+bool is_own_peer(int socket) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  return ::getsockname(socket, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         ::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+         own_size == peer_size && std::memcmp(&own, &peer, own_size) == 0;
+}
+
 // One try, at most `patience` long. \return an errno, or 0.
 int try_connecting(const addrinfo& to, Descriptor& out, int patience_ms) {
   Descriptor socket(
@@ -85,6 +93,9 @@ int try_connecting(const addrinfo& to, Descriptor& out, int patience_ms) {
     if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &code, &size) != 0) return errno;
     if (code != 0) return code;
   }
+  // Where nobody listens on a port that the system may hand out, it can meet itself (RFC 9293,
+  // section 3.5: simultaneous open).
+  if (is_own_peer(socket.get())) return ECONNREFUSED;
   out = std::move(socket);
   return 0;
 }
