@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 
 #include "base/file.h"
+#include "tests/validate/compare/perfect_replay.h"
 
 #include "sim/study/run.h"
 #include "validate/compare/write.h"
@@ -70,15 +71,6 @@ sim::Prediction predicted() {
                               .finish = finish});
   }
   return out;
-}
-
-measure::TaskTimes times(Seconds start, Seconds finish) {
-  const Seconds median = finish - start;
-  return {.start = start,
-          .finish = finish,
-          .low = 0.9 * median,
-          .median = median,
-          .high = 1.1 * median};
 }
 
 Measurement measured() {
@@ -257,24 +249,6 @@ TEST(Compare, DrawsBothTimeLines) {
   EXPECT_THAT(processes, ElementsAre("rank 0 measured", "rank 0 predicted", "rank 1 measured",
                                      "rank 1 predicted"));
   EXPECT_DOUBLE_EQ(waited, 2e6);  // 1 s on each time line of rank 0
-}
-
-// A measurement as a perfect replay would give it.
-Measurement replayed(const program::Program& program, const sim::Prediction& prediction) {
-  Measurement out{.program = program.name,
-                  .fingerprint = measure::fingerprint_of(program),
-                  .backend = "host",
-                  .repeats = 1};
-  out.machines.resize(1);
-  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    const auto c = prediction.class_of_rank[static_cast<std::size_t>(rank)];
-    measure::RankRecord record{.rank = rank,
-                               .steps = {prediction.classes[static_cast<std::size_t>(c)].finish}};
-    for (const sim::TimelineEntry& entry : prediction.timeline)
-      if (entry.device_class == c) record.tasks.push_back(times(entry.start, entry.finish));
-    out.ranks.push_back(std::move(record));
-  }
-  return out;
 }
 
 class OfAStudy : public testing::TestWithParam<std::string> {
