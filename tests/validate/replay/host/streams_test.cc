@@ -16,7 +16,6 @@ namespace foreshard::replay::host {
 namespace {
 
 using program::BlockId;
-using program::CollectiveKind;
 using program::Communication;
 using program::Program;
 using program::StreamId;
