@@ -501,8 +501,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
       if (!group) {
         auto made = prepared(row, *machines, loader, machine ? &*machine : nullptr);
         if (!made) return made.error();
-        group = *std::move(made);
-        input.groups.push_back(group);
+        group = input.groups.emplace_back(*std::move(made));
       }
       group->rows.push_back({row, row.time_us * 1e-6});
       ++input.rows;
@@ -533,6 +532,7 @@ std::map<std::string, bool> halves_of(const Input& input) {
       machine.transport = group->transport.name;
   }
   std::vector<Machine> machines;
+  machines.reserve(known.size());
   for (auto& [name, machine] : known) machines.push_back(std::move(machine));
   std::stable_sort(machines.begin(), machines.end(),
                    [](const Machine& a, const Machine& b) { return a.rows > b.rows; });
