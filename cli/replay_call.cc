@@ -123,6 +123,7 @@ std::optional<int> ended(pid_t child) {
 Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
                     bool results_to_stderr) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawnattr_t attributes;

@@ -213,6 +213,7 @@ class Validate final : public Command {
   std::optional<Error> calibrate(const std::vector<Case>& cases, const measure::Measurement& first,
                                  const fs::path& folder) {
     std::vector<program::Program> programs;
+    programs.reserve(cases.size());
     for (const Case& one : cases) programs.push_back(one.program);
     const Case& start = cases.front();
     CachedOperatorTime times(start.cluster.device_types().front());
