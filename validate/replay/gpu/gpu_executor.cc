@@ -57,6 +57,7 @@ std::optional<Error> GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
   }
   if (auto error = make_memory()) return error;
   watch.beat();
+  if (auto error = connect(watch)) return error;
   return choose_gemms(watch);
 }
 
@@ -161,6 +162,44 @@ std::optional<Error> GpuExecutor::make_memory() {
     status = fill_plausibly(written_memory_.data(), written_memory_.size(), nullptr);
   if (status == cudaSuccess) status = cudaDeviceSynchronize();
   return fault_of(status, "filling scratch memory");
+}
+
+// NCCL connects peers when they first use a communicator, and the call waits for the peer. In a
+// step that would be a deadlock where ranks issue operations in different orders, as they may on
+// streams of their own: two ranks that each send before they receive. So all first uses are here,
+// one communicator after another, ascending, as they are made. Which connections an operation needs
+// may depend on its size: members see the same sizes in the same order. Source: sjeaugey in
+// NVIDIA/nccl issue 783; NCCL User Guide, NCCL_RUNTIME_CONNECT.
+std::optional<Error> GpuExecutor::connect(Watch& watch) {
+  if (!communicators_) return std::nullopt;
+  std::vector<std::vector<std::size_t>> firsts(plan_->communicators.size());
+  const auto body = [&](std::size_t i) -> const program::Communication& {
+    return std::get<program::Communication>(plan_->task(i).body);
+  };
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    return body(a).kind == body(b).kind && body(a).bytes == body(b).bytes &&
+           body(a).dtype == body(b).dtype && body(a).roots == body(b).roots &&
+           body(a).transfers == body(b).transfers;
+  };
+  for (std::size_t i = 0; i < work_of_.size(); ++i) {
+    if (plan_->operations[i].communicator < 0) continue;
+    auto& known = firsts[static_cast<std::size_t>(plan_->operations[i].communicator)];
+    if (std::ranges::none_of(known, [&](std::size_t other) { return alike(i, other); }))
+      known.push_back(i);
+  }
+  for (const auto& instances : firsts)
+    for (const std::size_t i : instances) {
+      watch.at(static_cast<std::int64_t>(i));
+      cudaStream_t stream = stream_of(i);
+      auto error = communicate(i, works_[work_of_[i]], stream);
+      if (!error) error = fault_of(cudaEventRecord(origin_event_, stream), "recording an event");
+      if (!error) error = wait_for(origin_event_, watch, true);
+      if (error)
+        return given_up(
+            {error->code, "connecting: " + describe(*plan_, i) + ": " + error->message});
+    }
+  watch.at(-1);
+  return std::nullopt;
 }
 
 std::optional<Error> GpuExecutor::choose_gemms(Watch& watch) {
@@ -359,7 +398,8 @@ void GpuExecutor::look_around(Watch& watch) {
   while (unfinished_ < issued_ &&
          (finish_[unfinished_] == nullptr || cudaEventQuery(finish_[unfinished_]) == cudaSuccess))
     ++unfinished_;
-  if (unfinished_ != before || watch.instance() < 0)
+  // Before the first issue the rank may wait for others, which is no instance's matter.
+  if (unfinished_ != before || (issued_ > 0 && watch.instance() < 0))
     watch.at(static_cast<std::int64_t>(std::min(unfinished_, work_of_.size() - 1)));
 }
 

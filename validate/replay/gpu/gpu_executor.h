@@ -58,6 +58,8 @@ class GpuExecutor final : public Executor {
   std::optional<Error> make_work();
   std::optional<Error> make_memory();
   std::optional<Error> make_streams();
+  /// Every communicator's first operations, in the order in which they are made.
+  std::optional<Error> connect(Watch& watch);
   std::optional<Error> choose_gemms(Watch& watch);
 
   /// All streams go on together with those of the other ranks; sets `began_`.

@@ -279,6 +279,44 @@ TEST_F(GpuExecutorTest, VerifiesEveryCollectiveOfFourRanks) {
   EXPECT_EQ(found[0].elements, 9472 + 150);
 }
 
+// Each of two ranks sends before it receives, on streams of their own. A step's order would be a
+// deadlock where the first send waits for its receiver.
+TEST_F(GpuExecutorTest, ConnectsBeforeTheFirstStep) {
+  const auto transfer = [](const std::string& name, CollectiveKind kind, int peer, int stream) {
+    auto task = communicate(name, kind);
+    std::get<Communication>(task.body).group = program::AxisPeer{0, peer};
+    task.stream = StreamId(stream);
+    return task;
+  };
+  program::Program program;
+  program.name = "crossing";
+  program.mesh = {{"stage", 2}};
+  program.streams = {{"compute"}, {"sends"}, {"receives"}};
+  program.blocks = {{"first",
+                     {transfer("there", CollectiveKind::kSend, 1, 1),
+                      transfer("back", CollectiveKind::kReceive, 1, 2)}},
+                    {"second",
+                     {transfer("back", CollectiveKind::kSend, 0, 1),
+                      transfer("there", CollectiveKind::kReceive, 0, 2)}}};
+  program.roles = {{.name = "first", .ranks = {0}, .calls = {{.block = program::BlockId(0)}}},
+                   {.name = "second", .ranks = {1}, .calls = {{.block = program::BlockId(1)}}}};
+  ASSERT_FALSE(program::verify(program));
+  fake_nccl().waits_once = true;
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      Watch watch;
+      const RankPlan plan = plan_of(program, r);
+      auto executor = make_gpu_executor({.shared = true}, store_);
+      const auto error = (*executor)->prepare(plan, watch);
+      ASSERT_FALSE(error) << error->message;
+      EXPECT_EQ(watch.instance(), -1);
+      const auto times = (*executor)->step(watch);
+      EXPECT_TRUE(times) << times.error().message;
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST_F(GpuExecutorTest, FindsAWrongNumber) {
   const auto program = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
   std::vector<std::string> faults;

@@ -1,5 +1,6 @@
 #include "tests/validate/replay/gpu/fake_nccl.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <cuda_bf16.h>
@@ -120,9 +121,10 @@ void carry_out(std::vector<std::vector<Op>>& ops) {
     }
 }
 
-void meet(Comm& comm, std::vector<Op> ops) {
+ncclResult_t meet(Comm& comm, std::vector<Op> ops) {
   Shared& shared = *comm.shared;
   std::unique_lock guard(shared.mutex);
+  if (fake_nccl().waits_once && shared.round > 0) return ncclSuccess;
   shared.ops[static_cast<std::size_t>(comm.rank)] = std::move(ops);
   const std::uint64_t round = shared.round;
   if (++shared.arrived == shared.ops.size()) {
@@ -130,9 +132,11 @@ void meet(Comm& comm, std::vector<Op> ops) {
     shared.arrived = 0;
     ++shared.round;
     shared.changed.notify_all();
-  } else {
-    shared.changed.wait(guard, [&] { return shared.round != round; });
+  } else if (!shared.changed.wait_for(guard, std::chrono::seconds(20),
+                                      [&] { return shared.round != round; })) {
+    return ncclSystemError;
   }
+  return ncclSuccess;
 }
 
 struct Grouped {
@@ -150,10 +154,9 @@ ncclResult_t issue(ncclComm_t handle, const Op& op) {
   if (grouped().depth > 0) {
     grouped().comm = comm;
     grouped().ops.push_back(op);
-  } else {
-    meet(*comm, {op});
+    return ncclSuccess;
   }
-  return ncclSuccess;
+  return meet(*comm, {op});
 }
 
 ncclResult_t group_start() {
@@ -162,9 +165,10 @@ ncclResult_t group_start() {
 }
 ncclResult_t group_end() {
   Grouped& group = grouped();
-  if (--group.depth == 0 && group.comm != nullptr) meet(*group.comm, std::move(group.ops));
+  ncclResult_t result = ncclSuccess;
+  if (--group.depth == 0 && group.comm != nullptr) result = meet(*group.comm, std::move(group.ops));
   group = Grouped{};
-  return ncclSuccess;
+  return result;
 }
 ncclResult_t unique_id(ncclUniqueId* id) {
   static std::uint64_t next = 0;

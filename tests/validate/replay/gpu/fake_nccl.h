@@ -10,6 +10,9 @@ struct FakeNccl {
   bool absent = false;
   /// Add 1 to the first element that the next reduction delivers.
   bool wrong = false;
+  /// Only the first operation of a communicator waits for the other members, as NCCL's that makes
+  /// connections does; if they stay away for long, it fails. Later ones deliver nothing.
+  bool waits_once = false;
 };
 FakeNccl& fake_nccl();
 
