@@ -75,6 +75,8 @@ class Calibrate final : public Command {
     if (plan_ + !measurements_.empty() + !tables_.empty() > 1)
       return fail({Error::Code::kInvalidInput,
                    "--plan, --measurement and --collectives are different calls"});
+    if (const std::string option = of_another_call(); !option.empty())
+      return fail({Error::Code::kInvalidInput, option});
     if (plan_) return write_plan(request, environment);
     if (!measurements_.empty()) return fit_machine(request, environment);
     if (tables_.empty())
@@ -99,7 +101,9 @@ class Calibrate final : public Command {
     const auto chosen = this->chosen(*input);
     if (chosen.empty())
       return fail({Error::Code::kInvalidInput,
-                   "no machine is called so; there are " + join(calibrate::machines_of(*input))});
+                   "no machine is chosen by --machines and --half; "
+                   "there are " +
+                       join(calibrate::machines_of(*input))});
     const calibrate::Input part = calibrate::only(*input, chosen);
     const auto fit = calibrate::fit(part, *start);
     if (!fit) return fail(fit.error());
@@ -115,6 +119,25 @@ class Calibrate final : public Command {
   static ExitCode written(const std::string& file, const std::string& text) {
     if (const auto error = write_result(file, text)) return fail(*error);
     return kDone;
+  }
+
+  // What would be ignored: an option of one source of measurements beside another source.
+  std::string of_another_call() const {
+    if (!tables_.empty()) {
+      for (const auto& [name, given] : {std::pair{"--cluster", !cluster_.empty()},
+                                        {"--communication", !communication_.empty()},
+                                        {"--program", !programs_.empty()},
+                                        {"a study", !studies_.empty()}})
+        if (given)
+          return fmt::format(
+              "{} says nothing about --collectives; name the machine with "
+              "--machine, numbers to start from with --start",
+              name);
+      return {};
+    }
+    if (!machine_.empty() && (plan_ || !measurements_.empty()))
+      return "--machine is of --collectives; here it is --cluster";
+    return {};
   }
 
   std::vector<std::string> chosen(const calibrate::Input& input) const {
@@ -160,6 +183,10 @@ class Calibrate final : public Command {
     const auto halves = calibrate::halves_of(input);
     std::vector<std::string> half[2];
     for (const auto& [machine, second] : halves) half[second ? 1 : 0].push_back(machine);
+    if (half[0].empty() || half[1].empty())
+      return fail(
+          {Error::Code::kInvalidInput, "--cross-validate takes at least two machines; there are " +
+                                           join(calibrate::machines_of(input))});
     std::string text;
     for (int side = 0; side < 2; ++side) {
       const auto fit = calibrate::fit(calibrate::only(input, half[side]), start);

@@ -74,6 +74,11 @@ class Validate final : public Command {
       if (!read) return fail(read.error());
       limit = *read / 100;
     }
+    const auto until = percentage(until_);  // a fault is told before the first replay
+    if (!until || !(*until > 0 && *until < 100))
+      return fail({Error::Code::kInvalidInput,
+                   fmt::format("--until: '{}' is not a percentage like '2%'", until_)});
+    until_ = fmt::format("{}%", *until);
     const auto validation = validated();
     if (!validation) {
       const ExitCode code = fail(validation.error());
@@ -152,6 +157,7 @@ class Validate final : public Command {
       auto known = read(at);
       if (!known) return known;
       if (known->fingerprint == measure::fingerprint_of(program) &&
+          (known->backend == "host") == call_.host &&
           known->repeats >= (until.empty() ? repeats_ : 1)) {
         note(fmt::format("{}: measured {} already ({})", name, known->date, at.string()));
         return known;

@@ -40,6 +40,11 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
   refused("", "nothing to fit to");
   refused("--plan", "name the studies to measure for");
   refused("--plan configs/studies/host-dp2.yaml --collectives x.csv", "are different calls");
+  refused("--plan configs/studies/host-dp2.yaml --machine host-2", "--machine is of --collectives");
+  const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
+  refused(table + "--cluster two-dgx-h100", "--cluster says nothing about --collectives");
+  refused(table + "configs/studies/host-dp2.yaml", "a study says nothing about --collectives");
+  refused(table + "--cross-validate", "at least two machines");
   refused("--measurement no-such.json --dry-run", "no-such.json");
   refused("--measurement x.json", "-o FOLDER");
   refused("--plan configs/studies/host-dp2.yaml configs/studies/gpt-1.7b-a100-8.yaml", "ranks");

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/yaml/describe.h"
 
+#include "validate/accuracy/catalogue_names.h"
 #include "validate/calibrate/write.h"
 
 namespace foreshard::calibrate {
@@ -111,6 +112,22 @@ std::string efficiency_file(const DeviceType& device) {
   return name + ".yaml";
 }
 
+// Where a measurement says of itself that it is of other devices than the cluster's: why.
+std::string other_device(const DeviceType& device, const measure::Measurement& measurement) {
+  if (measurement.backend == "host" && !device.tensor_peak.empty())
+    return fmt::format("'{}' was replayed on processors, but the numbers go into device '{}'",
+                       measurement.program, device.name);
+  for (const measure::Machine& machine : measurement.machines) {
+    const auto fact = machine.facts.find("device");
+    if (fact == machine.facts.end()) continue;
+    const auto named = accuracy::device_named(fact->second, {});
+    if (named && !named->guessed_memory && named->name != device.name)
+      return fmt::format("'{}' was replayed on '{}', but the numbers go into device '{}'",
+                         measurement.program, fact->second, device.name);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<MachineCalibration> calibrate_machine(const MachineStart& start,
@@ -133,6 +150,9 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                              .outliers = samples->outliers,
                              .notes = {}};
   DeviceType& device = machine.cluster.node->value.device.value;
+  for (const MeasuredRun& run : runs)
+    if (std::string why = other_device(device, run.measurement); !why.empty())
+      machine.notes.push_back(std::move(why));
   if (samples->kernels.empty()) {
     machine.notes.emplace_back("no kernel was measured: the device stays as it is");
   } else {
@@ -192,11 +212,11 @@ std::vector<OutputFile> files_of(const MachineCalibration& machine) {
   const NodeConfig& node = machine.cluster.node->value;
   const DeviceType& device = *node.device;
   const std::string efficiency = efficiency_file(device);
-  std::string of_kernels;
+  std::string of_kernels = "# Nothing in this file was fitted to it.\n";
   if (machine.kernels)
     of_kernels = commented(lines_of(machine.kernels->values) +
                            "kernels held out: " + percent(machine.kernels->held_out.model));
-  std::string of_links;
+  std::string of_links = "# Nothing in this file was fitted to it.\n";
   if (machine.links)
     of_links = commented(lines_of(machine.links->values) +
                          "collectives held out: " + percent(machine.links->held_out));

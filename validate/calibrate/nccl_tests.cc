@@ -85,7 +85,7 @@ class Reader {
   Reader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
   Result<NcclTestsRun> run() {
-    for (std::size_t begin = 0; begin < text_.size() && !done_;) {
+    for (std::size_t begin = 0; begin < text_.size();) {
       const std::size_t end = std::min(text_.find('\n', begin), text_.size());
       ++line_;
       if (auto fault = read(text_.substr(begin, end - begin))) return *std::move(fault);
@@ -114,6 +114,7 @@ class Reader {
   std::optional<Error> read(std::string_view line) {
     const auto words = words_of(line);
     if (words.empty()) return std::nullopt;
+    if (done_) return after_end(line, words);
     if (words[0].text.starts_with('#')) return comment(line, words);
     if (!columns_) return before(words);
     if (is_log(line)) return std::nullopt;
@@ -124,6 +125,15 @@ class Reader {
   std::optional<Error> before(const std::vector<Word>& words) {
     if (words.size() >= 3 && words[0].text == "NCCL" && words[1].text == "version")
       run_.nccl_version = std::string(words[2].text.substr(0, words[2].text.find('+')));
+    return std::nullopt;
+  }
+
+  // Launchers may have the last word, but not another run: it would be lost.
+  std::optional<Error> after_end(std::string_view line, const std::vector<Word>& words) const {
+    if (is_header(words) || line.starts_with("# nThread ") ||
+        line.starts_with("# Collective test starting:"))
+      return fault(words[0].column, "another run begins here; give each run a file of its own",
+                   Error::Code::kUnsupported);
     return std::nullopt;
   }
 

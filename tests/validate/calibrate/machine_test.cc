@@ -17,6 +17,7 @@ namespace foreshard::calibrate {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 const std::filesystem::path kConfigs = FORESHARD_SOURCE_DIR "/configs";
 
 struct Known {
@@ -176,6 +177,22 @@ TEST(Machine, FilesReadBack) {
 std::string fault(const MachineStart& start, const std::vector<MeasuredRun>& runs) {
   const auto fit = calibrate_machine(start, runs);
   return fit ? "accepted" : fit.error().message;
+}
+
+// What another device measured is fitted to, as asked, and said.
+TEST(Machine, NotesThatAnotherDeviceWasMeasured) {
+  const Known machine = known();
+  MeasuredRun run{machine.plan, replayed(machine.plan, machine.start, {})};
+  const auto notes = [&] {
+    const auto fit = calibrate_machine(machine.start, {run});
+    FORESHARD_CHECK(fit);
+    return to_text(*fit);
+  };
+  EXPECT_THAT(notes(), Not(HasSubstr("but the numbers go into")));
+  run.measurement.backend = "cuda";
+  run.measurement.machines.front().facts["device"] = "NVIDIA H200";
+  EXPECT_THAT(notes(),
+              HasSubstr("replayed on 'NVIDIA H200', but the numbers go into device 'host-core'"));
 }
 
 TEST(Machine, NamesWhatDoesNotFit) {

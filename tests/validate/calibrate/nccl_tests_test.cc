@@ -99,6 +99,15 @@ TEST(NcclTests, NamesLineAndColumn) {
   EXPECT_EQ(fault(text, "starting: all_reduce_perf", "", "all_reduce_perf.log"), "accepted");
 }
 
+// A loop over the programs of nccl-tests, all printed into one file.
+TEST(NcclTests, RefusesASecondRunInOneFile) {
+  const std::string text = golden("all_reduce.txt");
+  const auto run = read_nccl_tests(text + text, "out.txt");
+  ASSERT_FALSE(run);
+  EXPECT_THAT(run.error().message, HasSubstr("another run begins here"));
+  EXPECT_TRUE(read_nccl_tests(text + "# of the launcher\nsrun: done\n", "out.txt"));
+}
+
 TEST(NcclTests, NamesThePlaceInJson) {
   const std::string text = golden("all_gather.json");
   const auto json = [&](const std::string& from, const std::string& to) {

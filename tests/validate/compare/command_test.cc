@@ -100,6 +100,22 @@ TEST(ValidateCommand, TakesUpWhatWasMeasured) {
   EXPECT_TRUE(std::filesystem::exists(at / "before.trace.json"));
   const auto json = nlohmann::json::parse(cli::text_of(folder.path() / "validation.json"));
   EXPECT_EQ(json["studies"][0]["after"], nullptr);
+
+  // GPUs are another machine than processors: what these measured is not taken for those.
+  const Outcome gpus = foreshard(std::string("validate ") + kStudy +
+                                 " --launch /nonexistent/launcher --no-calibrate --repeats 1 -o '" +
+                                 folder.path().string() + "'");
+  EXPECT_EQ(gpus.code, 2) << gpus.out;
+  EXPECT_THAT(gpus.err, HasSubstr("host-dp2: replaying"));
+}
+
+TEST(ValidateCommand, ReadsItsOptionsBeforeItMeasures) {
+  for (const char* until : {"much", "0%", "100%", "-1%"}) {
+    const Outcome outcome = foreshard(std::string("validate ") + kStudy +
+                                      " --host -o /nonexistent/folder --until " + until);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("is not a percentage like '2%'")) << until;
+  }
 }
 
 }  // namespace
