@@ -185,6 +185,10 @@ class Comparer {
     if (measurement_.shared)
       out.remarks.push_back(
           "several ranks shared one device: the replay was right or wrong, its times say nothing");
+    if (!whole() && options_.turns)
+      out.remarks.push_back(
+          "a rank alone carries out no communication: predicted kernels include the time in which "
+          "one held the device, measured ones do not");
     return out;
   }
 

@@ -198,6 +198,12 @@ TEST(Compare, OfOneRankComparesComputationAndSlack) {
   EXPECT_EQ(made->slack->waited, 1.5_s);
   EXPECT_EQ(row_of(made->kinds, "waiting for other ranks").booked.measured, 2_s);
   EXPECT_THAT(to_text(*made), HasSubstr("the rank waited for 1 of them, 1.50 s in all"));
+  EXPECT_THAT(made->remarks, testing::IsEmpty());
+
+  const auto in_turns = compare(two_ranks(), predicted(), measurement, {.turns = true});
+  ASSERT_TRUE(in_turns) << in_turns.error().message;
+  EXPECT_THAT(in_turns->remarks,
+              testing::ElementsAre(HasSubstr("a rank alone carries out no communication")));
 }
 
 std::string fault(void (*change)(Measurement&)) {
