@@ -182,12 +182,17 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   std::array<std::vector<KernelSample>, 2> halves;
   for (std::size_t i = 0; i < kernels.size(); ++i) halves[i % 2].push_back(kernels[i]);
   std::vector<double> plain;
+  std::array<std::vector<double>, 3> of_family;
   std::array<std::vector<double>, kReaches.size()> near;
   for (const std::size_t half : {0U, 1U}) {
     if (halves[half].empty() || halves[1 - half].empty()) continue;
     DeviceType device = fitted(start, halves[half], source, nullptr);
     const auto& others = halves[1 - half];
-    for (const double error : errors_of(device, others)) plain.push_back(error);
+    const std::vector<double> errors = errors_of(device, others);
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      plain.push_back(errors[i]);
+      of_family[others[i].kernel.index()].push_back(errors[i]);
+    }
     device.efficiency.value.measured_on = {device.name};
     for (const KernelSample& sample : halves[half])
       device.efficiency.value.measured.push_back(listed(sample, source));
@@ -196,7 +201,8 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
       for (const double error : errors_of(device, others)) near[r].push_back(error);
     }
   }
-  HeldOut result{.model = error_of(plain), .with_neighbours = {}, .reach = 0};
+  HeldOut result{.model = error_of(plain), .of_family = {}, .with_neighbours = {}, .reach = 0};
+  for (std::size_t f = 0; f < of_family.size(); ++f) result.of_family[f] = error_of(of_family[f]);
   for (std::size_t r = 0; r < kReaches.size(); ++r) {
     const FitError error = error_of(near[r]);
     if (r > 0 && error.median >= result.with_neighbours.median) continue;
@@ -206,13 +212,13 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   return result;
 }
 
-void describe_fit(FitRecord& record, const KernelFit& fit, const std::string& source,
+void describe_fit(FitRecord& record, const FitError& held_out, const std::string& source,
                   std::int64_t rows) {
   record.source = source;
   record.evidence = yaml::Evidence::kFitted;
   record.rows = rows;
-  record.median_error = fit.held_out.model.median;
-  record.p90_error = fit.held_out.model.p90;
+  record.median_error = held_out.median;
+  record.p90_error = held_out.p90;
 }
 
 }  // namespace
@@ -239,8 +245,10 @@ Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelS
   efficiency.measured_on = {result.device.name};
   std::array<std::int64_t, 3> rows{};
   for (const KernelSample& sample : kernels) ++rows[sample.kernel.index()];
-  if (rows[0] > 0) describe_fit(efficiency.gemm.fit, result, options.source, rows[0]);
-  if (rows[1] > 0) describe_fit(efficiency.attention.fit, result, options.source, rows[1]);
+  if (rows[0] > 0)
+    describe_fit(efficiency.gemm.fit, result.held_out.of_family[0], options.source, rows[0]);
+  if (rows[1] > 0)
+    describe_fit(efficiency.attention.fit, result.held_out.of_family[1], options.source, rows[1]);
   if (options.keep_measured)
     for (const KernelSample& sample : kernels)
       efficiency.measured.push_back(listed(sample, options.source_of_each));

@@ -14,6 +14,7 @@
 /// function", CVPR 2019 (Cauchy's).
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,7 +45,9 @@ struct FitError {
 
 /// Half of the kernels fitted, the other half predicted, and the other way round.
 struct HeldOut {
-  FitError model;            ///< The model alone.
+  FitError model;  ///< The model alone.
+  std::array<FitError, 3>
+      of_family;             ///< Likewise; by place in Kernel: products, attention, passes.
   FitError with_neighbours;  ///< Corrected by measured kernels nearby (sim/compute/measured.h).
   double reach = 0;          ///< Of `with_neighbours`: the best of those tried.
 };

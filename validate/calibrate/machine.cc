@@ -139,6 +139,13 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                  fmt::format("cluster '{}' has nodes of several kinds; calibrate each kind on a "
                              "cluster of its own",
                              start.cluster.name)};
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (runs[i].measurement == runs[j].measurement)
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("the measurement of '{}' from {} is given twice, which would make "
+                                 "intervals too narrow; give it once",
+                                 runs[i].measurement.program, runs[i].measurement.date)};
   const auto samples = samples_of(runs);
   if (!samples) return samples.error();
 

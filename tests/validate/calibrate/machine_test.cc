@@ -199,6 +199,7 @@ TEST(Machine, NamesWhatDoesNotFit) {
   const Known machine = known();
   MeasuredRun run{machine.plan, replayed(machine.plan, machine.truth, {})};
   EXPECT_THAT(fault(machine.start, {}), HasSubstr("nothing was measured"));
+  EXPECT_THAT(fault(machine.start, {run, run}), HasSubstr("is given twice"));
   MeasuredRun other = run;
   other.program = machine.programs[0];
   EXPECT_THAT(fault(machine.start, {other}), HasSubstr("it is of another Program"));
