@@ -1,24 +1,24 @@
 #include "cli/replay_call.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <optional>
-#include <spawn.h>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
 
 #include "cli/exit_code.h"
-
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX asks for it
 
 namespace foreshard::cli {
 namespace {
@@ -120,28 +120,47 @@ std::optional<int> ended(pid_t child) {
   return std::nullopt;
 }
 
+// What the child does between fork and exec; what went wrong, where it comes back.
+[[noreturn]] void become(const std::vector<char*>& arguments, const sigset_t& signals, pid_t parent,
+                         bool results_to_stderr, int report) {
+  setsid();
+  sigprocmask(SIG_SETMASK, &signals, nullptr);
+  if (results_to_stderr) dup2(STDERR_FILENO, STDOUT_FILENO);
+  // Should this program be killed, the launcher is told to end its ranks.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == parent) execvp(arguments[0], arguments.data());
+  const int error = errno;
+  [[maybe_unused]] const auto written = write(report, &error, sizeof error);
+  _exit(kInternalError);
+}
+
 Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
                     bool results_to_stderr) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
-  posix_spawnattr_setsigmask(&attributes, &blocked.before());
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (results_to_stderr) posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  pid_t child = 0;
-  const int status =
-      posix_spawnp(&child, arguments[0], &actions, &attributes, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (status != 0)
+  const auto failed = [&](int error) {
     return Error{Error::Code::kIo, fmt::format("{}: {}; say what starts the ranks with --launch",
-                                               words[0], std::strerror(status))};
-  return child;
+                                               words[0], std::strerror(error))};
+  };
+  std::array<int, 2> report{};
+  if (pipe2(report.data(), O_CLOEXEC) != 0) return failed(errno);
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  const int error = errno;
+  if (child == 0) become(arguments, blocked.before(), parent, results_to_stderr, report[1]);
+  close(report[1]);
+  if (child < 0) {
+    close(report[0]);
+    return failed(error);
+  }
+  int trouble = 0;
+  const auto got = read(report[0], &trouble, sizeof trouble);
+  close(report[0]);
+  if (got <= 0) return child;
+  waitpid(child, nullptr, 0);
+  return failed(trouble);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Which GPU a rank takes, and what is said where there is none.
+#include <cstdlib>
 #include <string>
 
 #include "validate/replay/gpu/cuda_error.h"
@@ -11,6 +12,9 @@ Result<std::unique_ptr<Executor>> make_gpu_executor(const ExecutorOptions& optio
     return Error{Error::Code::kUnsupported,
                  "no GPU: " + why + "; replay on processors with --host, or where there is a GPU"};
   };
+  // CUDA C++ Programming Guide, environment variables: streams share so many queues of work, 8
+  // where nothing is said and 32 at most; a kernel that waits would hold up others of its queue.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);  // NOLINT(concurrency-mt-unsafe): no thread yet
   int count = 0;
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess)
     return none("cudaGetDeviceCount says " + gpu::said(status));
