@@ -20,7 +20,7 @@ foreshard_test(replay_session_test
 # Processes and wall-clock time: nothing else should run beside them.
 add_executable(fake_replay replay/fake_replay.cc)
 target_link_libraries(fake_replay PRIVATE foreshard_replay_core)
-foreshard_test(replay_run_test RUN_SERIAL
+foreshard_test(replay_run_test SLOW RUN_SERIAL
   SOURCES replay/run_test.cc
   DEPS foreshard_replay_core)
 target_compile_definitions(replay_run_test PRIVATE FAKE_REPLAY="$<TARGET_FILE:fake_replay>")
