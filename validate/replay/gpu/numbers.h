@@ -3,11 +3,31 @@
 /// arithmetic in fp32.
 #pragma once
 
+#include <type_traits>
+
+#include "strategies/program/ir/kernel.h"
 #include "validate/replay/gpu/device.h"
 
 namespace foreshard::replay::gpu {
 
 using Float8 = __nv_fp8_e4m3;
+
+/// f(std::type_identity<T>()), where T holds numbers of `dtype` (in_floating_point's).
+template <class F>
+cudaError_t with_floating_type(DType dtype, F f) {
+  switch (dtype) {
+    case DType::kFp32:
+      return f(std::type_identity<float>());
+    case DType::kFp16:
+      return f(std::type_identity<__half>());
+    case DType::kBf16:
+      return f(std::type_identity<__nv_bfloat16>());
+    case DType::kFp8:
+      return f(std::type_identity<Float8>());
+    default:
+      return cudaErrorInvalidValue;
+  }
+}
 
 constexpr int kPack = 8;       ///< Elements that a thread takes at once.
 constexpr int kThreads = 256;  ///< Of a block.

@@ -323,18 +323,9 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
 
 cudaError_t internal::launch_rows(const Pass& pass, std::span<void* const> operands,
                                   cudaStream_t stream) {
-  switch (pass.dtype) {
-    case DType::kFp32:
-      return launch_as<float>(pass, operands, stream);
-    case DType::kFp16:
-      return launch_as<__half>(pass, operands, stream);
-    case DType::kBf16:
-      return launch_as<__nv_bfloat16>(pass, operands, stream);
-    case DType::kFp8:
-      return launch_as<Float8>(pass, operands, stream);
-    default:
-      return cudaErrorInvalidValue;
-  }
+  return with_floating_type(pass.dtype, [&]<class T>(std::type_identity<T>) {
+    return launch_as<T>(pass, operands, stream);
+  });
 }
 
 }  // namespace foreshard::replay::gpu
