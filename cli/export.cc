@@ -1,4 +1,5 @@
-#include <string>
+#include <algorithm>
+#include <fmt/format.h>
 
 #include "cli/busy.h"
 #include "cli/commands.h"
@@ -22,7 +23,7 @@ class Export final : public Command {
     declaration.option("--arrivals", "FILE", arrivals_,
                        "Write when the results of one rank's communications are there, as "
                        "simulated: what foreshard-replay --as-rank needs; - is stdout.");
-    declaration.count("--rank", rank_, 0, "The rank of --arrivals.");
+    declaration.count("--rank", rank_, 0, "The rank of --arrivals (default: 0).");
     declaration.option("--replay-bundle", "FOLDER", bundle_,
                        "Write the sources of foreshard-replay, for machines that have cmake and a "
                        "compiler (and CUDA or MPI) only; needs no study.");
@@ -32,6 +33,12 @@ class Export final : public Command {
     if (program_.empty() && arrivals_.empty() && bundle_.empty())
       return fail("nothing to write",
                   "give --program FILE, --arrivals FILE or --replay-bundle FOLDER");
+    if (rank_ >= 0 && arrivals_.empty())
+      return fail("--rank is of --arrivals, which was not given", "say --arrivals FILE");
+    const std::string& given = study_.study().empty() ? study_.beside_study() : study_.study();
+    if (program_.empty() && arrivals_.empty() && !given.empty())
+      return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
+                  "leave it away, or say --program FILE or --arrivals FILE");
     if (!bundle_.empty()) {
       const auto files = replay::write_bundle(bundle_);
       if (!files) return fail(files.error());
@@ -59,7 +66,8 @@ class Export final : public Command {
     const auto prediction = sim::simulate(cluster, program, study.communication,
                                           {.timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
-    const auto arrivals = compare::arrivals_of(program, *prediction, rank_);
+    const auto arrivals =
+        compare::arrivals_of(program, *prediction, std::max<std::int64_t>(0, rank_));
     if (!arrivals) return arrivals.error();
     return write_result(arrivals_, measure::to_json(*arrivals));
   }
@@ -68,7 +76,7 @@ class Export final : public Command {
   std::string program_;
   std::string arrivals_;
   std::string bundle_;
-  std::int64_t rank_ = 0;
+  std::int64_t rank_ = -1;
 };
 
 }  // namespace

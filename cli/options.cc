@@ -39,6 +39,14 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
 }
 
+std::string StudyOptions::beside_study() const {
+  if (!cluster_.empty()) return "--cluster";
+  if (!model_.empty()) return "--model";
+  if (!strategy_.empty()) return "--strategy";
+  if (!communication_.empty()) return "--communication";
+  return sets_.empty() ? "" : "--set";
+}
+
 Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets) {
   std::vector<yaml::Override> overrides;
   for (const std::string& set : sets) {

@@ -22,6 +22,8 @@ class StudyOptions {
   Result<study::LoadedStudy> load(const Environment& environment, bool sizes_matter = true) const;
   /// STUDY.yaml, as given; empty if it was not.
   const std::string& study() const { return study_; }
+  /// The first option beside STUDY.yaml that was given, for example "--set"; empty if none was.
+  std::string beside_study() const;
 
  private:
   std::string study_, cluster_, model_, strategy_, communication_;

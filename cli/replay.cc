@@ -36,6 +36,7 @@ class Scratch {
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
+  bool made() const { return !folder_.empty(); }
   std::string file(const std::string& name) const { return (folder_ / name).string(); }
 
  private:
@@ -72,6 +73,9 @@ class Replay final : public Command {
     if (output_.empty() && !verify_)
       return fail("nothing to do", "give -o FILE to measure, --verify to check numbers");
     const Scratch scratch;
+    if (!scratch.made())
+      return fail("no folder for temporary files can be made",
+                  "set TMPDIR to one that is writable");
     ReplayCall call{.output = output_, .host = host_, .launch = launcher_};
     const std::string& given = study_.study();
     const bool is_program = given.ends_with(".json");
@@ -92,6 +96,10 @@ class Replay final : public Command {
       return Error{Error::Code::kInvalidInput,
                    "--as-rank needs a study, whose simulation says when things arrive; with a "
                    "Program use foreshard-replay --as-rank R --arrivals FILE"};
+    const std::string beside = program_file_.empty() ? study_.beside_study() : "--program";
+    if (!beside.empty())
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("{} is of a study, but {} is a Program already", beside, path)};
     const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
     const auto text = read_file(path, largest);
     if (!text) return text.error();

@@ -54,6 +54,12 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
        "did you mean 'study'?"},
       {"--configs /nonexistent version", "/nonexistent", ""},
       {"export configs/studies/gpt-1.7b-a100-8.yaml", "--program", ""},
+      {"export configs/studies/host-dp2.yaml --program - --rank 1", "--rank is of --arrivals", ""},
+      {"export configs/studies/host-dp2.yaml --replay-bundle /tmp/b", "needs no study",
+       "--program FILE"},
+      {"export --set a=1 --replay-bundle /tmp/b", "needs no study, but --set was given", ""},
+      {"replay dp2.json --host --verify --cluster host-2", "--cluster is of a study", ""},
+      {"replay dp2.json --host --verify --program p.json", "--program is of a study", ""},
   };
   for (const auto& [arguments, message, help] : cases) {
     const Outcome outcome = foreshard(arguments);

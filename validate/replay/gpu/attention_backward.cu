@@ -8,6 +8,9 @@
 namespace foreshard::replay::gpu {
 namespace {
 
+// Places within a tile are small numbers, counted in 32 bits.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 constexpr int kSide = 64;  // Queries and keys of a tile.
 constexpr float kLog2E = 1.4426950408889634F;
 
@@ -262,5 +265,7 @@ cudaError_t launch_attention_backward(const AttentionLaunch& a, cudaStream_t str
   return a.shape.dimension <= 64 ? launch_as<__nv_bfloat16, 64>(a, stream)
                                  : launch_as<__nv_bfloat16, 128>(a, stream);
 }
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
 }  // namespace foreshard::replay::gpu

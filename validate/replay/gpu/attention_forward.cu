@@ -6,6 +6,9 @@
 namespace foreshard::replay::gpu {
 namespace {
 
+// Places within a tile are small numbers, counted in 32 bits.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 constexpr int kQueries = 128;
 constexpr int kKeys = 64;
 constexpr float kLog2E = 1.4426950408889634F;
@@ -190,5 +193,7 @@ cudaError_t launch_attention_forward(const AttentionLaunch& a, cudaStream_t stre
   return a.shape.dimension <= 64 ? launch_as<__nv_bfloat16, 64>(a, stream)
                                  : launch_as<__nv_bfloat16, 128>(a, stream);
 }
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
 }  // namespace foreshard::replay::gpu

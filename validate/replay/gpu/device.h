@@ -25,7 +25,7 @@
 
 namespace foreshard::replay::gpu {
 
-constexpr std::size_t kSharedWithoutAsking = 48 * 1024;
+constexpr std::size_t kSharedWithoutAsking = 49152;  ///< Bytes: 48 KiB.
 
 /// Launches `kernel` on one-dimensional blocks. \return what CUDA says of the launch.
 template <class... P, class... A>

@@ -17,6 +17,9 @@
 #include <type_traits>
 #include <vector_types.h>
 
+// The names are CUDA's.
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
+
 #undef __global__
 #undef __device__
 #undef __shared__
@@ -31,6 +34,8 @@
 #define blockIdx ::foreshard::replay::gpu::emulation::block_index()
 #define blockDim ::foreshard::replay::gpu::emulation::block_size()
 #define gridDim ::foreshard::replay::gpu::emulation::grid_size()
+
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace foreshard::replay::gpu::emulation {
 
@@ -104,6 +109,8 @@ inline void copy(void* to, const void* from, bool valid) {
 
 }  // namespace foreshard::replay::gpu::emulation
 
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
+
 inline void __syncthreads() {
   foreshard::replay::gpu::emulation::barrier();
 }
@@ -124,3 +131,5 @@ T atomicMin(T* to, T value) {
   if (value < before) *to = value;
   return before;
 }
+
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)

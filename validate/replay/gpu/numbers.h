@@ -3,6 +3,7 @@
 /// arithmetic in fp32.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "strategies/program/ir/kernel.h"
@@ -68,7 +69,7 @@ FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
 /// call it and get it. kThreads: the block.
 template <int kGroup, class T, class Combine>
 FORESHARD_DEVICE T reduced(T value, Combine combine) {
-  constexpr int kLanes = kGroup < 32 ? kGroup : 32;
+  constexpr int kLanes = std::min(kGroup, 32);
 #pragma unroll
   for (int offset = kLanes / 2; offset > 0; offset /= 2)
     value = combine(value, __shfl_xor_sync(0xffffffffU, value, offset));
@@ -103,7 +104,8 @@ template <int kGroup, class F>
 FORESHARD_DEVICE void over_row(std::int64_t columns, F f) {
   const int lane = static_cast<int>(threadIdx.x) % kGroup;
   if (columns % kPack == 0) {
-    for (std::int64_t c = std::int64_t{lane} * kPack; c < columns; c += kGroup * kPack)
+    constexpr std::int64_t kStep = std::int64_t{kGroup} * kPack;
+    for (std::int64_t c = std::int64_t{lane} * kPack; c < columns; c += kStep)
       f(std::integral_constant<int, kPack>{}, c);
   } else {
     for (std::int64_t c = lane; c < columns; c += kGroup) f(std::integral_constant<int, 1>{}, c);

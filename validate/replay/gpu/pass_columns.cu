@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
        row += std::int64_t{gridDim.y} * kWarps) {
     const T* from = x + row * columns;
     if (packs) {
-      const std::int64_t c = first + lane * kPack;
+      const std::int64_t c = first + std::int64_t{lane} * kPack;
       if (c >= columns) continue;
       float a[kPack];
       load(a, from + c);
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
     } else {
 #pragma unroll
       for (int e = 0; e < kPack; ++e) {
-        const std::int64_t c = first + e * 32 + lane;
+        const std::int64_t c = first + std::int64_t{e} * 32 + lane;
         if (c < columns) sum[e] += static_cast<float>(from[c]);
       }
     }
@@ -167,7 +167,8 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
                     in(4), fp32(5), p.rows, p.columns);
     }
     case PassKind::kBiasGradient: {
-      const std::int64_t across = (p.columns + 32 * kPack - 1) / (32 * kPack);
+      constexpr std::int64_t kColumns = std::int64_t{32} * kPack;  // of a block
+      const std::int64_t across = (p.columns + kColumns - 1) / kColumns;
       const std::int64_t down = std::clamp<std::int64_t>(
           kResident / across, 1, std::min<std::int64_t>((p.rows + 63) / 64, 65535));
       return launch(column_sums<T>, dim3(blocks(across), blocks(down)), kThreads, 0, stream, in(0),

@@ -89,7 +89,7 @@ __global__ void explain(const T* data, std::int64_t count, Expected e, CheckResu
 // Calls f(T(), the largest integer up to which T has all).
 template <class F>
 cudaError_t with_type(DType dtype, F f) {
-  switch (dtype) {
+  switch (dtype) {  // NOLINT(bugprone-branch-clone): the types differ
     case DType::kFp32:
     case DType::kTf32:
       return f(float(), 0x1p24F);
