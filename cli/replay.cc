@@ -27,8 +27,10 @@ namespace {
 class Scratch {
  public:
   Scratch() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "foreshard-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
+    std::error_code fault;
+    const auto parent = std::filesystem::temp_directory_path(fault);
+    std::string pattern = (parent / "foreshard-XXXXXX").string();
+    if (!fault && ::mkdtemp(pattern.data()) != nullptr) folder_ = pattern;
   }
   ~Scratch() {
     std::error_code ignored;

@@ -141,7 +141,11 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
     auto job = environment("PMIX_NAMESPACE");
     if (!job) job = environment("OMPI_MCA_ess_base_jobid");
     if (environment("OMPI_COMM_WORLD_LOCAL_SIZE") == size && job) {
-      const auto folder = std::filesystem::temp_directory_path();
+      std::error_code fault;
+      const auto folder = std::filesystem::temp_directory_path(fault);
+      if (fault)
+        return bad("there is no folder for temporary files, in which the ranks would meet (" +
+                   fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
       return Meeting{
           .kind = Meeting::Kind::kOneHost,
           .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(*job)))

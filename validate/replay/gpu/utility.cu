@@ -89,7 +89,7 @@ __global__ void explain(const T* data, std::int64_t count, Expected e, CheckResu
 // Calls f(T(), the largest integer up to which T has all).
 template <class F>
 cudaError_t with_type(DType dtype, F f) {
-  switch (dtype) {  // NOLINT(bugprone-branch-clone): the types differ
+  switch (dtype) {
     case DType::kFp32:
     case DType::kTf32:
       return f(float(), 0x1p24F);
@@ -101,7 +101,7 @@ cudaError_t with_type(DType dtype, F f) {
       return f(Float8(), 16.0F);
     case DType::kInt8:
       return f(std::int8_t(), 127.0F);
-    case DType::kInt32:
+    case DType::kInt32:  // NOLINT(bugprone-branch-clone): the types differ
       return f(std::int32_t(), 0x1p24F);
     case DType::kInt64:
       return f(std::int64_t(), 0x1p24F);
