@@ -16,11 +16,13 @@ namespace foreshard::comm {
 struct Pattern {
   std::vector<LinkLoad> loads;  ///< Ascending LinkId.
   double ways = 1;  ///< Rings (trees) that enter a node at different members, sharing the channels.
-  internal::Path path;     ///< Hops one after another, from start to end.
-  double message = 1;      ///< Of the operation's bytes, what all channels send in one hop.
-  double fill_chunks = 0;  ///< See FlatCollective.
+  internal::Path path;           ///< Hops one after another, from start to end.
+  double message = 1;            ///< Of the operation's bytes, what all channels send in one hop.
+  double fill_chunks = 0;        ///< See StartUp.
+  bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
+  double kept_per_member = 0;  ///< Likewise, that its channels copy from itself to itself.
 };
 
 struct Algorithm {

@@ -52,16 +52,16 @@ struct LinkLoad {
 
 /// What passes before the bytes of an operation flow at their full rate, besides the latency.
 ///
-///  - A pipelined algorithm (chain, tree) sends chunks; the last one ends `fill_chunks` chunk times
-///    after an unpipelined operation would.
-///  - Short operations use fewer channels: each takes at least `channel_bytes`. B bytes take as
-///  long
-///    on the channels that are open as max(B, channels x min(B, channel_bytes)) on all of them.
+///  - A pipelined algorithm (chain, tree, an all-to-all through buffers) sends chunks; the last one
+///    ends `fill_chunks` chunk times after an unpipelined operation would.
+///  - Short operations use fewer channels: each takes at least `channel_bytes`. `channels` of them
+///    carry the full rate (fewer than there are where a link is slower than they), so B bytes take
+///    as long as max(B, channels x min(B, channel_bytes)) at that rate.
 ///  - Long messages are asked for first: `rendezvous` x B / (B + eager_bytes).
 struct StartUp {
   double fill_chunks = 0;
-  Bytes chunk;  ///< Largest chunk of a pipeline.
-  double channels = 1;
+  Bytes chunk;          ///< Largest chunk of a pipeline.
+  double channels = 1;  ///< That carry the full rate: it, over the rate of one. Invariant: > 0.
   Bytes channel_bytes;
   Seconds rendezvous;
   Bytes eager_bytes = 1_B;

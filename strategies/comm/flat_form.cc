@@ -1,6 +1,7 @@
 #include "strategies/comm/flat_form.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace foreshard::comm {
 namespace {
@@ -93,10 +94,11 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
                     path.pcie * form.hop.pcie +
                     path.network * (form.hop.network + *transport.latency);
 
-  // NVLinks rest while a member copies within itself. Other links are so slow beside the memory
-  // that the copies hide behind them.
+  // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.
+  // Other links are so slow beside the memory that the copies hide behind them.
   const double hops = path.nvlink + path.pcie + path.network;
-  const double busy = hops > 0 ? hops / (hops + form.turnaround) : 1;
+  const bool rests = hops > 0 && !pattern.copies_by_chunk;
+  const double busy = rests ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
   const double pcie_efficiency =
@@ -107,11 +109,17 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
                 demand.network / network_efficiency});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
   const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
-  numbers.rate_cap = numbers.channels * channel_rate / pattern.sent_per_member;
+  const double moved = pattern.sent_per_member + pattern.kept_per_member;
+  numbers.rate_cap = numbers.channels * channel_rate / moved;
 
   numbers.start.fill_chunks = pattern.fill_chunks;
+  if (pattern.copies_by_chunk && path.pcie + path.network <= 0)
+    numbers.start.fill_chunks += form.turnaround;
   numbers.start.chunk = form.chunk;
   numbers.start.channels = numbers.channels;
+  if (std::isfinite(channel_rate.in_base()) && used > 0)
+    numbers.start.channels =
+        std::min(numbers.rate_cap, BytesPerSecond::from_base(1 / used)) / (channel_rate / moved);
   numbers.start.channel_bytes = form.channel_bytes;
   if (networked) {
     numbers.start.rendezvous = path.network * *transport.rendezvous;

@@ -36,6 +36,8 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
   pattern.path.wire = longest_wire;
   pattern.message = 1.0 / count;
   pattern.sent_per_member = (count - 1.0) / count;
+  pattern.kept_per_member = 1.0 / count;
+  pattern.copies_by_chunk = true;
   pattern.loads = loads.take();
   return pattern;
 }

@@ -42,6 +42,7 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
       if (internal::longer(path, pattern.path)) pattern.path = path;
   pattern.path.wire = longest_wire;
   pattern.message = largest;
+  pattern.copies_by_chunk = true;
   pattern.sent_per_member = *std::max_element(sent.begin(), sent.end());
   pattern.loads = loads.take();
   return pattern;

@@ -160,7 +160,8 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     "What a channel takes before another one is opened.", yaml::non_negative())
           .optional("largest_message", &FormParameters::largest_message,
                     "For which this protocol is taken at all. Default: no limit.", yaml::positive())
-          .optional("chunk", &FormParameters::chunk, "Largest chunk of a pipelined algorithm.",
+          .optional("chunk", &FormParameters::chunk,
+                    "Largest chunk of a pipelined algorithm or an all-to-all.",
                     yaml::non_negative())
           .optional("turnaround", &FormParameters::turnaround,
                     "Messages that a member copies within itself while its NVLinks rest.",

@@ -8,7 +8,10 @@
 ///          + bytes / min(rate cap, min over links of efficiency[kind] x bandwidth / load)
 ///
 /// where a link's bandwidth is what long transfers reach on it (topology/node_config.h), and that
-/// of NVLink is multiplied by h / (h + turnaround), h = hops of the critical path.
+/// of NVLink is multiplied by h / (h + turnaround), h = hops of the critical path, unless copies
+/// are hidden (FormParameters::turnaround). Of few bytes only some channels are open, each with a
+/// rate of its own: n of them are as fast as the slowest link or as n channel rates, whichever is
+/// less.
 ///
 /// Source: the structure is that of NCCL's tuner (NVIDIA/nccl, src/graph/tuning.cc, v2.28); the
 /// numbers say theirs.
@@ -69,17 +72,23 @@ struct FormParameters {
   /// What one channel moves at most where it crosses the network. Infinite: no limit of its own.
   BytesPerSecond network_channel_rate =
       BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-  /// Likewise, inside a node.
+  /// Likewise, inside a node: what its threads load, send and store, whatever the link. Of an
+  /// all-to-all also what a member keeps, which its channels copy as well.
   BytesPerSecond channel_rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   /// What a channel takes at least of an operation before another one is opened. NCCL: threads x
   /// bytes per thread of the protocol, at least 16 KiB (src/enqueue.cc).
   Bytes channel_bytes;
   /// Largest message for which this protocol is taken at all. Infinite: no limit.
   Bytes largest_message = Bytes::from_base(std::numeric_limits<double>::infinity());
-  Bytes chunk;  ///< Largest chunk of a pipelined algorithm (chain, tree).
+  /// Largest chunk of a pipelined algorithm (chain, tree), or that all channels of an all-to-all
+  /// have under way at a time. NCCL: 512 KiB per channel over NVLink (src/init.cc).
+  Bytes chunk;
   /// What a member copies within itself, before its first and after its last hop, in messages: its
   /// NVLinks rest meanwhile. With h hops in a row they are busy for h / (h + turnaround) of the
-  /// time.
+  /// time. In an all-to-all or exchange a chunk is copied out of the receiver's buffer while the
+  /// next one arrives: then `turnaround` chunk times after the last one are all that is left, where
+  /// all members see each other over NVLink. Not modelled: that of a single transfer (`direct`),
+  /// and over other links, which are slow beside the memory.
   double turnaround = 0;
   /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
   std::vector<std::string> architectures;

@@ -14,12 +14,15 @@
 #include "strategies/comm/choose.h"
 #include "validate/accuracy/exclusions.h"
 #include "validate/accuracy/table.h"
+#include "validate/calibrate/pooling.h"
 
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kErrorScale = 0.1;        // of the logarithm of predicted / measured
-constexpr double kGenerationSpread = 0.5;  // of a generation's numbers round the common ones
+constexpr double kErrorScale = 0.1;  // of the logarithm of predicted / measured
+// Of a generation's numbers round the common ones; of those that poll besides what they share.
+constexpr double kGenerationSpread = 0.5;
+constexpr double kPollingSpread = 0.25;
 constexpr double kTransportSpread = 1.0;
 constexpr std::size_t kTransportNumbers = 4;
 // Of the least of several times. Begins smooth, so that forms which are not the fastest one at the
@@ -202,56 +205,6 @@ class RowError final : public ceres::CostFunction {
   bool has_transport_;
 };
 
-// (a - b) / spread of each number.
-class Distance final : public ceres::CostFunction {
- public:
-  Distance(std::size_t count, double spread) : count_(count), spread_(spread) {
-    set_num_residuals(static_cast<int>(count));
-    for (int i = 0; i < 2; ++i) mutable_parameter_block_sizes()->push_back(static_cast<int>(count));
-  }
-  bool Evaluate(const double* const* parameters, double* residuals,
-                double** jacobians) const override {
-    for (std::size_t i = 0; i < count_; ++i)
-      residuals[i] = (parameters[0][i] - parameters[1][i]) / spread_;
-    for (int block = 0; jacobians != nullptr && block < 2; ++block) {
-      if (jacobians[block] == nullptr) continue;
-      std::fill_n(jacobians[block], count_ * count_, 0.0);
-      for (std::size_t i = 0; i < count_; ++i)
-        jacobians[block][i * count_ + i] = (block == 0 ? 1 : -1) / spread_;
-    }
-    return true;
-  }
-
- private:
-  std::size_t count_;
-  double spread_;
-};
-
-// (a - start) / spread of each number.
-class Start final : public ceres::CostFunction {
- public:
-  Start(std::vector<double> start, std::vector<double> spread)
-      : start_(std::move(start)), spread_(std::move(spread)) {
-    set_num_residuals(static_cast<int>(start_.size()));
-    mutable_parameter_block_sizes()->push_back(static_cast<int>(start_.size()));
-  }
-  bool Evaluate(const double* const* parameters, double* residuals,
-                double** jacobians) const override {
-    const std::size_t count = start_.size();
-    for (std::size_t i = 0; i < count; ++i)
-      residuals[i] = (parameters[0][i] - start_[i]) / spread_[i];
-    if (jacobians != nullptr && jacobians[0] != nullptr) {
-      std::fill_n(jacobians[0], count * count, 0.0);
-      for (std::size_t i = 0; i < count; ++i) jacobians[0][i * count + i] = 1 / spread_[i];
-    }
-    return true;
-  }
-
- private:
-  std::vector<double> start_;
-  std::vector<double> spread_;
-};
-
 // Generations that are built alike but have an entry of their own among the efficiency files.
 std::vector<std::string> with_kin(const std::string& generation) {
   if (generation == "Hopper") return {"Hopper", "GH200"};
@@ -309,7 +262,7 @@ class Problem {
     problem_.AddResidualBlock(new Start(common_, spread), nullptr, common_.data());
     limit(common_.data());
     for (auto& [name, numbers] : of_generation_) {
-      problem_.AddResidualBlock(new Distance(count, kGenerationSpread), nullptr, numbers.data(),
+      problem_.AddResidualBlock(new Distance(count, families()), nullptr, numbers.data(),
                                 common_.data());
       limit(numbers.data());
     }
@@ -334,6 +287,14 @@ class Problem {
           blocks.push_back(of_transport_.at(group->transport.name).data());
         problem_.AddResidualBlock(new RowError(*group, row, slots_, sharpness_), loss, blocks);
       }
+  }
+
+  std::vector<Family> families() const {
+    Family alone{.own = kGenerationSpread};
+    Family polling{.own = kPollingSpread, .together = kGenerationSpread};
+    for (std::size_t i = 0; i < slots_.all().size(); ++i)
+      (slots_.all()[i].polls ? polling : alone).members.push_back(i);
+    return {alone, polling};
   }
 
   // How far each number of a block may move by itself: 1 / sqrt of the curvature.

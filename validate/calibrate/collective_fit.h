@@ -6,14 +6,16 @@
 /// about which the data of a generation say nothing stays at that of the others: minimised is
 ///
 ///     sum over rows    w(machine) loss(log(predicted / measured) / 0.1)
-///   + sum over numbers (log(of generation) - log(common))^2 / 0.5^2
+///   + sum over numbers (log(of generation) - log(common))^2 / 0.5^2          (but see below)
 ///   + sum over numbers (log(common) - log(start))^2 / spread^2
 ///   + sum over numbers of transports (log(number) - log(start))^2
 ///
 /// where w = sqrt(100 / rows of the machine), since measurements of one machine share what is
 /// peculiar to it, `spread` stands in slots.cc, and `predicted`, the least of the forms' times, is
 /// first a smooth least (a power mean), so that forms that are not the fastest at the start count;
-/// with Cauchy's loss, by Levenberg and Marquardt's method (Ceres), on numbers within bounds.
+/// with Cauchy's loss. A generation's start-up times of LL inside a node, which are its launch and
+/// its polling and nothing else, differ from the common ones by a factor that they share (0.5) and
+/// by 0.25 each. Solved by Levenberg and Marquardt's method (Ceres), on numbers within bounds.
 /// Nothing belongs to one machine or row. The same input gives the same numbers.
 ///
 /// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss

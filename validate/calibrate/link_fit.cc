@@ -132,16 +132,20 @@ Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters
   return best;
 }
 
-// What the samples of one form can tell.
-std::vector<Field> fields_of(const comm::FormParameters& form, const comm::Pattern& pattern,
-                             const comm::Demand& demand) {
+// What the samples of one form can tell: start-up times, and what limits their rate at the start,
+// the channels or a link.
+std::vector<Field> fields_of(const comm::FormParameters& form, const Candidate& candidate,
+                             const Transport& transport) {
+  const comm::Pattern& pattern = candidate.pattern;
+  const comm::Demand& demand = candidate.demand;
   std::vector<Field> fields{Field::kBase};
   if (pattern.path.nvlink > 0) fields.push_back(Field::kHopNvlink);
   if (pattern.path.pcie > 0) fields.push_back(Field::kHopPcie);
   if (pattern.path.network > 0) fields.push_back(Field::kHopNetwork);
   const bool networked = pattern.path.network > 0;
-  const BytesPerSecond cap = networked ? form.network_channel_rate : form.channel_rate;
-  if (std::isfinite(cap.in_base())) {
+  const auto numbers = comm::numbers_of(*candidate.algorithm, pattern, demand, form, transport);
+  if (std::isfinite(numbers.rate_cap.in_base()) &&
+      !(numbers.idle_rate(demand) < numbers.rate_cap)) {
     fields.push_back(networked ? Field::kNetworkChannelRate : Field::kChannelRate);
     return fields;
   }
@@ -204,7 +208,7 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
     for (const Prepared* one : own)
       for (const Candidate& candidate : one->candidates)
         if (candidate.form == form)
-          for (const Field field : fields_of(numbers, candidate.pattern, candidate.demand))
+          for (const Field field : fields_of(numbers, candidate, one->transport))
             fields.insert(field);
     std::vector<LogNumber> free;
     free.reserve(fields.size());

@@ -58,6 +58,11 @@ bool is_start_up(Field field) {
          field == Field::kHopNetwork;
 }
 
+// Of LL, which has neither fence nor proxy inside a node: launch and polling of flags.
+bool polls(const comm::FormParameters& form, Field field) {
+  return form.protocol == comm::Protocol::kLl && is_start_up(field) && field != Field::kHopNetwork;
+}
+
 bool runs_ring_primitives(const std::string& algorithm) {
   return algorithm == "ring" || algorithm == "tree" || algorithm == "chain";
 }
@@ -66,10 +71,9 @@ bool runs_ring_primitives(const std::string& algorithm) {
 std::string slot_name(const comm::FormParameters& form, Field field) {
   const std::string family = runs_ring_primitives(form.algorithm) ? "ring" : form.algorithm;
   const std::string protocol(comm::name_of(form.protocol));
-  if (field == Field::kTurnaround) return family + " " + protocol + " turnaround";
-  if (field == Field::kChannelRate) return family + " " + name_of(field);
   if (field == Field::kBase && form.algorithm == "nvls_tree") return "nvls Simple base";
-  if (is_start_up(field)) return family + " " + protocol + " " + name_of(field);
+  if (is_start_up(field) || field == Field::kTurnaround || field == Field::kChannelRate)
+    return family + " " + protocol + " " + name_of(field);
   return form.algorithm + " " + protocol + " " + name_of(field);
 }
 
@@ -172,6 +176,7 @@ Slots::Slots(const comm::Parameters& start) : start_(start) {
       Bounds bounds = kBounds[f];
       if (is_part_of_link(field)) bounds.high *= data_on_the_wire(form.protocol);
       all_.push_back({.name = place->first,
+                      .polls = polls(form, field),
                       .start = std::clamp(value, bounds.low, bounds.high),
                       .low = bounds.low,
                       .high = bounds.high,

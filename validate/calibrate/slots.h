@@ -32,10 +32,13 @@ double value_of(const comm::FormParameters& form, Field field);
 void set_value(comm::FormParameters& form, Field field, double value);
 
 /// One free number. Forms that run the same primitives share it: rings, trees and chains of one
-/// protocol have the start-up times in common and differ in the part of the links that they reach;
-/// what a member copies (`turnaround`) is the same for all protocols of an algorithm.
+/// protocol have the start-up times, what a member copies (`turnaround`) and the rate of a channel
+/// in common and differ in the part of the links that they reach.
 struct Slot {
   std::string name;  ///< For example "ring LL base".
+  /// A start-up time that is the GPU's alone (launch, polling of flags), without fence or network:
+  /// those of one generation move together (collective_fit.h).
+  bool polls = false;
   double start = 0;  ///< Before any data.
   double low = 0;    ///< Bounds.
   double high = 0;

@@ -15,6 +15,10 @@ std::string micro(Seconds time) {
 std::string kibi(Bytes bytes) {
   return fmt::format("{:.4g} KiB", bytes.in_base() / 1024);
 }
+// Of sizes that are not fitted.
+std::string all_digits(Bytes bytes) {
+  return fmt::format("{:.10g} KiB", bytes.in_base() / 1024);
+}
 std::string giga(BytesPerSecond rate) {
   return fmt::format("{:.4g} GB/s", rate.in_base() / 1e9);
 }
@@ -47,8 +51,8 @@ std::string text_of(const comm::FormParameters& form) {
   if (form.channel_bytes > 0_B)
     text += fmt::format("    channel_bytes: {}\n", kibi(form.channel_bytes));
   if (std::isfinite(form.largest_message.in_base()))
-    text += fmt::format("    largest_message: {}\n", kibi(form.largest_message));
-  if (form.chunk > 0_B) text += fmt::format("    chunk: {}\n", kibi(form.chunk));
+    text += fmt::format("    largest_message: {}\n", all_digits(form.largest_message));
+  if (form.chunk > 0_B) text += fmt::format("    chunk: {}\n", all_digits(form.chunk));
   if (form.turnaround > 0) text += fmt::format("    turnaround: {:.3g}\n", form.turnaround);
   text += fmt::format("    source: \"{}\"\n", form.source);
   text += fmt::format("    evidence: {}\n", yaml::name_of(form.evidence));

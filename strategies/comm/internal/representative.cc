@@ -67,6 +67,8 @@ Result<Pattern> all_to_all(const Participants& group) {
   messages.finish();
   pattern.message = 1 / (last + 1.0);
   pattern.sent_per_member = static_cast<double>(last) / (last + 1.0);
+  pattern.kept_per_member = 1 / (last + 1.0);
+  pattern.copies_by_chunk = true;
   return pattern;
 }
 

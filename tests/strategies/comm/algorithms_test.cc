@@ -210,6 +210,63 @@ TEST(Forms, AreCappedByTheirChannels) {
   EXPECT_NEAR(forecast->time / 1_ms, 10.003, 1e-9);
 }
 
+// A channel moves 20 GB/s and takes 1 MB before another one is opened: of ten, five fill a link of
+// 100 GB/s, so up to 1 MB one channel sends, up to 5 MB each MB takes a channel of its own (50 us),
+// and then the link decides. A link of 10 GB/s is slower than one channel. 2 us of wire.
+TEST(Forms, ChannelsHaveARateOfTheirOwn) {
+  const auto cluster = star(2);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "direct";
+  form.channels = 10;
+  form.channel_rate = 20_GB_s;
+  form.channel_bytes = 1_MB;
+  parameters.forms.push_back(form);
+  const auto time = [&](Bytes bytes) {
+    const auto forecast = predict(CollectiveKind::kSend, bytes, everyone(cluster), parameters);
+    return (forecast->time - 2_us) / 1_us;
+  };
+  EXPECT_NEAR(time(100_kB), 5, 1e-9);
+  EXPECT_NEAR(time(1_MB), 50, 1e-9);
+  EXPECT_NEAR(time(2.5 * 1_MB), 50, 1e-9);
+  EXPECT_NEAR(time(10_MB), 100, 1e-9);
+  parameters.forms[0].efficiency.nvlink = 0.1;
+  EXPECT_NEAR(time(100_kB), 10, 1e-9);
+  EXPECT_NEAR(time(1_MB), 100, 1e-9);
+}
+
+// Two channels of 10 GB/s also copy the half of an all-to-all that a member of two keeps: 20 MB in
+// 1 ms, though only 10 MB leave.
+TEST(Forms, ChannelsOfAnAllToAllCopyWhatAMemberKeeps) {
+  const auto cluster = star(2);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "pairwise";
+  form.channels = 2;
+  form.channel_rate = 10_GB_s;
+  parameters.forms.push_back(form);
+  const auto forecast = predict(CollectiveKind::kAllToAll, 20_MB, everyone(cluster), parameters);
+  ASSERT_TRUE(forecast);
+  EXPECT_NEAR((forecast->time - 2_us) / 1_ms, 1, 1e-9);
+}
+
+// Copies of an all-to-all hide behind the next chunk: 40 MB leave and arrive in 10 chunks of 8 MB
+// of the operation in 400 us; then half of a chunk's 80 us. Less than a chunk is a chunk.
+TEST(Forms, CopiesOfAnAllToAllHideButTheLast) {
+  const auto cluster = star(2);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "pairwise";
+  form.chunk = 8_MB;
+  form.turnaround = 0.5;
+  parameters.forms.push_back(form);
+  const auto time = [&](Bytes bytes) {
+    return predict(CollectiveKind::kAllToAll, bytes, everyone(cluster), parameters)->time - 2_us;
+  };
+  EXPECT_NEAR(time(80_MB) / 1_us, 400 + 20, 1e-9);
+  EXPECT_NEAR(time(4_MB) / 1_us, 20 + 10, 1e-9);
+}
+
 // 1 us + 2 x bytes / 100 GB/s against 3 us + bytes / 100 GB/s: equal at 200 kB.
 TEST(BestForm, IsTheFasterOneForTheSize) {
   const auto cluster = star(2);

@@ -1,0 +1,49 @@
+/// \file
+/// What a fit believes of its numbers before it sees a measurement, as residuals for Ceres.
+///
+/// Source: Gelman and Hill, "Data analysis using regression and multilevel/hierarchical models",
+/// 2006 (partial pooling).
+#pragma once
+
+#include <ceres/cost_function.h>
+#include <cstddef>
+#include <vector>
+
+namespace foreshard::calibrate {
+
+/// Numbers of one set that lie round those of another with covariance own^2 I + together^2 J (J:
+/// all ones): a factor that they share, and one of each.
+struct Family {
+  std::vector<std::size_t> members{};  ///< Indices of numbers.
+  double own = 1;                      ///< Standard deviations. Invariant: > 0.
+  double together = 0;
+};
+
+/// Two blocks of `count` numbers: what is left of their differences, in standard deviations. With
+/// d = a - b of a family's n numbers: (d - s mean(d)) / own, s = 1 - 1 / sqrt(1 + n (together /
+/// own)^2), the inverse root of the family's covariance times d.
+/// \pre The families have each of the `count` numbers once.
+class Distance final : public ceres::CostFunction {
+ public:
+  Distance(std::size_t count, std::vector<Family> families);
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override;
+
+ private:
+  std::size_t count_;
+  std::vector<Family> families_;
+};
+
+/// (a - start) / spread of each number of one block.
+class Start final : public ceres::CostFunction {
+ public:
+  Start(std::vector<double> start, std::vector<double> spread);
+  bool Evaluate(const double* const* parameters, double* residuals,
+                double** jacobians) const override;
+
+ private:
+  std::vector<double> start_;
+  std::vector<double> spread_;
+};
+
+}  // namespace foreshard::calibrate
