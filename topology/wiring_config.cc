@@ -1,5 +1,6 @@
 #include "topology/wiring_config.h"
 
+#include <fmt/format.h>
 #include <set>
 
 namespace foreshard {
@@ -23,8 +24,9 @@ std::string fault_in(const WiringConfig& wiring, std::int64_t gpus) {
     const std::string name = "link " + link.a + " - " + link.b;
     for (const auto& end : {link.a, link.b})
       if (!names.contains(end))
-        return name + ": there is no '" + end + "' (GPUs are gpu0 to gpu" +
-               std::to_string(gpus - 1) + "; anything else is listed under parts)";
+        return fmt::format(
+            "{}: there is no '{}' (GPUs are gpu0 to gpu{}; anything else is listed under parts)",
+            name, end, gpus - 1);
     if (link.a == link.b) return name + " joins a part to itself";
     unlinked_nics.erase(link.a);
     unlinked_nics.erase(link.b);

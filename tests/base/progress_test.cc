@@ -35,6 +35,7 @@ TEST(Progress, DrawsAfterASecondFromAnyThreadAndCleansUp) {
   {
     Progress slow("slow", 80, {.interactive = true, .escapes = false});
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int t = 0; t < 4; ++t)
       threads.emplace_back([&] {
         for (int i = 0; i < 12; ++i) {

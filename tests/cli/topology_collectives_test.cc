@@ -1,5 +1,6 @@
 // `foreshard topology collectives`: every device of the catalogue, the forms of the result, faults.
 #include <filesystem>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -75,8 +76,9 @@ TEST(TopologyCollectives, LongOperationsAreNearNcclsOwnEstimate) {
   for (const std::string device : {"B200", "B300", "GB200", "RTX-4090"})
     for (const std::string operation : {"all_reduce", "all_gather"}) {
       const Outcome outcome =
-          foreshard("topology collectives two-dgx-h100 --set nodes=4 --set node=by-device/" +
-                    device + " --op " + operation + " --sizes 4GiB --format json");
+          foreshard(fmt::format("topology collectives two-dgx-h100 --set nodes=4 --set "
+                                "node=by-device/{} --op {} --sizes 4GiB --format json",
+                                device, operation));
       ASSERT_EQ(outcome.code, 0) << device << outcome.err;
       const auto row = nlohmann::json::parse(outcome.out)["rows"][0];
       const double ratio = row["time_s"].get<double>() / row["nccl"]["time_s"].get<double>();

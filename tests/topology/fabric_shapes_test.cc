@@ -11,9 +11,6 @@
 namespace foreshard {
 namespace {
 
-using testing::Each;
-using testing::UnorderedElementsAre;
-
 double bisection(const ClusterConfig& config) {
   return *bisection_bandwidth(must_build(config)) / 1_GB_s;
 }

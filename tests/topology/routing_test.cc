@@ -271,7 +271,9 @@ TEST(Pxn, IsHowRailsMeetInRailOnly) {
   for (std::int64_t to = 4; to < 8; ++to) {
     const auto all = shares(cluster, must_route(cluster, 0, to));
     const std::string rail = std::to_string(to - 4);
-    EXPECT_EQ(all.at("node0/nic" + rail + ">rail" + rail + "/pod0/leaf0"), 1);
+    std::string link = "node0/nic" + rail;
+    link += ">rail" + rail + "/pod0/leaf0";
+    EXPECT_EQ(all.at(link), 1);
     EXPECT_FALSE(all.contains("node0/socket0>node0/socket1"));
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -51,7 +52,7 @@ TEST(HostCluster, PredictsStrategiesThatItWasNotCalibratedOn) {
     EXPECT_GE(study["measured"]["step_s"].get<double>(), kShortestStep) << name;
     EXPECT_LE(std::abs(error), std::max(kLimitPercent, 2 * spread))
         << name << ", spread " << spread << " %\n"
-        << cli::text_of(out + "/" + name + "/after.txt");
+        << cli::text_of(std::filesystem::path(out) / name / "after.txt");
   }
   if (!testing::Test::HasFailure()) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;

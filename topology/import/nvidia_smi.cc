@@ -337,7 +337,7 @@ std::optional<Error> add_nvlinks(const ImportRequest& request, const Matrix& mat
 }  // namespace
 
 bool looks_like_nvidia_smi(std::string_view text) {
-  const std::string start = plain(text.substr(0, 64 * 1024));
+  const std::string start = plain(text.substr(0, std::size_t{64} * 1024));
   for (std::size_t begin = 0; begin < start.size();) {
     const std::size_t end = std::min(start.find('\n', begin), start.size());
     if (!header_of(words_of(std::string_view(start).substr(begin, end - begin))).empty())

@@ -387,7 +387,7 @@ Result<ClusterConfig> Reader::config(yaml::Loader& loader) {
 bool looks_like_paddle(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   return begin != std::string_view::npos && text[begin] == '{' &&
-         text.substr(0, 1024 * 1024).find("\"machines\"") != std::string_view::npos;
+         text.substr(0, std::size_t{1024} * 1024).find("\"machines\"") != std::string_view::npos;
 }
 
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader) {

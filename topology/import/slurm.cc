@@ -280,7 +280,7 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
 }  // namespace
 
 bool looks_like_slurm(std::string_view text) {
-  for (const auto& line : lines_of(text.substr(0, 64 * 1024))) {
+  for (const auto& line : lines_of(text.substr(0, std::size_t{64} * 1024))) {
     const auto words = words_of(line.text);
     if (!words.empty()) return lower(words.front()).starts_with("switchname=");
   }

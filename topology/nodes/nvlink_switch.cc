@@ -14,7 +14,8 @@ void add_nvlink_switch(ClusterView::Builder& builder, const NvlinkConfig& config
                                       node.node));
   for (std::size_t i = 0; i < node.gpus.size(); ++i)
     builder.connect(builder.vertex_of(node.gpus[i]), hubs[i * count / node.gpus.size()], link);
-  link.bandwidth = static_cast<double>(node.gpus.size() / count) * link.bandwidth;
+  const std::size_t gpus_per_hub = node.gpus.size() / count;
+  link.bandwidth = static_cast<double>(gpus_per_hub) * link.bandwidth;
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = a + 1; b < count; ++b) builder.connect(hubs[a], hubs[b], link);
 }

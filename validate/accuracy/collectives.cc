@@ -110,6 +110,7 @@ Result<std::vector<Job>> collective_jobs(const Table& table, const Context& cont
     members.push_back((*rows)[i]);
   }
   std::vector<Job> jobs;
+  jobs.reserve(setups.size());
   for (auto& [setup, members] : setups) {
     jobs.push_back({std::move(members.first),
                     [rows = std::move(members.second), &context, machines = *machines] {

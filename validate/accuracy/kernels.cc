@@ -97,6 +97,7 @@ Result<std::vector<Job>> kernel_jobs(const Table& table, const Context& context,
     rows.push_back(std::move(row));
   }
   std::vector<Job> jobs;
+  jobs.reserve(devices.size());
   for (auto& [gpu, members] : devices) {
     jobs.push_back(
         {std::move(members.first), [gpu = gpu, rows = std::move(members.second), &context] {

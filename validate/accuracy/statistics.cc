@@ -52,6 +52,7 @@ double exchanges(std::vector<double>& values, std::vector<double>& scratch, std:
 std::optional<double> kendall_tau(const std::vector<Pair>& pairs) {
   if (pairs.size() < 2) return std::nullopt;
   std::vector<std::pair<double, double>> points;
+  points.reserve(pairs.size());
   for (const Pair& pair : pairs) points.emplace_back(pair.measured, pair.predicted);
   std::ranges::sort(points);
   const double all = static_cast<double>(pairs.size()) * static_cast<double>(pairs.size() - 1) / 2;
@@ -61,6 +62,7 @@ std::optional<double> kendall_tau(const std::vector<Pair>& pairs) {
   const double both_ties =
       ties(points.size(), [&](std::size_t a, std::size_t b) { return points[a] == points[b]; });
   std::vector<double> predicted;
+  predicted.reserve(points.size());
   for (const auto& point : points) predicted.push_back(point.second);
   std::vector<double> scratch(predicted.size());
   const double discordant = exchanges(predicted, scratch, 0, predicted.size());

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/yaml/loader.h"
 #include "tests/base/yaml/example.h"
@@ -20,9 +21,10 @@ std::string fault(const std::string& text) {
 
 TEST(YamlExcerpt, ClipsLongLinesAroundTheCaret) {
   const std::string filler(20'000, 'a');
-  for (const std::string& text :
-       {"name: x\ntags: [" + filler + ", b]\nnodes: y", "name: x\nbad" + filler + ": 1",
-        "{name: x, tags: [" + filler + "], nodes: oops, tier: gold, " + filler + ": 1}"}) {
+  const std::vector<std::string> texts{
+      "name: x\ntags: [" + filler + ", b]\nnodes: y", "name: x\nbad" + filler + ": 1",
+      "{name: x, tags: [" + filler + "], nodes: oops, tier: gold, " + filler + ": 1}"};
+  for (const std::string& text : texts) {
     std::istringstream lines(fault(text));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 130u) << line;
   }

@@ -49,8 +49,8 @@ TEST(YamlLimits, AliasBombsAreRefusedSoon) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string last = "*a" + std::to_string(i - 1);
-    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9) +
-            last + "]\n";
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(last + ", ", 9);
+    text += last + "]\n";
   }
   const auto start = std::chrono::steady_clock::now();
   EXPECT_THAT(fault(text), HasSubstr("more than 200000 values"));

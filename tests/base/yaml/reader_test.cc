@@ -12,7 +12,6 @@ using example::Cluster;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 Result<Cluster> read(const std::string& text) {

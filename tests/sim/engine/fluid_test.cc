@@ -71,6 +71,7 @@ TEST(Fluid, OversubscribedSpineLeavesTheRestToLocalTraffic) {
   Workload w;
   const auto spine = w.add_resource(100);
   std::vector<ResourceId> out;
+  out.reserve(4);
   for (int i = 0; i < 4; ++i) out.push_back(w.add_resource(100));
   for (int i = 0; i < 4; ++i)
     w.add_activity(task(w.add_shape(path_shape({out[static_cast<std::size_t>(i)], spine})), 100));

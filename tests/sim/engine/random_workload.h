@@ -34,6 +34,7 @@ struct RandomOptions {
 
 inline void add_random_shapes(Workload& w, Random& random, const RandomOptions& options) {
   std::vector<ResourceId> resources;
+  resources.reserve(static_cast<std::size_t>(options.resources));
   for (int r = 0; r < options.resources; ++r)
     // Often equal, so that ties occur.
     resources.push_back(w.add_resource(random.one_in(2) ? 10 : random.between(1, 20),

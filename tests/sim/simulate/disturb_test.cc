@@ -11,7 +11,6 @@
 namespace foreshard::sim {
 namespace {
 
-using disturbance::Outage;
 using disturbance::Plan;
 using disturbance::Then;
 using testing::HasSubstr;
@@ -283,9 +282,10 @@ TEST(Disturbed, SlowerDevicesNeverHelpThoseWhoComputeInStep) {
   Plan plan;
   for (int i = 0; i < 30; ++i) {
     plan.slow.clear();
-    for (int d = 0; d < 6; ++d)
-      plan.slow.push_back(
-          {.device = DeviceId(d), .speed = 1 / (1 + 0.01 * ((i + d) / 6) * (1 + d % 3))});
+    for (int d = 0; d < 6; ++d) {
+      const int times = (i + d) / 6;  // slowed so far: one device after another
+      plan.slow.push_back({.device = DeviceId(d), .speed = 1 / (1 + 0.01 * times * (1 + d % 3))});
+    }
     const Seconds now = run_under(star(6), program, plan).step;
     EXPECT_GE(now, before * (1 - 1e-12));
     before = now;

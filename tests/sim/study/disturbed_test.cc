@@ -84,9 +84,8 @@ TEST(DisturbedStudy, EachKindTakesItsToll) {
            "{stragglers: [{distribution: {kind: uniform, low: 0.6, high: 0.9}}]}",
            "{stragglers: [{devices: \"node0/*\", speed: 0.3, at: 1 ms, until: 20 ms}]}",
            "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.05}]}]}",
-           "{links: [{links: \"node0/nic*\", profile: [{at: 0 s, factor: 0.01}, {at: 2 ms, factor: "
-           "1}], "
-           "period: 4 ms}]}",
+           ("{links: [{links: \"node0/nic*\", "
+            "profile: [{at: 0 s, factor: 0.01}, {at: 2 ms, factor: 1}], period: 4 ms}]}"),
            "{failures: [{nic: node1/nic0, at: 0 s, until: 100 ms, then: wait}]}",
            "{background: [{links: \"node0/nic*\", rate: 24 GB/s, kind: constant}]}",
            "{background: [{from: node0/gpu0, to: node3/gpu0, connections: 100}]}",

@@ -13,7 +13,6 @@ namespace foreshard::study {
 namespace {
 
 using testing::HasSubstr;
-using testing::SizeIs;
 
 const yaml::Options kCatalogue{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
 

@@ -75,6 +75,7 @@ double median(std::vector<double> values) {
 
 double magnitude(const std::vector<double>& values) {
   std::vector<double> absolute;
+  absolute.reserve(values.size());
   for (const double value : values) absolute.push_back(std::abs(value));
   return median(absolute);
 }

@@ -263,7 +263,8 @@ TEST_P(Contract, SendsTheLeastThatItCan) {
     const double sent = sent_by_devices(cluster, flat.loads);
     if (GetParam().name == "nvls_tree") {
       // Two members a node: 1 + 1/2 each to the switch; the heads' trees 2 (p/2 - 1) in all.
-      EXPECT_NEAR(sent, 1.5 * p + 2 * (p / 2 - 1), 1e-9) << p;
+      const std::int32_t nodes = p / 2;
+      EXPECT_NEAR(sent, 1.5 * p + 2 * (nodes - 1), 1e-9) << p;
     } else if (is_in_switch(GetParam())) {
       const double least = GetParam().kind == CollectiveKind::kAllReduce   ? p + 1.0
                            : GetParam().kind == CollectiveKind::kAllGather ? 1.0

@@ -126,20 +126,22 @@ TEST(SequenceParallelLayer, GathersAndScattersInstead) {
   const std::string whole = "[S(data), -, -]";
   const std::string part = "[S(data), S(tensor), -]";
   const std::string summand = "[S(data), -, -] partial(tensor)";
+  const auto conversion = [](const std::string& tensor, const std::string& from,
+                             const std::string& to) { return tensor + ": " + from + " -> " + to; };
   for (const Model& model : {gpt(), llama()}) {
     const Pass pass(graphs_of(model, true).layer);
-    EXPECT_EQ(conversions(pass.sharded), (Lines{"attention_norm: " + part + " -> " + whole,
-                                                "attention_out: " + summand + " -> " + part,
-                                                "mlp_norm: " + part + " -> " + whole,
-                                                "mlp_down: " + summand + " -> " + part}));
+    EXPECT_EQ(conversions(pass.sharded),
+              (Lines{conversion("attention_norm", part, whole),
+                     conversion("attention_out", summand, part),
+                     conversion("mlp_norm", part, whole), conversion("mlp_down", summand, part)}));
     // With dropout the gradient of the product is its own tensor, else that of the layer's output.
-    const std::string last = model.dropout ? "d.mlp_down: " : "d.layer_out: ";
-    const std::string middle = model.dropout ? "d.attention_out: " : "d.attention_residual: ";
+    const std::string last = model.dropout ? "d.mlp_down" : "d.layer_out";
+    const std::string middle = model.dropout ? "d.attention_out" : "d.attention_residual";
     EXPECT_EQ(conversions(pass.back),
-              (Lines{last + part + " -> " + whole, "mlp_norm: " + part + " -> " + whole,
-                     "d.mlp_norm: " + summand + " -> " + part, middle + part + " -> " + whole,
-                     "attention_norm: " + part + " -> " + whole,
-                     "d.attention_norm: " + summand + " -> " + part}));
+              (Lines{conversion(last, part, whole), conversion("mlp_norm", part, whole),
+                     conversion("d.mlp_norm", summand, part), conversion(middle, part, whole),
+                     conversion("attention_norm", part, whole),
+                     conversion("d.attention_norm", summand, part)}));
     EXPECT_EQ(lies(pass.sharded, "attention_norm"), part);
   }
 }

@@ -81,13 +81,15 @@ TEST(TensorParallel, ReducesFourTimesPerLayerAndSixWithFullRecompute) {
   const double statistics = 4 * 3 * kSequence * kMicroBatch;
   auto sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
   EXPECT_EQ(sums.size(), 1u);
-  EXPECT_EQ(sums[CollectiveKind::kAllReduce],
-            (Traffic{3 * (4 * 4 + 4), 3 * ((4 * kLayers + 2) * kBoundary + statistics)}));
+  EXPECT_EQ(
+      sums[CollectiveKind::kAllReduce],
+      (Traffic{std::int64_t{3} * (4 * 4 + 4), 3 * ((4 * kLayers + 2) * kBoundary + statistics)}));
 
   s.recompute = Recompute::kFull;
   sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
-  EXPECT_EQ(sums[CollectiveKind::kAllReduce],
-            (Traffic{3 * (6 * 4 + 4), 3 * ((6 * kLayers + 2) * kBoundary + statistics)}));
+  EXPECT_EQ(
+      sums[CollectiveKind::kAllReduce],
+      (Traffic{std::int64_t{3} * (6 * 4 + 4), 3 * ((6 * kLayers + 2) * kBoundary + statistics)}));
 
   s.recompute = Recompute::kSelective;
   sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
@@ -105,9 +107,9 @@ TEST(SequenceParallel, GathersAndScatters) {
   s.sequence_parallel = true;
   auto sums = traffic(lowered(gpt(), s), 0, Purpose::kTensor);
   EXPECT_EQ(sums[CollectiveKind::kAllGather],
-            (Traffic{3 * (6 * 4 + 3), 3 * (6 * kLayers + 3) * kBoundary}));
+            (Traffic{std::int64_t{3} * (6 * 4 + 3), 3 * (6 * kLayers + 3) * kBoundary}));
   EXPECT_EQ(sums[CollectiveKind::kReduceScatter],
-            (Traffic{3 * (4 * 4 + 1), 3 * (4 * kLayers + 1) * kBoundary}));
+            (Traffic{std::int64_t{3} * (4 * 4 + 1), 3 * (4 * kLayers + 1) * kBoundary}));
   const double statistics = 4 * 3 * kSequence * kMicroBatch;
   EXPECT_EQ(sums[CollectiveKind::kAllReduce],
             (Traffic{3 * 3 + 1,
@@ -167,7 +169,7 @@ TEST(DataParallel, ReducesATiedEmbeddingOnce) {
   s = strategy(2, 3, 1, 2);
   s.layers_per_stage = {2, 1, 1};
   const Program pipeline = lowered(tied, s);
-  const Traffic sum{1, 4 * 12 * 8 / 2};
+  const Traffic sum{1, 4 * 12 * 8 / 2.0};
   EXPECT_EQ(traffic(pipeline, 0, Purpose::kPipeline)[CollectiveKind::kAllReduce], sum);
   EXPECT_EQ(traffic(pipeline, 2, Purpose::kPipeline)[CollectiveKind::kAllReduce], sum);
   EXPECT_EQ(traffic(pipeline, 1, Purpose::kPipeline).count(CollectiveKind::kAllReduce), 0u);
@@ -267,7 +269,7 @@ TEST(StaticMemory, IsSixteenToTwentyBytesPerParameter) {
 // Korthikanti et al. 2022, table 2: activation bytes per layer, of s b h (34 + 5 a s/h).
 class SavedActivations : public testing::Test {
  protected:
-  static constexpr double s = 64, b = 2, h = 32, a = 4, t = 2;
+  static constexpr double kS = 64, kB = 2, kH = 32, kA = 4, kT = 2;
   Model model_{.name = "layer",
                .layers = 1,
                .hidden = 32,
@@ -281,12 +283,12 @@ class SavedActivations : public testing::Test {
   double saved() const {
     const auto blocks = lower_blocks(model_, strategy_);
     EXPECT_TRUE(blocks);
-    return blocks->layer.saved.in_base() / (s * b * h);
+    return blocks->layer.saved.in_base() / (kS * kB * kH);
   }
 };
 
 TEST_F(SavedActivations, AreThoseOfTheTable) {
-  EXPECT_DOUBLE_EQ(saved(), 34 + 5 * a * s / h);
+  EXPECT_DOUBLE_EQ(saved(), 34 + 5 * kA * kS / kH);
   strategy_.recompute = Recompute::kSelective;
   EXPECT_DOUBLE_EQ(saved(), 34);
   strategy_.recompute = Recompute::kFull;
@@ -294,27 +296,27 @@ TEST_F(SavedActivations, AreThoseOfTheTable) {
 
   strategy_.tensor_parallel = 2;
   strategy_.recompute = Recompute::kNone;
-  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / t + 5 * a * s / (h * t));
+  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / kT + 5 * kA * kS / (kH * kT));
   strategy_.recompute = Recompute::kSelective;
-  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / t);
+  EXPECT_DOUBLE_EQ(saved(), 10 + 24 / kT);
   strategy_.recompute = Recompute::kFull;
   EXPECT_DOUBLE_EQ(saved(), 2);
 
   strategy_.sequence_parallel = true;
   strategy_.recompute = Recompute::kNone;
-  EXPECT_DOUBLE_EQ(saved(), 34 / t + 5 * a * s / (h * t));
+  EXPECT_DOUBLE_EQ(saved(), 34 / kT + 5 * kA * kS / (kH * kT));
   strategy_.recompute = Recompute::kSelective;
-  EXPECT_DOUBLE_EQ(saved(), 34 / t);
+  EXPECT_DOUBLE_EQ(saved(), 34 / kT);
   // The table has 2: it keeps the whole input. Here it lies in pieces, as it does in Megatron-LM
   // with sequence parallelism.
   strategy_.recompute = Recompute::kFull;
-  EXPECT_DOUBLE_EQ(saved(), 2 / t);
+  EXPECT_DOUBLE_EQ(saved(), 2 / kT);
 }
 
 // Fused attention keeps four bytes per row and head instead of the scores.
 TEST_F(SavedActivations, OfFusedAttention) {
   strategy_.framework.value.flash_attention = true;
-  EXPECT_DOUBLE_EQ(saved(), 34 + 4 * a / h);
+  EXPECT_DOUBLE_EQ(saved(), 34 + 4 * kA / kH);
   // Computed again, the context (2) is not kept either.
   strategy_.recompute = Recompute::kSelective;
   EXPECT_DOUBLE_EQ(saved(), 32);

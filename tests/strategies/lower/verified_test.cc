@@ -36,7 +36,8 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   const std::int64_t norm = model.hidden * (model.norm == Norm::kLayerNorm ? 2 : 1);
   std::int64_t copies = model.layers * (2 * norm + (model.bias ? 2 * model.hidden : 0)) + norm;
   if (model.positions == Positions::kLearned) copies += model.sequence * model.hidden;
-  return static_cast<double>((all - copies) / tp + copies);
+  const std::int64_t divided = (all - copies) / tp;
+  return static_cast<double>(divided + copies);
 }
 
 TEST(Lower, IsSoundForRandomStrategies) {

@@ -51,6 +51,7 @@ TEST(Group, FindsPeersAndWrittenOutGroups) {
 
 TEST(RankRanges, AreShort) {
   std::vector<std::int32_t> all;
+  all.reserve(1024);
   for (int i = 0; i < 1024; ++i) all.push_back(i);
   EXPECT_EQ(write_ranges(all), "0-1023");
   EXPECT_EQ(write_ranges({0, 8, 16, 24}), "0-24:8");

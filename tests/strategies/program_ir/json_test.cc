@@ -11,7 +11,6 @@ namespace foreshard::program {
 namespace {
 
 using testing::HasSubstr;
-using testing::StartsWith;
 
 TEST(ProgramJson, ComesBackTheSame) {
   EXPECT_TRUE(rc::check("reading what was written gives the same program and bytes",

@@ -8,8 +8,9 @@
 namespace foreshard::accuracy {
 namespace {
 
-std::vector<Pair> pairs_of(std::vector<std::pair<double, double>> values) {
+std::vector<Pair> pairs_of(const std::vector<std::pair<double, double>>& values) {
   std::vector<Pair> pairs;
+  pairs.reserve(values.size());
   for (const auto& [measured, predicted] : values)
     pairs.push_back({.measured = measured, .predicted = predicted, .low = {}, .high = {}});
   return pairs;

@@ -26,6 +26,7 @@ TEST(Booking, OfEqualsTheFirstListedHasIt) {
 TEST(Booking, AddsUpToTheWhole) {
   EXPECT_TRUE(rc::check([](const std::vector<std::tuple<std::uint8_t, std::uint8_t, bool>>& some) {
     std::vector<Interval> intervals;
+    intervals.reserve(some.size());
     for (const auto& [begin, length, low] : some)
       intervals.push_back({Seconds::from_base(begin), Seconds::from_base(begin + length), low});
     const Booking booking = book(intervals, 200_s);

@@ -15,7 +15,6 @@ namespace foreshard::replay {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr int kRanks = 4;
 

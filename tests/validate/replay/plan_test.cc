@@ -18,15 +18,12 @@ namespace {
 
 using program::AxisGroup;
 using program::AxisPeer;
-using program::Block;
 using program::BlockId;
-using program::Call;
 using program::CollectiveKind;
 using program::Communication;
 using program::Group;
 using program::Program;
 using program::RankGroups;
-using program::Role;
 using program::StreamId;
 using program::Task;
 using testing::ElementsAre;

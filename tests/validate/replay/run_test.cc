@@ -179,7 +179,7 @@ TEST_F(Replays, EndsAHangAndNamesTheCulprit) {
         {program, "--host", "-o", job_.path("measured.json"), "--hang", "2:2", "--watchdog", "2"});
   const auto outcomes = job_.wait();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2500));
-  for (std::size_t rank : {0, 1, 3})
+  for (std::size_t rank : {0u, 1u, 3u})
     expect_end(outcomes[rank], 6,
                " s: rank " + std::to_string(rank) +
                    " waits in all_reduce grads (layer 1, micro-batch 0; 1.00 MiB) of ranks 0-3 for "
@@ -208,7 +208,7 @@ TEST_F(Replays, NamesARankThatDoesNotAnswer) {
   std::this_thread::sleep_for(std::chrono::milliseconds(2000));
   job_.signal(1, SIGKILL);
   const auto outcomes = job_.wait();
-  for (const std::size_t rank : {0, 2})
+  for (const std::size_t rank : {0u, 2u})
     expect_end(outcomes[rank], 6, "for rank 1, which does not answer; rank 1 is the culprit");
   expect_nothing_written();
 }
@@ -220,7 +220,7 @@ TEST_F(Replays, SaysWhichRankWasKilled) {
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   job_.signal(2, SIGKILL);
   const auto outcomes = job_.wait();
-  for (const std::size_t rank : {0, 1, 3}) {
+  for (const std::size_t rank : {0u, 1u, 3u}) {
     expect_end(outcomes[rank], 6, "rank 2 (");
     EXPECT_THAT(outcomes[rank].err, EndsWith(") ended without a word\n"));
   }
@@ -272,7 +272,7 @@ TEST_F(Replays, TellsAllRanksOfAnOutOfMemory) {
   const auto outcomes = job_.wait();
   const std::string what = "out of memory for 'gemm': 3.00 GiB asked for, 1.00 GiB free";
   expect_end(outcomes[1], 3, "rank 1: " + what);
-  for (const std::size_t rank : {0, 2}) expect_end(outcomes[rank], 6, ") gave up: " + what);
+  for (const std::size_t rank : {0u, 2u}) expect_end(outcomes[rank], 6, ") gave up: " + what);
   expect_nothing_written();
 }
 
@@ -342,7 +342,7 @@ TEST_F(Replays, TellsTheOthersThatAFileIsMissing) {
                rank_of(rank, 3));
   const auto outcomes = job_.wait();
   expect_end(outcomes[1], 2, "absent.json: cannot open: No such file or directory");
-  for (const std::size_t rank : {0, 2})
+  for (const std::size_t rank : {0u, 2u})
     expect_end(outcomes[rank], 6, "absent.json: cannot open: No such file or directory");
 }
 

@@ -63,6 +63,7 @@ Open file(const TemporaryFolder& folder, std::int32_t ranks) {
 void on_all(const Open& open, std::int32_t ranks,
             const std::function<void(std::int32_t rank, Store& store)>& work) {
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(ranks));
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const auto store = open(rank);

@@ -6,7 +6,6 @@
 namespace foreshard::replay {
 namespace {
 
-using testing::HasSubstr;
 using Places = std::map<std::int32_t, Place>;
 
 Place in(std::int64_t communicator, std::vector<std::int32_t> members, std::int64_t ordinal = 0) {
