@@ -61,8 +61,9 @@ function(foreshard_test name)
   if(arg_RUN_SERIAL OR arg_GPU)
     set(serial TRUE)
   endif()
-  gtest_discover_tests(${name} PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial}
-    DISCOVERY_TIMEOUT 60)
+  # Values are left out of the names: of a struct they are bytes, other ones in each build.
+  gtest_discover_tests(${name} NO_PRETTY_VALUES
+    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.

@@ -39,6 +39,7 @@ constexpr const char* kHuge =
     "{name: huge, layers: 96, hidden: 16384, heads: 128, vocabulary: 51200, sequence: 2048}";
 
 struct Case {
+  const char* name;
   const char* cluster;
   const char* framework;
 };
@@ -87,9 +88,11 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
-                         testing::Values(Case{kBox, "megatron-lm"}, Case{kBox, "megatron-lm-sc21"},
-                                         Case{"two-dgx-a100", "megatron-lm"},
-                                         Case{"two-dgx-a100", "pytorch-fsdp"}));
+                         testing::Values(Case{"a_node_megatron", kBox, "megatron-lm"},
+                                         Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
+                                         Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
+                                         Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"}),
+                         [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
   const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);

@@ -3,8 +3,10 @@
 #include <array>
 #include <gtest/gtest.h>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "strategies/program/ir/names.h"
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay {
@@ -95,7 +97,8 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Delivery,
                          testing::Values(CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
                                          CollectiveKind::kAllGather, CollectiveKind::kAllToAll,
-                                         CollectiveKind::kBroadcast, CollectiveKind::kExchange));
+                                         CollectiveKind::kBroadcast, CollectiveKind::kExchange),
+                         [](const auto& of) { return std::string(name_of(of.param)); });
 
 }  // namespace
 }  // namespace foreshard::replay

@@ -165,7 +165,11 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionShapes,
                                                    .query_length = 129,
                                                    .key_length = 257,
                                                    .head_dim = 8,
-                                                   .causal = false}));
+                                                   .causal = false}),
+                         [](const auto& of) {
+                           return std::to_string(of.param.query_length) + "_queries_" +
+                                  std::to_string(of.param.key_length) + "_keys";
+                         });
 
 TEST_P(AttentionShapes, MatchTheFormula) {
   Attention a = GetParam();
