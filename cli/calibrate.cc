@@ -40,10 +40,8 @@ class Calibrate final : public Command {
                        "that of the first study.");
     declaration.option("--communication", "FILE", communication_,
                        "Likewise its communication library.");
-    declaration.repeatable(
-        "--collectives", "TABLE.csv", tables_,
-        "A table of measured collectives, or what nccl-tests printed (text, JSON). "
-        "May be given again.");
+    declaration.list("--collectives", "TABLE.csv", tables_,
+                     "Tables of measured collectives, or what nccl-tests printed (text, JSON).");
     declaration.option(
         "--machine", "CLUSTER", machine_,
         "What the collectives were measured on: a file or a catalogue name. Default: "
@@ -157,10 +155,10 @@ class Calibrate final : public Command {
 
   std::string header(const calibrate::Input& input, const std::string& errors) const {
     std::string text =
-        "# NCCL's algorithms and protocols, with times fitted to public measurements. Made by\n"
+        "# NCCL's algorithms and protocols, with times fitted to measurements. Made by\n"
         "#\n"
         "#     foreshard calibrate --collectives TABLE.csv ... --start " +
-        start_ +
+        start_ + (machine_.empty() ? "" : " --machine " + machine_) +
         "\n"
         "#\n"
         "# from " +

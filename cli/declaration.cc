@@ -55,6 +55,11 @@ void Declaration::repeatable(const std::string& flags, const std::string& type,
   app_->add_option(flags, values, doc)->type_name(type)->allow_extra_args(false);
 }
 
+void Declaration::list(const std::string& flags, const std::string& type,
+                       std::vector<std::string>& values, const std::string& doc) {
+  app_->add_option(flags, values, doc)->type_name(type)->allow_extra_args();
+}
+
 void Declaration::choice(const std::string& flags, std::string& value,
                          std::vector<std::string> words, const std::string& doc) {
   value = words.front();

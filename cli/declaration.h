@@ -36,6 +36,9 @@ class Declaration {
   /// May be given several times.
   void repeatable(const std::string& flags, const std::string& type,
                   std::vector<std::string>& values, const std::string& doc);
+  /// Likewise, and with several values at a time: all that follow up to the next option.
+  void list(const std::string& flags, const std::string& type, std::vector<std::string>& values,
+            const std::string& doc);
   /// One of `words`; the first is the default. A mistyped word is told the nearest.
   void choice(const std::string& flags, std::string& value, std::vector<std::string> words,
               const std::string& doc);

@@ -43,7 +43,7 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
   refused("--plan configs/studies/host-dp2.yaml --machine host-2", "--machine is of --collectives");
   const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
   refused(table + "--cluster two-dgx-h100", "--cluster says nothing about --collectives");
-  refused(table + "configs/studies/host-dp2.yaml", "a study says nothing about --collectives");
+  refused("configs/studies/host-dp2.yaml " + table, "a study says nothing about --collectives");
   refused(table + "--cross-validate", "at least two machines");
   refused("--measurement no-such.json --dry-run", "no-such.json");
   refused("--measurement x.json", "-o FOLDER");
