@@ -38,8 +38,9 @@ class Calibrate final : public Command {
     declaration.option("--cluster", "FILE", cluster_,
                        "The machine before it was measured: a file or a catalogue name. Default: "
                        "that of the first study.");
-    declaration.option("--communication", "FILE", communication_,
-                       "Likewise its communication library.");
+    declaration.option(
+        "--communication", "FILE", communication_,
+        "Likewise its communication library; without a study nccl, of processors host.");
     declaration.list("--collectives", "TABLE.csv", tables_,
                      "Tables of measured collectives, or what nccl-tests printed (text, JSON).");
     declaration.option(

@@ -28,6 +28,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What processors begin with, as studies name it for GPUs (study::kDefaultCommunication).
+constexpr std::string_view kHostCommunication = "host";
+
 // A study with what its Program runs on.
 struct Planned {
   study::LoadedStudy study;
@@ -158,8 +161,7 @@ ExitCode write_plan(const MachineRequest& request, const Environment& environmen
   const auto plan = calibrate::microbenchmarks(
       programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
   if (!plan) return fail(plan.error());
-  if (const auto error = write_result(request.output, program::to_json(*plan) + "\n"))
-    return fail(*error);
+  if (const auto error = write_result(request.output, program::to_json(*plan))) return fail(*error);
   return kDone;
 }
 
@@ -184,10 +186,10 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
           {Error::Code::kInvalidInput, "say what machine it is with --cluster, or name a study"});
     auto cluster = load<ClusterConfig>(request.cluster, loader, "cluster");
     if (!cluster) return fail(cluster.error());
-    auto communication = load<comm::Parameters>(request.communication.empty()
-                                                    ? std::string(study::kDefaultCommunication)
-                                                    : request.communication,
-                                                loader, "communication");
+    const bool on_host = runs->front().measurement.backend == "host";
+    const std::string usual(on_host ? kHostCommunication : study::kDefaultCommunication);
+    auto communication = load<comm::Parameters>(
+        request.communication.empty() ? usual : request.communication, loader, "communication");
     if (!communication) return fail(communication.error());
     start = {*std::move(cluster), *std::move(communication)};
   }

@@ -51,6 +51,7 @@ class Compare final : public Command {
       if (!read) return fail(read.error());
       limit = *read;
     }
+    if (const auto error = refuse_trace(trace_, output_)) return fail(*error);
     const auto comparison = compared(environment);
     if (!comparison) return fail(comparison.error());
     const std::string text =

@@ -39,6 +39,8 @@ class Export final : public Command {
     if (program_.empty() && arrivals_.empty() && !given.empty())
       return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
                   "leave it away, or say --program FILE or --arrivals FILE");
+    if (const auto error = refuse_same_place("--program", program_, "--arrivals", arrivals_))
+      return fail(*error);
     if (!bundle_.empty()) {
       const auto files = replay::write_bundle(bundle_);
       if (!files) return fail(files.error());
@@ -55,8 +57,7 @@ class Export final : public Command {
       if (const auto error = write_arrivals(*study, *cluster, *program)) return fail(*error);
     }
     if (program_.empty()) return kDone;
-    if (const auto error = write_result(program_, program::to_json(*program) + "\n"))
-      return fail(*error);
+    if (const auto error = write_result(program_, program::to_json(*program))) return fail(*error);
     return kDone;
   }
 

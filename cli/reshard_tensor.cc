@@ -105,7 +105,7 @@ class ReshardTensor final : public ReshardMode {
     if (program_.empty()) return std::nullopt;
     const auto program = reshard::program_of(plan, tensor, placement);
     if (!program) return placed("--program", program.error());
-    return write_result(program_, program::to_json(*program) + "\n");
+    return write_result(program_, program::to_json(*program));
   }
 
   static std::string written(const reshard::Explanation& explanation, const std::string& format) {

@@ -40,6 +40,7 @@ class Simulate final : public Command {
 
   ExitCode run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
+    if (const auto error = refuse_trace(trace_, output_)) return fail(*error);
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
     auto predicted = predict(*study);

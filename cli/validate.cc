@@ -155,7 +155,9 @@ class Validate final : public Command {
     const fs::path at = folder / "measurement.json";
     if (!fresh_ && fs::exists(at)) {
       auto known = read(at);
-      if (!known) return known;
+      if (!known)
+        return Error{known.error().code,
+                     known.error().message + "\n   help: --fresh measures again"};
       if (known->fingerprint == measure::fingerprint_of(program) &&
           (known->backend == "host") == call_.host &&
           known->repeats >= (until.empty() ? repeats_ : 1)) {
