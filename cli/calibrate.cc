@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,6 +85,8 @@ class Calibrate final : public Command {
           {Error::Code::kInvalidInput,
            "nothing to fit to: say --measurement FILE or --collectives TABLE.csv, or --plan "
            "to write what is to be measured"});
+    if (const std::string fault = fault_of_tables(); !fault.empty())
+      return fail({Error::Code::kInvalidInput, fault});
     yaml::Loader loader({.catalogue = environment.catalogue});
     std::optional<ClusterConfig> machine;
     if (!machine_.empty()) {
@@ -139,6 +143,19 @@ class Calibrate final : public Command {
     return {};
   }
 
+  std::string fault_of_tables() const {
+    std::set<std::filesystem::path> known;
+    for (const std::string& table : tables_) {
+      if (table.starts_with("--"))
+        return fmt::format("--collectives: a TABLE.csv is missing before {}", table);
+      std::error_code fault;
+      const auto place = std::filesystem::weakly_canonical(table, fault);
+      if (!known.insert(fault ? std::filesystem::path(table) : place).second)
+        return fmt::format("--collectives: {} is given twice; its rows would count twice", table);
+    }
+    return {};
+  }
+
   std::vector<std::string> chosen(const calibrate::Input& input) const {
     std::vector<std::string> names;
     const auto halves = calibrate::halves_of(input);
@@ -154,12 +171,19 @@ class Calibrate final : public Command {
     return names;
   }
 
+  std::string of_machines() const {
+    std::string text;
+    for (const std::string& machine : machines_) text += fmt::format(" --machines \"{}\"", machine);
+    return text;
+  }
+
   std::string header(const calibrate::Input& input, const std::string& errors) const {
     std::string text =
         "# NCCL's algorithms and protocols, with times fitted to measurements. Made by\n"
         "#\n"
         "#     foreshard calibrate --collectives TABLE.csv ... --start " +
         start_ + (machine_.empty() ? "" : " --machine " + machine_) +
+        (half_ == "both" ? "" : " --half " + half_) + of_machines() +
         "\n"
         "#\n"
         "# from " +

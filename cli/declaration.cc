@@ -80,10 +80,9 @@ void Declaration::choice(const std::string& flags, std::string& value,
 
 void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
                         const std::string& doc) {
-  app_->add_option(flags, value, doc)
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()));
+  CLI::Option* option = app_->add_option(flags, value, doc);
+  option->type_name("N")->check(CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()));
+  if (value >= lowest) option->capture_default_str();
 }
 
 void Declaration::flag(const std::string& flags, bool& value, const std::string& doc) {

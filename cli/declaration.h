@@ -42,7 +42,7 @@ class Declaration {
   /// One of `words`; the first is the default. A mistyped word is told the nearest.
   void choice(const std::string& flags, std::string& value, std::vector<std::string> words,
               const std::string& doc);
-  /// A whole number from `lowest` on.
+  /// A whole number from `lowest` on. What `value` holds is the default, unless it is less.
   void count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
              const std::string& doc);
   void flag(const std::string& flags, bool& value, const std::string& doc);

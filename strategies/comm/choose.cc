@@ -1,6 +1,7 @@
 #include "strategies/comm/choose.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <string>
@@ -23,6 +24,21 @@ std::int64_t nodes_of(const Participants& group) {
   for (const DeviceId device : group.devices)
     nodes.insert(group.cluster->devices()[device.index()].node);
   return static_cast<std::int64_t>(nodes.size());
+}
+
+// What fewer channels than a form's own can do. Channels that have a rate of their own keep it;
+// else they share what the form reaches on idle links.
+struct Narrowed {
+  BytesPerSecond rate;
+  double full_rate_channels = 1;  // StartUp::channels
+};
+
+Narrowed narrowed_to(std::int64_t channels, const FlatCollective& form, BytesPerSecond idle_rate) {
+  const double ratio = std::min(1.0, static_cast<double>(channels) / form.channels);
+  if (!std::isfinite(form.rate_cap.in_base()))
+    return {ratio * idle_rate, ratio * form.start.channels};
+  const BytesPerSecond rate = std::min(idle_rate, ratio * form.rate_cap);
+  return {rate, form.channels * (rate / form.rate_cap)};
 }
 
 }  // namespace
@@ -131,8 +147,9 @@ Result<Seconds> Repertoire::time(Bytes bytes) const {
   const Choice* choice = choice_for(bytes);
   if (choice == nullptr || !choice->channels) return curves_[*index](bytes);
   TimeCurve curve = curves_[*index];
-  const double ratio = static_cast<double>(*choice->channels) / forms_[*index].channels;
-  curve.rate = std::min(1.0, ratio) * curve.rate;
+  const Narrowed narrowed = narrowed_to(*choice->channels, forms_[*index], curve.rate);
+  curve.rate = narrowed.rate;
+  curve.start.channels = narrowed.full_rate_channels;
   return curve(bytes);
 }
 
@@ -143,7 +160,9 @@ void Repertoire::forget_loads() {
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster) {
   const double ratio = static_cast<double>(channels) / form.channels;
-  if (ratio < 1) form.rate_cap = std::min(form.rate_cap, form.idle_rate(cluster)) * ratio;
+  const Narrowed narrowed = narrowed_to(channels, form, form.idle_rate(cluster));
+  if (ratio < 1) form.rate_cap = narrowed.rate;
+  form.start.channels = narrowed.full_rate_channels;
   form.channels = static_cast<double>(channels);
   form.connections = std::max(1.0, form.connections * ratio);
   form.sm_share = std::min(1.0, form.sm_share * ratio);

@@ -62,7 +62,8 @@ class Repertoire {
   std::optional<nccl::Communicator> communicator_;  ///< Of TunerKind::kNccl.
 };
 
-/// With so many channels instead of its own: each carries as much as before.
+/// With so many channels instead of its own: each has the rate that it had, at most its own (or its
+/// part of what the form reaches on idle links).
 FlatCollective with_channels(FlatCollective form, std::int64_t channels,
                              const ClusterView& cluster);
 

@@ -148,9 +148,13 @@ BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
   return rate;
 }
 
+namespace {
+
+constexpr double kTolerance = 1e-9;  // Rounding must not let another of equals decide.
+
+}  // namespace
+
 LinkId FlatCollective::bottleneck(const ClusterView& cluster) const {
-  // Rounding must not let another of equal links decide.
-  constexpr double kTolerance = 1e-9;
   BytesPerSecond least = rate_cap;
   LinkId slowest;
   for (const LinkLoad& load : loads) {
@@ -193,7 +197,7 @@ std::size_t least_of(const std::vector<TimeCurve>& curves, Bytes bytes) {
     for (std::size_t i = 0; i < curves.size(); ++i) {
       if (limited && bytes > curves[i].start.most_bytes) continue;
       const Seconds time = curves[i](bytes);
-      if (best && !(time < least)) continue;
+      if (best && !(time < least * (1 - kTolerance))) continue;
       least = time;
       best = i;
     }

@@ -97,30 +97,29 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.
   // Other links are so slow beside the memory that the copies hide behind them.
   const double hops = path.nvlink + path.pcie + path.network;
-  const bool rests = hops > 0 && !pattern.copies_by_chunk;
-  const double busy = rests ? hops / (hops + form.turnaround) : 1;
+  const bool hides = pattern.copies_by_chunk && form.chunk > 0_B;
+  const double busy = hops > 0 && !hides ? hops / (hops + form.turnaround) : 1;
   const double network_efficiency =
       form.efficiency.network * (has_many_peers(algorithm) ? *transport.exchange_efficiency : 1.0);
   const double pcie_efficiency =
       demand.through_host && form.efficiency.host ? *form.efficiency.host : form.efficiency.pcie;
   // One fraction for all links: that of the link which decides on idle links.
+  const double over_nvlink = demand.nvlink / (form.efficiency.nvlink * busy);
   const double used =
-      std::max({demand.nvlink / (form.efficiency.nvlink * busy), demand.pcie / pcie_efficiency,
-                demand.network / network_efficiency});
+      std::max({over_nvlink, demand.pcie / pcie_efficiency, demand.network / network_efficiency});
   numbers.bandwidth_fraction = used > 0 ? slowest(demand) / used : 1;
   const BytesPerSecond channel_rate = networked ? form.network_channel_rate : form.channel_rate;
   const double moved = pattern.sent_per_member + pattern.kept_per_member;
   numbers.rate_cap = numbers.channels * channel_rate / moved;
 
   numbers.start.fill_chunks = pattern.fill_chunks;
-  if (pattern.copies_by_chunk && path.pcie + path.network <= 0)
-    numbers.start.fill_chunks += form.turnaround;
-  numbers.start.chunk = form.chunk;
+  if (hides && used > 0) numbers.start.fill_chunks += form.turnaround * over_nvlink / used;
+  numbers.start.chunk = form.chunk / pattern.share_of_member;
   numbers.start.channels = numbers.channels;
   if (std::isfinite(channel_rate.in_base()) && used > 0)
     numbers.start.channels =
         std::min(numbers.rate_cap, BytesPerSecond::from_base(1 / used)) / (channel_rate / moved);
-  numbers.start.channel_bytes = form.channel_bytes;
+  numbers.start.channel_bytes = form.channel_bytes / pattern.share_of_member;
   if (networked) {
     numbers.start.rendezvous = path.network * *transport.rendezvous;
     numbers.start.eager_bytes = *transport.eager_limit * numbers.channels / pattern.message;

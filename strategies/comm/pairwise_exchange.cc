@@ -10,7 +10,9 @@
 // Source: NVIDIA/nccl, src/enqueue.cc, and its "Point-to-point communication" (user guide, 2.28):
 // calls between ncclGroupStart and ncclGroupEnd progress together.
 // Not modelled: that one peer across the network gets 2 channels only (see "direct"); how members
-// divide their channels among peers, so that short messages end before long ones.
+// divide their channels among peers, so that short messages end before long ones; what members copy
+// to themselves beside the exchange (an all-to-all's own parts); that messages inside a node do not
+// wait for those across the network: one of these, and all have the network's channels.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"
@@ -26,6 +28,7 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   std::vector<internal::Path> sends(group.devices.size());
   std::vector<internal::Path> receives(group.devices.size());
   std::vector<double> sent(group.devices.size(), 0);
+  std::vector<double> received(group.devices.size(), 0);
   for (const Transfer& transfer : group.transfers) {
     const auto route = internal::route_between(group, transfer.from, transfer.to);
     if (!route) return route.error();
@@ -34,6 +37,7 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
     sends[static_cast<std::size_t>(transfer.from)].add(hop, transfer.messages);
     receives[static_cast<std::size_t>(transfer.to)].add(hop, transfer.messages);
     sent[static_cast<std::size_t>(transfer.from)] += transfer.part;
+    received[static_cast<std::size_t>(transfer.to)] += transfer.part;
     largest = std::max(largest, transfer.part / transfer.messages);
     longest_wire = std::max(longest_wire, route->latency);
   }
@@ -44,6 +48,8 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   pattern.message = largest;
   pattern.copies_by_chunk = true;
   pattern.sent_per_member = *std::max_element(sent.begin(), sent.end());
+  pattern.share_of_member =
+      std::max(pattern.sent_per_member, *std::max_element(received.begin(), received.end()));
   pattern.loads = loads.take();
   return pattern;
 }

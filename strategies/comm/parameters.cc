@@ -164,7 +164,8 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     "Largest chunk of a pipelined algorithm or an all-to-all.",
                     yaml::non_negative())
           .optional("turnaround", &FormParameters::turnaround,
-                    "Messages that a member copies within itself while its NVLinks rest.",
+                    "Messages that a member copies within itself while its NVLinks rest; of an "
+                    "all-to-all with a chunk, chunks after the last one.",
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
                     "Efficiency files of the device types that it is for. Default: all.")

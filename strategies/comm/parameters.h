@@ -86,9 +86,9 @@ struct FormParameters {
   /// What a member copies within itself, before its first and after its last hop, in messages: its
   /// NVLinks rest meanwhile. With h hops in a row they are busy for h / (h + turnaround) of the
   /// time. In an all-to-all or exchange a chunk is copied out of the receiver's buffer while the
-  /// next one arrives: then `turnaround` chunk times after the last one are all that is left, where
-  /// all members see each other over NVLink. Not modelled: that of a single transfer (`direct`),
-  /// and over other links, which are slow beside the memory.
+  /// next one arrives: if `chunk` says how large they are, `turnaround` times what the last one
+  /// takes over NVLink is all that is left. Not modelled: that of a single transfer (`direct`), and
+  /// copies beside other links, which are slow beside the memory.
   double turnaround = 0;
   /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
   std::vector<std::string> architectures;

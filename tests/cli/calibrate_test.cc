@@ -44,6 +44,8 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
   const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
   refused(table + "--cluster two-dgx-h100", "--cluster says nothing about --collectives");
   refused("configs/studies/host-dp2.yaml " + table, "a study says nothing about --collectives");
+  refused("--collectives --start nccl-start", "a TABLE.csv is missing before --start");
+  refused(table + "./tests/golden/nccl_tests/all_reduce.txt", "is given twice");
   refused(table + "--cross-validate", "at least two machines");
   refused("--measurement no-such.json --dry-run", "no-such.json");
   refused("--measurement x.json", "-o FOLDER");

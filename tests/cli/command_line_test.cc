@@ -117,7 +117,7 @@ TEST(Catalog, EveryEntryReads) {
 TEST(Catalog, PrintsTheOperatorsAsDocumented) {
   const Outcome outcome = foreshard("catalog operators");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  std::ifstream page(std::string(FORESHARD_SOURCE_DIR) + "/docs/graph-format.md");
+  std::ifstream page(FORESHARD_SOURCE_DIR "/docs/graph-format.md");
   std::stringstream text;
   text << page.rdbuf();
   EXPECT_THAT(text.str(), HasSubstr(outcome.out));

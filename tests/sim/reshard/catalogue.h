@@ -20,7 +20,7 @@ struct Shipped {
 
 /// With changes to the cluster's file.
 inline Shipped shipped(const std::string& cluster, std::vector<yaml::Override> changes = {}) {
-  yaml::Options options{.catalogue = {std::string(FORESHARD_SOURCE_DIR) + "/configs"},
+  yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
                         .overrides = std::move(changes)};
   yaml::Loader loader(options);
   Shipped result;

@@ -267,6 +267,33 @@ TEST(Forms, CopiesOfAnAllToAllHideButTheLast) {
   EXPECT_NEAR(time(4_MB) / 1_us, 20 + 10, 1e-9);
 }
 
+// Two pairs of four exchange 40 MB each, in no one's way: as fast as one pair. Each has ten chunks
+// of 4 MB under way, 40 us each, and waits for half of the last one's copy. 100 kB take one channel
+// of 10 GB/s (10 us), in one pair and in two, and half of that again, as they are one chunk.
+TEST(Forms, PairsOfAnExchangeDoNotSpeedEachOtherUp) {
+  const auto cluster = star(4);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "pairwise";
+  form.channels = 10;
+  form.channel_rate = 10_GB_s;
+  form.channel_bytes = 1_MB;
+  form.chunk = 4_MB;
+  form.turnaround = 0.5;
+  parameters.forms.push_back(form);
+  const auto time = [&](std::vector<Transfer> transfers, Bytes bytes) {
+    Participants group = everyone(cluster);
+    group.transfers = std::move(transfers);
+    return (predict(CollectiveKind::kExchange, bytes, group, parameters)->time - 2_us) / 1_us;
+  };
+  const std::vector<Transfer> one{{.from = 0, .to = 1, .part = 1}};
+  const std::vector<Transfer> two{{.from = 0, .to = 1, .part = 0.5},
+                                  {.from = 2, .to = 3, .part = 0.5}};
+  EXPECT_NEAR(time(one, 40_MB), 400 + 20, 1e-9);
+  EXPECT_NEAR(time(two, 80_MB), 400 + 20, 1e-9);
+  EXPECT_NEAR(time(one, 100_kB), time(two, 200_kB), 1e-9);
+}
+
 // 1 us + 2 x bytes / 100 GB/s against 3 us + bytes / 100 GB/s: equal at 200 kB.
 TEST(BestForm, IsTheFasterOneForTheSize) {
   const auto cluster = star(2);

@@ -158,10 +158,12 @@ TEST(Choices, OverrideTheTunerInTheirRange) {
   EXPECT_TRUE(Repertoire::of(kAllReduce, everyone(cluster), parameters)->takes_fastest());
 }
 
-// Half of the channels carry half of the bytes per second and hold half of the multiprocessors.
+// Half of the channels carry half of the bytes per second, where they have no rate of their own,
+// and hold half of the multiprocessors.
 TEST(Choices, SetChannels) {
   const auto cluster = star(8);
   Parameters parameters = shipped();
+  for (FormParameters& form : parameters.forms) form.channel_rate = FormParameters{}.channel_rate;
   parameters.choices.push_back(choice("all_gather", "ring"));
   parameters.choices.back().protocol = Protocol::kSimple;
   const auto whole = *Repertoire::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
@@ -169,6 +171,31 @@ TEST(Choices, SetChannels) {
   const auto half = *Repertoire::of(kAllGather, everyone(cluster), parameters)->choose(1_GiB);
   EXPECT_NEAR(half.idle_rate(cluster) / whole.idle_rate(cluster), 0.5, 1e-9);
   EXPECT_NEAR(half.sm_share / whole.sm_share, 0.5, 1e-9);
+}
+
+// Ten channels of 20 GB/s on a link of 100 GB/s: of 800 MB each member sends 700, in 7 ms; four
+// channels take 8.75 ms, one 35 ms. Less than channel_bytes, one channel has it all in any case:
+// 700 kB at 20 GB/s. The hops' 7 x 2 us of wire come on top.
+TEST(Choices, ChannelsKeepTheirRates) {
+  const auto cluster = star(8);
+  Parameters parameters{.name = "test", .forms = {}};
+  FormParameters form;
+  form.algorithm = "ring";
+  form.channels = 10;
+  form.channel_rate = 20_GB_s;
+  form.channel_bytes = 1_MB;
+  parameters.forms.push_back(form);
+  parameters.choices.push_back(choice("all_gather", "ring"));
+  for (const auto& [channels, large] : {std::pair{10, 7000.0}, {4, 8750.0}, {1, 35000.0}}) {
+    parameters.choices.back().channels = channels;
+    const auto repertoire = Repertoire::of(kAllGather, everyone(cluster), parameters);
+    ASSERT_TRUE(repertoire);
+    EXPECT_NEAR((*repertoire->time(800_MB) - 14_us) / 1_us, large, 1e-6);
+    EXPECT_NEAR((*repertoire->time(800_kB) - 14_us) / 1_us, 35, 1e-6);
+    for (const Bytes bytes : {800_MB, 800_kB})
+      EXPECT_DOUBLE_EQ(*repertoire->time(bytes) / 1_us,
+                       repertoire->choose(bytes)->idle_time(bytes, cluster) / 1_us);
+  }
 }
 
 TEST(Choices, ThatDevicesCannotObeyAreErrors) {
