@@ -39,7 +39,11 @@ Result<Addresses> resolve(const std::string& address, std::uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* list = nullptr;
-  const int code = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &list);
+  const std::string service = std::to_string(port);
+  int code = ::getaddrinfo(address.c_str(), service.c_str(), &hints, &list);
+  // This host, whoever is asked (RFC 6761, section 6.3): containers may lack /etc/hosts.
+  if (code != 0 && address == "localhost")
+    code = ::getaddrinfo("127.0.0.1", service.c_str(), &hints, &list);
   if (code != 0) return io("cannot resolve host '" + address + "': " + ::gai_strerror(code));
   return Addresses(list);
 }
