@@ -38,7 +38,7 @@ class Export final : public Command {
     const std::string& given = study_.study().empty() ? study_.beside_study() : study_.study();
     if (program_.empty() && arrivals_.empty() && !given.empty())
       return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
-                  "leave it away, or say --program FILE or --arrivals FILE");
+                  "leave it out, or say --program FILE or --arrivals FILE");
     if (const auto error = refuse_same_place("--program", program_, "--arrivals", arrivals_))
       return fail(*error);
     if (!bundle_.empty()) {

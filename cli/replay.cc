@@ -100,8 +100,9 @@ class Replay final : public Command {
                    "Program use foreshard-replay --as-rank R --arrivals FILE"};
     const std::string beside = program_file_.empty() ? study_.beside_study() : "--program";
     if (!beside.empty())
-      return Error{Error::Code::kInvalidInput,
-                   fmt::format("{} is of a study, but {} is a Program already", beside, path)};
+      return Error{
+          Error::Code::kInvalidInput,
+          fmt::format("{} is of a study, but {} is a Program already: leave it out", beside, path)};
     const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
     const auto text = read_file(path, largest);
     if (!text) return text.error();
