@@ -22,12 +22,20 @@ namespace {
 
 constexpr Bytes kLargestTable = 1_GiB;
 
-constexpr std::array kKinds{
-    TableKind{"training", "model_name, metric", is_training, training_jobs},
-    TableKind{"collectives", "op, bytes, time_us", is_collectives, collective_jobs},
-    TableKind{"gemm", "m, n, k, time_us", is_gemm, gemm_jobs},
-    TableKind{"attention", "seqlen, q_heads, head_dim, time_us", is_attention, attention_jobs},
-};
+const std::vector<TableKind>& table_kinds() {
+  static const auto kinds = [] {
+    std::vector<TableKind> list{
+        {"training", {"model_name", "metric"}, training_jobs},
+        {"collectives", {"op", "bytes", "time_us", "nodes"}, collective_jobs}};
+    for (const KernelFormat& format : kernel_formats())
+      list.push_back(
+          {format.name, format.columns, [&format](const Table& table, const Context& context) {
+             return Result<Jobs>(kernel_jobs(table, context, format));
+           }});
+    return list;
+  }();
+  return kinds;
+}
 
 Result<Table> read_table(const std::filesystem::path& path) {
   auto cells = read_measured_table(path, kLargestTable);
@@ -35,11 +43,11 @@ Result<Table> read_table(const std::filesystem::path& path) {
   return Table{path, *std::move(cells)};
 }
 
-Result<std::vector<Job>> jobs_of(const Table& table, const Context& context) {
+Result<Jobs> jobs_of(const Table& table, const Context& context) {
   std::vector<std::string> known;
-  for (const TableKind& kind : kKinds) {
-    if (kind.is(table.cells)) return kind.jobs(table, context);
-    known.push_back(fmt::format("{} ({})", kind.name, kind.columns));
+  for (const TableKind& kind : table_kinds()) {
+    if (has_columns(table.cells, kind.columns)) return kind.jobs(table, context);
+    known.push_back(fmt::format("{} ({})", kind.name, fmt::join(kind.columns, ", ")));
   }
   return Error{Error::Code::kInvalidInput,
                fmt::format("{}:1: no kind of table has this header; by some of their columns there "
@@ -69,7 +77,7 @@ bool describes_others(const std::filesystem::path& path) {
 
 struct Task {
   Job job;
-  std::size_t offset = 0;  ///< Of its table's first row in the report.
+  std::size_t offset = 0;  ///< Of its table's first outcome in the report.
 };
 
 void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
@@ -83,7 +91,7 @@ void run_all(const std::vector<Task>& tasks, std::vector<Outcome>& outcomes,
       const Task& task = tasks[i];
       auto results = task.job.run();
       for (std::size_t k = 0; k < results.size(); ++k)
-        outcomes[task.offset + task.job.rows[k]] = std::move(results[k]);
+        outcomes[task.offset + task.job.places[k]] = std::move(results[k]);
       if (progress) progress->tick(static_cast<std::int64_t>(results.size()));
     }
   };
@@ -125,7 +133,9 @@ Report report_of(std::vector<Outcome> rows) {
   std::map<std::string, std::vector<Outcome>> files;
   std::map<std::string, std::vector<Outcome>> families;
   std::map<std::string, std::vector<Outcome>> tiers;
+  std::map<std::string, std::vector<Outcome>> kernels;
   for (const Outcome& row : rows) {
+    if (!row.kernel.empty()) kernels[row.kernel].push_back(row);
     files[row.file].push_back(row);
     families[row.family].push_back(row);
     if (!row.tier.empty()) tiers[row.tier].push_back(row);
@@ -133,6 +143,7 @@ Report report_of(std::vector<Outcome> rows) {
   for (const auto& [name, members] : files) report.files[name] = summary_of(members);
   for (const auto& [name, members] : families) report.families[name] = summary_of(members);
   for (const auto& [name, members] : tiers) report.tiers[name] = summary_of(members);
+  for (const auto& [name, members] : kernels) report.kernels[name] = summary_of(members);
   report.overall = summary_of(rows);
   report.rows = std::move(rows);
   return report;
@@ -166,12 +177,12 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
     if (describes_others(path)) continue;
     const auto table = read_table(path);
     if (!table) return table.error();
-    auto jobs = jobs_of(*table, context);
+    const auto jobs = jobs_of(*table, context);
     if (!jobs) return jobs.error();
     auto beside = tiers_beside(path);
     if (!beside) return beside.error();
-    for (const Job& job : *jobs) tasks.push_back({job, outcomes.size()});
-    outcomes.resize(outcomes.size() + table->cells.rows.size());
+    for (const Job& job : jobs->jobs) tasks.push_back({job, outcomes.size()});
+    outcomes.resize(outcomes.size() + jobs->outcomes);
     files.push_back(path.filename().string());
     tiers.push_back(*std::move(beside));
     ends.push_back(outcomes.size());

@@ -9,7 +9,9 @@
 ///
 /// - training: steps of whole training runs (training_row.h), simulated with the fluid engine;
 /// - collectives: single operations as nccl-tests measures them, on idle links;
-/// - gemm and attention: single kernels in a burst.
+/// - kernels, in as many formats as sources have (kernel_rows.h), beside the compute model's time.
+///
+/// An empty or bad cell costs its row: status kUnsupported, and the reason names the cell.
 ///
 /// Nothing is tuned per row, machine or source: one mapping from columns to the catalogue serves
 /// all (setting.h, catalogue_names.h).
@@ -55,7 +57,8 @@ struct Report {
   Summary overall;
   std::map<std::string, Summary> files;
   std::map<std::string, Summary> families;
-  std::map<std::string, Summary> tiers;  ///< Empty without TIERS.csv.
+  std::map<std::string, Summary> tiers;    ///< Empty without TIERS.csv.
+  std::map<std::string, Summary> kernels;  ///< By operation and device; empty without kernels.
 
   /// What a limit is held against: tier "core" if rows have tiers and some are core, else all.
   const Summary& score() const;
@@ -65,8 +68,9 @@ Summary summary_of(const std::vector<Outcome>& rows);
 /// With its summaries.
 Report report_of(std::vector<Outcome> rows);
 
-/// \return kIo for a file that cannot be read, kInvalidInput with "file:line:" for a table that is
-///     none of the kinds or has a bad cell. A TIERS.csv beside a table of training steps gives its
+/// \return kIo for a file that cannot be read, kInvalidInput with "file:line:" for one that is no
+/// CSV
+///     or none of the kinds. A TIERS.csv beside a table of training steps gives its
 ///     rows their tiers; a machines.csv beside a table of collectives the network of its machines.
 Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options);
 

@@ -53,6 +53,9 @@ constexpr std::array kDevices{
     DeviceLine{"L40S", 48, "L40S"},
     DeviceLine{"4090", 24, "RTX-4090"},
     DeviceLine{"RTX PRO 6000", 96, "RTX-PRO-6000"},
+    DeviceLine{"MI300X", 192, "MI300X"},
+    DeviceLine{"MI325X", 256, "MI325X"},
+    DeviceLine{"MI355X", 288, "MI355X"},
 };
 
 struct FrameworkLine {

@@ -65,8 +65,21 @@ std::int64_t Cells::required_integer(std::string_view column) {
 }
 
 void Cells::fault(std::string_view what) {
-  if (!error_)
-    error_ = Error{Error::Code::kInvalidInput, fmt::format("{}:{}: {}", name_, row_->line, what)};
+  if (fault_.empty()) fault_ = what;
+}
+
+std::string Cells::fault_text() const {
+  return fault_.empty() ? "" : fmt::format("line {}: {}", row_->line, fault_);
+}
+
+std::optional<Error> Cells::error() const {
+  if (fault_.empty()) return std::nullopt;
+  return Error{Error::Code::kInvalidInput, fmt::format("{}:{}: {}", name_, row_->line, fault_)};
+}
+
+std::string Cells::id() const {
+  const std::string& id = text("id");
+  return id.empty() ? fmt::format("{}:{}", name_.substr(name_.rfind('/') + 1), row_->line) : id;
 }
 
 }  // namespace foreshard::accuracy

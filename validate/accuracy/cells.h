@@ -1,5 +1,6 @@
 /// \file
-/// The cells of one row by the names of their columns; the first fault is kept.
+/// The cells of one row by the names of their columns; the first fault is kept. Scoring counts a
+/// row with a fault as one that cannot be predicted; fitting refuses its table.
 #pragma once
 
 #include <cstdint>
@@ -26,18 +27,23 @@ class Cells {
   /// Empty where the cell is. Positive.
   std::optional<std::int64_t> integer(std::string_view column);
   std::optional<double> number(std::string_view column);
-  /// A fault where the cell is empty.
+  /// A fault where the cell is empty; then 0.
   double required(std::string_view column);
   std::int64_t required_integer(std::string_view column);
-  /// "name:line: ..."; the first one stays.
+  /// The first one stays.
   void fault(std::string_view what);
-  const std::optional<Error>& error() const { return error_; }
+  /// "line 3: column 'value' is empty"; empty without a fault.
+  std::string fault_text() const;
+  /// The same as "name:line: ...".
+  std::optional<Error> error() const;
+  /// The column `id`, else "table.csv:3".
+  std::string id() const;
 
  private:
   const CsvTable* table_;
   const CsvTable::Row* row_;
   std::string_view name_;
-  std::optional<Error> error_;
+  std::string fault_;
 };
 
 }  // namespace foreshard::accuracy

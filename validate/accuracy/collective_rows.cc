@@ -115,7 +115,7 @@ Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& t
     if (count.empty() || count == "0" || row.text("nic_gbps").empty()) continue;
     const double rate = row.required("nics_per_node") * row.required("nic_gbps") /
                         std::max(1.0, row.required("gpus_per_node"));
-    if (row.error()) return *row.error();
+    if (auto error = row.error()) return *std::move(error);
     machines.push_back({row.text("machine"), rate * 1_Gbit_s});
   }
   return machines;
@@ -128,7 +128,7 @@ Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const 
   std::vector<CollectiveRow> rows;
   for (const auto& line : table.rows) {
     Cells cells(table, line, name);
-    rows.push_back({.id = cells.text("id"),
+    rows.push_back({.id = cells.id(),
                     .source = cells.text("source"),
                     .machine = cells.text("machine"),
                     .gpu = cells.text("gpu"),
@@ -140,7 +140,7 @@ Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const 
                     .nodes = cells.required_integer("nodes"),
                     .bytes = cells.text("bytes") == "0" ? 0.0 : cells.number("bytes"),
                     .time_us = cells.text("time_us") == "0" ? 0 : cells.required("time_us")});
-    if (cells.error()) return *cells.error();
+    rows.back().fault = cells.fault_text();
   }
   return rows;
 }

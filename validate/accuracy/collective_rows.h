@@ -26,6 +26,7 @@ struct CollectiveRow {
   std::int64_t gpus = 0, nodes = 0;
   std::optional<double> bytes{};  ///< The larger buffer of a rank. Empty where it is not said.
   double time_us = 0;
+  std::string fault{};  ///< The first bad cell, with its line and column; else empty.
 
   /// Rows that are alike in it were measured on one group.
   using Setup = std::tuple<std::string, std::string, std::string, std::string, std::int64_t,
@@ -35,7 +36,7 @@ struct CollectiveRow {
   bool switch_adds() const { return dtype != "int8" && dtype != "uint8"; }
 };
 
-/// \return kInvalidInput with "file:line:" for a table that lacks a column or has a bad cell.
+/// \return kInvalidInput with "file:1:" for a table that lacks a column.
 Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name);
 
 /// The table in a file: CSV, or what nccl-tests printed (validate/calibrate/nccl_tests.h), whose

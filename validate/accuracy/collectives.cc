@@ -41,6 +41,7 @@ class Group {
       result.reason = excluded->reason;
       return result;
     }
+    if (!row.fault.empty()) return fail({Error::Code::kUnsupported, row.fault});
     if (error_) return fail(*error_);
     if (!row.bytes || !result.measured)
       return fail({Error::Code::kUnsupported, "an operation without bytes or time"});
@@ -97,7 +98,7 @@ bool is_collectives(const CsvTable& table) {
          table.column("nodes");
 }
 
-Result<std::vector<Job>> collective_jobs(const Table& table, const Context& context) {
+Result<Jobs> collective_jobs(const Table& table, const Context& context) {
   auto rows = collective_rows(table.cells, table.path.string());
   if (!rows) return rows.error();
   auto machines = machines_beside(table.path);
@@ -109,19 +110,19 @@ Result<std::vector<Job>> collective_jobs(const Table& table, const Context& cont
     places.push_back(i);
     members.push_back((*rows)[i]);
   }
-  std::vector<Job> jobs;
-  jobs.reserve(setups.size());
+  Jobs result{.jobs = {}, .outcomes = rows->size()};
   for (auto& [setup, members] : setups) {
-    jobs.push_back({std::move(members.first),
-                    [rows = std::move(members.second), &context, machines = *machines] {
-                      const Group group(rows.front(), context, machines);
-                      std::vector<Outcome> outcomes;
-                      for (const CollectiveRow& row : rows)
-                        outcomes.push_back(group.outcome(row, context.exclusions.reason_for(row)));
-                      return outcomes;
-                    }});
+    result.jobs.push_back({std::move(members.first),
+                           [rows = std::move(members.second), &context, machines = *machines] {
+                             const Group group(rows.front(), context, machines);
+                             std::vector<Outcome> outcomes;
+                             for (const CollectiveRow& row : rows)
+                               outcomes.push_back(
+                                   group.outcome(row, context.exclusions.reason_for(row)));
+                             return outcomes;
+                           }});
   }
-  return jobs;
+  return result;
 }
 
 }  // namespace foreshard::accuracy

@@ -36,7 +36,8 @@ struct Outcome {
   std::optional<double> predicted;
   std::optional<double> low, high;
   std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
-  /// Of single operations.
+  std::string kernel{};                     ///< Of kernels: "gemm on H100-SXM".
+  /// Of collectives.
   std::string machine{}, operation{}, size_class{};
   std::optional<double> nccl{};  ///< What NCCL's own tuner expects, in seconds, where it applies.
 

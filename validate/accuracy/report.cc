@@ -50,10 +50,13 @@ Json json_of(const Outcome& row) {
                {"unit", row.quantity == Quantity::kMemory ? "B" : "s"},
                {"measured", optional(row.measured)},
                {"predicted", optional(row.predicted)},
+               {"low", optional(row.low)},
+               {"high", optional(row.high)},
                {"error_pct", optional(error_of(row))},
                {"status", std::string(name_of(row.status))},
                {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
                {"assumed", row.assumed}};
+  if (!row.kernel.empty()) json["kernel"] = row.kernel;
   if (row.nccl) json["nccl_s"] = *row.nccl;
   if (row.breakdown) {
     Json parts = Json::object();
@@ -120,11 +123,14 @@ std::string shortened(const std::string& name) {
 
 std::string line_of(const std::string& name, const Summary& summary) {
   std::string line = fmt::format(
-      "{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6}", shortened(name),
+      "{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}", shortened(name),
       kNameWidth, summary.rows, summary.ok, summary.assumed, summary.unsupported,
       summary.infeasible, cell(summary.time.mape_pct), cell(summary.time.median_ape_pct),
       cell(summary.time.p90_ape_pct), cell(summary.time.bias_pct, "+"),
-      summary.time.kendall_tau ? fmt::format("{:.2f}", *summary.time.kendall_tau) : "-");
+      summary.time.kendall_tau ? fmt::format("{:.2f}", *summary.time.kendall_tau) : "-",
+      summary.time.interval_coverage_pct
+          ? fmt::format("{:.0f}", *summary.time.interval_coverage_pct)
+          : "-");
   if (summary.memory.pairs > 0) line += fmt::format("  memory {} %", cell(summary.memory.mape_pct));
   return line + "\n";
 }
@@ -191,13 +197,14 @@ std::string field(const std::optional<double>& number) {
 
 std::string to_text(const Report& report) {
   std::string text =
-      fmt::format("{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6}\n",
+      fmt::format("{:<{}} {:>6} {:>6} {:>7} {:>7} {:>6} {:>7} {:>7} {:>7} {:>7} {:>6} {:>6}\n",
                   "error in percent", kNameWidth, "rows", "ok", "assumed", "unsupp.", "infeas",
-                  "mean", "median", "p90", "bias", "tau");
+                  "mean", "median", "p90", "bias", "tau", "within");
   text += line_of("all", report.overall);
   text += section("by tier", report.tiers);
   text += section("by file", report.files);
   text += section("by source", report.families);
+  text += section("by kernel", report.kernels);
   text += to_text(collective_summary(report.rows));
   return text + worst_rows(report) + reasons(report);
 }
@@ -211,7 +218,8 @@ std::string to_json(const Report& report) {
                 {{"overall", json_of(report.overall)},
                  {"files", json_of(report.files)},
                  {"families", json_of(report.families)},
-                 {"tiers", json_of(report.tiers)}}}};
+                 {"tiers", json_of(report.tiers)},
+                 {"kernels", json_of(report.kernels)}}}};
   const CollectiveSummary collectives = collective_summary(report.rows);
   if (!collectives.operations.empty()) json["collectives"] = json_of(collectives);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -219,18 +227,18 @@ std::string to_json(const Report& report) {
 
 std::string to_csv(const Report& report) {
   std::string text =
-      "id,file,family,tier,quantity,measured,predicted,error_pct,status,reason,assumed";
+      "id,file,family,tier,quantity,measured,predicted,low,high,error_pct,status,reason,assumed";
   for (const Part& part : kParts) text += fmt::format(",{}_s", part.key);
-  text += ",nccl_s\n";
+  text += ",nccl_s,kernel\n";
   for (const Outcome& row : report.rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}", field(row.id), field(row.file),
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", field(row.id), field(row.file),
                         field(row.family), field(row.tier),
                         row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
-                        field(row.predicted), field(error_of(row)), name_of(row.status),
-                        field(row.reason), field(join(row.assumed, " ")));
+                        field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
+                        name_of(row.status), field(row.reason), field(join(row.assumed, " ")));
     for (const Part& part : kParts)
       text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
-    text += "," + field(row.nccl) + "\n";
+    text += "," + field(row.nccl) + "," + field(row.kernel) + "\n";
   }
   return text;
 }

@@ -8,16 +8,18 @@
 
 namespace foreshard::accuracy {
 
-/// A table of summaries (tiers, files, families, all) and the five rows that are farthest off.
+/// A table of summaries (tiers, files, families, kernels, all) with the share of measurements
+/// within their intervals, and the five rows that are farthest off.
 std::string to_text(const Report& report);
 
 /// Schema foreshard.accuracy/1:
 ///
 ///     {"schema": "foreshard.accuracy/1",
 ///      "rows": [{"id", "file", "family", "tier", "quantity": "time|memory", "unit": "s|B",
-///                "measured", "predicted", "error_pct", "status": "ok|unsupported|infeasible",
-///                "reason", "assumed": [], "breakdown_s": {}}],
-///      "summaries": {"overall": {}, "files": {name: {}}, "families": {}, "tiers": {}}}
+///                "measured", "predicted", "low", "high", "error_pct", "status":
+///                "ok|unsupported|infeasible", "reason", "assumed": [], "breakdown_s": {}}],
+///      "summaries": {"overall": {}, "files": {name: {}}, "families": {}, "tiers": {},
+///                    "kernels": {"gemm on H100-SXM": {}}}}
 ///
 /// A summary is {"rows", "ok", "assumed", "unsupported", "infeasible", "mape_pct",
 /// "median_ape_pct", "p90_ape_pct", "bias_pct", "kendall_tau", "interval_coverage_pct",

@@ -2,8 +2,11 @@
 /// The kinds of tables, each as jobs that give one Outcome per row.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/csv.h"
@@ -12,6 +15,7 @@
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/exclusions.h"
+#include "validate/accuracy/kernel_rows.h"
 #include "validate/accuracy/outcome.h"
 
 namespace foreshard::accuracy {
@@ -24,11 +28,15 @@ struct Context {
   const ClusterConfig* machine = nullptr;  ///< Of tables of collectives; null: as the rows say.
 };
 
-/// Some rows of a table that are predicted together: outcomes[i] is of row first + i. Jobs do not
-/// depend on each other.
+/// Some measurements of a table that are predicted together. Jobs do not depend on each other.
 struct Job {
-  std::vector<std::size_t> rows;
+  std::vector<std::size_t> places;  ///< Of the outcomes, among those of the table.
   std::function<std::vector<Outcome>()> run;
+};
+
+struct Jobs {
+  std::vector<Job> jobs;
+  std::size_t outcomes = 0;  ///< Measurements of the table; a row may have several.
 };
 
 struct Table {
@@ -38,19 +46,14 @@ struct Table {
 
 struct TableKind {
   std::string_view name;
-  std::string_view columns;  ///< By which a header is known; shown to people.
-  bool (*is)(const CsvTable& table);
-  Result<std::vector<Job>> (*jobs)(const Table& table, const Context& context);
+  std::vector<std::string_view> columns;  ///< By which a header is known.
+  std::function<Result<Jobs>(const Table& table, const Context& context)> jobs;
 };
 
-bool is_training(const CsvTable& table);
 bool is_collectives(const CsvTable& table);
-bool is_gemm(const CsvTable& table);
-bool is_attention(const CsvTable& table);
-Result<std::vector<Job>> training_jobs(const Table& table, const Context& context);
-Result<std::vector<Job>> collective_jobs(const Table& table, const Context& context);
-Result<std::vector<Job>> gemm_jobs(const Table& table, const Context& context);
-Result<std::vector<Job>> attention_jobs(const Table& table, const Context& context);
+Result<Jobs> training_jobs(const Table& table, const Context& context);
+Result<Jobs> collective_jobs(const Table& table, const Context& context);
+Jobs kernel_jobs(const Table& table, const Context& context, const KernelFormat& format);
 
 /// The source without the path inside it: "owner/name@commit:path" -> "owner/name@commit".
 std::string family_of(std::string_view source);

@@ -109,6 +109,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   Outcome outcome;
   outcome.id = row.id;
   outcome.family = row.source;
+  if (!row.fault.empty()) return fail(outcome, {Error::Code::kUnsupported, row.fault}), outcome;
   yaml::Loader loader({.catalogue = catalogue});
   const bool memory = row.metric == "peak_memory";
   if (memory) outcome.quantity = Quantity::kMemory;
@@ -150,20 +151,17 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   return outcome;
 }
 
-bool is_training(const CsvTable& table) {
-  return table.column("model_name") && table.column("metric");
-}
-
-Result<std::vector<Job>> training_jobs(const Table& table, const Context& context) {
+Result<Jobs> training_jobs(const Table& table, const Context& context) {
   auto rows = read_training(table.cells, table.path.string());
   if (!rows) return rows.error();
-  std::vector<Job> jobs;
+  Jobs result{.jobs = {}, .outcomes = rows->size()};
   for (std::size_t i = 0; i < rows->size(); ++i) {
-    jobs.push_back({{i}, [row = (*rows)[i], &context] {
-                      return std::vector{evaluate(row, context.communication, context.catalogue)};
-                    }});
+    result.jobs.push_back({{i}, [row = (*rows)[i], &context] {
+                             return std::vector{
+                                 evaluate(row, context.communication, context.catalogue)};
+                           }});
   }
-  return jobs;
+  return result;
 }
 
 }  // namespace foreshard::accuracy

@@ -16,7 +16,7 @@ Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::strin
   for (const auto& line : table.rows) {
     Cells cells(table, line, name);
     TrainingRow row{.line = line.line,
-                    .id = cells.text("id"),
+                    .id = cells.id(),
                     .source = cells.text("source"),
                     .framework = cells.text("framework"),
                     .gpu = cells.text("gpu"),
@@ -48,9 +48,9 @@ Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::strin
                     .unit = cells.text("unit"),
                     .notes = cells.text("notes"),
                     .value = cells.required("value")};
-    if (row.id.empty()) cells.fault("column 'id' is empty");
+    if (cells.text("id").empty()) cells.fault("column 'id' is empty");
     if (row.metric.empty()) cells.fault("column 'metric' is empty");
-    if (cells.error()) return *cells.error();
+    row.fault = cells.fault_text();
     rows.push_back(std::move(row));
   }
   return rows;

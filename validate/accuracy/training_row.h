@@ -30,10 +30,12 @@ struct TrainingRow {
   std::string experts, cp, zero_stage, recompute, seq_parallel, precision;
   std::string metric, unit, notes;
   double value = 0;
+  std::string fault{};  ///< The first bad cell, with its line and column; else empty.
 };
 
-/// \return kInvalidInput with "name:line:" for a missing column, a cell that is no number where one
-///     is due, a number that is not positive, or a row without id or metric.
+/// A cell that is no number where one is due, a number that is not positive, and an empty cell
+/// without which nothing can be said (id, metric, value) are faults of their rows.
+/// \return kInvalidInput with "name:1:" for a missing column.
 Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::string_view name);
 
 }  // namespace foreshard::accuracy

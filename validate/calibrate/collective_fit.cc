@@ -454,6 +454,8 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
     const auto machines = accuracy::machines_beside(path);
     if (!machines) return machines.error();
     for (const auto& row : *rows) {
+      if (!row.fault.empty())
+        return Error{Error::Code::kInvalidInput, path.string() + ": " + row.fault};
       if (!row.bytes || !(row.time_us > 0) || exclusions->reason_for(row) != nullptr) {
         ++input.excluded;
         continue;

@@ -17,6 +17,8 @@ Outcome row_of(std::string id, double measured, double predicted) {
   row.family = "source, with a comma";
   row.measured = measured;
   row.predicted = predicted;
+  row.low = 0.9;
+  row.high = 1.3;
   return row;
 }
 
@@ -51,6 +53,8 @@ TEST(Json, HoldsTheContract) {
   EXPECT_EQ(json["rows"][0]["id"], "one");
   EXPECT_NEAR(json["rows"][0]["error_pct"], 10, 1e-9);
   EXPECT_EQ(json["rows"][0]["status"], "ok");
+  EXPECT_NEAR(json["rows"][0]["low"], 0.9, 1e-9);
+  EXPECT_NEAR(json["rows"][0]["high"], 1.3, 1e-9);
   EXPECT_EQ(json["rows"][1]["assumed"], (std::vector<std::string>{"network", "recompute"}));
   EXPECT_EQ(json["rows"][2]["status"], "unsupported");
   EXPECT_EQ(json["rows"][2]["reason"], "experts");
@@ -68,7 +72,7 @@ TEST(Json, HoldsTheContract) {
 
 TEST(Csv, QuotesWhatNeedsIt) {
   const std::string text = to_csv(example());
-  EXPECT_THAT(text, HasSubstr("\none,a.csv,\"source, with a comma\",,time,1,1.1,"));
+  EXPECT_THAT(text, HasSubstr("\none,a.csv,\"source, with a comma\",,time,1,1.1,0.9,1.3,"));
   EXPECT_THAT(text, HasSubstr(",network recompute,"));
 }
 

@@ -123,23 +123,132 @@ TEST_F(Score, AttentionKernels) {
   EXPECT_GT(*report.rows[0].predicted, 200e-6);
 }
 
+// The same kernels in every format, by hand: 16 x 16 queries and keys have 4 x 16^2 x 64 FLOP a
+// head forward, half of them with a mask, and 2.5 times as many backward.
+TEST_F(Score, AttentionRatesCountBothDirections) {
+  const std::string rates =
+      "device,implementation,direction,dtype,head_dim_qk,head_dim_v,seq,batch,q_heads,kv_heads,"
+      "causal,time_ms,tflops,note,source\n";
+  const Report report = of(rates +
+                           "NVIDIA H100,FA3,fwd,bfloat16,128,128,4096,2,32,8,1,,400,,s\n"
+                           "NVIDIA H100,FA3,bwd,bfloat16,128,128,4096,2,32,8,1,2.5,,,s\n"
+                           "NVIDIA H100,FA3,fwd+bwd,bfloat16,128,128,4096,2,32,8,0,,400,,s\n"
+                           "NVIDIA H100,FA3,bwd,bfloat16,192,128,4096,2,32,8,1,2.5,,,s\n"
+                           "NVIDIA H100,x,bwd,bfloat16,128,128,4096,2,32,8,1,2.5,,window 128,s\n");
+  const double forward = 4.0 * 2 * 32 * 4096 * 4096 * 128;
+  EXPECT_DOUBLE_EQ(*report.rows[0].measured, forward / 2 / 400e12);
+  EXPECT_DOUBLE_EQ(*report.rows[1].measured, 2.5e-3);
+  EXPECT_DOUBLE_EQ(*report.rows[2].measured, 3.5 * forward / 400e12);
+  EXPECT_GT(*report.rows[1].predicted, *report.rows[0].predicted);
+  EXPECT_EQ(report.rows[1].kernel, "attention_bwd on H100-SXM");
+  EXPECT_THAT(report.rows[3].reason, HasSubstr("192 and 128"));
+  EXPECT_THAT(report.rows[4].reason, HasSubstr("window"));
+  EXPECT_EQ(report.kernels.at("attention_fwd+bwd on H100-SXM").ok, 1);
+}
+
+TEST_F(Score, NormsHaveTwoOutcomesALine) {
+  const Report report = of(
+      "device,backend,norm,dtype,rows,columns,bias,fwd_ms,bwd_ms,fwd_gbps,bwd_gbps,model,source\n"
+      "NVIDIA H200,cudnn,rms_norm,bfloat16,8192,8192,False,0.07,0.15,,,m,s\n"
+      "NVIDIA H200,cudnn,group_norm,bfloat16,8192,8192,False,0.07,0.15,,,m,s\n");
+  ASSERT_EQ(report.rows.size(), 4u);
+  EXPECT_EQ(report.rows[0].id, "table.csv:2:fwd");
+  EXPECT_EQ(report.rows[1].kernel, "rms_norm_bwd on H200-SXM");
+  EXPECT_GT(*report.rows[1].predicted, *report.rows[0].predicted);
+  EXPECT_THAT(report.rows[2].reason, HasSubstr("'group_norm'"));
+}
+
+// A backward product has two of the forward one's FLOPs; the head of a layer at mp 2 has half of
+// them.
+TEST_F(Score, LayersOfTraining) {
+  const Report report =
+      of("source,gpu,op,params,fwd_us,bwd_us\n"
+         "s,A100-SXM4-80GB,linear1,mp=2;b=4;l=4096;dim=4096,1800,3600\n"
+         "s,A100-SXM4-80GB,RoPE,mp=2;b=4;h=32;l=4096;dim=4096,1800,3600\n"
+         "s,A100-SXM4-80GB,optimizer,num_layers=2;params=1.7e9,100000,\n"
+         "s,GH200-120GB,gelu,mp=1;b=4;l=4096;dim=4096,180,360\n"
+         "s,A100-SXM4-80GB,linear1,mp=2;b=4;l=none;dim=4096,1800,3600\n");
+  ASSERT_EQ(report.rows.size(), 9u);
+  EXPECT_NEAR(*report.rows[1].predicted / *report.rows[0].predicted, 2, 0.2);
+  EXPECT_THAT(report.rows[2].reason, HasSubstr("chain"));
+  EXPECT_THAT(report.rows[4].reason, HasSubstr("whole optimizer step"));
+  EXPECT_EQ(report.rows[5].status, Status::kOk);
+  EXPECT_THAT(report.rows[6].reason, HasSubstr("doubtful"));
+  EXPECT_THAT(report.rows[7].reason, HasSubstr("line 6: column 'params' has no whole number 'l'"));
+}
+
+// SwiGLU reads the up projection's width and writes half of it; rotary embedding turns queries and
+// keys: of 12,288 columns at hidden size 4,096 the keys have 4,096.
+TEST_F(Score, LayersOfServing) {
+  const Report report =
+      of("source,gpu,model,op,tp,tokens_m,n_or_hidden,k,time_us,tflops,eff_gbs\n"
+         "s,A100-80GB,llama,mlp_up_proj,1,4096,22016,4096,3300,,\n"
+         "s,A100-80GB,llama,mlp_act,1,4096,4096,,266,,\n"
+         "s,A100-80GB,llama,attn_pre_proj,1,4096,12288,4096,1900,,\n"
+         "s,A100-80GB,llama,attn_rope,1,4096,4096,,149,,\n"
+         "s,A100-80GB,llama,mystery,1,4096,4096,,149,,\n");
+  EXPECT_EQ(report.overall.ok, 4);
+  EXPECT_NEAR(*report.rows[1].predicted, 266e-6, 80e-6);
+  EXPECT_NEAR(*report.rows[3].predicted, 149e-6, 50e-6);
+  EXPECT_THAT(report.rows[4].reason, HasSubstr("'mystery'"));
+}
+
+// 2 x 512 x 4096 x 4096 FLOP at 200 TFLOP/s: 85.9 us.
+TEST_F(Score, Efficiencies) {
+  const Report report =
+      of("source,gpu,op,key,peak_tflops,efficiency,tflops,time_us_from_eff\n"
+         "s,A100-PCIe-80GB,matmul,\"b=1, m=512, k=4096, n=4096, layout=NT, "
+         "accumulate=True\",312,,200,\n"
+         "s,A100-PCIe-80GB,default,default,312,,234,\n"
+         "s,A100-PCIe-80GB,matmul,\"b=1, m=512, k=4096\",312,,200,\n");
+  EXPECT_NEAR(*report.rows[0].measured, 85.9e-6, 0.1e-6);
+  EXPECT_THAT(report.rows[1].reason, HasSubstr("no shape"));
+  EXPECT_THAT(report.rows[2].reason, HasSubstr("no whole number 'n'"));
+}
+
+TEST_F(Score, DataSheetsAreNoKernels) {
+  const Report report = of("source,device,what,value\ns,H100,power W,700\n");
+  EXPECT_EQ(report.overall.unsupported, 1);
+  EXPECT_THAT(report.rows[0].reason, HasSubstr("data sheet"));
+}
+
 TEST_F(Score, BadTables) {
   EXPECT_THAT(fault("a,b\n1,2\n"),
               AllOf(HasSubstr("table.csv:1:"), HasSubstr("training"), HasSubstr("gemm")));
   EXPECT_THAT(fault(""), HasSubstr("table.csv"));
   EXPECT_THAT(fault("model_name,metric\nx,y\n"),
               AllOf(HasSubstr("table.csv:1:"), HasSubstr("lacks"), HasSubstr("'num_gpus'")));
-  EXPECT_THAT(fault(kTrainingHeader + training_line("A", "60") + training_line("B", "sixty")),
-              AllOf(HasSubstr("table.csv:3:"), HasSubstr("'sixty'"), HasSubstr("'value'")));
-  EXPECT_THAT(fault(kTrainingHeader + training_line("A", "-1")), HasSubstr("table.csv:2:"));
-  EXPECT_THAT(fault(kTrainingHeader + training_line("A", "")),
-              AllOf(HasSubstr("table.csv:2:"), HasSubstr("'value' is empty")));
-  EXPECT_THAT(fault(kTrainingHeader + training_line("", "60")), HasSubstr("'id' is empty"));
   EXPECT_THAT(fault(kTrainingHeader + "A,too,short\n"), HasSubstr("table.csv:2:"));
-  EXPECT_THAT(fault(kCollectives + "x,s,m,H100,eight,1,8,,,2,all_reduce,float,8,9,,,,\n"),
-              AllOf(HasSubstr("table.csv:2:"), HasSubstr("'eight'"), HasSubstr("'num_gpus'")));
-  EXPECT_THAT(fault("source,gpu,dtype,m,n,k,time_us\nx,H100,bf16,1.5,1,1,1\n"),
-              AllOf(HasSubstr("table.csv:2:"), HasSubstr("'1.5'"), HasSubstr("'m'")));
+}
+
+// One good row, and one with the cell: it says which, and the good one is predicted.
+TEST_F(Score, ABadCellCostsItsRowOnly) {
+  const auto reason = [&](const std::string& table) {
+    const Report report = of(table);
+    EXPECT_EQ(report.overall.rows, 2);
+    EXPECT_EQ(report.overall.ok, 1) << report.rows[0].reason;
+    EXPECT_EQ(report.rows[1].status, Status::kUnsupported);
+    EXPECT_FALSE(report.rows[1].predicted);
+    return report.rows[1].id + ": " + report.rows[1].reason;
+  };
+  const std::string training = kTrainingHeader + training_line("A", "60");
+  EXPECT_EQ(reason(training + training_line("B", "sixty")),
+            "B: line 3: 'sixty' in column 'value' is not a number above 0");
+  EXPECT_EQ(reason(training + training_line("B", "-1")),
+            "B: line 3: '-1' in column 'value' is not a number above 0");
+  EXPECT_EQ(reason(training + training_line("B", "")), "B: line 3: column 'value' is empty");
+  EXPECT_EQ(reason(training + training_line("", "60")),
+            "table.csv:3: line 3: column 'id' is empty");
+  const std::string collectives = kCollectives + "A,s,m,H100,8,1,8,,,2,all_reduce,float,8,9,,,,\n";
+  EXPECT_EQ(reason(collectives + "B,s,m,H100,eight,1,8,,,2,all_reduce,float,8,9,,,,\n"),
+            "B: line 3: 'eight' in column 'num_gpus' is not a whole number above 0");
+  EXPECT_EQ(reason(collectives + "B,s,m,H100,8,1,8,,,2,all_reduce,float,8,,,,,\n"),
+            "B: line 3: column 'time_us' is empty");
+  const std::string products = "source,gpu,dtype,m,n,k,time_us\nx,H100,bf16,64,64,64,3\n";
+  EXPECT_EQ(reason(products + "x,H100,bf16,1.5,1,1,1\n"),
+            "table.csv:3: line 3: '1.5' in column 'm' is not a whole number above 0");
+  EXPECT_EQ(reason(products + "x,H100,bf16,64,64,64,\n"),
+            "table.csv:3: line 3: column 'time_us' is empty");
 }
 
 TEST_F(Score, AFaultOfTheCatalogueEndsTheRun) {

@@ -1,0 +1,165 @@
+// Tables of fused attention: times, rates read off charts, rates of several implementations.
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+#include "validate/accuracy/kernel_rows.h"
+
+namespace foreshard::accuracy {
+namespace {
+
+bool has(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+struct Directions {
+  std::string_view text;
+  std::string_view operation;
+  bool forward, backward;
+};
+constexpr std::array kDirections{
+    Directions{"fwd+bwd", "attention_fwd+bwd", true, true},
+    Directions{"fwd", "attention_fwd", true, false},
+    Directions{"bwd", "attention_bwd", false, true},
+};
+
+const Directions* directions_of(std::string_view text) {
+  const auto* const found = std::ranges::find(kDirections, text, &Directions::text);
+  return found == kDirections.end() ? nullptr : found;
+}
+
+void set_kernels(KernelRow& row, Attention attention, const Directions& directions) {
+  row.operation = directions.operation;
+  for (const auto& [wanted, direction] : {std::pair(directions.forward, Direction::kForward),
+                                          std::pair(directions.backward, Direction::kBackward)}) {
+    if (!wanted) continue;
+    attention.direction = direction;
+    row.kernels.emplace_back(attention);
+  }
+}
+
+// Of a row that states a rate: sources count what flops_of does.
+Seconds time_at(const KernelRow& row, double tflops) {
+  Flops flops;
+  for (const Kernel& kernel : row.kernels) flops += flops_of(kernel);
+  return tflops > 0 ? flops / (tflops * 1_TFLOP_s) : Seconds();
+}
+
+// Not one kernel but a product, a softmax over all scores, and another product.
+bool unfused(std::string_view implementation) {
+  return has(implementation, "unfused") || implementation == "pyt_math";
+}
+
+struct Remark {
+  std::string_view words;  ///< In the column `note`.
+  std::string_view obstacle;
+};
+constexpr std::array kRemarks{
+    Remark{"window", "sliding-window attention is not modelled"},
+    Remark{"beside DeepEP", "measured beside other kernels"},
+    Remark{"locked", "measured at locked clocks"},
+};
+
+std::string obstacle_of(const Cells& cells, std::string_view implementation, bool backward) {
+  const std::string& note = cells.text("note");
+  for (const Remark& remark : kRemarks)
+    if (has(note, remark.words)) return std::string(remark.obstacle);
+  if (backward && has(note, "deterministic"))
+    return "the deterministic backward pass of attention is not modelled";
+  if (unfused(implementation)) return "attention that is not fused is several kernels";
+  if (has(cells.text("dtype"), "fp8") || has(implementation, "fp8"))
+    return "attention in 8 bits is not modelled";
+  if (cells.text("head_dim_qk") != cells.text("head_dim_v"))
+    return fmt::format("attention with heads of {} and {} elements is not modelled",
+                       cells.text("head_dim_qk"), cells.text("head_dim_v"));
+  return "";
+}
+
+}  // namespace
+
+std::vector<KernelRow> attention_rows(const CsvTable& table, std::string_view name) {
+  std::vector<KernelRow> rows;
+  for (const auto& line : table.rows) {
+    Cells cells(table, line, name);
+    KernelRow row = kernel_row(cells, "");
+    row.measured = cells.required("time_us") * 1_us;
+    const std::int64_t length = cells.required_integer("seqlen");
+    const std::int64_t heads = cells.required_integer("q_heads");
+    set_kernels(row,
+                {.batch = cells.required_integer("batch"),
+                 .query_heads = heads,
+                 .kv_heads = cells.integer("kv_heads").value_or(heads),
+                 .query_length = length,
+                 .key_length = length,
+                 .head_dim = cells.required_integer("head_dim"),
+                 .causal = cells.text("causal") != "0",
+                 .dtype = dtype_of(cells, row)},
+                *directions_of("fwd"));
+    add(rows, std::move(row), cells);
+  }
+  return rows;
+}
+
+std::vector<KernelRow> attention_chart_rows(const CsvTable& table, std::string_view name) {
+  std::vector<KernelRow> rows;
+  for (const auto& line : table.rows) {
+    Cells cells(table, line, name);
+    KernelRow row = kernel_row(cells, "attention");
+    const Directions* directions = directions_of(cells.text("pass"));
+    if (directions == nullptr) {
+      row.obstacle = fmt::format("pass '{}' is not known", cells.text("pass"));
+    } else {
+      row.obstacle =
+          unfused(cells.text("impl")) ? "attention that is not fused is several kernels" : "";
+      const std::string& causal = cells.text("causal");
+      if (causal != "0" && causal != "1") row.assumed.emplace_back("causal");
+      const std::int64_t length = cells.required_integer("seqlen");
+      const std::int64_t heads = cells.required_integer("heads");
+      set_kernels(row,
+                  {.batch = cells.required_integer("batch"),
+                   .query_heads = heads,
+                   .kv_heads = heads,
+                   .query_length = length,
+                   .key_length = length,
+                   .head_dim = cells.required_integer("head_dim"),
+                   .causal = !causal.starts_with('0'),
+                   .dtype = DType::kFp16},
+                  *directions);
+      row.measured = time_at(row, cells.required("tflops"));
+    }
+    add(rows, std::move(row), cells);
+  }
+  return rows;
+}
+
+std::vector<KernelRow> attention_rate_rows(const CsvTable& table, std::string_view name) {
+  std::vector<KernelRow> rows;
+  for (const auto& line : table.rows) {
+    Cells cells(table, line, name);
+    KernelRow row = kernel_row(cells, "attention");
+    const Directions* directions = directions_of(cells.text("direction"));
+    if (directions == nullptr) {
+      row.obstacle = fmt::format("direction '{}' is not known", cells.text("direction"));
+    } else {
+      row.obstacle = obstacle_of(cells, cells.text("implementation"), directions->backward);
+      if (cells.text("causal").empty()) row.assumed.emplace_back("causal");
+      const std::int64_t length = cells.required_integer("seq");
+      const std::int64_t heads = cells.required_integer("q_heads");
+      Attention attention{.batch = cells.required_integer("batch"),
+                          .query_heads = heads,
+                          .kv_heads = cells.integer("kv_heads").value_or(heads),
+                          .query_length = length,
+                          .key_length = length,
+                          .head_dim = cells.required_integer("head_dim_qk"),
+                          .causal = cells.text("causal") != "0"};
+      if (row.obstacle.empty()) attention.dtype = dtype_of(cells, row);
+      set_kernels(row, attention, *directions);
+      row.measured = cells.text("time_ms").empty() ? time_at(row, cells.required("tflops"))
+                                                   : cells.required("time_ms") * 1_ms;
+    }
+    add(rows, std::move(row), cells);
+  }
+  return rows;
+}
+
+}  // namespace foreshard::accuracy
