@@ -45,7 +45,7 @@ std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members
     const std::int32_t above = node_parent(tree, i, count);
     if (above < 0) continue;
     const auto& up = nodes[static_cast<std::size_t>(above)];
-    parent[static_cast<std::size_t>(node[channel % size])] = up[channel % up.size()];
+    parent[static_cast<std::size_t>(node[channel])] = up[channel];
   }
   return parent;
 }
@@ -73,9 +73,7 @@ std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) 
 }
 
 std::size_t channel_count(const Nodes& nodes) {
-  std::size_t count = 0;
-  for (const auto& node : nodes) count = std::max(count, node.size());
-  return nodes.size() == 1 ? 1 : count;
+  return nodes.size() == 1 ? 1 : internal::rails_of(nodes);
 }
 
 // The longest way from a member up to the root and down again.

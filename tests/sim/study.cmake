@@ -1,5 +1,5 @@
 foreshard_test(study_test
-  SOURCES study/disturbed_test.cc study/study_test.cc
+  SOURCES study/disturbed_test.cc study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study)
 foreshard_test(search_test
   SOURCES study/search_test.cc

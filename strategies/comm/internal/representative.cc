@@ -102,6 +102,8 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
   const Growth growth = growth_of(algorithm.name);
   if (growth == Growth::kUnknown) return algorithm.pattern(group);
   const auto nodes = members_by_node(group);
+  const auto unequal = [&](const auto& node) { return node.size() != nodes.front().size(); };
+  if (std::ranges::any_of(nodes, unequal)) return algorithm.pattern(group);
   const bool is_tree = growth == Growth::kLogarithmic;
   // An even number: rings over an odd one need a third place to close.
   const std::size_t kept =

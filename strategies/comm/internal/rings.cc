@@ -18,20 +18,18 @@ using Ring = std::vector<std::int32_t>;
 constexpr std::size_t kMostMembersToSearch = 8;  // 7! orders
 constexpr int kMostRings = 12;
 
-// Where ring 0 enters node i of n: 0, 1, 0, 1 ... so that it leaves each node where it enters the
-// next one. An odd count needs a third place to close.
-std::size_t entrance(std::size_t node, std::size_t nodes, std::size_t members) {
+// By which of the `rails` a ring enters node i of n: the first one by 0, 1, 0, 1 ... so that it
+// leaves each node where it enters the next one. An odd count needs a third place to close.
+std::size_t entrance(std::size_t node, std::size_t nodes, std::size_t rails, std::size_t ring) {
   if (node == nodes) node = 0;
-  if (nodes % 2 == 1 && node + 1 == nodes && members > 2 && nodes > 1) return 2;
-  return node % 2;
+  const bool is_third = nodes % 2 == 1 && node + 1 == nodes && rails > 2 && nodes > 1;
+  return (ring + (is_third ? 2 : node % 2)) % rails;
 }
 
 // Members of one node from the one at which the ring enters to the one at which it leaves.
 void visit(const std::vector<std::int32_t>& members, std::size_t enter, std::size_t leave,
            Ring* ring) {
   const std::size_t count = members.size();
-  enter %= count;
-  leave %= count;
   ring->push_back(members[enter]);
   for (std::size_t i = 1; i < count; ++i) {
     const std::size_t member = (enter + i) % count;
@@ -171,14 +169,13 @@ class MeshOrders {
   std::map<std::vector<double>, Ring> found_;
 };
 
-Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t channel,
-                     MeshOrders& orders) {
+Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::size_t rails,
+                     std::size_t number, MeshOrders& orders) {
   Ring ring;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const std::size_t count = nodes[i].size();
     const std::size_t first = ring.size();
-    visit(nodes[i], channel + entrance(i, nodes.size(), count),
-          channel + entrance(i + 1, nodes.size(), count), &ring);
+    visit(nodes[i], entrance(i, nodes.size(), rails, number),
+          entrance(i + 1, nodes.size(), rails, number), &ring);
     if (nodes.size() > 1) orders.improve(std::span(ring).subspan(first));
   }
   return ring;
@@ -243,9 +240,14 @@ std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group
   return nodes;
 }
 
+std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes) {
+  return std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size();
+}
+
 std::vector<std::int32_t> first_ring(const Participants& group) {
   MeshOrders orders(group);
-  return ring_over_nodes(members_by_node(group), 0, orders);
+  const auto nodes = members_by_node(group);
+  return ring_over_nodes(nodes, rails_of(nodes), 0, orders);
 }
 
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
@@ -256,13 +258,12 @@ Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) 
       return search_rings(group);
     return std::vector<Ring>{nodes.front()};
   }
-  std::size_t count = 0;
-  for (const auto& members : nodes) count = std::max(count, members.size());
+  const std::size_t count = rails_of(nodes);
   std::vector<Ring> all;
   all.reserve(count);
   MeshOrders orders(group);
-  for (std::size_t channel = 0; channel < count; ++channel)
-    all.push_back(ring_over_nodes(nodes, channel, orders));
+  for (std::size_t number = 0; number < count; ++number)
+    all.push_back(ring_over_nodes(nodes, count, number, orders));
   return all;
 }
 

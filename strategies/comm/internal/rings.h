@@ -17,12 +17,20 @@ namespace foreshard::comm::internal {
 /// Indices into Participants::devices.
 std::vector<std::vector<std::int32_t>> members_by_node(const Participants& group);
 
+/// How many rings, or trees, can each have a member of its own on every node by which to enter and
+/// to leave it: as many as the smallest node has members. NCCL takes the fewest channels that its
+/// search finds on any node, for all of them (NVIDIA/nccl, src/init.cc, v2.28: the ranks exchange
+/// what they found), so that no adapter of a small node carries two rings.
+/// \pre !nodes.empty()
+std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
+
 /// The rings that carry an operation in equal parts; each visits every member once.
 ///
-/// On several nodes with at most k members each there are k rings. Ring c enters the first node at
-/// its member c and leaves every node at a member whose index equals that at which it enters the
-/// next one (the same rail); all k together use every member's NIC equally. With an odd number of
-/// nodes and k = 2 the rails cannot match all the way round, and the last hop changes rail. Between
+/// On several nodes there are k = rails_of(nodes) rings. Ring c enters the first node at its member
+/// c and leaves every node at a member whose index equals that at which it enters the next one (the
+/// same rail); all k together use the first k members' NICs of every node equally. With k = 1, or
+/// an odd number of nodes and k = 2, the rails cannot match all the way round, and a ring changes
+/// rail where it leaves a node of more members. Between
 /// where it enters and leaves a node it follows the order of the members; where these have unequal
 /// links of their own (a hybrid cube mesh of 4 to 8), the order whose slowest hop is fastest.
 ///

@@ -50,10 +50,8 @@ std::optional<Error> no_sums_in_network(std::string_view algorithm, const Partic
 }
 
 NodeMembers heads_of(const NodeMembers& nodes) {
-  std::size_t count = nodes.front().size();
-  for (const auto& members : nodes) count = std::min(count, members.size());
-  NodeMembers heads(count);
-  for (std::size_t head = 0; head < count; ++head)
+  NodeMembers heads(rails_of(nodes));
+  for (std::size_t head = 0; head < heads.size(); ++head)
     for (const auto& members : nodes) heads[head].push_back(members[head]);
   return heads;
 }
