@@ -11,13 +11,12 @@ namespace foreshard::study {
 namespace {
 
 /// Tokens per second of Llama 3 8B, fully sharded, one sequence of 1,024 tokens a GPU, on a node of
-/// `a` H100 and one of `b`, with a NIC of 400 Gbit/s each.
+/// `a` H100 and one of `b`, with 450 GB/s of NVLink and a NIC of 400 Gbit/s each.
 double tokens_per_second(int a, int b) {
   const auto node = [](int gpus) {
     const std::string count = std::to_string(gpus);
-    return "{nodes: 1, node: {device: H100-SXM, gpus: " + count +
-           ", nvlink: {bandwidth: 450 GB/s}, nics: {count: " + count +
-           ", bandwidth: 400 Gbit/s}}}";
+    return "{nodes: 1, node: {extends: dgx-h100, gpus: " + count + ", nics: {count: " + count +
+           "}}}";
   };
   const std::string ranks = std::to_string(a + b);
   const TemporaryFolder folder;

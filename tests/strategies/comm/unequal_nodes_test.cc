@@ -62,8 +62,8 @@ FlatCollective form_of(std::string_view algorithm, CollectiveKind kind, const Pa
 TEST(UnequalNodes, HaveOneRingPerAdapterOfTheSmallerNode) {
   const ClusterView cluster = two_dgx_h100();
   const Bytes bytes = 16_GiB;
-  for (const auto& [kind, rounds] : {std::pair(kAllReduce, 2), std::pair(kAllGather, 1),
-                                     std::pair(kReduceScatter, 1)}) {
+  for (const auto& [kind, rounds] :
+       {std::pair(kAllReduce, 2), std::pair(kAllGather, 1), std::pair(kReduceScatter, 1)}) {
     for (const auto& [a, b] : kPairs) {
       SCOPED_TRACE(std::string(name_of(kind)) + " of " + std::to_string(a) + " + " +
                    std::to_string(b));
