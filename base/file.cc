@@ -30,8 +30,10 @@ class Descriptor {
   int fd_;
 };
 
+constexpr const char* kStdin = "-";
+
 Error fault(const std::filesystem::path& path, const std::string& what) {
-  return Error{Error::Code::kIo, path.string() + ": " + what};
+  return Error{Error::Code::kIo, (path == kStdin ? "stdin" : path.string()) + ": " + what};
 }
 
 Error system_fault(const std::filesystem::path& path, const char* verb) {
@@ -48,9 +50,30 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+Result<std::string> read_all(int fd, const std::filesystem::path& path, Bytes largest) {
+  const auto limit = static_cast<std::size_t>(largest.in_base());
+  std::string bytes;
+  char block[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_fault(path, "read");
+    if (n == 0) return bytes;
+    bytes.append(block, static_cast<std::size_t>(n));
+    if (bytes.size() > limit) return fault(path, "is larger than the limit of " + format(largest));
+  }
+}
+
+// stdin can be read once; a command may need its text twice, to find out what it is and to read it.
+const Result<std::string>& read_stdin(Bytes largest) {
+  static const Result<std::string> text = read_all(STDIN_FILENO, kStdin, largest);
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) {
+  if (path == kStdin) return read_stdin(largest);
   // Not blocking: a named pipe without a writer is refused below instead of waited for.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return system_fault(path, "open");
@@ -58,18 +81,7 @@ Result<std::string> read_file(const std::filesystem::path& path, Bytes largest) 
   if (::fstat(file.get(), &status) != 0) return system_fault(path, "read");
   if (S_ISDIR(status.st_mode)) return fault(path, "is a directory, not a file");
   if (S_ISFIFO(status.st_mode)) return fault(path, "is a pipe, not a file");
-
-  const auto limit = static_cast<std::size_t>(largest.in_base());
-  std::string bytes;
-  char block[1 << 16];
-  for (;;) {
-    const ssize_t n = ::read(file.get(), block, sizeof block);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_fault(path, "read");
-    if (n == 0) return bytes;
-    bytes.append(block, static_cast<std::size_t>(n));
-    if (bytes.size() > limit) return fault(path, "is larger than the limit of " + format(largest));
-  }
+  return read_all(file.get(), path, largest);
 }
 
 bool is_special(const std::filesystem::path& path) {

@@ -13,7 +13,7 @@
 
 namespace foreshard {
 
-/// The bytes of the file at `path`.
+/// The bytes of the file at `path`; "-" is stdin, which is read once and kept.
 /// \return kIo if it is missing, a directory, unreadable, or larger than `largest`; the message
 ///     starts with the path.
 Result<std::string> read_file(const std::filesystem::path& path, Bytes largest);

@@ -33,9 +33,12 @@ class Check final : public Command {
  public:
   void declare(Declaration& declaration) override {
     declaration.required_argument("FILE", file_,
-                                  "The file to read: YAML, or an .onnx model (--set dims.NAME=N).");
+                                  "The file to read: YAML (- for stdin), an .onnx model (--set "
+                                  "dims.NAME=N), or a config.json of Hugging Face (--set "
+                                  "sequence=N).");
     declaration.option("--kind", "KIND", kind_,
-                       "What it is: " + join(kind_names()) + " (default: found out).");
+                       "The kind of file: " + join(kind_names()) +
+                           " (default: recognised by its folder or its keys).");
     add_set(declaration, sets_);
     add_output(declaration, output_);
   }
@@ -44,6 +47,7 @@ class Check final : public Command {
     const auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     if (file_.ends_with(".onnx")) return check_onnx(*overrides);
+    if (kind_.empty() && study::is_hf_config(file_)) return check_hf_config(*overrides);
     const auto bytes = read_file(file_, kLargestFile);
     if (!bytes) return fail(bytes.error());
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
@@ -73,6 +77,28 @@ class Check final : public Command {
   }
 
  private:
+  // The model of a config.json, as a file of kind model.
+  ExitCode check_hf_config(const std::vector<yaml::Override>& overrides) const {
+    yaml::Loader loader({.overrides = overrides});
+    const auto source =
+        loader.read_text<study::HuggingFaceModel>("config: \"" + file_ + "\"", "command line");
+    if (!source) return fail(source.error());
+    auto imported = study::import_model(*source, {});
+    if (!imported) return fail(in_file(file_, imported.error()));
+    const auto model = checked(imported->model);
+    if (!model) return fail(in_file(file_, model.error()));
+    const std::string text = fmt::format(
+        "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
+        file_, parameter_count(*model));
+    if (const auto error = write_result(output_, text + yaml::echo(*model))) return fail(*error);
+    return kDone;
+  }
+
+  // A fault of the file at `path`, whose name an error of reading it has already.
+  static Error in_file(const std::string& path, const Error& error) {
+    return error.code == Error::Code::kIo ? error : Error{error.code, path + ": " + error.message};
+  }
+
   ExitCode check_onnx(const std::vector<yaml::Override>& overrides) const {
     std::map<std::string, std::int64_t> dims;
     for (const yaml::Override& each : overrides) {

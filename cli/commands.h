@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "cli/command.h"
 
@@ -22,5 +23,8 @@ std::unique_ptr<Command> make_simulate();
 std::unique_ptr<Command> make_topology();
 std::unique_ptr<Command> make_validate();
 std::unique_ptr<Command> make_version();
+
+/// "foreshard 1.0.0 (commit, build type, compiler)"
+std::string version_line();
 
 }  // namespace foreshard::cli

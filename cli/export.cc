@@ -18,27 +18,28 @@ class Export final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
-    declaration.option("--program", "FILE", program_,
+    declaration.option("-o,--output,--program", "FILE", program_,
                        "Write the Program (JSON) to this file; - is stdout.");
     declaration.option("--arrivals", "FILE", arrivals_,
-                       "Write when the results of one rank's communications are there, as "
-                       "simulated: what foreshard-replay --as-rank needs; - is stdout.");
-    declaration.count("--rank", rank_, 0, "The rank of --arrivals (default: 0).");
+                       "Write the simulated times at which the results of one rank's "
+                       "communications arrive, for foreshard-replay --as-rank; - is stdout.");
+    declaration.count("--rank", rank_, 0,
+                      "With --arrivals: the rank whose results are written (default: 0).");
     declaration.option("--replay-bundle", "FOLDER", bundle_,
-                       "Write the sources of foreshard-replay, for machines that have cmake and a "
-                       "compiler (and CUDA or MPI) only; needs no study.");
+                       "Write the sources of foreshard-replay, for machines that have only cmake "
+                       "and a compiler (and CUDA or MPI); needs no study.");
   }
 
   ExitCode run(const Environment& environment) override {
     if (program_.empty() && arrivals_.empty() && bundle_.empty())
       return fail("nothing to write",
-                  "give --program FILE, --arrivals FILE or --replay-bundle FOLDER");
+                  "give --program FILE (or -o FILE), --arrivals FILE or --replay-bundle FOLDER");
     if (rank_ >= 0 && arrivals_.empty())
-      return fail("--rank is of --arrivals, which was not given", "say --arrivals FILE");
+      return fail("--rank applies only with --arrivals", "add --arrivals FILE, or omit --rank");
     const std::string& given = study_.study().empty() ? study_.beside_study() : study_.study();
     if (program_.empty() && arrivals_.empty() && !given.empty())
       return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
-                  "leave it out, or say --program FILE or --arrivals FILE");
+                  "omit it, or add --program FILE or --arrivals FILE");
     if (const auto error = refuse_same_place("--program", program_, "--arrivals", arrivals_))
       return fail(*error);
     if (!bundle_.empty()) {

@@ -112,8 +112,9 @@ std::vector<std::string> kind_names() {
 
 const Kind& kind_of(const fs::path& path, std::string_view text) {
   std::error_code status;
-  for (fs::path folder = fs::absolute(path, status).lexically_normal().parent_path();
-       folder.has_relative_path(); folder = folder.parent_path()) {
+  const fs::path place = path == "-" ? fs::path() : fs::absolute(path, status).lexically_normal();
+  for (fs::path folder = place.parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
     const Kind* kind = find_kind(folder.filename().string());
     if (kind != nullptr && folder.filename() == kind->folder) return *kind;
     if (folder.filename() == "efficiency") return *find_kind("efficiency");

@@ -1,17 +1,24 @@
 #include "cli/options.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
+
+#include "base/text.h"
 
 namespace foreshard::cli {
 
 void StudyOptions::declare(Declaration& declaration) {
   declaration.argument("STUDY.yaml", study_,
-                       "A study: the file that names cluster, model and strategy.");
-  declaration.option("--cluster", "FILE", cluster_, "Cluster: a file or a catalogue name.");
+                       "A study: the file that names cluster, model and strategy, or a catalogue "
+                       "name; - reads it from stdin, as it does for the options below.");
+  declaration.option("--cluster", "FILE", cluster_,
+                     "Cluster: a file, a catalogue name, or YAML in braces.");
   declaration.option("--model", "FILE", model_,
-                     "Model: a file, a catalogue name, or a config.json of Hugging Face.");
-  declaration.option("--strategy", "FILE", strategy_, "Strategy: a file or a catalogue name.");
+                     "Model: a file, a catalogue name, YAML in braces, an .onnx file, or a "
+                     "config.json of Hugging Face (or the folder that holds it).");
+  declaration.option("--strategy", "FILE", strategy_,
+                     "Strategy: a file, a catalogue name, or YAML in braces.");
   declaration.option("--communication", "FILE", communication_,
                      "Numbers of the communication library: a file (as calibrate writes it) or a "
                      "catalogue name.");
@@ -32,11 +39,46 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   files.strategy = given(strategy_);
   files.communication = given(communication_);
   files.sizes_matter = sizes_matter;
-  if (!files.study && !(files.cluster && files.model && files.strategy))
-    return Error{Error::Code::kInvalidInput,
-                 "give a study (STUDY.yaml), or all of --cluster, --model and --strategy"};
+  if (const auto error = missing_part()) return *error;
+  if (const auto error = stdin_twice()) return *error;
   return study::load_study(
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+}
+
+std::optional<Error> StudyOptions::missing_part() const {
+  if (!study_.empty()) return std::nullopt;
+  const auto set = [&](std::string_view part) {
+    return std::ranges::any_of(sets_, [&](const std::string& path) {
+      return path.starts_with(part) && path.find_first_of(".=") == part.size();
+    });
+  };
+  std::vector<std::string> missing;
+  if (cluster_.empty() && !set("cluster")) missing.emplace_back("--cluster");
+  if (model_.empty() && !set("model") && !set("huggingface") && !set("graph"))
+    missing.emplace_back("--model");
+  if (strategy_.empty() && !set("strategy")) missing.emplace_back("--strategy");
+  if (missing.empty()) return std::nullopt;
+  const std::string what = missing.size() == 3 ? "" : "; missing: " + join(missing);
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("give a study (STUDY.yaml), or all of --cluster, --model and "
+                           "--strategy{}\n"
+                           "   help: --set strategy.tensor_parallel=8 and the like can replace "
+                           "--strategy; foreshard catalog lists clusters and models",
+                           what)};
+}
+
+std::optional<Error> StudyOptions::stdin_twice() const {
+  std::vector<std::string> users;
+  for (const auto& [name, value] :
+       {std::pair("STUDY.yaml", &study_), std::pair("--cluster", &cluster_),
+        std::pair("--model", &model_), std::pair("--strategy", &strategy_),
+        std::pair("--communication", &communication_)})
+    if (*value == "-") users.emplace_back(name);
+  if (users.size() < 2) return std::nullopt;
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("- is given for {}, but stdin can be read only once: write all but one "
+                           "to files",
+                           join(users, " and "))};
 }
 
 std::string StudyOptions::beside_study() const {
@@ -53,7 +95,7 @@ Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>&
     const auto equals = set.find('=');
     if (equals == std::string::npos || equals == 0)
       return Error{Error::Code::kInvalidInput,
-                   fmt::format("--set {}: write path.to.key=value, for example "
+                   fmt::format("--set {}: write KEY=VALUE with the path of a key, for example "
                                "strategy.tensor_parallel=4",
                                set)};
     overrides.push_back({set.substr(0, equals), set.substr(equals + 1)});
@@ -72,7 +114,8 @@ void add_output(Declaration& declaration, std::string& path) {
 
 void add_set(Declaration& declaration, std::vector<std::string>& sets) {
   declaration.repeatable("--set", "KEY=VALUE", sets,
-                         "Change a value of the files: path.to.key=value. Repeatable.");
+                         "Set a value, for example strategy.tensor_parallel=4; it takes the "
+                         "place of the one in the file. May be given again.");
 }
 
 }  // namespace foreshard::cli

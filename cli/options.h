@@ -2,6 +2,7 @@
 /// Options that several commands have.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class StudyOptions {
   std::string beside_study() const;
 
  private:
+  std::optional<Error> missing_part() const;
+  std::optional<Error> stdin_twice() const;
+
   std::string study_, cluster_, model_, strategy_, communication_;
   std::vector<std::string> sets_;
 };

@@ -1,28 +1,19 @@
 #include "cli/phase.h"
 
-#include <filesystem>
-
-#include "base/file.h"
-
 #include "sim/study/study.h"
-#include "strategies/graph/hf_config.h"
 
 namespace foreshard::cli {
 
 Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at) {
-  if (!name.ends_with(".json")) {
+  if (!study::is_hf_config(name)) {
     auto model = load<Model>(name, loader, at);
     if (!model) return model;
     return checked(*std::move(model));
   }
-  constexpr Bytes kLargest = 4_MiB;
-  constexpr std::int64_t kSequence = 2048;  // of learned positions alone; config.json has its own
-  const auto text = read_file(name, kLargest);
-  if (!text) return text.error();
-  const std::filesystem::path path = std::filesystem::absolute(name);
-  auto model = read_hf_config(*text, path.parent_path().filename().string(), kSequence);
-  if (!model) return Error{model.error().code, name + ": " + model.error().message};
-  return checked(*std::move(model));
+  auto imported = study::import_model({.config = name, .name = {}, .sequence = {}}, {});
+  if (imported) return checked(imported->model);
+  const Error& error = imported.error();
+  return error.code == Error::Code::kIo ? error : Error{error.code, name + ": " + error.message};
 }
 
 Result<Strategy> load_strategy(const std::string& name, const Model& model,

@@ -10,6 +10,7 @@
 #include "cli/phase.h"
 #include "cli/reshard.h"
 
+#include "sim/study/study.h"
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/rules.h"
 #include "strategies/parallelism/parameters.h"
@@ -78,7 +79,7 @@ class ReshardCheckpoint final : public ReshardMode {
   }
 
   std::vector<std::string> settable(const ReshardOptions& options) const override {
-    const bool file = !options.model.empty() && !options.model.ends_with(".json");
+    const bool file = !options.model.empty() && !study::is_hf_config(options.model);
     return file ? std::vector<std::string>{"model"} : std::vector<std::string>{};
   }
 

@@ -68,7 +68,7 @@ class ReshardStrategy final : public ReshardMode {
   std::vector<std::string> settable(const ReshardOptions& options) const override {
     std::vector<std::string> parts{"cluster", "communication"};
     if (!to_cluster_.empty()) parts.emplace_back("to_cluster");
-    if (!options.model.ends_with(".json")) parts.emplace_back("model");
+    if (!study::is_hf_config(options.model)) parts.emplace_back("model");
     return parts;
   }
 

@@ -103,6 +103,10 @@ class ReshardTensor final : public ReshardMode {
   std::optional<Error> write_program(const reshard::Plan& plan, const reshard::TensorSpec& tensor,
                                      const reshard::Placement& placement) const {
     if (program_.empty()) return std::nullopt;
+    if (!(plan.estimate > 0_s)) {
+      note(fmt::format("nothing moves: no Program is written to {}", program_));
+      return std::nullopt;
+    }
     const auto program = reshard::program_of(plan, tensor, placement);
     if (!program) return placed("--program", program.error());
     return write_result(program_, program::to_json(*program));

@@ -18,6 +18,8 @@
 #include "base/text.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/meant.h"
 #include "cli/output.h"
 
 namespace foreshard::cli {
@@ -84,10 +86,26 @@ std::string help_line(const CLI::App& app) {
   return name + " --help";
 }
 
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// The word that follows `argument` on the command line.
+std::string word_after(const std::vector<std::string>& words, const std::string& argument) {
+  const auto place = std::ranges::find(words, argument);
+  return place == words.end() || place + 1 == words.end() ? "" : *(place + 1);
+}
+
 // An argument that nothing takes: a wrong flag, a wrong command or one word too many.
-ExitCode unexpected(const CLI::App& app, const std::string& argument) {
+ExitCode unexpected(const CLI::App& app, const std::string& argument,
+                    const std::vector<std::string>& words) {
   if (argument.starts_with("-")) {
     std::vector<std::string> flags = flags_of(app);
+    if (has(flags, "--set") && has(flags, "--strategy")) {
+      if (const auto setting = setting_meant(argument, word_after(words, argument)))
+        return fail(fmt::format("unknown option '{}'", argument),
+                    fmt::format("did you mean '{}'?", *setting));
+    }
     if (app.get_parent() != nullptr) {
       const auto outer = flags_of(*app.get_parent());
       flags.insert(flags.end(), outer.begin(), outer.end());
@@ -104,19 +122,27 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument) {
               near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
 }
 
-// The first word of the command line that stands where a command should, and is none.
-std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** argv) {
+// The first word of the command line that stands where a command should, and is not one.
+std::optional<std::string> wrong_command(const CLI::App& app,
+                                         const std::vector<std::string>& words) {
   const auto names = subcommands_of(app);
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--configs") {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--configs") {
       ++i;
-    } else if (!word.starts_with("-")) {
-      const bool known = std::ranges::find(names, word) != names.end();
-      return known ? std::nullopt : std::optional(word);
+    } else if (!words[i].starts_with("-")) {
+      return has(names, words[i]) ? std::nullopt : std::optional(words[i]);
     }
   }
   return std::nullopt;
+}
+
+// The words of the command line; "help COMMAND" as "COMMAND --help".
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
 }
 
 ExitCode run_command(const std::vector<Declared>& declared, const std::string& configs) {
@@ -136,24 +162,27 @@ int run(int argc, char** argv) {
   CLI::App app("foreshard forecasts the time and memory of sharding strategies on GPU clusters.",
                "foreshard");
   app.require_subcommand(1);
-  app.footer(example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
+  app.footer("\n`foreshard help COMMAND` explains a command." +
+             example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
   std::string configs;
   app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
+  app.set_version_flag("--version", version_line(), "Print the version and exit.");
   const auto declared = declare(app);
 
-  if (const auto word = wrong_command(app, argc, argv)) return unexpected(app, *word);
+  const std::vector<std::string> words = words_of(argc, argv);
+  if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);
   try {
-    app.parse(argc, argv);
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // read from its end
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const CLI::App& command = innermost(app);
     const auto extras = app.remaining(true);
-    // A misspelt subcommand is told as one, not as a missing one.
+    // A misspelt subcommand is reported as unknown, not as missing.
     const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
                             !subcommands_of(command).empty();
     if (!extras.empty() && (incomplete || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr))
-      return unexpected(command, extras.front());
+      return unexpected(command, extras.front(), words);
     if (incomplete)
       return fail("a command is missing", "use " + quoted_choice(subcommands_of(command)));
     return fail(error.what(), "see " + help_line(command));

@@ -25,12 +25,9 @@ class Version final : public Command {
 
  private:
   static std::string words(const std::string& catalogue) {
-    return fmt::format(
-        "foreshard {} ({}, {}, {})\n"
-        "with      SimGrid{}{}\n"
-        "catalogue {}\n",
-        version::kNumber, version::kCommit, version::kBuildType, version::kCompiler,
-        version::kOptionalPackages.empty() ? "" : " ", version::kOptionalPackages, catalogue);
+    return fmt::format("{}\nwith      SimGrid{}{}\ncatalogue {}\n", version_line(),
+                       version::kOptionalPackages.empty() ? "" : " ", version::kOptionalPackages,
+                       catalogue);
   }
 
   static std::string json(const std::string& catalogue) {
@@ -47,6 +44,11 @@ class Version final : public Command {
 };
 
 }  // namespace
+
+std::string version_line() {
+  return fmt::format("foreshard {} ({}, {}, {})", version::kNumber, version::kCommit,
+                     version::kBuildType, version::kCompiler);
+}
 
 std::unique_ptr<Command> make_version() {
   return std::make_unique<Version>();

@@ -143,6 +143,7 @@ std::string to_json(const Report& report) {
                  {"cluster", report.subject.cluster},
                  {"strategy", report.subject.strategy},
                  {"devices", prediction.devices}}},
+               {"feasible", prediction.fits && !prediction.interruption},
                {"step",
                 {{"time_s", if_it_ends(prediction.step)},
                  {"low_s", if_it_ends(prediction.low)},

@@ -26,6 +26,19 @@ void write_head(Page& page, const Report& report) {
       {{"model", subject.model}, {"cluster", subject.cluster}, {"strategy", subject.strategy}});
 }
 
+// The first line of what does not run: no time before that.
+void write_verdict(Page& page, const sim::Prediction& prediction) {
+  if (prediction.interruption) {
+    page.line(page.toned("Does not finish: the step never ends.", Tone::kBad));
+  } else if (!prediction.fits && !prediction.classes.empty()) {
+    const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
+    page.line(page.toned(
+        fmt::format("Does not fit: rank {} ({}) needs {}, its device has {}.", worst.representative,
+                    worst.role, format(worst.memory.peak), format(prediction.memory_capacity)),
+        Tone::kBad));
+  }
+}
+
 void write_result(Page& page, const sim::Prediction& prediction) {
   const double step = prediction.step.in_base();
   const auto devices = static_cast<double>(prediction.devices);
@@ -37,6 +50,7 @@ void write_result(Page& page, const sim::Prediction& prediction) {
                    Tone::kFaint)));
     return;
   }
+  if (!prediction.fits) page.line("  With enough memory it would take:");
   page.line(fmt::format(
       "  {}  {}   {}", left("step time", 12), page.toned(format(prediction.step), Tone::kStrong),
       page.toned(fmt::format("between {} and {}", format(prediction.low), format(prediction.high)),
@@ -175,19 +189,12 @@ void write_critical_path(Page& page, const Report& report) {
 void write_misfit(Page& page, const Report& report) {
   const sim::Prediction& prediction = report.prediction;
   if (prediction.fits || prediction.classes.empty()) return;
-  const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
-  page.heading("It does not fit");
-  page.remark(
-      "✗",
-      fmt::format("rank {} ({}) needs {}, its device has {}: {} too much.", worst.representative,
-                  worst.role, format(worst.memory.peak), format(prediction.memory_capacity),
-                  format(worst.memory.peak - prediction.memory_capacity)),
-      Tone::kBad);
+  if (report.alternatives.empty()) return;
+  page.heading("What would fit", "on the same cluster");
   const auto fitting =
       std::ranges::count_if(report.alternatives, [](const auto& one) { return one.fits; });
-  if (!report.alternatives.empty())
-    page.line(fitting > 0 ? "  Tried on the same cluster (--set strategy.KEY=VALUE):"
-                          : "  Tried on the same cluster, and none of these fits either:");
+  page.line(fitting > 0 ? "  Changes that were tried (--set strategy.KEY=VALUE):"
+                        : "  None of the changes that were tried fits either:");
   for (const study::Alternative& one : report.alternatives) {
     page.line(fmt::format(
         "  {} {} {}{}", one.fits ? page.toned("✓", Tone::kGood) : page.toned("✗", Tone::kBad),
@@ -221,7 +228,9 @@ void write_foot(Page& page, const Report& report) {
 
 std::string to_text(const Report& report, const TextOptions& options) {
   Page page(options.colour);
+  write_verdict(page, report.prediction);
   write_head(page, report);
+  write_misfit(page, report);
   write_result(page, report.prediction);
   write_interruption(page, report);
   write_disturbances(page, report);
@@ -229,7 +238,6 @@ std::string to_text(const Report& report, const TextOptions& options) {
   write_memory(page, report);
   write_collectives(page, report.prediction);
   write_critical_path(page, report);
-  write_misfit(page, report);
   write_warnings(page, report.prediction);
   write_foot(page, report);
   return std::move(page).take();

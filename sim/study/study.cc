@@ -1,5 +1,7 @@
 #include "sim/study/study.h"
 
+#include <algorithm>
+#include <cctype>
 #include <fmt/format.h>
 #include <utility>
 
@@ -26,9 +28,6 @@ std::string yaml_text(std::string_view text) {
   return result + '"';
 }
 
-bool is_json(std::string_view path) {
-  return path.ends_with(".json");
-}
 bool is_onnx(std::string_view path) {
   return path.ends_with(".onnx");
 }
@@ -38,25 +37,39 @@ struct Part {
   std::string value;  ///< YAML.
 };
 
+// What a part of the command line is in YAML: a mapping in braces, or what refers to a file.
+std::string part_text(const std::string& given) {
+  return given.starts_with('{') ? given : yaml_text(given);
+}
+
 // The parts that are given on the command line, beside the study or instead of it.
 std::vector<Part> parts_of(const StudyFiles& files) {
   std::vector<Part> parts;
-  if (files.cluster) parts.push_back({"cluster", yaml_text(*files.cluster)});
-  if (files.model && is_json(*files.model)) {
+  if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
+  if (files.model && is_hf_config(*files.model)) {
     parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
   } else if (files.model && is_onnx(*files.model)) {
     parts.push_back({"graph.file", yaml_text(*files.model)});
   } else if (files.model) {
-    parts.push_back({"model", yaml_text(*files.model)});
+    parts.push_back({"model", part_text(*files.model)});
   }
-  if (files.strategy) parts.push_back({"strategy", yaml_text(*files.strategy)});
-  if (files.communication) parts.push_back({"communication", yaml_text(*files.communication)});
+  if (files.strategy) parts.push_back({"strategy", part_text(*files.strategy)});
+  if (files.communication) parts.push_back({"communication", part_text(*files.communication)});
   return parts;
 }
 
+// Whether this is a name of the catalogue, not the path of a file.
+bool is_catalogue_name(const fs::path& study) {
+  std::error_code status;
+  return study != "-" && study.extension() != ".yaml" && !study.has_parent_path() &&
+         !fs::exists(study, status);
+}
+
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
+  if (files.study && is_catalogue_name(*files.study))
+    return loader.read_ref<Study>(files.study->string());
   if (files.study) return loader.read_file<Study>(*files.study);
-  std::string text;
+  std::string text = files.cluster || files.model || files.strategy ? "" : "{}";
   for (const Part& part : parts_of(files)) {
     const bool inner = part.key == "graph.file";
     text += inner ? "graph: {file: " + part.value + "}\n" : part.key + ": " + part.value + "\n";
@@ -79,17 +92,49 @@ fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
 
 constexpr Bytes kLargestConfig = 4_MiB;
 
+// "organisation/model": two words of letters, digits and . _ -
+bool is_hf_id(std::string_view text) {
+  const auto slash = text.find('/');
+  const auto is_word = [](std::string_view word) {
+    return !word.empty() && word.front() != '.' && std::ranges::all_of(word, [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
+    });
+  };
+  return slash != std::string_view::npos && is_word(text.substr(0, slash)) &&
+         is_word(text.substr(slash + 1));
+}
+
+// A --model that names a repository of the Hugging Face hub and no file here.
+std::optional<Error> refuse_download(const StudyFiles& files,
+                                     const std::vector<fs::path>& catalogue) {
+  if (!files.model || !is_hf_id(*files.model) || is_onnx(*files.model)) return std::nullopt;
+  std::error_code status;
+  const auto is_here = [&](const fs::path& folder) {
+    return fs::exists(folder / "models" / (*files.model + ".yaml"), status);
+  };
+  const fs::path path(*files.model);
+  if (path.extension() == ".yaml" || path.extension() == ".json" || fs::exists(path, status) ||
+      std::ranges::any_of(catalogue, is_here))
+    return std::nullopt;
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format("--model {0}: there is no such file, and foreshard downloads nothing\n"
+                  "   help: save https://huggingface.co/{0}/raw/main/config.json and give its "
+                  "path: --model config.json",
+                  *files.model)};
+}
+
 Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
                      std::vector<yaml::Input>& inputs) {
-  const fs::path path = folder_of(loader, "huggingface.config") / source.config;
-  auto bytes = foreshard::read_file(path, kLargestConfig);
-  if (!bytes) return loader.error_at("huggingface.config", bytes.error().message);
-  const std::string name =
-      source.name.value_or(fs::absolute(path).parent_path().filename().string());
-  auto model = read_hf_config(*bytes, name, source.sequence);
-  if (!model) return loader.error_at("huggingface.config", model.error().message);
-  inputs.push_back({path.string(), *std::move(bytes)});
-  return model;
+  auto imported = import_model(source, folder_of(loader, "huggingface.config"));
+  if (!imported)
+    return loader.error_at("huggingface.config", imported.error().message,
+                           is_hf_id(source.config) ? "foreshard downloads nothing: save the "
+                                                     "model's config.json and give its path"
+                                                   : "");
+  ImportedModel known = *std::move(imported);
+  inputs.push_back(std::move(known.input));
+  return std::move(known.model);
 }
 
 // Whether the study's graph decides: --model may put another model in its place.
@@ -107,7 +152,7 @@ Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::
   if (study.model && study.huggingface && !flag_decides)
     return loader.error_at("huggingface", "'model' and 'huggingface' are given together",
                            "leave out one of them");
-  const bool imported = study.huggingface && (!flag_decides || is_json(*files.model));
+  const bool imported = study.huggingface && (!flag_decides || is_hf_config(*files.model));
   if (!imported && !study.model)
     return loader.error_at(
         "", "the study has no model",
@@ -152,10 +197,13 @@ const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*) {
   static const auto table =
       yaml::Table<HuggingFaceModel>("huggingface", "A model of a Hugging Face repository.")
           .required("config", &HuggingFaceModel::config,
-                    "Path of its config.json, relative to this file.", yaml::non_empty())
+                    "Path of its config.json, or of the folder with it, relative to this file.",
+                    yaml::non_empty())
           .optional("name", &HuggingFaceModel::name,
                     "As people call it (default: the folder of the file).")
-          .optional("sequence", &HuggingFaceModel::sequence, "Tokens per training sample.",
+          .optional("sequence", &HuggingFaceModel::sequence,
+                    "Tokens per training sample (default: the model's table of positions where it "
+                    "has one, otherwise 2,048).",
                     yaml::at_least(1));
   return table;
 }
@@ -175,6 +223,29 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("disturbances", &Study::disturbances,
                     "What is not perfect about the step: slow devices, failures, ...");
   return table;
+}
+
+bool is_hf_config(const std::string& model) {
+  std::error_code status;
+  if (model == "-") {
+    const auto text = foreshard::read_file(model, kLargestConfig);
+    return text && text->find("\"model_type\"") != std::string::npos;
+  }
+  return model.ends_with(".json") || fs::is_regular_file(fs::path(model) / "config.json", status);
+}
+
+Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::path& folder) {
+  std::error_code status;
+  fs::path path = source.config == "-" ? fs::path("-") : folder / source.config;
+  if (fs::is_directory(path, status)) path /= "config.json";
+  auto bytes = foreshard::read_file(path, kLargestConfig);
+  if (!bytes) return bytes.error();
+  const std::string name = source.name.value_or(
+      path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
+  auto model = read_hf_config(*bytes, name, source.sequence);
+  if (!model) return model.error();
+  return ImportedModel{*std::move(model),
+                       {path == "-" ? "stdin" : path.string(), *std::move(bytes)}};
 }
 
 std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
@@ -204,6 +275,7 @@ std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& g
 }  // namespace
 
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
+  if (auto error = refuse_download(files, options.catalogue)) return *std::move(error);
   if (files.study) {
     std::vector<yaml::Override> overrides;
     for (Part& part : parts_of(files))
@@ -254,8 +326,9 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());
   for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
-  const std::string name = files.study ? files.study->stem().string()
-                                       : fmt::format("{} on {}", model->name, study->cluster->name);
+  const std::string name = !files.study ? fmt::format("{} on {}", model->name, study->cluster->name)
+                           : *files.study == "-" ? "stdin"
+                                                 : files.study->stem().string();
   return LoadedStudy{.name = name,
                      .description = study->description,
                      .cluster = *study->cluster,

@@ -29,9 +29,9 @@ namespace foreshard::study {
 
 /// A model as the `config.json` of a Hugging Face repository describes it.
 struct HuggingFaceModel {
-  std::string config;  ///< Path of the file, relative to the file that says so.
-  std::optional<std::string> name;
-  std::int64_t sequence = 2048;  ///< Tokens per sample: config.json does not say.
+  std::string config;  ///< Path of the file or of its folder, relative to the file with this key.
+  std::optional<std::string> name;       ///< Default: the folder's.
+  std::optional<std::int64_t> sequence;  ///< Tokens per sample; default: as in read_hf_config.
 };
 
 struct Study {
@@ -45,6 +45,19 @@ struct Study {
   std::optional<disturbance::Disturbances> disturbances;
 };
 
+struct ImportedModel {
+  Model model;
+  yaml::Input input;  ///< The file.
+};
+/// \param folder  where a relative path begins; empty: in the working directory.
+/// \return kIo if the file cannot be read, otherwise as read_hf_config.
+Result<ImportedModel> import_model(const HuggingFaceModel& source,
+                                   const std::filesystem::path& folder);
+
+/// Whether `model`, as given on the command line, is a config.json of Hugging Face, a folder that
+/// holds one, or "-" where stdin has the text of one.
+bool is_hf_config(const std::string& model);
+
 const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*);
 const yaml::Table<Study>& yaml_table(const Study*);
 
@@ -55,9 +68,10 @@ inline constexpr std::string_view kDefaultFramework = "generic";
 
 /// Where a study comes from. What is given beside `study` takes the place of that part of it.
 struct StudyFiles {
-  std::optional<std::filesystem::path> study = {};
-  std::optional<std::string> cluster = {};  ///< A path ending in .yaml, or a catalogue name.
-  /// Likewise, or the path of a `config.json` or of an .onnx file.
+  std::optional<std::filesystem::path> study = {};  ///< A file, "-", or a catalogue name.
+  /// A catalogue name, the path of a file, "-" for stdin, or YAML in braces.
+  std::optional<std::string> cluster = {};
+  /// Likewise, or the path of a `config.json`, of its folder or of an .onnx file.
   std::optional<std::string> model = {};
   std::optional<std::string> strategy = {};
   std::optional<std::string> communication = {};

@@ -47,12 +47,12 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("hidden", &Model::hidden, "Width of the residual stream.",
                     yaml::between(1, kMaxWidth))
           .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxHeads))
-          .optional("kv_heads", &Model::kv_heads, "Key and value heads (default: heads).",
-                    yaml::between(1, kMaxHeads))
-          .optional("head_dim", &Model::head_dim, "Width of a head (default: hidden / heads).",
-                    yaml::between(1, kMaxWidth))
-          .optional("ffn", &Model::ffn, "Width of the feed-forward layer (default: 4 x hidden).",
-                    yaml::between(1, kMaxWidth))
+          .optional("kv_heads", &Model::kv_heads, "Key and value heads; 0: as many as heads.",
+                    yaml::between(0, kMaxHeads))
+          .optional("head_dim", &Model::head_dim, "Width of a head; 0: hidden / heads.",
+                    yaml::between(0, kMaxWidth))
+          .optional("ffn", &Model::ffn, "Width of the feed-forward layer; 0: 4 x hidden.",
+                    yaml::between(0, kMaxWidth))
           .required("vocabulary", &Model::vocabulary, "Tokens in the vocabulary.",
                     yaml::between(1, kMaxTokens))
           .required("sequence", &Model::sequence, "Tokens per training sample.",
@@ -60,9 +60,15 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("norm", &Model::norm, "Normalisation.")
           .optional("activation", &Model::activation, "Of the feed-forward layer.")
           .optional("positions", &Model::positions, "How positions enter.")
-          .optional("bias", &Model::bias, "Whether the projections of a layer have biases.")
-          .optional("qkv_bias", &Model::qkv_bias,
-                    "Whether the query, key and value projection has one, where `bias` is false.")
+          .optional("bias", &Model::bias, "Whether all projections of a layer have biases.")
+          .optional(
+              "qkv_bias", &Model::qkv_bias,
+              "Whether the query, key and value projection has a bias, where `bias` is false.")
+          .optional("attention_bias", &Model::attention_bias,
+                    "Whether both projections of attention have biases, where `bias` is false.")
+          .optional("mlp_bias", &Model::mlp_bias,
+                    "Whether the projections of the feed-forward layer have biases, where `bias` "
+                    "is false.")
           .optional("tied_embeddings", &Model::tied_embeddings,
                     "Whether the output projection is the input embedding.")
           .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")
@@ -78,8 +84,9 @@ std::int64_t parameter_count(const Model& model) {
   const std::int64_t up_width = model.activation == Activation::kSwiglu ? 2 * f : f;
   const std::int64_t norm = model.norm == Norm::kLayerNorm ? 2 * h : h;
   std::int64_t layer = h * qkv_width + attention_width * h + h * up_width + f * h + 2 * norm;
-  if (model.bias) layer += qkv_width + h + up_width + h;
-  if (!model.bias && model.qkv_bias) layer += qkv_width;
+  if (model.has_qkv_bias()) layer += qkv_width;
+  if (model.has_attention_out_bias()) layer += h;
+  if (model.has_mlp_bias()) layer += up_width + h;
   std::int64_t total = model.layers * layer + model.vocabulary * h + norm;
   if (!model.tied_embeddings) total += model.vocabulary * h;
   if (model.positions == Positions::kLearned) total += model.sequence * h;

@@ -28,8 +28,10 @@ struct Model {
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
-  bool bias = true;             ///< Of the four projections of a layer.
-  bool qkv_bias = false;        ///< Of the query, key and value projection alone (Qwen 2).
+  bool bias = true;             ///< All four projections of a layer have biases.
+  bool qkv_bias = false;        ///< The query, key and value projection has one (Qwen 2).
+  bool attention_bias = false;  ///< Both projections of attention have biases.
+  bool mlp_bias = false;        ///< Both projections of the feed-forward layer have biases.
   bool tied_embeddings = true;  ///< The output projection is the input embedding.
   bool dropout = true;          ///< Of the two residual branches and the attention scores.
   std::string source;
@@ -37,6 +39,9 @@ struct Model {
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t head_size() const { return head_dim > 0 ? head_dim : hidden / heads; }
   std::int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * hidden; }
+  bool has_qkv_bias() const { return bias || attention_bias || qkv_bias; }
+  bool has_attention_out_bias() const { return bias || attention_bias; }
+  bool has_mlp_bias() const { return bias || mlp_bias; }
 };
 
 const yaml::Names<Norm>& yaml_names(const Norm*);

@@ -95,12 +95,14 @@ class BlockBuilder {
     return y;
   }
 
-  /// bias + dropout + residual, or what the model has of it; `output` is the block's last tensor if
-  /// valid. \pre the last operator is the matmul that made `branch`.
-  TensorId join(const std::string& name, TensorId branch, TensorId residual, TensorId output) {
+  /// Adds the residual to a branch, after the branch's bias and dropout where the model has them.
+  /// `output` is the result's tensor if valid.
+  /// \pre the last operator is the matmul that made `branch`.
+  TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
+                TensorId output) {
     const TensorId out = output.valid() ? output : boundary(name);
     if (!model_.dropout) {
-      if (model_.bias) fused_bias(name, branch, model_.hidden, kWhole);
+      if (biased) fused_bias(name, branch, model_.hidden, kWhole);
       op({.name = name,
           .equation = "bsh,bsh->bsh",
           .inputs = {branch, residual},
@@ -116,7 +118,7 @@ class BlockBuilder {
                  .outputs = {out, mask},
                  .pass = PassKind::kBiasDropoutAddForward,
                  .extent = 2};
-    if (model_.bias) {
+    if (biased) {
       sum.equation = "bsh,bsh,h->bsh,bsh";
       sum.inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
       sum.extent = 3;
@@ -242,7 +244,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   const TensorId norm1 = build.norm("attention_norm", x);
   TensorId qkv =
       build.matmul("qkv", norm1, model.hidden, build.qkv_width(), {build.kWhole, build.tensor()});
-  if (model.bias || model.qkv_bias) build.fused_bias("qkv", qkv, build.qkv_width(), build.tensor());
+  if (model.has_qkv_bias()) build.fused_bias("qkv", qkv, build.qkv_width(), build.tensor());
   if (model.positions == Positions::kRotary) {
     const TensorId rotated = build.activation("rope", build.tokens(build.qkv_width()));
     build.op({.name = "rope",
@@ -256,7 +258,8 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   const TensorId context = build.attention(qkv);
   const TensorId projected = build.matmul("attention_out", context, build.attention_width(),
                                           model.hidden, {build.tensor(), build.kWhole});
-  const TensorId middle = build.join("attention_residual", projected, x, TensorId{});
+  const TensorId middle =
+      build.join("attention_residual", projected, model.has_attention_out_bias(), x, TensorId{});
 
   const TensorId norm2 = build.norm("mlp_norm", middle);
   const bool gated = model.activation == Activation::kSwiglu;
@@ -265,7 +268,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
                                    {build.kWhole, build.tensor()});
   const TensorId activated = build.activation("mlp_activation", build.tokens(f));
   if (gated) {
-    if (model.bias) build.fused_bias("mlp_up", up, 2 * f, build.tensor());
+    if (model.has_mlp_bias()) build.fused_bias("mlp_up", up, 2 * f, build.tensor());
     build.op({.name = "mlp_activation",
               .equation = "bsf->bsf",
               .inputs = {up},
@@ -278,7 +281,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
                   .inputs = {up},
                   .outputs = {activated},
                   .pass = PassKind::kGeluForward};
-    if (model.bias) {
+    if (model.has_mlp_bias()) {
       gelu.equation = "bsf,f->bsf";
       gelu.inputs.push_back(build.parameter("mlp_up.bias", {f}, {build.tensor()}));
     }
@@ -286,7 +289,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   }
   const TensorId down =
       build.matmul("mlp_down", activated, f, model.hidden, {build.tensor(), build.kWhole});
-  build.join("mlp_residual", down, middle, y);
+  build.join("mlp_residual", down, model.has_mlp_bias(), middle, y);
   return build.take({x}, {y});
 }
 

@@ -43,8 +43,16 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
       {"simulate --engine fluit", "--engine", "fluid"},
       {"simulate", "give a study", ""},
       {"simulate a.yaml b.yaml", "unexpected argument 'b.yaml'", "foreshard simulate --help"},
-      {"simulate configs/studies/gpt-1.7b-a100-8.yaml --set tensor", "--set tensor",
-       "path.to.key=value"},
+      {"simulate configs/studies/gpt-1.7b-a100-8.yaml --set tensor", "--set tensor", "KEY=VALUE"},
+      {"simulate a.yaml --tp 8", "unknown option '--tp'",
+       "did you mean '--set strategy.tensor_parallel=8'?"},
+      {"simulate a.yaml --global-batch=64", "unknown option '--global-batch=64'",
+       "did you mean '--set strategy.global_batch=64'?"},
+      {"simulate a.yaml --sequence-parallel", "unknown option '--sequence-parallel'",
+       "did you mean '--set strategy.sequence_parallel=true'?"},
+      {"simulate a.yaml --layers 12 --format json", "unknown option '--layers'",
+       "did you mean '--set model.layers=12'?"},
+      {"simulate --cluster two-dgx-a100", "missing: --model, --strategy", "--set strategy."},
       {"topology", "a command is missing", "use 'show'"},
       {"topology sow x", "'sow'", "did you mean 'show'?"},
       {"catalog modle", "modle", "did you mean 'model'?"},
@@ -54,7 +62,8 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
        "did you mean 'study'?"},
       {"--configs /nonexistent version", "/nonexistent", ""},
       {"export configs/studies/gpt-1.7b-a100-8.yaml", "--program", ""},
-      {"export configs/studies/host-dp2.yaml --program - --rank 1", "--rank is of --arrivals", ""},
+      {"export configs/studies/host-dp2.yaml --program - --rank 1",
+       "--rank applies only with --arrivals", "add --arrivals FILE"},
       {"export configs/studies/host-dp2.yaml --replay-bundle /tmp/b", "needs no study",
        "--program FILE"},
       {"export configs/studies/host-dp2.yaml --program - --arrivals -",
@@ -76,6 +85,8 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
 }
 
 TEST(Version, SaysWhatThisBuildIs) {
+  const std::string line = foreshard("--version").out;
+  EXPECT_THAT(foreshard("version").out, StartsWith(line));
   EXPECT_THAT(foreshard("version").out, StartsWith("foreshard "));
   EXPECT_EQ(json::parse(foreshard("version --format json").out)["schema"], "foreshard.version/1");
 }
@@ -170,6 +181,11 @@ TEST(Topology, ShowsACluster) {
   EXPECT_THAT(foreshard("topology show two-dgx-a100 --format dot").out, StartsWith("graph "));
 }
 
+TEST(Export, TakesTheFileByItsUsualOption) {
+  EXPECT_EQ(foreshard(std::string("export ") + kSmall + " -o -").out,
+            foreshard(std::string("export ") + kSmall + " --program -").out);
+}
+
 TEST(Export, WritesTheProgram) {
   const Outcome outcome = foreshard(std::string("export ") + kSmall + " --program -");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -218,13 +234,99 @@ TEST(Simulate, WritesATrace) {
 
 // 7.5 billion parameters take 16 bytes or more each: 120 GB on every device, where 80 GB are.
 TEST(Simulate, ExplainsWhatDoesNotFit) {
-  const Outcome outcome = foreshard(
+  const std::string kTooLarge =
       "simulate --cluster two-dgx-a100 --model gpt-7.5b --strategy fsdp-64 "
       "--set strategy.data_parallel=16 --set strategy.global_batch=16 "
-      "--set strategy.zero_stage=0");
+      "--set strategy.zero_stage=0";
+  const Outcome outcome = foreshard(kTooLarge);
   EXPECT_EQ(outcome.code, 3) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("It does not fit"));
+  EXPECT_THAT(outcome.out, StartsWith("Does not fit: rank 0 (stage 0) needs "));
   EXPECT_THAT(outcome.out, HasSubstr("zero_stage=3"));
+  EXPECT_LT(outcome.out.find("zero_stage=3"), outcome.out.find("step time"));
+  const auto prediction = json::parse(foreshard(kTooLarge + " --format json").out);
+  EXPECT_EQ(prediction["feasible"], false);
+  EXPECT_EQ(prediction["memory"]["fits"], false);
+}
+
+constexpr const char* kInlineModel =
+    "'{name: small, layers: 8, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}'";
+
+// What the reports of two calls say, apart from the names of files.
+json step_of(const std::string& arguments) {
+  const Outcome outcome = foreshard("simulate " + arguments + " --format json");
+  EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.err;
+  return outcome.code == 0 ? json::parse(outcome.out)["step"] : json();
+}
+
+TEST(Simulate, TakesAStrategyFromSetAlone) {
+  const std::string parts = "--cluster two-dgx-a100 --model gpt-1.7b ";
+  EXPECT_EQ(step_of(parts + "--set strategy.data_parallel=16 --set strategy.global_batch=16"),
+            step_of(parts + "--strategy '{data_parallel: 16, global_batch: 16}'"));
+  const Outcome outcome = foreshard("simulate " + parts + "--set communication.name=x");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("missing: --strategy"));
+}
+
+TEST(Simulate, ReadsModelsFromTheCommandLineStdinAndFilesWithoutASuffix) {
+  const TemporaryFolder folder;
+  const std::string text =
+      "{name: small, layers: 8, hidden: 1024, heads: 16, vocabulary: 1000, sequence: 512}\n";
+  const std::string plain = folder.write("plain", text).string();
+  const std::string rest =
+      " --cluster two-dgx-a100 --strategy '{data_parallel: 16, global_batch: 16}'";
+  const json expected = step_of(std::string("--model ") + kInlineModel + rest);
+  EXPECT_EQ(step_of("--model '" + plain + "'" + rest), expected);
+  EXPECT_EQ(step_of("--model -" + rest + " <'" + plain + "'"), expected);
+  const Outcome twice = foreshard("simulate --model - --cluster - --strategy fsdp-64");
+  EXPECT_EQ(twice.code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("- is given for --cluster and --model"));
+  const Outcome empty = foreshard("simulate - <'" + folder.write("empty", "").string() + "'");
+  EXPECT_EQ(empty.code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("stdin:1:1: error: "));
+}
+
+TEST(Simulate, ReadsStudiesFromStdinAndTheCatalogue) {
+  const json expected = step_of(kSmall);
+  EXPECT_EQ(step_of("gpt-1.7b-a100-8"), expected);
+  EXPECT_EQ(step_of(std::string("- <") + kSmall), expected);
+  EXPECT_THAT(foreshard("simulate gpt-1.7b-a100-9").err, HasSubstr("did you mean"));
+}
+
+TEST(Simulate, ReadsAHuggingFaceFolderAndDownloadsNothing) {
+  const TemporaryFolder folder;
+  const std::string config =
+      folder.write("tiny/config.json", R"({"model_type": "llama", "num_hidden_layers": 2})")
+          .string();
+  const std::string rest =
+      " --cluster two-dgx-a100 --strategy '{data_parallel: 16, global_batch: 16}'";
+  const json expected = step_of("--model '" + config + "'" + rest);
+  EXPECT_EQ(step_of("--model '" + (folder.path() / "tiny").string() + "'" + rest), expected);
+  EXPECT_EQ(step_of("--model -" + rest + " <'" + config + "'"), expected);
+  const Outcome id = foreshard("simulate --model meta-llama/Llama-3.1-8B" + rest);
+  EXPECT_EQ(id.code, 2);
+  EXPECT_THAT(id.err, HasSubstr("foreshard downloads nothing"));
+  EXPECT_THAT(id.err, HasSubstr("--model config.json"));
+}
+
+TEST(Check, ReadsAHuggingFaceConfig) {
+  const TemporaryFolder folder;
+  const std::string config = folder.write("c/config.json", R"({"model_type": "llama"})").string();
+  const Outcome outcome = foreshard("check '" + config + "' --set sequence=4096");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("# parameters  6738415616"));
+  const std::string echo = folder.write("echo.yaml", outcome.out).string();
+  const Outcome again = foreshard("check '" + echo + "'");
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("is a well-formed model"));
+  const std::string other = folder.write("o/config.json", R"({"model_type": "bert"})").string();
+  EXPECT_THAT(foreshard("check '" + other + "'").err, HasSubstr("'bert', which is not modelled"));
+}
+
+TEST(Help, IsACommandToo) {
+  EXPECT_EQ(foreshard("help").out, foreshard("--help").out);
+  EXPECT_EQ(foreshard("help simulate").out, foreshard("simulate --help").out);
+  EXPECT_EQ(foreshard("help topology show").out, foreshard("topology show --help").out);
+  EXPECT_THAT(foreshard("help simulat").err, HasSubstr("did you mean 'simulate'?"));
 }
 
 }  // namespace

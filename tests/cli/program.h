@@ -1,5 +1,5 @@
 /// \file
-/// Runs the program as a shell would, and says what came of it.
+/// Runs the program as a shell would, and returns its exit code and output.
 #pragma once
 
 #include <cstdio>
@@ -16,7 +16,7 @@
 namespace foreshard::cli {
 
 struct Outcome {
-  int code = -1;  ///< 128 + n for signal n, as a shell says it.
+  int code = -1;  ///< 128 + n for signal n, as in a shell.
   std::string out;
   std::string err;
 };
@@ -28,14 +28,14 @@ inline std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// `arguments` are those of a shell. The catalogue is the source tree's.
+/// `arguments` are those of a shell, which may redirect stdin. The catalogue is the source tree's.
 inline Outcome foreshard(const std::string& arguments) {
   const TemporaryFolder folder;
   const std::string out = (folder.path() / "out").string();
   const std::string err = (folder.path() / "err").string();
   const std::string command = std::string("cd '") + FORESHARD_SOURCE_DIR + "' && '" +
-                              FORESHARD_PROGRAM + "' " + arguments + " >'" + out + "' 2>'" + err +
-                              "' </dev/null";
+                              FORESHARD_PROGRAM + "' </dev/null " + arguments + " >'" + out +
+                              "' 2>'" + err + "'";
   const int status = std::system(command.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -50,6 +50,19 @@ TEST(Reshard, WritesJsonCsvAndAProgram) {
   EXPECT_THAT(csv.out, HasSubstr("step,primitive,axes,groups"));
 }
 
+TEST(Reshard, OfWhatIsInPlaceIsDone) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "none.json";
+  const Outcome outcome = foreshard(
+      "reshard --tensor 'bf16[8192,8192]' --from 'tp=8 [-, tp]' --to 'tp=8 [-, tp]' "
+      "--cluster two-dgx-h100 --program '" +
+      file.string() + "'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("nothing moves"));
+  EXPECT_THAT(outcome.err, HasSubstr("nothing moves: no Program is written to " + file.string()));
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 void expect_refused(const std::string& arguments, const std::string& message) {
   const TemporaryFolder folder;
   const std::string result = (folder.path() / "result.json").string();

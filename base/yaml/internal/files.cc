@@ -85,9 +85,10 @@ std::vector<std::string> Reader::catalogue_names(const std::string& folder) cons
 std::optional<fs::path> Reader::find(const std::string& ref, const std::string& folder,
                                      const Mark& mark) {
   std::error_code status;
+  const fs::path& referring = memory_.sources[mark.source].file;
+  if (ref == "-" && referring.empty()) return fs::path(ref);  // stdin, named on the command line
+  const fs::path path = (referring.parent_path() / ref).lexically_normal();
   if (is_yaml(ref)) {
-    const fs::path path =
-        (memory_.sources[mark.source].file.parent_path() / ref).lexically_normal();
     if (fs::is_regular_file(path, status)) return path;
     const auto names = names_in(path.parent_path().empty() ? "." : path.parent_path());
     const auto near = nearest_name(path.stem().string(), {names.begin(), names.end()});
@@ -95,14 +96,16 @@ std::optional<fs::path> Reader::find(const std::string& ref, const std::string& 
                 near ? "did you mean '" + *near + ".yaml'?" : "");
     return std::nullopt;
   }
-  if (folder.empty()) {
-    faults_.add(mark, "'" + ref + "' is no path", "write the path of a file that ends in .yaml");
-    return std::nullopt;
-  }
   const bool stays_inside = !ref.starts_with('/') && ref.find("..") == std::string::npos;
   for (const fs::path& catalogue : memory_.options.catalogue) {
-    const fs::path path = catalogue / folder / (ref + ".yaml");
-    if (stays_inside && fs::is_regular_file(path, status)) return path.lexically_normal();
+    const fs::path entry = catalogue / folder / (ref + ".yaml");
+    if (!folder.empty() && stays_inside && fs::is_regular_file(entry, status))
+      return entry.lexically_normal();
+  }
+  if (fs::is_regular_file(path, status)) return path;
+  if (folder.empty()) {
+    faults_.add(mark, "there is no file '" + path.string() + "'", "write the path of a YAML file");
+    return std::nullopt;
   }
   const auto names = catalogue_names(folder);
   const auto near = nearest_name(ref, names);
@@ -125,9 +128,9 @@ std::optional<Node> Reader::document(const fs::path& path, const Mark& mark) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::string text =
       bytes->starts_with(kByteOrderMark) ? bytes->substr(kByteOrderMark.size()) : *bytes;
-  remember({path.string(), *std::move(bytes)});
-  const int source =
-      memory_.sources.add({.name = path.string(), .file = path, .text = std::move(text)});
+  const std::string name = path == "-" ? "stdin" : path.string();
+  remember({name, *std::move(bytes)});
+  const int source = memory_.sources.add({.name = name, .file = path, .text = std::move(text)});
   const std::size_t faults_before = faults_.size();
   auto root = parse(memory_.sources, source, {memory_.options.deepest, memory_.options.most_nodes},
                     faults_);

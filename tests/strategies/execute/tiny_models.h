@@ -34,12 +34,13 @@ inline Model tiny_llama() {
 }
 
 /// What neither has: RMS norm with biases everywhere and grouped heads, a gate with a bias, rotary
-/// positions and tied embeddings, dropout without a bias to fuse it with and the other way round.
+/// positions and tied embeddings, dropout after a projection with a bias and after one without.
 inline Model tiny_mixture(bool dropout) {
   Model model = tiny_llama();
   model.name = dropout ? "tiny mixture with dropout" : "tiny mixture";
   model.bias = !dropout;
   model.qkv_bias = true;
+  model.mlp_bias = dropout;
   model.tied_embeddings = true;
   model.dropout = dropout;
   model.positions = dropout ? Positions::kNone : Positions::kLearned;

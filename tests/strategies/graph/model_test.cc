@@ -80,6 +80,31 @@ TEST(ModelFlops, OfALlamaByHand) {
   EXPECT_EQ(parameter_count(model), 2 * (96 + 64 + 48 + 24 + 16) + 2 * 56 + 8);
 }
 
+// By hand for h = 8, 4 heads and 1 key head of width 2, SwiGLU of width 3: a layer's biases are
+// 8 + 2 x 2 of queries, keys and values, 8 of attention's output, 2 x 3 of gate and up, 8 of down.
+TEST(ParameterCount, CountsEachBias) {
+  Model model{.name = "tiny",
+              .layers = 5,
+              .hidden = 8,
+              .heads = 4,
+              .kv_heads = 1,
+              .ffn = 3,
+              .vocabulary = 7,
+              .sequence = 5,
+              .activation = Activation::kSwiglu,
+              .bias = false,
+              .source = ""};
+  const std::int64_t none = parameter_count(model);
+  model.qkv_bias = true;
+  EXPECT_EQ(parameter_count(model) - none, 5 * 12);
+  model.attention_bias = true;
+  EXPECT_EQ(parameter_count(model) - none, 5 * (12 + 8));
+  model.mlp_bias = true;
+  EXPECT_EQ(parameter_count(model) - none, 5 * (12 + 8 + 6 + 8));
+  model.bias = true;
+  EXPECT_EQ(parameter_count(model) - none, 5 * (12 + 8 + 6 + 8));
+}
+
 TEST(Model, ContradictionsAreRefused) {
   Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .source = ""};
   EXPECT_EQ(checked(model).error().message,

@@ -37,6 +37,8 @@ Model random_model(Draw& draw) {
   model.qkv_bias = draw.chance();
   model.tied_embeddings = draw.chance();
   model.dropout = draw.chance();
+  model.attention_bias = draw.chance();
+  model.mlp_bias = draw.chance();
   return model;
 }
 
