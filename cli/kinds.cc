@@ -15,6 +15,7 @@
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/search/space.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/accuracy/exclusions.h"
@@ -75,7 +76,7 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 14> kKinds{
+  static constexpr std::array<Kind, 15> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
@@ -91,6 +92,7 @@ std::span<const Kind> kinds() {
       kind<Model>("model", "models", "A transformer by its hyper-parameters."),
       kind<NodeConfig>("node", "nodes", "A host: its devices and what joins them."),
       kind<Strategy>("strategy", "strategies", "How a step is divided over devices."),
+      kind<search::SearchSpace>("search", "searches", "Which strategies a search tries (--space)."),
       kind<Transport>("transport", "transports", "How a network's adapters are driven."),
       kind<comm::nccl::Tables>("tuner", "tuners",
                                "What NCCL takes hardware to be, and its tuner's constants."),

@@ -39,7 +39,11 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   files.strategy = given(strategy_);
   files.communication = given(communication_);
   files.sizes_matter = sizes_matter;
-  if (const auto error = missing_part()) return *error;
+  if (auto error = missing_part()) {
+    if (!sizes_matter)
+      error->message += "; a search needs of a strategy only --set strategy.global_batch=512";
+    return *std::move(error);
+  }
   if (const auto error = stdin_twice()) return *error;
   return study::load_study(
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});

@@ -48,10 +48,11 @@ class Search final : public Command {
     options.certify = certify_;
     options.threads = threads_;
     if (max_seconds_ > 0) options.time_limit = std::chrono::seconds(max_seconds_);
-    note(
-        fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
-                    "framework, batch and precision do",
-                    study::describe(study->strategy)));
+    if (study->strategy.devices() > 1)
+      note(
+          fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
+                      "framework, batch and precision do",
+                      study::describe(study->strategy)));
     const auto result = searched(*study, std::move(options));
     if (!result) return fail(result.error());
     if (const auto error = write_result(output_, written(*study, *result))) return fail(*error);

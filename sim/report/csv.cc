@@ -66,6 +66,8 @@ std::string to_csv(const Report& report) {
   line.add("fits", prediction.fits ? "true" : "false");
   line.add("engine", prediction.engine);
   line.add("granularity", prediction.granularity);
+  line.add("idle_devices", prediction.idle);
+  line.add("down_devices", prediction.down);
   return line.text();
 }
 

@@ -61,6 +61,10 @@ void write_result(Page& page, const sim::Prediction& prediction) {
   page.line(fmt::format("  {}  {} tokens/s, {:.1f} TFLOP/s, {} of the peak (MFU)",
                         left("each device", 12), scaled(prediction.tokens / step / devices),
                         prediction.model_tflops_per_device, percent(prediction.mfu)));
+  if (prediction.idle + prediction.down > 0)
+    page.line(fmt::format("  {}  {} used, {} idle, {} down; rates are per device used",
+                          left("devices", 12), grouped(prediction.devices),
+                          grouped(prediction.idle), grouped(prediction.down)));
   if (prediction.usd_per_step)
     page.line(fmt::format("  {}  {:.4g} USD a step", left("cost", 12), *prediction.usd_per_step));
   if (prediction.joules_per_step)

@@ -134,7 +134,9 @@ struct Warning {
 struct Prediction {
   std::string program;
   std::string cluster;
-  std::int64_t devices = 0;
+  std::int64_t devices = 0;  ///< That ranks run on; what is told per device is per one of these.
+  std::int64_t idle = 0;     ///< That work, but carry no rank.
+  std::int64_t down = 0;     ///< That do not work.
   Seconds step;
   Seconds low;  ///< Interval: evidence of the parameters decides its width.
   Seconds high;

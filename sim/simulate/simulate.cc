@@ -115,8 +115,8 @@ std::optional<Error> misfit(const ClusterView& cluster, const Program& program) 
     const Device& device = cluster.devices()[device_of(program, rank).index()];
     if (device.up) continue;
     return Error{Error::Code::kInvalidInput,
-                 fmt::format("rank {} runs on {}, which is down in cluster '{}' (devices that no "
-                             "rank uses may be down: use fewer, or number the group with it last)",
+                 fmt::format("rank {} runs on {}, which is down in cluster '{}' (name others in "
+                             "its device_of_rank)",
                              rank, cluster.vertices()[device.vertex.index()].name, cluster.name())};
   }
   return std::nullopt;
@@ -203,6 +203,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   prediction.program = program.name;
   prediction.cluster = cluster.name();
   prediction.devices = program.ranks();
+  prediction.down = std::ranges::count(cluster.devices(), false, &Device::up);
+  prediction.idle = std::ssize(cluster.devices()) - prediction.down - prediction.devices;
   prediction.engine = options.engine == EngineKind::kFluid ? "fluid" : "simgrid";
   prediction.granularity = options.granularity == Granularity::kFlat ? "flat" : "stepwise";
   prediction.folding = name_of(folding.method);

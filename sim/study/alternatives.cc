@@ -136,13 +136,13 @@ Bytes peak_in_issue_order(const program::Program& program, const program::Role& 
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Alternative> alternatives;
   if (study.graph) return alternatives;  // its batch is that of this strategy
-  const auto devices = static_cast<std::int64_t>(cluster.devices().size());
   for (Candidate& candidate : neighbours(study.strategy)) {
-    if (!faults_in(candidate.strategy, study.model, devices).empty()) continue;
-    const auto program =
+    if (!faults_in(candidate.strategy, study.model, study.pool.size()).empty()) continue;
+    auto program =
         lower::lower(study.model, candidate.strategy, {.launch_time = cluster.host(0).launch_time});
     if (!program) continue;
-    alternatives.push_back(tried(study, cluster, std::move(candidate), *program));
+    alternatives.push_back(
+        tried(study, cluster, std::move(candidate), study.pool.placed(*std::move(program))));
   }
   std::ranges::stable_sort(alternatives, [](const Alternative& a, const Alternative& b) {
     if (a.fits != b.fits) return a.fits;

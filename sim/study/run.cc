@@ -1,6 +1,7 @@
 #include "sim/study/run.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <utility>
 
 #include "sim/study/disturbed.h"
@@ -51,8 +52,9 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
                      ? lowered_graph(study, launch_time, remarks)
                      : lower::lower(study.model, study.strategy, {.launch_time = launch_time});
   if (!program) return program;
-  if (auto violation = program::verify(*program)) return *std::move(violation);
-  return program;
+  auto placed = study.pool.placed(*std::move(program));
+  if (auto violation = program::verify(placed)) return *std::move(violation);
+  return placed;
 }
 
 void set_interval(sim::Prediction& prediction, const Framework& framework) {
@@ -70,6 +72,22 @@ void set_interval(sim::Prediction& prediction, const Framework& framework) {
                   "its file a residual, or use one of the catalogue's"});
 }
 
+namespace {
+
+void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
+  std::string message =
+      fmt::format("{} of {} devices that work stay idle: the strategy has {} ranks",
+                  prediction.idle, prediction.idle + prediction.devices, prediction.devices);
+  const Strategy& strategy = study.strategy;
+  const std::int64_t replica = prediction.devices / strategy.data_parallel;
+  const std::int64_t most = study.pool.size() / replica;
+  if (most > strategy.data_parallel)
+    message += fmt::format("; data_parallel: {} would use {}", most, most * replica);
+  prediction.warnings.push_back({.code = "idle", .message = std::move(message)});
+}
+
+}  // namespace
+
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
@@ -81,6 +99,7 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
                         : sim::simulate(*cluster, *program, study.communication, options);
   if (!prediction) return prediction.error();
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
+  if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_interval(run.prediction, *study.strategy.framework);
   if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
     run.prediction.warnings.push_back(

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fmt/format.h>
-#include <limits>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/run.h"
+#include "sim/study/search_output.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -18,10 +18,21 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Devices that ranks may run on, and the nodes to name for them.
+struct Place {
+  Pool pool;
+  std::vector<std::string> use;
+};
+
 struct Candidate {
   Strategy strategy;
   search::Estimate estimate;
+  const Place* place;
 };
+
+// The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
+// tests/sim/study/search_test.cc holds it to that.
+constexpr double kMemoryError = 0.01;
 
 Seconds launch_time_of(const ClusterView& cluster) {
   Seconds launch_time;
@@ -30,61 +41,108 @@ Seconds launch_time_of(const ClusterView& cluster) {
   return launch_time;
 }
 
-Bytes smallest_memory(const ClusterView& cluster) {
-  Bytes least = Bytes::from_base(std::numeric_limits<double>::infinity());
+// The study's own place, then that without the nodes which have lost devices.
+std::vector<Place> places_of(const LoadedStudy& study, const ClusterView& cluster) {
+  std::vector<Place> places{{.pool = study.pool, .use = {}}};
+  std::vector<bool> whole(static_cast<std::size_t>(cluster.node_count()), true);
   for (const Device& device : cluster.devices())
-    least = std::min(least, cluster.device_types()[device.type.index()].memory.value);
-  return least;
+    if (!device.up) whole[static_cast<std::size_t>(device.node)] = false;
+  Place other{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
+  for (const std::int32_t id : study.pool.devices) {
+    const Device& device = cluster.devices()[DeviceId{id}.index()];
+    if (!whole[static_cast<std::size_t>(device.node)]) continue;
+    other.pool.devices.push_back(id);
+    const std::string& name = cluster.vertices()[device.vertex.index()].name;
+    const std::string node = name.substr(0, name.find('/'));
+    if (other.use.empty() || other.use.back() != node) other.use.push_back(node);
+  }
+  const bool differs = other.pool.size() < study.pool.size() && !other.pool.devices.empty();
+  if (differs && !study.pool.named) places.push_back(std::move(other));
+  return places;
 }
 
-// Keeps those that fit, by estimate; counts the others.
-std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& cluster,
-                              std::vector<Strategy> strategies, SearchResult& result) {
+bool same_devices(const Pool& a, const Pool& b, std::int64_t ranks) {
+  return ranks <= a.size() && ranks <= b.size() &&
+         std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
+}
+
+// Adds those of `strategies` that may fit; counts the others.
+void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const Place& place,
+                    std::vector<Strategy> strategies, std::vector<Candidate>& candidates,
+                    SearchResult& result) {
   const sim::SimulatedCost cost(cluster, study.communication);
-  search::Estimator estimator(study.model, cluster, cost, launch_time_of(cluster));
-  std::vector<Candidate> kept;
+  search::Estimator estimator(study.model, cluster, place.pool.devices, cost,
+                              launch_time_of(cluster));
   for (Strategy& strategy : strategies) {
     const auto memory = estimator.memory(strategy);
     if (!memory) {
       ++result.misfits["sharding"];
       continue;
     }
-    if (memory->peak > result.capacity) {
+    if (memory->peak * (1 - kMemoryError) > memory->memory) {
       ++result.too_large;
-      if (!result.nearest || memory->peak < result.nearest->estimate.peak)
+      const auto missing = [](const search::Estimate& of) { return of.peak - of.memory; };
+      if (!result.nearest || missing(*memory) < missing(result.nearest->estimate))
         result.nearest = Nearest{strategy, *memory};
       continue;
     }
     const auto estimate = estimator.estimate(strategy);
     if (!estimate) {
-      ++result.unroutable;
+      if (result.unroutable++ == 0) result.no_route = estimate.error().message;
       continue;
     }
-    kept.push_back({std::move(strategy), *estimate});
+    candidates.push_back({std::move(strategy), *estimate, &place});
   }
-  std::ranges::stable_sort(kept, {},
+}
+
+// Those of all places that may fit, by estimate.
+std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& cluster,
+                              const std::vector<Place>& places, const search::SearchSpace& space,
+                              SearchResult& result) {
+  std::vector<Candidate> candidates;
+  for (const Place& place : places) {
+    auto found = search::enumerate(space, study.strategy, study.model, place.pool.size());
+    if (&place == places.data()) {
+      result.misfits = std::move(found.misfits);
+      result.considered = found.considered;
+    } else {
+      std::erase_if(found.candidates, [&](const Strategy& one) {
+        return same_devices(places.front().pool, place.pool, one.devices());
+      });
+      result.considered += std::ssize(found.candidates);
+    }
+    result.most_devices = std::max(result.most_devices, found.most_devices);
+    add_candidates(study, cluster, place, std::move(found.candidates), candidates, result);
+  }
+  std::ranges::stable_sort(candidates, {},
                            [](const Candidate& candidate) { return candidate.estimate.step; });
-  return kept;
+  return candidates;
 }
 
 Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster,
                             const Candidate& candidate) {
-  const auto program =
+  auto program =
       lower::lower(study.model, candidate.strategy, {.launch_time = launch_time_of(cluster)});
   if (!program) return program.error();
-  const auto prediction =
-      sim::simulate(cluster, *program, study.communication, {.critical_path = false});
-  if (!prediction) return prediction.error();
-  const auto worst = static_cast<std::size_t>(prediction->worst_memory);
+  auto simulation = sim::simulate(cluster, candidate.place->pool.placed(*std::move(program)),
+                                  study.communication, {.critical_path = false});
+  if (!simulation) return simulation.error();
+  sim::Prediction prediction = *std::move(simulation);
+  set_interval(prediction, *study.strategy.framework);
+  const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   return Simulated{.strategy = candidate.strategy,
                    .estimate = candidate.estimate,
-                   .step = prediction->step,
-                   .peak = prediction->classes[worst].memory.peak,
-                   .capacity = prediction->memory_capacity,
-                   .fits = prediction->fits,
-                   .mfu = prediction->mfu,
-                   .tflops_per_device = prediction->model_tflops_per_device,
-                   .breakdown = prediction->breakdown};
+                   .use = candidate.place->use,
+                   .step = prediction.step,
+                   .low = prediction.low,
+                   .high = prediction.high,
+                   .idle = prediction.idle,
+                   .peak = prediction.classes[worst].memory.peak,
+                   .capacity = prediction.memory_capacity,
+                   .fits = prediction.fits,
+                   .mfu = prediction.mfu,
+                   .tflops_per_device = prediction.model_tflops_per_device,
+                   .breakdown = prediction.breakdown};
 }
 
 // Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
@@ -101,8 +159,8 @@ class Simulations {
         results_(which_.size()),
         start_(start) {}
 
-  // One entry per candidate; empty where the time limit came first or it failed.
-  std::vector<std::optional<Simulated>> run() {
+  // One entry per candidate; empty where the time limit came first.
+  std::vector<std::optional<Result<Simulated>>> run() {
     const auto threads = std::clamp<std::int64_t>(
         options_.threads, 1, std::max<std::int64_t>(static_cast<std::int64_t>(results_.size()), 1));
     {
@@ -125,8 +183,7 @@ class Simulations {
       }
       const std::size_t i = next_++;
       if (i >= results_.size()) return;
-      auto result = simulated(study_, *cluster, candidates_[which_[i]]);
-      if (result) results_[i] = *std::move(result);
+      results_[i] = simulated(study_, *cluster, candidates_[which_[i]]);
       if (options_.progress) options_.progress(++done_, static_cast<std::int64_t>(results_.size()));
     }
   }
@@ -135,50 +192,113 @@ class Simulations {
   const SearchOptions& options_;
   const std::vector<Candidate>& candidates_;
   std::vector<std::size_t> which_;
-  std::vector<std::optional<Simulated>> results_;
+  std::vector<std::optional<Result<Simulated>>> results_;
   Clock::time_point start_;
   std::atomic<std::size_t> next_{0};
   std::atomic<std::int64_t> done_{0};
   std::atomic<bool> out_of_time_{false};
 };
 
-void judge(const std::vector<Candidate>& candidates,
-           std::vector<std::optional<Simulated>> simulations, SearchResult& result) {
-  std::vector<const Candidate*> rest;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (i >= simulations.size() || !simulations[i]) {
-      rest.push_back(&candidates[i]);
-      continue;
+// Which candidates to simulate next, and what came out so far.
+class Race {
+ public:
+  Race(const LoadedStudy& study, const SearchOptions& options,
+       const std::vector<Candidate>& candidates, Clock::time_point start, SearchResult& result)
+      : study_(study),
+        options_(options),
+        candidates_(candidates),
+        start_(start),
+        result_(result),
+        waiting_(candidates.size()) {
+    std::iota(waiting_.begin(), waiting_.end(), std::size_t{0});
+  }
+
+  void run() {
+    simulate(static_cast<std::size_t>(std::max<std::int64_t>(options_.simulate, 1)));
+    // In rounds of a fixed size: what is simulated does not depend on the number of threads.
+    constexpr std::size_t kRound = 4;
+    auto left = static_cast<std::size_t>(std::max<std::int64_t>(options_.certify, 0));
+    while (left > 0 && !result_.partial) {
+      if (best_) by_bound();  // until one fits, by estimate
+      const std::size_t done = simulate(std::min(kRound, left));
+      if (done == 0) break;
+      left -= done;
     }
-    Simulated& one = *simulations[i];
-    const double ratio = one.estimate.step / one.step;
-    const bool first = result.simulated.empty();
-    result.lowest_ratio = first ? ratio : std::min(result.lowest_ratio, ratio);
-    result.highest_ratio = first ? ratio : std::max(result.highest_ratio, ratio);
-    result.simulated.push_back(std::move(one));
+    judge();
   }
-  std::ranges::stable_sort(result.simulated, [](const Simulated& a, const Simulated& b) {
-    return a.fits != b.fits ? a.fits : a.step < b.step;
-  });
-  result.slower = static_cast<std::int64_t>(rest.size());
-  for (const Candidate* one : rest) {
-    if (!result.best_bound || one->estimate.bound < *result.best_bound)
-      result.best_bound = one->estimate.bound;
+
+ private:
+  void by_bound() {
+    std::ranges::stable_sort(waiting_, {},
+                             [&](std::size_t i) { return candidates_[i].estimate.bound; });
   }
-  if (result.simulated.empty() || !result.simulated.front().fits) return;
-  result.nearest.reset();
-  const Seconds best = result.simulated.front().step;
-  for (const Candidate* one : rest) {
-    if (one->estimate.bound >= best) ++result.provably_slower;
+  bool may_win(std::size_t i) const { return !best_ || candidates_[i].estimate.bound < *best_; }
+
+  // The next `most` of those waiting, up to the first one that cannot win.
+  std::size_t simulate(std::size_t most) {
+    std::vector<std::size_t> round;
+    while (round.size() < std::min(most, waiting_.size()) && may_win(waiting_[round.size()]))
+      round.push_back(waiting_[round.size()]);
+    waiting_.erase(waiting_.begin(), waiting_.begin() + std::ssize(round));
+    Simulations simulations(study_, options_, candidates_, round, start_);
+    auto found = simulations.run();
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      if (!found[i]) {
+        waiting_.push_back(round[i]);
+      } else if (*found[i]) {
+        Simulated one = **std::move(found[i]);
+        if (one.fits && (!best_ || one.step < *best_)) best_ = one.step;
+        result_.simulated.push_back(std::move(one));
+      } else if (result_.unroutable++ == 0) {
+        result_.no_route = found[i]->error().message;
+      }
+    }
+    result_.partial = result_.partial || simulations.out_of_time();
+    return round.size();
   }
-  result.certified = result.provably_slower == result.slower;
-}
+
+  void judge() {
+    for (const Simulated& one : result_.simulated) {
+      const double ratio = one.estimate.step / one.step;
+      const bool first = &one == result_.simulated.data();
+      result_.lowest_ratio = first ? ratio : std::min(result_.lowest_ratio, ratio);
+      result_.highest_ratio = first ? ratio : std::max(result_.highest_ratio, ratio);
+    }
+    std::ranges::stable_sort(result_.simulated, [](const Simulated& a, const Simulated& b) {
+      return a.fits != b.fits ? a.fits : a.step < b.step;
+    });
+    result_.slower = std::ssize(waiting_);
+    for (const std::size_t i : waiting_) {
+      const Seconds bound = candidates_[i].estimate.bound;
+      if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
+      if (!may_win(i)) ++result_.provably_slower;
+    }
+    if (!best_) return;
+    result_.nearest.reset();
+    result_.certified = result_.provably_slower == result_.slower;
+  }
+
+  const LoadedStudy& study_;
+  const SearchOptions& options_;
+  const std::vector<Candidate>& candidates_;
+  Clock::time_point start_;
+  SearchResult& result_;
+  std::vector<std::size_t> waiting_;  // by estimate until one fits, then by bound
+  std::optional<Seconds> best_;
+};
 
 }  // namespace
 
 double SearchResult::gap() const {
   if (certified || simulated.empty() || !best_bound) return 0;
   return 1 - *best_bound / simulated.front().step;
+}
+
+std::int64_t SearchResult::overlapping() const {
+  if (simulated.empty() || !simulated.front().fits) return 0;
+  return std::count_if(simulated.begin() + 1, simulated.end(), [&](const Simulated& one) {
+    return one.fits && one.low <= simulated.front().high;
+  });
 }
 
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options) {
@@ -191,50 +311,13 @@ Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& o
                                  "give 'model', or simulate strategies singly");
   const auto cluster = cluster_of(study);
   if (!cluster) return cluster.error();
-  auto space = search::enumerate(options.space, study.strategy, study.model,
-                                 static_cast<std::int64_t>(cluster->devices().size()));
   SearchResult result;
-  result.considered = space.considered;
-  result.misfits = std::move(space.misfits);
-  result.capacity = smallest_memory(*cluster);
-  if (space.candidates.empty())
-    return Error{
-        Error::Code::kInvalidInput,
-        fmt::format("none of {} combinations suits this model and batch", result.considered)};
-  const auto candidates = ranked(study, *cluster, std::move(space.candidates), result);
-  std::vector<std::optional<Simulated>> results(candidates.size());
-  std::optional<Seconds> best;
-  const auto simulate = [&](const std::vector<std::size_t>& which) {
-    Simulations simulations(study, options, candidates, which, start);
-    auto found = simulations.run();
-    for (std::size_t i = 0; i < which.size(); ++i) {
-      if (found[i] && found[i]->fits && (!best || found[i]->step < *best)) best = found[i]->step;
-      results[which[i]] = std::move(found[i]);
-    }
-    result.partial = result.partial || simulations.out_of_time();
-  };
-  std::vector<std::size_t> first(std::min(
-      candidates.size(), static_cast<std::size_t>(std::max<std::int64_t>(options.simulate, 1))));
-  std::iota(first.begin(), first.end(), std::size_t{0});
-  simulate(first);
-
-  // In rounds of a fixed size: what is simulated does not depend on the number of threads.
-  constexpr std::size_t kRound = 4;
-  std::vector<std::size_t> by_bound(candidates.size() - first.size());
-  std::iota(by_bound.begin(), by_bound.end(), first.size());
-  std::ranges::stable_sort(by_bound, {},
-                           [&](std::size_t i) { return candidates[i].estimate.bound; });
-  by_bound.resize(std::min(by_bound.size(),
-                           static_cast<std::size_t>(std::max<std::int64_t>(options.certify, 0))));
-  for (std::size_t i = 0; i < by_bound.size() && best && !result.partial; i += kRound) {
-    std::vector<std::size_t> round(
-        by_bound.begin() + static_cast<std::ptrdiff_t>(i),
-        by_bound.begin() + static_cast<std::ptrdiff_t>(std::min(i + kRound, by_bound.size())));
-    std::erase_if(round, [&](std::size_t c) { return candidates[c].estimate.bound >= *best; });
-    if (round.empty()) break;
-    simulate(round);
-  }
-  judge(candidates, std::move(results), result);
+  result.devices = study.pool.size();
+  result.shortage = study.pool.shortage;
+  const auto places = places_of(study, *cluster);
+  const auto candidates = ranked(study, *cluster, places, options.space, result);
+  if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
+  Race(study, options, candidates, start, result).run();
   return result;
 }
 

@@ -37,8 +37,12 @@ struct SearchOptions {
 struct Simulated {
   Strategy strategy;
   search::Estimate estimate;
+  std::vector<std::string> use;  ///< Nodes to name in the study's `use`; empty: as the study does.
   Seconds step;
-  Bytes peak;  ///< Of the device with the least room.
+  Seconds low;  ///< Interval of the step, as of a Prediction.
+  Seconds high;
+  std::int64_t idle = 0;  ///< Devices that work and carry no rank.
+  Bytes peak;             ///< Of the device with the least room.
   Bytes capacity;
   bool fits = true;
   double mfu = 0;
@@ -58,28 +62,37 @@ struct SearchResult {
   std::int64_t considered = 0;                  ///< Combinations of the space.
   std::map<std::string, std::int64_t> misfits;  ///< By the key that this model forbids.
   std::int64_t too_large = 0;                   ///< Candidates that need more memory than there is.
-  std::int64_t unroutable = 0;                  ///< Candidates whose ranks cannot reach each other.
+  /// Candidates that no estimate or simulation could be made of (their ranks cannot reach each
+  /// other), and what the first one met.
+  std::int64_t unroutable = 0;
+  std::string no_route;
   std::int64_t slower = 0;  ///< Candidates that fit but were not simulated: their estimates lose.
   std::int64_t provably_slower = 0;  ///< Of those: their lower bound exceeds the winner's time.
-  Bytes capacity;                    ///< Of the smallest device.
+  std::int64_t devices = 0;          ///< That ranks may run on.
+  std::int64_t most_devices = 0;     ///< That any candidate uses.
+  std::string shortage;              ///< Why `devices` are not all of the cluster's.
   std::vector<Simulated> simulated;  ///< Those that fit, by simulated time, then the others.
   /// Interval of estimate / simulated time over the simulated ones.
   double lowest_ratio = 0;
   double highest_ratio = 0;
   /// The least lower bound of what was not simulated; nothing if all was.
   std::optional<Seconds> best_bound;
-  bool certified = false;  ///< No candidate of the space can be faster than the best simulated one.
-  bool partial = false;    ///< The time limit came first.
+  /// Within the model, no candidate of the space can be faster than the best simulated one.
+  bool certified = false;
+  bool partial = false;            ///< The time limit came first.
   std::optional<Nearest> nearest;  ///< Where nothing fits.
 
+  /// Those that fit whose interval overlaps that of the best one, which is not counted.
+  std::int64_t overlapping() const;
   /// How much faster than the best simulated one an unsimulated candidate could be at most, as a
   /// part of its time; 0 if certified.
   double gap() const;
 };
 
+/// Ranks run on the study's pool. Where nodes of it have devices that are down, the same strategies
+/// are also tried on the other nodes alone: groups of ranks then do not straddle nodes.
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
-/// where
-///     no candidate is left to try.
+/// where no candidate is left to try.
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);
 
 /// "tensor 8, pipeline 16, data 8, micro-batch 1, ..." in the words of strategy files.

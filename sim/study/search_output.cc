@@ -75,19 +75,36 @@ std::string_view misfit_text(std::string_view key) {
   if (key == "virtual_stages")
     return "interleaving needs a multiple of the stages as micro-batches";
   if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
+  if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
   return "a tensor cannot be split that way";
 }
 
-std::string counts_text(const SearchResult& result) {
-  std::string text = count_of(result.considered, "strategies considered");
+std::string misfits_text(const SearchResult& result) {
+  std::string text;
   for (const auto& [key, count] : result.misfits)
     text += count_of(count, fmt::format("impossible: {}", misfit_text(key)));
-  if (result.unroutable > 0) text += count_of(result.unroutable, "without a route between ranks");
-  text += count_of(result.too_large,
-                   fmt::format("need more than the {} of a device", format(result.capacity)));
-  text += count_of(result.slower, "fit, but are slower by estimate");
-  text += count_of(static_cast<std::int64_t>(result.simulated.size()), "simulated");
   return text;
+}
+
+std::string counts_text(const SearchResult& result) {
+  std::string text = count_of(result.considered, "strategies considered") + misfits_text(result);
+  if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
+  text += count_of(result.too_large, "need more memory than the devices of a stage have");
+  text += count_of(result.slower, "may fit, but are slower by estimate");
+  text += count_of(std::ssize(result.simulated), "simulated");
+  if (!result.shortage.empty() || result.most_devices < result.devices) {
+    text += fmt::format("\nRanks may run on {} devices", result.devices);
+    if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
+    text += result.most_devices < result.devices
+                ? fmt::format(". No strategy of this space uses more than {} of them.\n",
+                              result.most_devices)
+                : ".\n";
+  }
+  return text;
+}
+
+std::string interval_text(const Simulated& one) {
+  return fmt::format("{} to {}", format(one.low), format(one.high));
 }
 
 std::string sureness_text(const SearchResult& result) {
@@ -95,30 +112,61 @@ std::string sureness_text(const SearchResult& result) {
       "\nThe estimate was {:.1f} % to {:+.1f} % off the simulation over those {}.\n",
       100 * (result.lowest_ratio - 1), 100 * (result.highest_ratio - 1), result.simulated.size());
   if (result.certified) {
-    text += "Certified: by its lower bound, no other strategy of this space is faster.\n";
+    text +=
+        "Certified within the model: by its lower bound, no other strategy of this space is\n"
+        "simulated as faster. How near the model is to a machine, the intervals say.\n";
   } else if (result.best_bound) {
     text += fmt::format(
-        "Not certified: {} of the {} that were not simulated are slower for certain; no other can\n"
-        "take less than {}, {:.1f} % below the best.\n",
+        "Not certified: {} of the {} that were not simulated are slower for certain within the\n"
+        "model; no other can take less than {}, {:.1f} % below the best.\n",
         result.provably_slower, result.slower, format(*result.best_bound), 100 * result.gap());
+  }
+  if (const auto count = result.overlapping(); count > 0) {
+    text += fmt::format(
+        "The intervals of the first ({}) and the next ({}) overlap, and those of\n"
+        "{} of the {} simulated ones the first one's: a machine may order them otherwise.\n",
+        interval_text(result.simulated[0]), interval_text(result.simulated[1]), count,
+        result.simulated.size());
   }
   if (result.partial) text += "The time limit ended the search before all were simulated.\n";
   return text;
 }
 
 std::string nothing_fits_text(const SearchResult& result) {
+  if (result.too_large == 0 && result.simulated.empty() && result.unroutable > 0)
+    return fmt::format("\nNothing can run: {}.\n", result.no_route);
   if (!result.nearest) return "\nNothing fits.\n";
-  const Bytes over = result.nearest->estimate.peak - result.capacity;
+  const search::Estimate& needs = result.nearest->estimate;
   return fmt::format(
-      "\nNothing fits. The smallest one needs {} on stage {}, {} more than the {} there are:\n"
+      "\nNothing fits. The one that misses least needs {} on stage {}, {} more than the {} of a "
+      "device there:\n"
       "  {}\n"
       "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
-      format(result.nearest->estimate.peak), result.nearest->estimate.stage, format(over),
-      format(result.capacity), describe(result.nearest->strategy),
-      format(result.nearest->estimate.peak));
+      format(needs.peak), needs.stage, format(needs.peak - needs.memory), format(needs.memory),
+      describe(result.nearest->strategy), format(needs.peak));
+}
+
+// "tensor 2, ..., 3 devices idle, on whole nodes only".
+std::string described(const Simulated& one) {
+  std::string text = describe(one.strategy);
+  if (one.idle > 0)
+    text += fmt::format(", {} {} idle", one.idle, one.idle == 1 ? "device" : "devices");
+  if (!one.use.empty()) text += ", on nodes without a dead device";
+  return text;
 }
 
 }  // namespace
+
+std::string nothing_suits(const SearchResult& result) {
+  std::string text = fmt::format("none of {} combinations suits this model, batch and {} devices",
+                                 result.considered, result.devices);
+  if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
+  if (result.considered == 0) return text + ": no sizes of the space can be put on so many devices";
+  for (const auto& [key, count] : result.misfits)
+    text += fmt::format("{} {}: {}", key == result.misfits.begin()->first ? ":" : ";", count,
+                        misfit_text(key));
+  return text;
+}
 
 std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
   std::string text =
@@ -133,9 +181,9 @@ std::string search_text(const LoadedStudy& study, const SearchResult& result, st
       const Simulated& one = best[i];
       const Part& first = dominant(one.breakdown, false);
       text += fmt::format(
-          "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
-          format(one.step), one.tflops_per_device, format(one.headroom()), describe(one.strategy),
-          "", 100 * (one.breakdown.compute / one.step), first.label,
+          "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}{}; compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
+          format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
+          interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
           100 * (one.breakdown.*first.time / one.step), one.fits ? "" : "; DOES NOT FIT");
     }
     text += sureness_text(result);
@@ -157,11 +205,15 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
                {"simulated", result.simulated.size()},
                {"slower_by_estimate", result.slower},
                {"slower_by_bound", result.provably_slower},
-               {"capacity_bytes", whole(result.capacity)},
+               {"devices", result.devices},
+               {"most_devices_used", result.most_devices},
+               {"shortage", result.shortage},
                {"estimate_over_simulated", nullptr},
                {"best_bound_s", nullptr},
                {"gap", result.gap()},
                {"certified", result.certified},
+               {"certified_within", "the model"},
+               {"overlapping_the_best", result.overlapping()},
                {"partial", result.partial},
                {"nearest", nullptr},
                {"best", Json::array()}};
@@ -171,15 +223,21 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
                                        {"high", result.highest_ratio}};
   if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
   if (result.nearest)
-    json["nearest"] = {{"strategy", strategy_json(result.nearest->strategy)},
-                       {"peak_bytes", whole(result.nearest->estimate.peak)},
-                       {"missing_bytes", whole(result.nearest->estimate.peak - result.capacity)}};
+    json["nearest"] = {
+        {"strategy", strategy_json(result.nearest->strategy)},
+        {"peak_bytes", whole(result.nearest->estimate.peak)},
+        {"memory_bytes", whole(result.nearest->estimate.memory)},
+        {"missing_bytes", whole(result.nearest->estimate.peak - result.nearest->estimate.memory)}};
   for (const Simulated& one : top_of(result, top)) {
     Json breakdown = Json::object();
     for (const Part& part : kParts)
       breakdown[std::string(part.key)] = (one.breakdown.*part.time).in_base();
     json["best"].push_back({{"strategy", strategy_json(one.strategy)},
+                            {"use", one.use},
+                            {"idle_devices", one.idle},
                             {"time_s", one.step.in_base()},
+                            {"low_s", one.low.in_base()},
+                            {"high_s", one.high.in_base()},
                             {"estimate_s", one.estimate.step.in_base()},
                             {"bound_s", one.estimate.bound.in_base()},
                             {"mfu", one.mfu},
@@ -198,16 +256,17 @@ std::string search_csv(const SearchResult& result, std::int64_t top) {
   std::string text =
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
       "dominant_overhead,tensor_parallel,pipeline_parallel,data_parallel,sequence_parallel,"
-      "virtual_stages,micro_batch,recompute,zero_stage\n";
+      "virtual_stages,micro_batch,recompute,zero_stage,low_s,high_s,idle_devices\n";
   std::int64_t rank = 0;
   for (const Simulated& one : top_of(result, top)) {
     const Strategy& s = one.strategy;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank, one.step.in_base(),
-        one.estimate.step.in_base(), one.estimate.bound.in_base(), one.tflops_per_device, one.mfu,
-        whole(one.peak), whole(one.headroom()), one.fits, dominant(one.breakdown, false).key,
-        s.tensor_parallel, s.pipeline_parallel, s.data_parallel, s.sequence_parallel,
-        s.virtual_stages, s.micro_batch, yaml::name_of(s.recompute), s.zero_stage);
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank,
+        one.step.in_base(), one.estimate.step.in_base(), one.estimate.bound.in_base(),
+        one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()), one.fits,
+        dominant(one.breakdown, false).key, s.tensor_parallel, s.pipeline_parallel, s.data_parallel,
+        s.sequence_parallel, s.virtual_stages, s.micro_batch, yaml::name_of(s.recompute),
+        s.zero_stage, one.low.in_base(), one.high.in_base(), one.idle);
   }
   return text;
 }

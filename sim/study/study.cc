@@ -221,7 +221,11 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("communication", &Study::communication,
                     "What the communication library adds to the links (default: nccl).")
           .optional("disturbances", &Study::disturbances,
-                    "What is not perfect about the step: slow devices, failures, ...");
+                    "What is not perfect about the step: slow devices, failures, ...")
+          .optional("use", &Study::use,
+                    "Devices that ranks run on, in this order: 'node3/gpu5', 'node3' for all of a "
+                    "node, * for any text (default: all that work). What is left over is idle.",
+                    yaml::non_empty());
   return table;
 }
 
@@ -248,14 +252,28 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
                        {path == "-" ? "stdin" : path.string(), *std::move(bytes)}};
 }
 
+namespace {
+
+// With the reason why there are so few devices.
+std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::string_view at,
+                  std::string_view shortage) {
+  const bool too_few = fault.key == "data_parallel" && !shortage.empty();
+  return loader
+      .error_at(fmt::format("{}.{}", at, fault.key),
+                fault.message + (too_few ? fmt::format(" ({})", shortage) : ""), fault.help)
+      .message;
+}
+
+}  // namespace
+
 std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
-                            const yaml::Loader& loader, std::string_view at) {
+                            const yaml::Loader& loader, std::string_view at,
+                            std::string_view shortage) {
   std::vector<std::string> messages;
   if (auto unknown = unknown_schedule(strategy.schedule, loader, at))
     messages.push_back(std::move(unknown->message));
   for (const StrategyFault& fault : faults_in(strategy, model, devices))
-    messages.push_back(
-        loader.error_at(fmt::format("{}.{}", at, fault.key), fault.message, fault.help).message);
+    messages.push_back(shown(fault, loader, at, shortage));
   if (messages.empty()) return std::nullopt;
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
@@ -263,11 +281,11 @@ std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::i
 namespace {
 
 std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& graph,
-                                  std::int64_t devices, const yaml::Loader& loader) {
+                                  const Pool& pool, const yaml::Loader& loader) {
   std::vector<std::string> messages;
   for (const StrategyFault& fault :
-       lower::faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, devices))
-    messages.push_back(loader.error_at("strategy." + fault.key, fault.message, fault.help).message);
+       lower::faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, pool.size()))
+    messages.push_back(shown(fault, loader, "strategy", pool.shortage));
   if (messages.empty()) return std::nullopt;
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
@@ -307,6 +325,8 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
     if (!framework) return framework.error();
     strategy.framework = {.value = *std::move(framework), .name = std::string(kDefaultFramework)};
   }
+  auto pool = pool_of(*study->cluster, study->use, loader);
+  if (!pool) return pool.error();
   std::optional<LoadedGraph> graph;
   if (has_graph(*study, files)) {
     auto loaded = load_graph(*study->graph, strategy, folder_of(loader, "graph.file"), loader,
@@ -316,10 +336,9 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
     Model named;
     named.name = graph->graph.name;
     model = std::move(named);
-    if (auto error = graph_misfit(strategy, *graph, study->cluster->device_count(), loader))
-      return *std::move(error);
+    if (auto error = graph_misfit(strategy, *graph, *pool, loader)) return *std::move(error);
   } else if (files.sizes_matter) {
-    if (auto error = misfit(strategy, *model, study->cluster->device_count(), loader, "strategy"))
+    if (auto error = misfit(strategy, *model, pool->size(), loader, "strategy", pool->shortage))
       return *std::move(error);
   }
 
@@ -337,6 +356,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),
                      .disturbances = study->disturbances,
+                     .pool = *std::move(pool),
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
 }

@@ -20,6 +20,7 @@
 
 #include "sim/disturbance/disturbances.h"
 #include "sim/study/graph_source.h"
+#include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
@@ -43,6 +44,7 @@ struct Study {
   yaml::Ref<Strategy> strategy;
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
   std::optional<disturbance::Disturbances> disturbances;
+  std::vector<std::string> use;  ///< Which devices ranks may run on; see pool_of().
 };
 
 struct ImportedModel {
@@ -90,6 +92,7 @@ struct LoadedStudy {
   Strategy strategy;
   comm::Parameters communication;
   std::optional<disturbance::Disturbances> disturbances;
+  Pool pool;
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
   yaml::Loader loader;  ///< For errors that show a place in those files.
@@ -100,7 +103,9 @@ struct LoadedStudy {
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);
 
 /// The faults of `strategy` for `model` on `devices`, shown at `at` of what `loader` read.
+/// `shortage` as that of a Pool.
 std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
-                            const yaml::Loader& loader, std::string_view at);
+                            const yaml::Loader& loader, std::string_view at,
+                            std::string_view shortage = {});
 
 }  // namespace foreshard::study

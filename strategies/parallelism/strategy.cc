@@ -112,16 +112,18 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   const std::int64_t pp = strategy.pipeline_parallel;
   const std::int64_t dp = strategy.data_parallel;
 
-  if (strategy.devices() != devices) {
-    const std::int64_t rest = tp * pp;
-    fault("data_parallel",
-          fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {}, but the "
-                      "cluster has {} devices",
-                      tp, pp, dp, strategy.devices(), devices),
-          devices % rest == 0
-              ? fmt::format("data_parallel: {} would use them all", devices / rest)
-              : fmt::format("{} is not a multiple of tensor_parallel x pipeline_parallel = {}",
-                            devices, rest));
+  if (strategy.devices() > devices) {
+    const std::int64_t most = devices / (tp * pp);
+    fault(
+        "data_parallel",
+        fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but "
+                    "there are {} devices for them",
+                    tp, pp, dp, strategy.devices(), devices),
+        most == 0
+            ? fmt::format("tensor_parallel x pipeline_parallel = {} is too much already", tp * pp)
+            : fmt::format("data_parallel: {} would use {}", most,
+                          most * tp * pp == devices ? "them all"
+                                                    : fmt::format("{} of them", most * tp * pp)));
   }
   if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {

@@ -59,7 +59,8 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*);
 /// they are what program::kMaxInstancesPerRole allows.
 inline constexpr std::int64_t kMaxLayerPasses = std::int64_t{1} << 20;
 
-/// What is wrong with the strategy for this model on that many devices.
+/// What is wrong with the strategy for this model on that many devices, of which it may leave some
+/// idle.
 struct StrategyFault {
   std::string key;  ///< The key to look at, for example "tensor_parallel".
   std::string message;

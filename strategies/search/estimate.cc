@@ -12,7 +12,7 @@ namespace foreshard::search {
 
 struct Estimator::Split {
   lower::LoweredModel blocks;  // its mesh is that of the strategy being estimated
-  std::optional<ModelTimes> times;
+  std::map<std::pair<std::int64_t, Kinds>, ModelTimes> times;  // by ranks of the mesh, by kinds
 };
 struct Estimator::InFlight {
   std::vector<KeptPasses> chunks;
@@ -26,12 +26,14 @@ using program::Block;
 class Step {
  public:
   Step(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
-       const ModelTimes& passes, Times& times, Seconds launch_time)
+       const std::vector<const ModelTimes*>& passes, const std::vector<Kinds>& kinds, Times& times,
+       Seconds launch_time)
       : strategy_(strategy),
         framework_(*strategy.framework),
         model_(model),
         blocks_(blocks),
         passes_(passes),
+        kinds_(kinds),
         times_(times),
         launch_(launch_time),
         split_(layers_of_stages(strategy, model)),
@@ -66,6 +68,7 @@ class Step {
   std::int64_t layers(std::int64_t chunk, std::int64_t stage) const {
     return split_[index(chunk * strategy_.pipeline_parallel + stage)];
   }
+  const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
   bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
   bool shards_parameters() const {
     return strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
@@ -181,16 +184,16 @@ class Step {
     std::int64_t launches = 0;
     for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) {
       const std::int64_t n = layers(c, stage);
-      time += with_shards(pass(passes_.layer), layer_, n, forward);
-      launches += n * pass(passes_.layer).launches;
+      time += with_shards(pass(passes(stage).layer), layer_, n, forward);
+      launches += n * pass(passes(stage).layer).launches;
     }
     if (stage == 0) {
-      time += with_shards(pass(passes_.embedding), embedding_, 1, forward);
-      launches += pass(passes_.embedding).launches;
+      time += with_shards(pass(passes(stage).embedding), embedding_, 1, forward);
+      launches += pass(passes(stage).embedding).launches;
     }
     if (last_stage(stage)) {
-      time += with_shards(pass(passes_.head), head_, 1, forward);
-      launches += pass(passes_.head).launches;
+      time += with_shards(pass(passes(stage).head), head_, 1, forward);
+      launches += pass(passes(stage).head).launches;
     }
     return std::max(time, static_cast<double>(launches) * launch_);
   }
@@ -248,8 +251,8 @@ class Step {
       if (last_stage(s) && strategy_.virtual_stages == 1) gathered += head_.gather;
       const Seconds pass = forward_[index(s)] / chunks();
       const Seconds last = last_stage(s) && strategy_.virtual_stages == 1
-                               ? passes_.head.forward.first
-                               : passes_.layer.forward.first;
+                               ? passes(s).head.forward.first
+                               : passes(s).layer.forward.first;
       plain += pass + transfer_;
       real = std::max(real + pass, gathered + last) + transfer_;
     }
@@ -267,13 +270,15 @@ class Step {
     const std::int64_t n = layers(0, stage);
     const auto many = static_cast<double>(n);
     const bool has_head = last_stage(stage) && strategy_.virtual_stages == 1;
-    const Seconds tail = stage == 0 ? passes_.embedding.backward.first : Seconds{};
+    const Seconds tail = stage == 0 ? passes(stage).embedding.backward.first : Seconds{};
     Seconds exposed = first;
     if (n > 0) exposed = std::max(exposed, layer_.reduce + first - tail);
     const Seconds queue = many * layer_.reduce + first;
-    if (n > 0) exposed = std::max(exposed, queue - tail - (many - 1) * passes_.layer.backward.next);
+    if (n > 0)
+      exposed = std::max(exposed, queue - tail - (many - 1) * passes(stage).layer.backward.next);
     if (has_head)
-      exposed = std::max(exposed, head_.reduce + queue - tail - passes_.layer.backward.times(n));
+      exposed =
+          std::max(exposed, head_.reduce + queue - tail - passes(stage).layer.backward.times(n));
     return exposed;
   }
 
@@ -301,10 +306,10 @@ class Step {
       for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
         if (axis == data_ && !shards_optimizer()) continue;
         const auto norm =
-            times_.collective(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
-                              line_of(blocks_.mesh, axis), false);
-        if (!norm) return norm.error();
-        norm_ = std::max(norm_, norm->slowest);
+            times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
+                              line_of(blocks_.mesh, axis), strategy_.devices());
+        if (!norm) return norm;
+        norm_ = std::max(norm_, *norm);
       }
       time += norm_;
     }
@@ -335,31 +340,36 @@ class Step {
     std::int64_t count = parameters_of(strategy_, model_, blocks_, stage);
     if (shards_optimizer()) count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
     Seconds time =
-        times_.kernel(Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}).*
+        times_.kernel(Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision},
+                      kinds_[index(stage)]).*
         which;
     if (framework_.gradient_clipping)
-      time += times_.kernel(
-                  Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}).*
-              which;
+      time +=
+          times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
+                        kinds_[index(stage)]).*
+          which;
     return time;
   }
 
   // See the file's comment. The pieces before stage s are those of chunk 0.
   Seconds bound() {
     const auto m = static_cast<double>(strategy_.micro_batches());
-    const auto both = [](const PassTimes& of) { return of.forward.bound + of.backward.bound; };
+    const auto both = [](const PassTimes& of, Seconds PassTime::*which) {
+      return of.forward.*which + of.backward.*which;
+    };
     Seconds before;
     Seconds most;
     for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-      const auto of_chunk = [&](std::int64_t c) {
-        return static_cast<double>(layers(c, s)) * both(passes_.layer);
+      const auto of_chunks = [&](std::int64_t chunks, Seconds PassTime::*which) {
+        Seconds time = s == 0 ? both(passes(s).embedding, which) : Seconds{};
+        for (std::int64_t c = 0; c < chunks; ++c)
+          time += static_cast<double>(layers(c, s)) * both(passes(s).layer, which);
+        return time;
       };
-      Seconds own;
-      for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += of_chunk(c);
-      const Seconds embedding = s == 0 ? both(passes_.embedding) : Seconds{};
-      if (last_stage(s)) own += both(passes_.head);
-      most = std::max(most, before + m * (own + embedding));
-      before += of_chunk(0) + embedding;
+      Seconds own = of_chunks(strategy_.virtual_stages, &PassTime::least_on_slowest);
+      if (last_stage(s)) own += both(passes(s).head, &PassTime::least_on_slowest);
+      most = std::max(most, before + m * own);
+      before += of_chunks(1, &PassTime::least);
     }
     return most + optimizer_time(0, &Spread::fastest);
   }
@@ -368,7 +378,8 @@ class Step {
   const Framework& framework_;
   const Model& model_;
   const lower::LoweredModel& blocks_;
-  const ModelTimes& passes_;
+  const std::vector<const ModelTimes*>& passes_;  // per stage
+  const std::vector<Kinds>& kinds_;               // per stage
   Times& times_;
   Seconds launch_;
   std::vector<std::int64_t> split_;
@@ -387,9 +398,12 @@ class Step {
 
 }  // namespace
 
-Estimator::Estimator(const Model& model, const ClusterView& cluster, const CostModel& cost,
-                     Seconds launch_time)
-    : model_(model), launch_time_(launch_time), times_(cost, cluster) {}
+Estimator::Estimator(const Model& model, const ClusterView& cluster,
+                     std::vector<std::int32_t> devices, const CostModel& cost, Seconds launch_time)
+    : model_(model),
+      launch_time_(launch_time),
+      places_(cluster, std::move(devices)),
+      times_(cost, places_) {}
 Estimator::~Estimator() = default;
 
 // Local shapes do not depend on the number of replicas and stages (the batch of the graph grows
@@ -415,7 +429,7 @@ Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
     alone.pipeline_parallel = 1;
     auto blocks = lower::lower_blocks(model_, alone);
     if (!blocks) return blocks.error();
-    it = splits_.emplace(key, Split{*std::move(blocks), std::nullopt}).first;
+    it = splits_.emplace(key, Split{*std::move(blocks), {}}).first;
   }
   Split& split = it->second;
   split.blocks.mesh = std::move(mesh);
@@ -440,12 +454,17 @@ Result<Estimate> Estimator::memory(const Strategy& strategy) {
   if (!split) return split.error();
   const auto kept = in_flight(strategy);
   if (!kept) return kept.error();
+  const auto& kinds = places_.of_stages((*split)->blocks.mesh);
   Estimate estimate;
   for (std::int64_t s = 0; s < strategy.pipeline_parallel; ++s) {
-    const Bytes peak = peak_of_stage(strategy, model_, (*split)->blocks, s,
-                                     (**kept)[static_cast<std::size_t>(s)].chunks);
-    if (peak > estimate.peak) {
+    const auto stage = static_cast<std::size_t>(s);
+    const Bytes peak = peak_of_stage(strategy, model_, (*split)->blocks, s, (**kept)[stage].chunks);
+    Bytes memory = places_.kinds()[static_cast<std::size_t>(kinds[stage].front())].memory;
+    for (const std::int32_t kind : kinds[stage])
+      memory = std::min(memory, places_.kinds()[static_cast<std::size_t>(kind)].memory);
+    if (s == 0 || memory - peak < estimate.memory - estimate.peak) {
       estimate.peak = peak;
+      estimate.memory = memory;
       estimate.stage = s;
     }
   }
@@ -458,12 +477,19 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
   Estimate result = *estimate;
   const auto split = split_of(strategy);
   if (!split) return split.error();
-  if (!(*split)->times) {
-    auto times = model_times((*split)->blocks, times_);
-    if (!times) return times.error();
-    (*split)->times = *times;
+  const lower::LoweredModel& blocks = (*split)->blocks;
+  const auto& kinds = places_.of_stages(blocks.mesh);
+  std::vector<const ModelTimes*> passes;
+  for (const Kinds& of_stage : kinds) {
+    auto known = (*split)->times.find({strategy.devices(), of_stage});
+    if (known == (*split)->times.end()) {
+      const auto times = model_times(blocks, of_stage, times_);
+      if (!times) return times.error();
+      known = (*split)->times.emplace(std::pair(strategy.devices(), of_stage), *times).first;
+    }
+    passes.push_back(&known->second);
   }
-  Step step(strategy, model_, (*split)->blocks, *(*split)->times, times_, launch_time_);
+  Step step(strategy, model_, blocks, passes, kinds, times_, launch_time_);
   if (auto fault = step.run(result)) return *std::move(fault);
   return result;
 }

@@ -19,16 +19,19 @@
 /// first stage. Each part holds the compute stream of some device, and each must follow the one
 /// before: nothing reaches stage s before it has passed the stages before it, s runs its passes on
 /// one stream, and what it does last, a backward pass, must still go back to the first stage.
-/// A pass counts from its first kernel to its last, on the fastest device type, its communication
-/// at the speed of idle links on the fastest group. Engines only add to that: contention, shared
-/// SMs, launches, transfers, gradients. So bound <= fluid, always.
+/// A pass counts from its first kernel to its last: of the stage's own passes on its slowest kind
+/// of device, which has to do them all; of the others on the fastest kind of theirs, as a rank with
+/// the slowest one may have those beside it. Communication counts at the speed of idle links on the
+/// fastest group. Engines only add to that: contention, shared SMs, launches, transfers, gradients.
+/// So bound <= fluid, always.
 ///
 /// **Memory** of a stage: parameters, gradients and optimizer state as the strategy shards them,
 /// activations of as many passes as the schedule's own order has in flight, and the largest sum of
-/// what a block needs while it runs with what is kept by then.
+/// what a block needs while it runs with what is kept by then. Each stage is held to the memory of
+/// the devices that it runs on.
 ///
-/// Not modelled (fluid does): contention between groups, SMs that communication takes from kernels
-/// beside it, and devices of several types in their places.
+/// Not modelled (fluid does): contention between groups, and SMs that communication takes from
+/// kernels beside it. A stage with devices of several kinds is as slow as its slowest.
 #pragma once
 
 #include <map>
@@ -39,6 +42,7 @@
 #include "base/result.h"
 
 #include "strategies/program/lower/lower.h"
+#include "strategies/search/places.h"
 #include "strategies/search/times.h"
 
 namespace foreshard::search {
@@ -46,7 +50,8 @@ namespace foreshard::search {
 struct Estimate {
   Seconds step;
   Seconds bound;           ///< No engine finds less.
-  Bytes peak;              ///< Of the fullest stage.
+  Bytes peak;              ///< Of the stage with the least room.
+  Bytes memory;            ///< Of the smallest device of that stage.
   std::int64_t stage = 0;  ///< That stage.
 };
 
@@ -54,13 +59,14 @@ struct Estimate {
 /// and rank order. One object for each thread.
 class Estimator {
  public:
-  /// All must outlive it. `launch_time` as in lower::LowerOptions.
-  Estimator(const Model& model, const ClusterView& cluster, const CostModel& cost,
-            Seconds launch_time);
+  /// All must outlive it. Rank r runs on device `devices`[r]. `launch_time` as in
+  /// lower::LowerOptions.
+  Estimator(const Model& model, const ClusterView& cluster, std::vector<std::int32_t> devices,
+            const CostModel& cost, Seconds launch_time);
   ~Estimator();
 
   /// Memory alone: cheaper, nothing is timed.
-  /// \pre faults_in(strategy, ...) is empty.
+  /// \pre faults_in(strategy, ...) is empty; there are devices for its ranks.
   /// \return kInvalidInput where a tensor or the schedule cannot be split like that.
   Result<Estimate> memory(const Strategy& strategy);
   /// All of it. \return also kInfeasible where devices that communicate have no route.
@@ -77,6 +83,7 @@ class Estimator {
 
   const Model& model_;
   Seconds launch_time_;
+  Places places_;
   Times times_;
   std::map<SplitKey, Split> splits_;
   std::map<ScheduleKey, std::vector<InFlight>> in_flight_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 namespace foreshard::search {
 namespace {
@@ -70,22 +71,43 @@ class Enumerator {
   }
 
   Enumeration run() && {
-    for (const std::int64_t tensor : divisors_of(devices_, devices_, true)) {
-      if (!allows(space_.tensor_parallel, tensor)) continue;
-      for (const std::int64_t pipeline : divisors_of(devices_ / tensor, devices_, true)) {
-        if (!allows(space_.pipeline_parallel, pipeline) ||
-            !allows(space_.data_parallel, devices_ / tensor / pipeline))
-          continue;
+    for (const std::int64_t tensor : sizes(space_.tensor_parallel, model_.heads)) {
+      for (const std::int64_t pipeline : sizes(space_.pipeline_parallel, model_.layers)) {
         strategy_.tensor_parallel = tensor;
         strategy_.pipeline_parallel = pipeline;
-        strategy_.data_parallel = devices_ / tensor / pipeline;
-        chunks();
+        strategy_.data_parallel = replicas();
+        if (strategy_.data_parallel > 0) chunks();
       }
     }
     return std::move(result_);
   }
 
  private:
+  // Those wanted; else the divisors of the devices, and of what the model has to be split.
+  std::vector<std::int64_t> sizes(const std::vector<std::int64_t>& wanted,
+                                  std::int64_t parts) const {
+    std::set<std::int64_t> found(wanted.begin(), wanted.end());
+    if (wanted.empty()) {
+      for (const std::int64_t whole : {devices_, space_.idle ? parts : 1})
+        for (const std::int64_t size : divisors_of(whole, devices_, true)) found.insert(size);
+    }
+    return {found.begin(), found.end()};
+  }
+
+  // How many replicas these tensor and pipeline ranks get: as many as possible, or none.
+  std::int64_t replicas() const {
+    const std::int64_t ranks = strategy_.tensor_parallel * strategy_.pipeline_parallel;
+    const std::int64_t room = devices_ / ranks;
+    const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
+    // Sizes that leave devices over are not worth a word where the model does not suit them.
+    if (!space_.idle || model_.heads % strategy_.tensor_parallel != 0 ||
+        model_.layers % strategy_.pipeline_parallel != 0)
+      return divides ? room : 0;
+    for (std::int64_t data = room; data > 0; --data)
+      if (strategy_.global_batch % data == 0 && allows(space_.data_parallel, data)) return data;
+    return divides ? room : 0;
+  }
+
   void chunks() {
     const std::int64_t pipeline = strategy_.pipeline_parallel;
     const std::int64_t layers = std::max<std::int64_t>(model_.layers / pipeline, 1);
@@ -116,7 +138,11 @@ class Enumerator {
     const bool pipeline = strategy_.pipeline_parallel > 1;
     const auto& usual = pipeline ? effort_.zero_with_pipeline : effort_.zero_without;
     for (const std::int64_t stage : chosen(space_.zero_stage, usual)) {
-      if (pipeline && stage >= 2) continue;
+      if (pipeline && stage >= 2) {
+        ++result_.considered;
+        ++result_.misfits["zero_stage"];
+        continue;
+      }
       // Without replicas there is nothing to share: all stages are stage 0.
       strategy_.zero_stage = strategy_.data_parallel == 1 ? 0 : stage;
       sequence_parallel();
@@ -152,6 +178,7 @@ class Enumerator {
       ++result_.misfits["virtual_stages"];
       return;
     }
+    result_.most_devices = std::max(result_.most_devices, strategy_.devices());
     result_.candidates.push_back(strategy_);
   }
 
@@ -178,7 +205,9 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
           .optional("zero_stage", &SearchSpace::zero_stage, "Only these stages.")
           .optional("recompute", &SearchSpace::recompute, "Only these kinds.")
           .optional("sequence_parallel", &SearchSpace::sequence_parallel,
-                    "Always or never, where tensor_parallel > 1.");
+                    "Always or never, where tensor_parallel > 1.")
+          .optional("idle", &SearchSpace::idle,
+                    "Whether devices may be left over where the sizes do not divide.");
   return table;
 }
 

@@ -1,6 +1,6 @@
 /// \file
-/// Which strategies a search looks at: every factorisation of the device count into tensor, data
-/// and pipeline ranks (R3.1), with micro-batches, interleaving, recomputation and ZeRO stages.
+/// Which strategies a search looks at: every way to split the devices into tensor, data and
+/// pipeline ranks (R3.1), with micro-batches, interleaving, recomputation and ZeRO stages.
 #pragma once
 
 #include <cstdint>
@@ -29,22 +29,30 @@ struct SearchSpace {
   std::vector<std::int64_t> zero_stage = {};
   std::vector<Recompute> recompute = {};
   std::optional<bool> sequence_parallel = {};  ///< Where tensor_parallel > 1.
+  bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
 
 struct Enumeration {
   std::vector<Strategy> candidates;  ///< In the order of their knobs: deterministic.
   std::int64_t considered = 0;       ///< Combinations, the misfits included.
-  /// Combinations that this model or schedule cannot be split into, by the key at fault.
+  /// Combinations that this model, schedule or number of devices does not allow, by the key at
+  /// fault.
   std::map<std::string, std::int64_t> misfits;
+  std::int64_t most_devices = 0;  ///< That any candidate uses.
 };
 
 /// All strategies of `space` for `model` on `devices`. Global batch, precision, framework and rank
 /// order are those of `base`; its parallel sizes do not matter.
 ///
+/// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
+/// so are those whose replicas the batch cannot be shared among: with as many replicas as there is
+/// room for and the batch divides over. What is left over is idle.
+///
 /// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them
-/// (DeepSpeed: runtime/pipe/engine.py asserts ZeRO stage < 2).
-/// Not tried: unequal stages, GPipe, rank orders.
+/// (DeepSpeed: runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such
+/// combinations are misfits of `zero_stage`.
+/// Not tried: unequal stages, GPipe, rank orders, fewer replicas than there is room for.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "base/check.h"
 
@@ -12,36 +13,39 @@ namespace {
 using program::Communication;
 using program::Task;
 
-struct TaskTime {
-  Seconds slowest;
-  Seconds fastest;
-};
+constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
 bool on_compute(const Task& task) {
   return std::holds_alternative<Kernel>(task.body) ||
          task.stream == lower::stream(lower::kComputeStream);
 }
 
-Result<Spread> communication(const Communication& what, const std::vector<MeshAxis>& mesh,
-                             Times& times, bool all) {
+Line line_of(const Communication& what, const std::vector<MeshAxis>& mesh) {
   const auto* group = std::get_if<program::AxisGroup>(&what.group);
   FORESHARD_CHECK(group != nullptr && group->axes.size() == 1 && group->coordinates.empty());
-  return times.collective(what.kind, what.bytes, line_of(mesh, group->axes.front()), all);
+  return search::line_of(mesh, group->axes.front());
 }
 
-Result<std::vector<TaskTime>> task_times(const program::Block& block,
-                                         const std::vector<MeshAxis>& mesh, Times& times) {
-  std::vector<TaskTime> result;
+std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
+  std::int64_t ranks = 1;
+  for (const MeshAxis& axis : mesh) ranks *= axis.size;
+  return ranks;
+}
+
+// Of each communication; nothing of other tasks.
+Result<std::vector<Spread>> communication_times(const program::Block& block,
+                                                const std::vector<MeshAxis>& mesh,
+                                                const Kinds& kinds, Times& times) {
+  std::vector<Spread> result;
   for (const Task& task : block.tasks) {
     Spread spread;
-    if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
-      spread = times.kernel(*kernel);
-    } else if (const auto* what = std::get_if<Communication>(&task.body)) {
-      const auto found = communication(*what, mesh, times, true);
+    if (const auto* what = std::get_if<Communication>(&task.body)) {
+      const auto found =
+          times.collective(what->kind, what->bytes, line_of(*what, mesh), ranks_of(mesh), kinds);
       if (!found) return found.error();
       spread = *found;
     }
-    result.push_back({spread.slowest, spread.fastest});
+    result.push_back(spread);
   }
   return result;
 }
@@ -87,43 +91,69 @@ Line line_of(const std::vector<MeshAxis>& mesh, Axis axis) {
   return line;
 }
 
-Spread Times::kernel(const Kernel& kernel) {
-  if (const auto it = kernels_.find(kernel); it != kernels_.end()) return it->second;
-  Spread spread{.slowest = {},
-                .fastest = Seconds::from_base(std::numeric_limits<double>::infinity())};
-  for (std::size_t type = 0; type < cluster_.device_types().size(); ++type) {
-    const Seconds time = cost_.kernel_time(kernel, DeviceTypeId{static_cast<std::int64_t>(type)});
+Seconds Times::kernel(const Kernel& kernel, std::int32_t kind) {
+  const auto [known, added] = kernels_.try_emplace({kernel, kind});
+  if (added) {
+    const DeviceKind& of = places_.kinds()[static_cast<std::size_t>(kind)];
+    known->second = cost_.kernel_time(kernel, of.type) / of.speed;
+  }
+  return known->second;
+}
+
+Spread Times::kernel(const Kernel& kernel, const Kinds& kinds) {
+  Spread spread{.slowest = {}, .fastest = kNever};
+  for (const std::int32_t kind : kinds) {
+    const Seconds time = this->kernel(kernel, kind);
     spread.slowest = std::max(spread.slowest, time);
     spread.fastest = std::min(spread.fastest, time);
   }
-  return kernels_.emplace(kernel, spread).first->second;
+  return spread;
 }
 
-Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line line, bool all) {
-  const auto key = std::tuple(kind, bytes.in_base(), line, all);
+// The group's number -> its first rank: groups of a line lie `stride` apart within a block.
+Result<Seconds> Times::group(program::CollectiveKind kind, Bytes bytes, Line line,
+                             std::int64_t index) {
+  std::vector<DeviceId> devices;
+  for (std::int64_t i = 0; i < line.size; ++i)
+    devices.push_back(places_.device(line.rank(index, i)));
+  return cost_.communication_time(kind, bytes, devices);
+}
+
+Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line line,
+                                 std::int64_t ranks, const Kinds& kinds) {
+  auto key = std::tuple(kind, bytes.in_base(), line, ranks, kinds);
   if (const auto it = collectives_.find(key); it != collectives_.end()) return it->second;
-  Spread spread{.slowest = {},
-                .fastest = Seconds::from_base(std::numeric_limits<double>::infinity())};
-  const auto ranks = static_cast<std::int64_t>(cluster_.devices().size());
-  const std::int64_t groups = ranks / line.size;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    if (!all && g > 0 && g + 1 < groups) continue;
-    const std::int64_t first = g / line.stride * line.stride * line.size + g % line.stride;
-    std::vector<DeviceId> devices;
-    for (std::int64_t i = 0; i < line.size; ++i) devices.emplace_back(first + i * line.stride);
-    const auto time = cost_.communication_time(kind, bytes, devices);
+  const bool every_kind = kinds.size() == places_.kinds().size();
+  Spread spread{.slowest = {}, .fastest = kNever};
+  for (std::int64_t g = 0; g < ranks / line.size; ++g) {
+    bool of_them = true;
+    for (std::int64_t i = 0; i < line.size && !every_kind && of_them; ++i)
+      of_them = std::ranges::binary_search(kinds, places_.kind_of(line.rank(g, i)));
+    if (!of_them) continue;
+    const auto time = group(kind, bytes, line, g);
     if (!time) return time.error();
     spread.slowest = std::max(spread.slowest, *time);
     spread.fastest = std::min(spread.fastest, *time);
   }
   // Hashed paths differ from one operation to the next: the best case is not known.
-  if (cluster_.routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
-  return collectives_.emplace(key, spread).first->second;
+  if (places_.cluster().routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
+  return collectives_.emplace(std::move(key), spread).first->second;
+}
+
+Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, Line line,
+                                  std::int64_t ranks) {
+  const auto key = std::tuple(kind, bytes.in_base(), line, ranks);
+  if (const auto it = slower_ends_.find(key); it != slower_ends_.end()) return it->second;
+  const auto first = group(kind, bytes, line, 0);
+  if (!first) return first;
+  const auto last = group(kind, bytes, line, ranks / line.size - 1);
+  if (!last) return last;
+  return slower_ends_.emplace(key, std::max(*first, *last)).first->second;
 }
 
 Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) const {
-  return cost_.communication_time(kind, bytes,
-                                  {DeviceId{0}, DeviceId{(line.size - 1) * line.stride}});
+  return cost_.communication_time(
+      kind, bytes, {places_.device(0), places_.device((line.size - 1) * line.stride)});
 }
 
 Result<Seconds> Times::transfer(Bytes bytes, Line line) {
@@ -131,9 +161,9 @@ Result<Seconds> Times::transfer(Bytes bytes, Line line) {
   if (const auto it = transfers_.find(key); it != transfers_.end()) return it->second;
   Seconds slowest;
   for (std::int64_t i = 0; i + 1 < line.size; ++i) {
-    const auto time =
-        cost_.communication_time(program::CollectiveKind::kSend, bytes,
-                                 {DeviceId{i * line.stride}, DeviceId{(i + 1) * line.stride}});
+    const auto time = cost_.communication_time(
+        program::CollectiveKind::kSend, bytes,
+        {places_.device(i * line.stride), places_.device((i + 1) * line.stride)});
     if (!time) return time;
     slowest = std::max(slowest, *time);
   }
@@ -141,14 +171,16 @@ Result<Seconds> Times::transfer(Bytes bytes, Line line) {
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           Times& times) {
-  const auto found = task_times(block, mesh, times);
+                           const Kinds& kinds, Times& times) {
+  const auto found = communication_times(block, mesh, kinds, times);
   if (!found) return found.error();
-  const auto& of = *found;
   const std::size_t streams = lower::streams().size();
   PassTime result;
   Schedule likely(streams);
-  const auto slowest = [&](std::size_t i) { return of[i].slowest; };
+  const auto slowest = [&](std::size_t i) {
+    const auto* kernel = std::get_if<Kernel>(&block.tasks[i].body);
+    return kernel == nullptr ? (*found)[i].slowest : times.kernel(*kernel, kinds).slowest;
+  };
   likely.run(block, slowest);
   result.first = likely.end();
   likely.run(block, slowest);
@@ -156,13 +188,18 @@ Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAx
   likely.run(block, slowest);
   result.next = likely.end() - second;
 
-  // Communication that waits for nothing may have begun before the block's first kernel.
-  Schedule least(streams);
-  least.run(block, [&](std::size_t i) {
-    const Task& task = block.tasks[i];
-    return on_compute(task) || !task.after.empty() ? of[i].fastest : Seconds{};
-  });
-  result.bound = least.compute_end();
+  result.least = kNever;
+  for (const std::int32_t kind : kinds) {
+    // Communication that waits for nothing may have begun before the block's first kernel.
+    Schedule least(streams);
+    least.run(block, [&](std::size_t i) {
+      const Task& task = block.tasks[i];
+      if (const auto* kernel = std::get_if<Kernel>(&task.body)) return times.kernel(*kernel, kind);
+      return on_compute(task) || !task.after.empty() ? (*found)[i].fastest : Seconds{};
+    });
+    result.least = std::min(result.least, least.compute_end());
+    result.least_on_slowest = std::max(result.least_on_slowest, least.compute_end());
+  }
   for (const Task& task : block.tasks) {
     if (task.stream.valid()) ++result.launches;
   }
@@ -175,14 +212,15 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
   for (const Task& task : block.tasks) {
     const auto* what = std::get_if<Communication>(&task.body);
     if (what == nullptr) continue;
-    const auto time = communication(*what, mesh, times, false);
-    if (!time) return time.error();
-    sum += time->slowest;
+    const auto time =
+        times.slower_end(what->kind, what->bytes, line_of(*what, mesh), ranks_of(mesh));
+    if (!time) return time;
+    sum += *time;
   }
   return sum;
 }
 
-Result<ModelTimes> model_times(const lower::LoweredModel& model, Times& times) {
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times) {
   ModelTimes result;
   struct Part {
     const program::Block& block;
@@ -194,7 +232,7 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, Times& times) {
                            Part{model.layer.backward, result.layer.backward},
                            Part{model.head.forward, result.head.forward},
                            Part{model.head.backward, result.head.backward}}) {
-    const auto time = pass_time(part.block, model.mesh, times);
+    const auto time = pass_time(part.block, model.mesh, kinds, times);
     if (!time) return time.error();
     part.into = *time;
   }

@@ -13,6 +13,7 @@
 
 #include "strategies/cost/cost_model.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/search/places.h"
 
 namespace foreshard::search {
 
@@ -21,6 +22,11 @@ struct Line {
   std::int64_t stride = 1;
   std::int64_t size = 1;
   auto operator<=>(const Line&) const = default;
+
+  /// The i-th rank of a group; groups are numbered by their first rank.
+  std::int64_t rank(std::int64_t group, std::int64_t i) const {
+    return group / stride * stride * size + group % stride + i * stride;
+  }
 };
 /// The line of mesh axis `axis`.
 Line line_of(const std::vector<MeshAxis>& mesh, Axis axis);
@@ -31,25 +37,36 @@ struct Spread {
   Seconds fastest;
 };
 
-/// Asks a CostModel and remembers. Rank r runs on device r. One object for each thread.
+/// Asks a CostModel and remembers. One object for each thread.
 class Times {
  public:
-  Times(const CostModel& cost, const ClusterView& cluster) : cost_(cost), cluster_(cluster) {}
+  /// Both must outlive it.
+  Times(const CostModel& cost, const Places& places) : cost_(cost), places_(places) {}
 
-  /// On the slowest and on the fastest type of device.
-  Spread kernel(const Kernel& kernel);
-  /// Of all groups of the line, or of the first and the last one only.
-  Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, Line line, bool all);
+  /// On one kind of device (an index into Places::kinds).
+  Seconds kernel(const Kernel& kernel, std::int32_t kind);
+  /// On the slowest and on the fastest of these kinds.
+  Spread kernel(const Kernel& kernel, const Kinds& kinds);
+  /// Of the first `ranks` ranks' groups of the line all of whose devices are of these kinds.
+  Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, Line line,
+                            std::int64_t ranks, const Kinds& kinds);
+  /// The slower of the first and the last of those ranks' groups, whatever their devices.
+  Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, Line line,
+                             std::int64_t ranks);
   /// Of the two ends of the first group of the line.
   Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line) const;
   /// The slowest transfer between neighbours of the first group of the line.
   Result<Seconds> transfer(Bytes bytes, Line line);
 
  private:
+  Result<Seconds> group(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t index);
+
   const CostModel& cost_;
-  const ClusterView& cluster_;
-  std::map<Kernel, Spread> kernels_;
-  std::map<std::tuple<program::CollectiveKind, double, Line, bool>, Spread> collectives_;
+  const Places& places_;
+  std::map<std::pair<Kernel, std::int32_t>, Seconds> kernels_;
+  std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t, Kinds>, Spread>
+      collectives_;
+  std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t>, Seconds> slower_ends_;
   std::map<std::pair<double, Line>, Seconds> transfers_;
 };
 
@@ -57,9 +74,11 @@ class Times {
 struct PassTime {
   Seconds first;  ///< From its first task's start to its last one's end.
   Seconds next;   ///< What each further pass right behind it adds.
-  /// The least time from its first to its last kernel: with the fastest devices and groups, and
-  /// nothing else on the links. Never more than any engine finds.
-  Seconds bound;
+  /// The least time from its first to its last kernel on the fastest and on the slowest kind of
+  /// device: with the fastest groups, and nothing else on the links. No engine finds less on a
+  /// device of that kind.
+  Seconds least;
+  Seconds least_on_slowest;
   std::int64_t launches = 0;
 
   Seconds times(std::int64_t n) const {
@@ -67,8 +86,9 @@ struct PassTime {
   }
 };
 
+/// On devices of these kinds.
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
-                           Times& times);
+                           const Kinds& kinds, Times& times);
 
 /// The tasks of `block`, which are one after another: its communication.
 Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
@@ -83,6 +103,6 @@ struct ModelTimes {
   PassTimes layer;
   PassTimes head;
 };
-Result<ModelTimes> model_times(const lower::LoweredModel& model, Times& times);
+Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times);
 
 }  // namespace foreshard::search

@@ -76,11 +76,12 @@ TEST(BadInput, GigabitsForGigabytes) {
   expect_refused(cluster_with_nvlink("300 Gb"), "Gb");
 }
 
-TEST(BadInput, DevicesThatTheStrategyDoesNotUse) {
+TEST(BadInput, MoreRanksThanDevices) {
   expect_refused(
-      strategy("  tensor_parallel: 2\n  pipeline_parallel: 2\n  data_parallel: 2\n"
+      strategy("  tensor_parallel: 2\n  pipeline_parallel: 2\n  data_parallel: 8\n"
                "  global_batch: 16\n"),
-      "tensor_parallel 2 x pipeline_parallel 2 x data_parallel 2 = 8, but the cluster has 16",
+      "tensor_parallel 2 x pipeline_parallel 2 x data_parallel 8 = 32 ranks, but there are 16 "
+      "devices for them",
       "data_parallel: 4 would use them all");
 }
 
@@ -116,11 +117,12 @@ TEST(BadInput, NoRoute) {
                  "node1");
 }
 
-TEST(BadInput, ADeviceThatIsDown) {
+TEST(BadInput, MoreRanksThanDevicesThatWork) {
   expect_refused(study({{"cluster",
                          "  name: cut\n  nodes: 2\n  node: dgx-a100-80gb\n"
                          "  fabric: {kind: single-switch}\n  down: [\"node1/gpu3\"]\n"}}),
-                 "rank 11 runs on node1/gpu3, which is down", "use fewer");
+                 "16 ranks, but there are 15 devices for them (node1/gpu3 is down)",
+                 "data_parallel: 3 would use 12 of them");
 }
 
 TEST(BadInput, UnknownSchedule) {

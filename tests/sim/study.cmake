@@ -1,8 +1,8 @@
 foreshard_test(study_test
-  SOURCES study/disturbed_test.cc study/study_test.cc study/unequal_nodes_test.cc
+  SOURCES study/disturbed_test.cc study/pool_test.cc study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study)
 foreshard_test(search_test
-  SOURCES study/search_test.cc
+  SOURCES study/search_optimum_test.cc study/search_test.cc
   DEPS foreshard_study nlohmann_json::nlohmann_json)
 if(FORESHARD_ONNX_FOUND)
   foreshard_test(graph_study_test

@@ -68,6 +68,9 @@ class Row {
  private:
   Result<Trial> lowered(const Strategy& strategy) const {
     const auto devices = static_cast<std::int64_t>(cluster_.devices().size());
+    if (strategy.devices() != devices)
+      return Error{Error::Code::kUnsupported, fmt::format("{} ranks were measured on {} devices",
+                                                          strategy.devices(), devices)};
     const auto faults = faults_in(strategy, setting_.model, devices);
     if (!faults.empty()) return Error{Error::Code::kUnsupported, faults.front().message};
     auto program = lower::lower(setting_.model, strategy, {.launch_time = launch_time_});

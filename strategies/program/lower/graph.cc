@@ -407,11 +407,11 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
     ranks *= axis.size;
     others += fmt::format(" x {} {}", axis.name, axis.size);
   }
-  if (ranks != devices)
+  if (ranks > devices)
     faults.push_back(
         {"data_parallel",
-         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {}, "
-                     "but the cluster has {} devices",
+         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {} ranks, "
+                     "but there are {} devices for them",
                      strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
                      others, ranks, devices),
          ""});

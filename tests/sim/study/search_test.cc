@@ -63,7 +63,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   space.candidates.resize(std::min<std::size_t>(space.candidates.size(), 200), study.strategy);
 
   const sim::SimulatedCost cost(*cluster, study.communication);
-  search::Estimator estimator(study.model, *cluster, cost, launch_time);
+  search::Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time);
   double lowest = 1;
   double highest = 1;
   for (const Strategy& strategy : space.candidates) {
@@ -141,8 +141,9 @@ TEST(Search, TellsHowFarTheNearestIsFromFitting) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->simulated.empty());
   ASSERT_TRUE(result->nearest);
-  EXPECT_GT(result->nearest->estimate.peak, result->capacity);
-  EXPECT_THAT(search_text(study, *result, 10), HasSubstr("Nothing fits. The smallest one needs"));
+  EXPECT_GT(result->nearest->estimate.peak, result->nearest->estimate.memory);
+  EXPECT_THAT(search_text(study, *result, 10),
+              HasSubstr("Nothing fits. The one that misses least needs"));
   const auto json = nlohmann::json::parse(search_json(study, *result, 10));
   EXPECT_EQ(json["schema"], "foreshard.search/1");
   EXPECT_GT(json["nearest"]["missing_bytes"], 0);

@@ -70,12 +70,12 @@ TEST(Study, MayBeMadeOfPartsAlone) {
 TEST(Study, ShowsThePlaceOfEveryFault) {
   const TemporaryFolder folder;
   const auto file = folder.write(
-      "mine.yaml", study_with("\n  tensor_parallel: 3\n  data_parallel: 2\n  global_batch: 15"));
+      "mine.yaml", study_with("\n  tensor_parallel: 3\n  data_parallel: 4\n  global_batch: 15"));
   const std::string message = refusal({.study = file});
   EXPECT_THAT(message, HasSubstr("mine.yaml:4:20"));
   EXPECT_THAT(message, HasSubstr("16 attention heads cannot be split 3 ways"));
   EXPECT_THAT(message, HasSubstr("mine.yaml:5:18"));
-  EXPECT_THAT(message, HasSubstr("the cluster has 8 devices"));
+  EXPECT_THAT(message, HasSubstr("12 ranks, but there are 8 devices for them"));
   EXPECT_THAT(message, HasSubstr("mine.yaml:6:17"));
   EXPECT_THAT(message, HasSubstr("15 sequences do not divide"));
 }

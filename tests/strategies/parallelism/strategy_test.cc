@@ -35,21 +35,25 @@ Strategy strategy() {
   return sound;
 }
 
-TEST(Strategy, DevicesMustAllBeUsed) {
+TEST(Strategy, RanksNeedADeviceEach) {
   Strategy s = strategy();
   s.tensor_parallel = 2;
   s.pipeline_parallel = 5;
   s.data_parallel = 2;
   EXPECT_EQ(faults(s, model(), 20), std::vector<std::string>{});
-  EXPECT_EQ(faults(s, model(), 40),
-            (std::vector<std::string>{
-                "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20, "
-                "but the cluster has 40 devices | data_parallel: 4 would use them all"}));
-  EXPECT_EQ(faults(s, model(), 24),
-            (std::vector<std::string>{
-                "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20, "
-                "but the cluster has 24 devices | 24 is not a multiple of tensor_parallel x "
-                "pipeline_parallel = 10"}));
+  EXPECT_EQ(faults(s, model(), 24), std::vector<std::string>{});  // four are idle
+  const std::string message =
+      "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20 ranks, but "
+      "there are ";
+  EXPECT_EQ(faults(s, model(), 10),
+            std::vector<std::string>{message + "10 devices for them | "
+                                               "data_parallel: 1 would use them all"});
+  EXPECT_EQ(faults(s, model(), 19),
+            std::vector<std::string>{message + "19 devices for them | "
+                                               "data_parallel: 1 would use 10 of them"});
+  EXPECT_EQ(faults(s, model(), 9),
+            std::vector<std::string>{message + "9 devices for them | tensor_parallel x "
+                                               "pipeline_parallel = 10 is too much already"});
 }
 
 TEST(Strategy, HeadsMustDivide) {

@@ -60,14 +60,56 @@ TEST(Enumerate, EightDevicesHaveTenFactorisations) {
 
 // 12 = 2^2 x 3: C(4, 2) x C(3, 2) = 6 x 3 = 18.
 TEST(Enumerate, OddFactorsCountToo) {
-  EXPECT_EQ(enumerate(sizes_only(), batch_of(12), small_model(), 12).considered, 18);
+  SearchSpace space = sizes_only();
+  space.idle = false;
+  EXPECT_EQ(enumerate(space, batch_of(12), small_model(), 12).considered, 18);
+}
+
+// Seven devices, 8 heads and layers, batches of 8: tensor x pipeline 1, 2 and 4 leave room for 7, 3
+// and 1 replicas, of which 4, 2 and 1 share the batch. 1, 2 and 3 ways to split these: six
+// strategies of 4 devices each. Beside them the factorisations of 7 itself: 7 replicas have no
+// batch (but 4 have), tensor 7 and pipeline 7 do not suit the model.
+TEST(Enumerate, LeavesDevicesOverWhereSizesDoNotDivide) {
+  const auto found = enumerate(sizes_only(), batch_of(8), small_model(), 7);
+  EXPECT_THAT(found.candidates, SizeIs(6));
+  EXPECT_THAT(found.candidates,
+              Each(testing::ResultOf([](const Strategy& s) { return s.devices(); }, 4)));
+  EXPECT_EQ(found.most_devices, 4);
+  EXPECT_THAT(found.misfits,
+              UnorderedElementsAre(Pair("tensor_parallel", 1), Pair("pipeline_parallel", 1)));
+  SearchSpace space = sizes_only();
+  space.idle = false;
+  EXPECT_THAT(enumerate(space, batch_of(8), small_model(), 7).candidates, IsEmpty());
+}
+
+// What is asked for is what there is: pipelines of 2 with 2 replicas on 7 devices leave 3 over.
+TEST(Enumerate, TakesTheMostReplicasOfThoseWanted) {
+  SearchSpace space = sizes_only();
+  space.tensor_parallel = {1};
+  space.pipeline_parallel = {2};
+  space.data_parallel = {1, 2};
+  const auto found = enumerate(space, batch_of(8), small_model(), 7);
+  ASSERT_THAT(found.candidates, SizeIs(1));
+  EXPECT_EQ(found.candidates.front().data_parallel, 2);
+}
+
+// ZeRO 2 asked for: of 10 factorisations of 8, the 4 without pipeline may have it.
+TEST(Enumerate, CountsZeroStagesThatPipelinesDoNotHave) {
+  SearchSpace space = sizes_only();
+  space.zero_stage = {2};
+  const auto found = enumerate(space, batch_of(8), small_model(), 8);
+  EXPECT_EQ(found.considered, 10);
+  EXPECT_THAT(found.candidates, SizeIs(4));
+  EXPECT_THAT(found.misfits, UnorderedElementsAre(Pair("zero_stage", 6)));
 }
 
 // With 4 heads, tensor 8 (one factorisation) is impossible; a batch of 4 rules out data 8 (one).
 TEST(Enumerate, CountsMisfitsByTheKnobAtFault) {
   Model model = small_model();
   model.heads = 4;
-  const auto found = enumerate(sizes_only(), batch_of(4), model, 8);
+  SearchSpace space = sizes_only();
+  space.idle = false;
+  const auto found = enumerate(space, batch_of(4), model, 8);
   EXPECT_EQ(found.considered, 10);
   EXPECT_THAT(found.candidates, SizeIs(8));
   EXPECT_THAT(found.misfits,

@@ -64,14 +64,15 @@ class PassTimeTest : public testing::Test {
  protected:
   PassTime time_of(std::vector<Task> tasks) {
     const auto time = pass_time(Block{.name = "b", .tasks = std::move(tasks)},
-                                {{"tensor", tensor_}, {"data", 8 / tensor_}}, times_);
+                                {{"tensor", tensor_}, {"data", 8 / tensor_}}, {0}, times_);
     EXPECT_TRUE(time);
     return *time;
   }
   std::int64_t tensor_ = 4;
   PlainCost cost_;
   ClusterView cluster_ = eight_devices();
-  Times times_{cost_, cluster_};
+  Places places_{cluster_, {0, 1, 2, 3, 4, 5, 6, 7}};
+  Times times_{cost_, places_};
 };
 
 // Group 0..3 takes 2 s, group 4..7 takes 4 s: the slowest decides the time, the fastest the bound.
@@ -79,7 +80,7 @@ TEST_F(PassTimeTest, CommunicationBetweenKernelsIsExposed) {
   const PassTime time = time_of({kernel(1), communication(2, {0}), kernel(1, {1})});
   EXPECT_DOUBLE_EQ(time.first / 1_s, 1 + 4 + 1);
   EXPECT_DOUBLE_EQ(time.next / 1_s, 6);
-  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1 + 2 + 1);
+  EXPECT_DOUBLE_EQ(time.least / 1_s, 1 + 2 + 1);
   EXPECT_EQ(time.launches, 3);
 }
 
@@ -87,7 +88,7 @@ TEST_F(PassTimeTest, CommunicationBetweenKernelsIsExposed) {
 TEST_F(PassTimeTest, CommunicationBesideKernelsCountsWhereItIsLonger) {
   const PassTime time = time_of({kernel(1), communication(2, {0}), kernel(3), kernel(1, {1})});
   EXPECT_DOUBLE_EQ(time.first / 1_s, 1 + 4 + 1);
-  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1 + 3 + 1);
+  EXPECT_DOUBLE_EQ(time.least / 1_s, 1 + 3 + 1);
 }
 
 // Communication at the end runs beside the next pass: 1 + 2 (x 2) first, then each pass adds what
@@ -97,14 +98,14 @@ TEST_F(PassTimeTest, CommunicationAtTheEndHidesBesideTheNextPass) {
   EXPECT_DOUBLE_EQ(hidden.first / 1_s, 5 + 2);
   EXPECT_DOUBLE_EQ(hidden.next / 1_s, 5);
   EXPECT_DOUBLE_EQ(hidden.times(3) / 1_s, 17);
-  EXPECT_DOUBLE_EQ(hidden.bound / 1_s, 5);
+  EXPECT_DOUBLE_EQ(hidden.least / 1_s, 5);
 }
 
 // What waits for nothing may have been done before the first kernel.
 TEST_F(PassTimeTest, BoundLeavesOutCommunicationThatCanComeBefore) {
   const PassTime time = time_of({communication(3, {}), kernel(1, {0})});
   EXPECT_DOUBLE_EQ(time.first / 1_s, 6 + 1);
-  EXPECT_DOUBLE_EQ(time.bound / 1_s, 1);
+  EXPECT_DOUBLE_EQ(time.least / 1_s, 1);
 }
 
 TEST(LineOf, StridesAreProductsOfTheAxesBefore) {

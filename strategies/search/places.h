@@ -1,0 +1,50 @@
+/// \file
+/// What the ranks of a strategy run on: kinds of device, told apart by type and speed, and which of
+/// them each pipeline stage has. On a cluster of equal devices there is one kind.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "strategies/program/lower/block.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::search {
+
+/// Devices of one kind take the same time for a kernel and have the same memory.
+struct DeviceKind {
+  DeviceTypeId type;
+  double speed = 1;  ///< As Device::speed.
+  Bytes memory{};
+};
+/// Indices of kinds, ascending.
+using Kinds = std::vector<std::int32_t>;
+
+class Places {
+ public:
+  /// Rank r runs on device `devices`[r] of `cluster`, which must outlive it.
+  Places(const ClusterView& cluster, std::vector<std::int32_t> devices);
+
+  DeviceId device(std::int64_t rank) const {
+    return DeviceId{devices_[static_cast<std::size_t>(rank)]};
+  }
+  std::int32_t kind_of(std::int64_t rank) const {
+    return kind_of_rank_[static_cast<std::size_t>(rank)];
+  }
+  const std::vector<DeviceKind>& kinds() const { return kinds_; }
+  const ClusterView& cluster() const { return cluster_; }
+
+  /// The kinds of each stage's devices where ranks are numbered as `mesh` says.
+  /// Cost: that of a look at every rank, the first time that the mesh is asked for.
+  const std::vector<Kinds>& of_stages(const std::vector<MeshAxis>& mesh);
+
+ private:
+  const ClusterView& cluster_;
+  std::vector<std::int32_t> devices_;
+  std::vector<std::int32_t> kind_of_rank_;
+  std::vector<DeviceKind> kinds_;
+  std::map<std::vector<std::int64_t>, std::vector<Kinds>> of_stages_;  // by sizes before the axis
+};
+
+}  // namespace foreshard::search

@@ -1,0 +1,170 @@
+// The search against simulating its whole space, on clusters whose devices and links differ.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <optional>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/study/run.h"
+#include "sim/study/search.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::study {
+namespace {
+
+LoadedStudy study_of(const std::string& cluster, const std::string& model,
+                     const std::string& strategy, const std::string& use = "") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
+                                                   "\nstrategy: " + strategy + "\n" +
+                                                   (use.empty() ? "" : "use: " + use + "\n"));
+  auto study = load_study({.study = file, .sizes_matter = false},
+                          {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  if (!study) throw std::runtime_error(study.error().message);
+  return *std::move(study);
+}
+
+// The step of a strategy, if it fits.
+std::optional<Seconds> step_of(const LoadedStudy& study, const ClusterView& cluster,
+                               const Strategy& strategy) {
+  Seconds launch_time;
+  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
+    launch_time = std::max(launch_time, cluster.host(node).launch_time);
+  auto program = lower::lower(study.model, strategy, {.launch_time = launch_time});
+  if (!program) return std::nullopt;
+  const auto prediction = sim::simulate(cluster, study.pool.placed(*std::move(program)),
+                                        study.communication, {.critical_path = false});
+  if (!prediction || !prediction->fits) return std::nullopt;
+  return prediction->step;
+}
+
+// Two nodes of four devices each; 8 samples a step.
+constexpr const char* kFits =
+    "{name: fits, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
+// Some 13 billion parameters, 18 bytes each: 240 GB on devices of 480 GB together.
+constexpr const char* kTight =
+    "{name: tight, layers: 16, hidden: 8192, heads: 64, vocabulary: 32000, sequence: 2048}";
+
+constexpr const char* kNode80 =
+    "{device: A100-SXM-80GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
+    "200 Gbit/s}}";
+constexpr const char* kNode40 =
+    "{device: A100-SXM-40GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
+    "200 Gbit/s}}";
+constexpr const char* kNodeH100 =
+    "{device: H100-SXM, gpus: 4, nvlink: {bandwidth: 450 GB/s}, nics: {count: 1, bandwidth: 400 "
+    "Gbit/s}}";
+
+std::string two(const char* first, const char* second, const std::string& rest = "") {
+  return std::string("{name: two, groups: [{node: ") + first + "}, {node: " + second +
+         "}], fabric: {kind: single-switch}" + rest + "}";
+}
+
+struct Case {
+  const char* name;
+  std::string cluster;
+  const char* model;
+  const char* whole_nodes = nullptr;  ///< Those without dead devices, where there are others.
+};
+
+class SearchOptimum : public testing::TestWithParam<Case> {};
+
+// With enough simulations the search is certain, and what it found is what simulating every
+// combination of the space finds: none was dropped that fits, no lower bound was too high.
+TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
+  constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
+  const Case& of = GetParam();
+  search::SearchSpace space{.effort = 3};
+  space.recompute = {Recompute::kNone, Recompute::kSelective};
+  const LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
+  const auto found =
+      run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_TRUE(found->certified);
+  ASSERT_FALSE(found->simulated.empty());
+  ASSERT_TRUE(found->simulated.front().fits);
+
+  std::optional<Seconds> best;
+  std::int64_t considered = 0;
+  for (const char* use : {"", of.whole_nodes}) {
+    if (use == nullptr) continue;
+    const LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
+    const auto view = cluster_of(one);
+    ASSERT_TRUE(view) << view.error().message;
+    for (const Strategy& strategy :
+         search::enumerate(space, one.strategy, one.model, one.pool.size()).candidates) {
+      ++considered;
+      const auto step = step_of(one, *view, strategy);
+      if (step && (!best || *step < *best)) best = step;
+    }
+  }
+  ASSERT_TRUE(best);
+  EXPECT_GE(considered, 50);
+  EXPECT_EQ(found->simulated.front().step, *best);
+  RecordProperty("simulated", std::to_string(found->simulated.size()));
+  RecordProperty("of", std::to_string(considered));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Clusters, SearchOptimum,
+    testing::Values(
+        Case{"unequal_memory", two(kNode80, kNode40), kTight},
+        Case{"unequal_speed", two(kNodeH100, kNode80), kFits},
+        Case{"a_dead_device", two(kNode80, kNode80, ", down: [node1/gpu2]"), kFits, "[node0]"},
+        Case{"a_mix",
+             two(kNode80, kNodeH100,
+                 ", down: [node0/gpu0], degraded: [{devices: node1/gpu1, speed: 0.6}]"),
+             kFits, "[node1]"},
+        Case{"a_slow_link",
+             two(kNode80, kNode80, ", degraded: [{links: 'node1/nic0', factor: 0.1}]"), kFits}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+// Stage 0 needs more than the 40 GB that the second node's devices have, and runs on the first.
+TEST(Search, HoldsEachStageToTheMemoryOfItsOwnDevices) {
+  const LoadedStudy study = study_of(
+      "{name: both, groups: [{node: dgx-a100-80gb}, {node: dgx-a100-40gb}], fabric: {kind: "
+      "single-switch}}",
+      "{extends: llama2-70b, layers: 40}", "{global_batch: 16, framework: megatron-lm}");
+  search::SearchSpace space{.micro_batch = {1}, .virtual_stages = {1}};
+  space.tensor_parallel = {8};
+  space.pipeline_parallel = {2};
+  space.recompute = {Recompute::kNone};
+  const auto found = run_search(study, {.space = space});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_EQ(found->simulated.size(), 1U);
+  const Simulated& one = found->simulated.front();
+  EXPECT_TRUE(one.fits);
+  const auto cluster = cluster_of(study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_EQ(one.step, step_of(study, *cluster, one.strategy));
+}
+
+TEST(Search, SaysWhichDevicesAreLeftOver) {
+  const LoadedStudy study =
+      study_of(two(kNode80, kNode80, ", down: [node1/gpu2]"), kFits, "{global_batch: 8}");
+  search::SearchSpace space;
+  space.tensor_parallel = {4};
+  space.pipeline_parallel = {1};
+  const auto found = run_search(study, {.space = space, .simulate = 2, .certify = 0});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->devices, 7);
+  EXPECT_EQ(found->most_devices, 4);
+  EXPECT_EQ(found->shortage, "node1/gpu2 is down");
+  EXPECT_EQ(found->simulated.front().idle, 3);
+}
+
+// With only the second node's devices whole, groups of 4 straddle the nodes unless it is used
+// alone.
+TEST(Search, TriesTheNodesThatLostNothingAlone) {
+  const LoadedStudy study =
+      study_of(two(kNode80, kNode80, ", down: [node0/gpu2]"), kFits, "{global_batch: 8}");
+  search::SearchSpace space;
+  space.tensor_parallel = {4};
+  const auto found = run_search(study, {.space = space, .simulate = 100});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->simulated.front().use, std::vector<std::string>{"node1"});
+}
+
+}  // namespace
+}  // namespace foreshard::study
