@@ -129,6 +129,7 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
                              .strategy = one.study.strategy,
                              .communication = start.communication,
                              .disturbances = one.study.disturbances,
+                             .pool = one.study.pool,
                              .inputs = {},
                              .loader = yaml::Loader()};
     const auto before = study::run_study(study, {});
