@@ -49,9 +49,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(Graph graph, const Strategy&
   auto forward = shard(block->forward, mesh);
   if (!forward) return forward.error();
   block->forward_sharded = *std::move(forward);
-  block->backward =
-      backward_graph(block->forward_sharded,
-                     {.fused_accumulation = strategy.framework->fused_gradient_accumulation});
+  block->backward = backward_graph(block->forward_sharded, backward_options(*strategy.framework));
   auto backward = shard(block->backward, mesh);
   if (!backward) return backward.error();
   block->backward_sharded = *std::move(backward);

@@ -238,6 +238,7 @@ class Backward {
                   .inputs = std::move(inputs),
                   .pass = kind,
                   .extent = extent,
+                  .implementation = op.implementation,
                   .heads = op.heads,
                   .causal = op.causal,
                   .core_attention = op.core_attention};
@@ -266,7 +267,7 @@ class Backward {
       letters += static_cast<char>('a' + d);
     Tensor sum = graph_[gradient];
     sum.name = "main." + sum.name;
-    sum.dtype = DType::kFp32;
+    sum.dtype = options_.accumulator;
     const TensorId main = graph_.add(std::move(sum));
     graph_.operators.push_back({.name = "accumulate." + graph_[gradient].name,
                                 .equation = std::string(letters) + "->" + letters,
@@ -443,7 +444,8 @@ void Backward::derive_pass(const Operator& op) {
                   .equation = letters[4] + "," + letters[3] + "," + letters[2] + "->" + lx,
                   .inputs = {op.outputs[1], combine->outputs[0], op.inputs[2]},
                   .outputs = {new_gradient(x)},
-                  .pass = PassKind::kCrossEntropyBackward};
+                  .pass = PassKind::kCrossEntropyBackward,
+                  .implementation = op.implementation};
     graph_.operators.push_back(back);
     return contribute(x, back.outputs[0]);
   }

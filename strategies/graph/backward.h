@@ -11,6 +11,8 @@ namespace foreshard {
 struct BackwardOptions {
   /// Weight gradients are added to an fp32 buffer by the matmul itself; else by a pass of its own.
   bool fused_accumulation = true;
+  /// Of the buffer that a pass of its own adds to.
+  DType accumulator = DType::kFp32;
 };
 
 /// Tensor ids of the forward graph stay valid: its tensors come first, pinned as the forward graph

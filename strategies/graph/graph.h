@@ -18,6 +18,7 @@
 #include "base/ids.h"
 
 #include "strategies/graph/attribute.h"
+#include "strategies/graph/implementation.h"
 #include "strategies/graph/rule.h"
 #include "strategies/graph/settings.h"
 #include "strategies/program/ir/kernel.h"
@@ -67,9 +68,10 @@ struct Operator {
   std::vector<TensorId> outputs{};
   PassKind pass = PassKind::kCast;  ///< Of kPass.
   std::int32_t extent = 0;          ///< Of kPass: the operand (inputs, then outputs) it runs over.
-  HeadLayout heads{};               ///< Of kAttention, and of what else looks into heads.
-  bool causal = true;               ///< Where `heads` are set: a query sees no later key.
-  bool dropout = false;             ///< Of kAttention: weights are dropped at random.
+  Implementation implementation = Implementation::kFused;  ///< Of kPass.
+  HeadLayout heads{};    ///< Of kAttention, and of what else looks into heads.
+  bool causal = true;    ///< Where `heads` are set: a query sees no later key.
+  bool dropout = false;  ///< Of kAttention: weights are dropped at random.
   Direction direction = Direction::kForward;
   bool accumulates = false;  ///< Of kMatmul: adds to an fp32 gradient.
   /// Of kMatmul: a bias that its epilogue adds for nothing. Where ranks compute summands of the

@@ -82,7 +82,8 @@ class BlockBuilder {
           .whole = "h",
           .inputs = {x, scale},
           .outputs = {y},
-          .pass = PassKind::kRmsNormForward});
+          .pass = PassKind::kRmsNormForward,
+          .implementation = options_.pointwise.norm});
     } else {
       const TensorId shift = parameter(name + ".bias", {h}, {kWhole});
       op({.name = name,
@@ -90,7 +91,8 @@ class BlockBuilder {
           .whole = "h",
           .inputs = {x, scale, shift},
           .outputs = {y},
-          .pass = PassKind::kLayerNormForward});
+          .pass = PassKind::kLayerNormForward,
+          .implementation = options_.pointwise.norm});
     }
     return y;
   }
@@ -252,6 +254,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
               .inputs = {qkv},
               .outputs = {rotated},
               .pass = PassKind::kRopeForward,
+              .implementation = options.pointwise.rope,
               .heads = build.heads()});
     qkv = rotated;
   }
@@ -274,7 +277,8 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
               .inputs = {up},
               .outputs = {activated},
               .pass = PassKind::kSwigluForward,
-              .extent = 1});
+              .extent = 1,
+              .implementation = options.pointwise.activation});
   } else {
     Operator gelu{.name = "mlp_activation",
                   .equation = "bsf->bsf",
@@ -357,7 +361,8 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
             .equation = "bsv,bsm,bs->bsc,bsv",
             .inputs = {logits, maximum, targets},
             .outputs = {partial, exponentials},
-            .pass = PassKind::kCrossEntropyForward});
+            .pass = PassKind::kCrossEntropyForward,
+            .implementation = options.pointwise.cross_entropy});
   build.op({.name = "loss.combine",
             .kind = OperatorKind::kView,
             .equation = "bsc->bsc",

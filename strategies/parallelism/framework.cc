@@ -21,6 +21,33 @@ const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*) {
   return names;
 }
 
+const yaml::Names<Prefetch>& yaml_names(const Prefetch*) {
+  static const yaml::Names<Prefetch> names{
+      {"pre", Prefetch::kPre, "Before the pass of the unit before it."},
+      {"post", Prefetch::kPost, "Right behind that pass, before its gradients are reduced."},
+      {"none", Prefetch::kNone, "When that pass has ended."},
+  };
+  return names;
+}
+
+const yaml::Names<OptimizerKernels>& yaml_names(const OptimizerKernels*) {
+  static const yaml::Names<OptimizerKernels> names{
+      {"fused", OptimizerKernels::kFused, "One kernel."},
+      {"loop", OptimizerKernels::kLoop, "One kernel for each of Adam's eight operations."},
+  };
+  return names;
+}
+
+const yaml::Names<Implementation>& yaml_names(const Implementation*) {
+  static const yaml::Names<Implementation> names{
+      {"fused", Implementation::kFused, "One kernel."},
+      {"recomputed-fp32", Implementation::kRecomputedFp32,
+       "One, on a copy in fp32, which the backward pass makes again (norms)."},
+      {"eager", Implementation::kEager, "One for each operator of PyTorch."},
+  };
+  return names;
+}
+
 const yaml::Names<DType>& yaml_names(const DType*) {
   static const yaml::Names<DType> names{
       {"fp32", DType::kFp32, "IEEE single precision."},
@@ -30,6 +57,29 @@ const yaml::Names<DType>& yaml_names(const DType*) {
       {"fp8", DType::kFp8, "8-bit floating point, matrix products only."},
   };
   return names;
+}
+
+const yaml::Table<Shards>& yaml_table(const Shards*) {
+  static const auto table =
+      yaml::Table<Shards>("shards", "Parameters that each rank holds a shard of (ZeRO 3).")
+          .optional("forward_prefetch", &Shards::forward_prefetch,
+                    "When the next unit is asked for, forward.")
+          .optional("backward_prefetch", &Shards::backward_prefetch,
+                    "When the next unit is asked for, backward.")
+          .optional("fp32", &Shards::fp32,
+                    "Shards lie in fp32 (the optimizer needs no copy) and are cast before each "
+                    "gather.");
+  return table;
+}
+
+const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
+  static const auto table =
+      yaml::Table<Pointwise>("pointwise", "Into which kernels pointwise operators go.")
+          .optional("norm", &Pointwise::norm, "Layer norm (fp32 or one kernel), RMS norm.")
+          .optional("rope", &Pointwise::rope, "Rotary position embedding.")
+          .optional("activation", &Pointwise::activation, "SwiGLU; a GELU is one kernel.")
+          .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.");
+  return table;
 }
 
 const yaml::Table<Residual>& yaml_table(const Residual*) {
@@ -71,8 +121,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "The host waits for every pipeline transfer.")
           .optional("pipeline_scatter_gather", &Framework::pipeline_scatter_gather,
                     "Replicated activations cross stages in 1/tensor_parallel pieces.")
-          .optional("shard_prefetch", &Framework::shard_prefetch,
-                    "ZeRO 3: parameters are gathered one layer ahead.")
+          .optional("shards", &Framework::shards, "Parameters of ZeRO 3.")
+          .optional("pointwise", &Framework::pointwise,
+                    "Into which kernels pointwise operators go.")
+          .optional("optimizer", &Framework::optimizer, "How the optimizer steps.")
           .optional("gradient_clipping", &Framework::gradient_clipping,
                     "A global gradient norm before the optimizer step.")
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,

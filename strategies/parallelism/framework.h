@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "base/yaml/table.h"
 
+#include "strategies/graph/implementation.h"
 #include "strategies/program/ir/kernel.h"
 
 namespace foreshard {
@@ -24,6 +25,29 @@ enum class GradientReduction : std::uint8_t {
 enum class PipelineTransfers : std::uint8_t {
   kBlocking,    ///< A stage goes on when its sends and receives of the slot are done.
   kOverlapped,  ///< Sends proceed beside computation.
+};
+
+/// When the host asks for the parameters of the unit that comes after the one that runs, where
+/// ranks hold shards (ZeRO-3). No more than two units are whole at a time.
+enum class Prefetch : std::uint8_t {
+  kPre,   ///< Before the pass of the unit before it (FSDP's BACKWARD_PRE).
+  kPost,  ///< Right behind that pass, before its gradients are reduced (FSDP's BACKWARD_POST).
+  kNone,  ///< When that pass has ended.
+};
+
+/// How the optimizer steps.
+enum class OptimizerKernels : std::uint8_t {
+  kFused,  ///< One kernel: each operand is read and written once.
+  kLoop,   ///< One kernel for each of Adam's eight operations.
+};
+
+/// Parameters that each rank holds a shard of (ZeRO-3).
+struct Shards {
+  Prefetch forward_prefetch = Prefetch::kPre;
+  Prefetch backward_prefetch = Prefetch::kPre;
+  /// Shards lie in fp32, which are then the optimizer's own copy, and are cast before each gather.
+  bool fp32 = false;
+  bool operator==(const Shards&) const = default;
 };
 
 /// How sure a prediction is: of public measurements with the framework, the ratio of measured to
@@ -48,9 +72,11 @@ struct Framework {
   bool overlap_parameter_gather = false;  ///< ZeRO-1/2: gather beside the next forward pass.
   bool overlap_tensor_gradients = true;   ///< Tensor-parallel reductions beside weight gradients.
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
-  bool pipeline_host_sync = false;         ///< The host waits for every pipeline transfer.
-  bool pipeline_scatter_gather = false;    ///< Replicated activations are sent in 1/tensor pieces.
-  bool shard_prefetch = true;              ///< ZeRO-3: gather one layer ahead.
+  bool pipeline_host_sync = false;       ///< The host waits for every pipeline transfer.
+  bool pipeline_scatter_gather = false;  ///< Replicated activations are sent in 1/tensor pieces.
+  Shards shards{};
+  Pointwise pointwise{};
+  OptimizerKernels optimizer = OptimizerKernels::kFused;
   bool gradient_clipping = true;           ///< A global gradient norm before the optimizer step.
   std::int64_t vocabulary_multiple = 128;  ///< Padded to this times the tensor-parallel size.
   std::optional<Residual> residual;
@@ -59,7 +85,12 @@ struct Framework {
 
 const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*);
 const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*);
+const yaml::Names<Prefetch>& yaml_names(const Prefetch*);
+const yaml::Names<OptimizerKernels>& yaml_names(const OptimizerKernels*);
+const yaml::Names<Implementation>& yaml_names(const Implementation*);
 const yaml::Names<DType>& yaml_names(const DType*);
+const yaml::Table<Shards>& yaml_table(const Shards*);
+const yaml::Table<Pointwise>& yaml_table(const Pointwise*);
 const yaml::Table<Residual>& yaml_table(const Residual*);
 const yaml::Table<Framework>& yaml_table(const Framework*);
 

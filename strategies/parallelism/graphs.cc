@@ -18,8 +18,14 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .batch = strategy.micro_batch * strategy.data_parallel,
           .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
           .flash_attention = framework.flash_attention,
+          .pointwise = framework.pointwise,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision};
+}
+
+BackwardOptions backward_options(const Framework& framework) {
+  return {.fused_accumulation = framework.fused_gradient_accumulation,
+          .accumulator = framework.gradient_dtype};
 }
 
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {

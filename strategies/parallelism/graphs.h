@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "strategies/graph/backward.h"
 #include "strategies/graph/transformer.h"
 #include "strategies/parallelism/strategy.h"
 
@@ -15,6 +16,9 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy);
 
 /// The options with which a strategy builds the graphs of a model.
 TransformerOptions transformer_options(const Strategy& strategy);
+
+/// The options with which a framework derives backward graphs.
+BackwardOptions backward_options(const Framework& framework);
 
 /// Embedding, layer and head of one step. \pre faults_in(strategy, model, ...) is empty.
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy);

@@ -109,6 +109,21 @@ class Step {
     return conversion(count, strategy_.precision, from, replicated(1));
   }
 
+  // Of the shard of `count` parameters, where it lies in fp32.
+  Seconds cast_time(std::int64_t count) {
+    if (!shards_parameters() ||
+        lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
+      return {};
+    const std::int64_t replicas = strategy_.data_parallel;
+    const Pass cast{.kind = PassKind::kCast,
+                    .rows = (count + replicas - 1) / replicas,
+                    .dtype = strategy_.precision};
+    Seconds slowest;
+    for (const Kinds& kinds : kinds_)
+      slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
+    return slowest;
+  }
+
   struct UnitTimes {
     Seconds reduce;
     Seconds gather;
@@ -133,7 +148,7 @@ class Step {
       if (!shards_optimizer()) continue;
       const auto gather = gathering(part.block.elements());
       if (!gather) return gather.error();
-      part.into.gather = *gather;
+      part.into.gather = *gather + cast_time(part.block.elements());
     }
     if (!overlaps_reduction() || !framework_.overlap_parameter_gather) {
       for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
@@ -206,7 +221,9 @@ class Step {
     const Seconds gather = shards_parameters() ? unit.gather : Seconds{};
     const Seconds reduce = forward ? Seconds{} : unit.reduce;
     const auto count = static_cast<double>(n);
-    if (shards_parameters() && !framework_.shard_prefetch)
+    const Prefetch prefetch =
+        forward ? framework_.shards.forward_prefetch : framework_.shards.backward_prefetch;
+    if (shards_parameters() && prefetch == Prefetch::kNone)
       return std::max(alone + count * gather, count * (gather + reduce));
     const Seconds each = std::max(alone / count, gather + reduce);
     return gather + (count - 1) * each + alone / count;
@@ -339,10 +356,10 @@ class Step {
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
     std::int64_t count = parameters_of(strategy_, model_, blocks_, stage);
     if (shards_optimizer()) count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
-    Seconds time =
-        times_.kernel(Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision},
-                      kinds_[index(stage)]).*
-        which;
+    Seconds time;
+    for (const Pass& pass :
+         lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
+      time += times_.kernel(pass, kinds_[index(stage)]).*which;
     if (framework_.gradient_clipping)
       time +=
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},

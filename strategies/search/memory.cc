@@ -19,7 +19,9 @@ class PassMemory {
     if (count == 0) return;
     saved_ += static_cast<double>(count) * block.saved;
     // Beside the block that runs, the one that is gathered for the next.
-    const bool ahead = strategy_.framework->shard_prefetch && count > 1;
+    const Shards& shards = strategy_.framework->shards;
+    const bool ahead = count > 1 && (shards.forward_prefetch != Prefetch::kNone ||
+                                     shards.backward_prefetch != Prefetch::kNone);
     Bytes whole;
     const bool gathers = strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
     if (gathers)
@@ -115,9 +117,10 @@ Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::L
   const auto part = [&](std::int64_t zero) {
     return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
   };
-  const Bytes fixed = size_of(strategy.precision) * (count * part(3)) +
+  const lower::ElementBytes bytes = lower::element_bytes(strategy);
+  const Bytes fixed = bytes.parameter * (count * part(3)) +
                       size_of(strategy.framework->gradient_dtype) * (count * part(2)) +
-                      lower::optimizer_bytes(strategy.precision) * (count * part(1));
+                      bytes.optimizer * (count * part(1));
 
   const auto split = layers_of_stages(strategy, model);
   const std::int64_t pipeline = strategy.pipeline_parallel;

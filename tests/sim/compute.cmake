@@ -4,4 +4,4 @@ foreshard_test(compute_test
   DEPS foreshard_compute ${RAPIDCHECK_LIBRARY})
 foreshard_test(compute_accuracy_test
   SOURCES compute/accuracy_test.cc
-  DEPS foreshard_compute)
+  DEPS foreshard_compute foreshard_graph)

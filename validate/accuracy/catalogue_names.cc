@@ -26,6 +26,7 @@ struct DeviceLine {
   std::string_view word;
   double memory_gb;
   std::string_view name;
+  bool rare = false;  // meant only where its capacity is said
 };
 // The first word that fits decides the kind; of one kind, the last line is the usual one.
 constexpr std::array kDevices{
@@ -44,6 +45,7 @@ constexpr std::array kDevices{
     DeviceLine{"GH200", 96, "GH200-96GB"},
     DeviceLine{"H100 PCIe", 80, "H100-PCIe"},
     DeviceLine{"H100-PCIe", 80, "H100-PCIe"},
+    DeviceLine{"H100", 96, "H100-SXM-96GB", true},
     DeviceLine{"H100", 80, "H100-SXM"},
     DeviceLine{"H200", 141, "H200-SXM"},
     DeviceLine{"H800", 80, "H800-SXM"},
@@ -68,8 +70,12 @@ struct FrameworkLine {
 constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},
     FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}},
+    FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
+    FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
     FrameworkLine{"FSDP", "", {"pytorch-fsdp", 3, false}},
-    FrameworkLine{"torchtitan", "", {"pytorch-fsdp", 3, false}},
+    FrameworkLine{"InternEvo", "", {"internevo", 1, false}},
+    FrameworkLine{"nanotron", "", {"nanotron", 1, false}},
+    FrameworkLine{"PaddleNLP", "", {"paddlenlp", 0, false}},
     FrameworkLine{"Megatron-LM", "SC21", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "2020", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron-LM", "2021", {"megatron-lm-sc21", 0, false}},
@@ -102,8 +108,10 @@ constexpr std::array kFamilies{
     Family{"nemotron", Norm::kLayerNorm, Activation::kGelu, Positions::kRotary, false, false, false,
            false, 256000,
            "Parmar et al., Nemotron-4 15B, 2024 (squared ReLU costs what GELU does)"},
-    Family{"mpt", Norm::kLayerNorm, Activation::kGelu, Positions::kNone, false, false, true, false,
-           50368, "mosaicml/mpt-7b: config.json (no_bias, ALiBi)"},
+    Family{"mpt", Norm::kLayerNorm, Activation::kGelu, Positions::kLearned, true, false, true,
+           false, 50368,
+           "mosaicml/llm-foundry: scripts/train/yamls/pretrain/mpt-7b.yaml (biases and learned "
+           "positions; the released models have neither)"},
     Family{"", Norm::kLayerNorm, Activation::kGelu, Positions::kLearned, true, false, true, true,
            50257, "openai-community/gpt2: config.json"},
 };
@@ -118,7 +126,7 @@ std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<doub
     for (const DeviceLine& line : kDevices) {
       if (line.word != kind.word) continue;
       usual = &line;
-      ++variants;
+      if (!line.rare) ++variants;
       const bool printed = has(gpu, std::to_string(static_cast<int>(line.memory_gb)) + "GB");
       const bool stated = memory_gb && std::abs(*memory_gb / line.memory_gb - 1) < 0.1;
       if (printed || stated) return NamedDevice{std::string(line.name), false, false};

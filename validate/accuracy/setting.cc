@@ -238,7 +238,7 @@ class Mapping {
       setting_.strategy.recompute = Recompute::kNone;
     } else if (text.starts_with("full")) {
       setting_.strategy.recompute = Recompute::kFull;
-    } else if (text.starts_with("selective") && !has(text, ":")) {
+    } else if (text.starts_with("selective") && !has(text, ":") && !has(text, "op-level")) {
       setting_.strategy.recompute = Recompute::kSelective;
     } else {
       return unsupported(fmt::format("recomputation '{}' is not modelled", row_.recompute));

@@ -196,7 +196,20 @@ std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
   const TensorId main =
       extent >= op.inputs.size() ? op.outputs[extent - op.inputs.size()] : op.inputs[extent];
   const auto kernel = kernel_of(op, local_shapes, whole, graph[main].dtype);
-  return kernel ? std::vector<Kernel>{*kernel} : std::vector<Kernel>{};
+  if (!kernel) return {};
+  const Pass* pass = std::get_if<Pass>(&*kernel);
+  if (pass == nullptr) return {*kernel};
+  Pass one = *pass;
+  // Queries and keys turn, values do not: a fused kernel copies them, others leave them alone.
+  const bool turns = op.pass == PassKind::kRopeForward || op.pass == PassKind::kRopeBackward;
+  if (turns && op.implementation == Implementation::kEager)
+    one.columns = one.columns * (op.heads.query_heads + op.heads.kv_heads) /
+                  (op.heads.query_heads + 2 * op.heads.kv_heads);
+  // 16-bit gradients are added to 16-bit ones.
+  if (op.pass == PassKind::kGradientAccumulate &&
+      size_of(graph[op.outputs.front()].dtype) < size_of(DType::kFp32))
+    one.kind = PassKind::kBinary;
+  return kernels_of(one, op.implementation);
 }
 
 Rule rule_of(const Graph& graph, const Operator& op) {

@@ -73,8 +73,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   auto forward = shard(graph, mesh);
   if (!forward) return forward.error();
   if (strategy.mode == Mode::kForward) return lower_forward_only(*forward);
-  const Graph back =
-      backward_graph(*forward, {.fused_accumulation = framework.fused_gradient_accumulation});
+  const Graph back = backward_graph(*forward, backward_options(framework));
   auto backward = shard(back, mesh);
   if (!backward) return backward.error();
 

@@ -222,11 +222,7 @@ class Step {
     if (count == 0) return;
     Block step{.name = "optimizer"};
     if (framework_.gradient_clipping) clip(step, count);
-    step.tasks.push_back(Task{
-        .name = "adam",
-        .body = Kernel{Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}},
-        .stream = stream(kComputeStream),
-        .optimizer = true});
+    append_optimizer(step, framework_.optimizer, count, strategy_.precision);
     std::vector<CallDependency> all;
     for (std::size_t i = 0; i < role_.calls.size(); ++i) {
       const std::string& name = program_.blocks[role_.calls[i].block.index()].name;
@@ -518,7 +514,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   Graph back;
   std::optional<ShardedGraph> backward;
   if (trains) {
-    back = backward_graph(*forward, {.fused_accumulation = framework.fused_gradient_accumulation});
+    back = backward_graph(*forward, backward_options(framework));
     prune(back);
     auto sharded = distributed(back, program.mesh);
     if (!sharded) return sharded.error();

@@ -108,6 +108,11 @@ class Stage {
   }
   bool trains() const { return strategy_.mode == Mode::kTrain; }
   std::int64_t replicas() const { return strategy_.data_parallel; }
+  std::int64_t shard_of(std::int64_t count) const { return (count + replicas() - 1) / replicas(); }
+  Prefetch prefetch(const Slot& slot) const {
+    return slot.direction == Direction::kForward ? framework_.shards.forward_prefetch
+                                                 : framework_.shards.backward_prefetch;
+  }
   bool shards_parameters() const { return strategy_.zero_stage == 3 && replicas() > 1; }
   bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
   bool overlaps_reduction() const {
@@ -154,13 +159,14 @@ class Stage {
     const auto count = static_cast<double>(elements());
     const auto shared = static_cast<double>(replicas());
     const auto part = [&](int stage) { return strategy_.zero_stage >= stage ? 1 / shared : 1.0; };
-    role_.memory = {{MemoryKind::kParameters, size_of(strategy_.precision) * (count * part(3))}};
+    const ElementBytes bytes = element_bytes(strategy_);
+    role_.memory = {{MemoryKind::kParameters, bytes.parameter * (count * part(3))}};
     if (!trains()) return;
     role_.memory.insert(
         role_.memory.end(),
         {
             {MemoryKind::kGradients, size_of(framework_.gradient_dtype) * (count * part(2))},
-            {MemoryKind::kOptimizer, optimizer_bytes(strategy_.precision) * (count * part(1))},
+            {MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))},
         });
   }
 
@@ -228,16 +234,21 @@ class Stage {
   // A pass through one block: its parameters are gathered before it (unless `gathered` is the call
   // that did) and given up after it, where ranks hold shards; its gradients are reduced beside
   // what follows.
-  void pass(const Unit& unit, const Slot& slot, std::vector<std::int32_t> after,
-            std::int32_t gathered = kNoCall) {
-    if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(unit, slot);
+  void pass(const Unit& unit, const Slot& slot, std::vector<std::int32_t> after) {
+    run(unit, slot, std::move(after));
+    reduce(unit, slot);
+  }
+
+  // The pass without its reduction.
+  void run(const Unit& unit, const Slot& slot, std::vector<std::int32_t> after,
+           std::int32_t gathered = kNoCall) {
+    if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(unit, slot, last_);
     if (gathers_now(slot)) gathered = early_gathers_.at({slot.chunk, unit.key()});
     after.push_back(gathered);
     Call call_of = at(slot);
     call_of.first_layer = unit.layer;
     last_ = call(block(with_memory(unit.lowered, slot.direction)), std::move(call_of),
                  std::move(after));
-    if (slot.direction == Direction::kBackward) reduce(unit, slot);
   }
 
   void forward(const Slot& slot) {
@@ -293,13 +304,18 @@ class Stage {
     std::int32_t gathered = kNoCall;
     for (std::int32_t i = 0; i < n; ++i) {
       const Unit layer = layer_unit(start + i * step);
-      if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(layer, slot);
+      if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(layer, slot, last_);
       // At most two layers are whole at a time: the next is gathered when the last one is given up.
-      const bool prefetch = shards_parameters() && framework_.shard_prefetch && i + 1 < n;
-      const std::int32_t next =
-          prefetch ? gather_shard(layer_unit(start + (i + 1) * step), slot) : kNoCall;
-      pass(layer, slot, std::exchange(after, {}), gathered);
-      gathered = next;
+      const std::int32_t last = last_;
+      const auto gather_next = [&](Prefetch when) {
+        const bool wanted = shards_parameters() && i + 1 < n && prefetch(slot) == when;
+        return wanted ? gather_shard(layer_unit(start + (i + 1) * step), slot, last) : kNoCall;
+      };
+      const std::int32_t before = gather_next(Prefetch::kPre);
+      run(layer, slot, std::exchange(after, {}), gathered);
+      const std::int32_t behind = gather_next(Prefetch::kPost);
+      reduce(layer, slot);
+      gathered = before == kNoCall ? behind : before;
     }
     return {};
   }
@@ -415,15 +431,23 @@ class Stage {
     return unit.lowered.elements() - (unit.kind == "head" ? duplicate_elements(chunk) : 0);
   }
 
-  std::int32_t gather_shard(const Unit& unit, const Slot& slot) {
+  // `last`: the pass behind which there is room for the unit.
+  std::int32_t gather_shard(const Unit& unit, const Slot& slot, std::int32_t last) {
     Block gather = gathering(unit.kind + ".gather", unit.lowered.elements());
     const Bytes whole = size_of(strategy_.precision) * static_cast<double>(unit.lowered.elements());
-    gather.tasks.insert(
-        gather.tasks.begin(),
-        memory_task("keep", Allocate{unit.kind + ".parameters", MemoryKind::kParameters, whole}));
+    std::vector<Task> first{
+        memory_task("keep", Allocate{unit.kind + ".parameters", MemoryKind::kParameters, whole})};
+    // A kernel on the stream of the gather that follows.
+    if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
+      first.push_back(Task{.name = "cast",
+                           .body = Kernel{Pass{.kind = PassKind::kCast,
+                                               .rows = shard_of(unit.lowered.elements()),
+                                               .dtype = strategy_.precision}},
+                           .stream = stream(kDataStream)});
+    gather.tasks.insert(gather.tasks.begin(), first.begin(), first.end());
     Call one = at(slot);
     one.first_layer = unit.layer;
-    return call(block(std::move(gather)), std::move(one), {last_});
+    return call(block(std::move(gather)), std::move(one), {last});
   }
 
   void gather_early(std::int64_t chunk, const Unit& unit) {
@@ -484,8 +508,7 @@ class Stage {
   }
 
   void optimizer() {
-    const std::int64_t count =
-        shards_optimizer() ? (elements() + replicas() - 1) / replicas() : elements();
+    const std::int64_t count = shards_optimizer() ? shard_of(elements()) : elements();
     Block step{.name = fmt::format("optimizer.{}", count)};
     if (framework_.gradient_clipping) {
       step.tasks.push_back(Task{
@@ -497,11 +520,7 @@ class Stage {
       const std::int32_t reduced = reduce_norm(step);
       step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {reduced}});
     }
-    step.tasks.push_back(Task{
-        .name = "adam",
-        .body = Kernel{Pass{.kind = PassKind::kAdam, .rows = count, .dtype = strategy_.precision}},
-        .stream = stream(kComputeStream),
-        .optimizer = true});
+    append_optimizer(step, framework_.optimizer, count, strategy_.precision);
     std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
     after.insert(after.end(), {last_, last_reduction_, last_replicated_, last_tied_});
     const std::int32_t stepped = call(block(std::move(step)), {}, std::move(after));

@@ -17,6 +17,7 @@
 #include "base/yaml/loader.h"
 
 #include "sim/compute/operator_time.h"
+#include "strategies/graph/implementation.h"
 
 namespace foreshard {
 namespace {
@@ -301,6 +302,31 @@ TEST(Passes, OnAnA100) {
     }
     errors.expect_within("A100-SXM-80GB " + std::string(traffic_of(c.kind).name), {.08, .18});
   }
+}
+
+// A root mean square norm by PyTorch's operators, there and back: GPT-NeoX's own differs from the
+// one of implementation.h in which direction does what, so both together.
+TEST(Passes, EagerNormOnAnA100) {
+  const Rows rows("ett_ops.csv");
+  if (rows.absent()) GTEST_SKIP() << "no measurements at " << kData;
+  const DeviceType type = device("A100-SXM-80GB");
+  Errors errors;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows.text(i, "gpu") != "A100-SXM4-80GB" || rows.text(i, "op") != "RMSlayernorm") continue;
+    const auto p = parameters(rows.text(i, "params"));
+    Pass pass{.kind = PassKind::kRmsNormForward,
+              .rows = std::stoll(p.at("b")) * std::stoll(p.at("l")),
+              .columns = std::stoll(p.at("dim"))};
+    if (bytes_of(pass) < 100_MB) continue;
+    Seconds time;
+    for (const PassKind kind : {PassKind::kRmsNormForward, PassKind::kRmsNormBackward}) {
+      pass.kind = kind;
+      for (const Kernel& kernel : kernels_of(pass, Implementation::kEager))
+        time += time_of(kernel, type).total();
+    }
+    errors.add(time, (rows.number(i, "fwd_us") + rows.number(i, "bwd_us")) * 1_us);
+  }
+  errors.expect_within("A100-SXM-80GB eager RMS norm, both directions", {.08, .18});
 }
 
 // Of at least 100 MB: smaller tensors are found in the L2 cache of the operator before, which is

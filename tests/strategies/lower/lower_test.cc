@@ -146,11 +146,98 @@ TEST(DataParallel, MovesWhatItsZeroStageSays) {
   s.zero_stage = 3;  // parameters for every forward and every backward pass
   EXPECT_EQ(sums(s), (Sums{{CollectiveKind::kReduceScatter, {2 * kUnits, 2 * 4 * p}},
                            {CollectiveKind::kAllGather, {4 * kUnits, 4 * 2 * p}}}));
-  framework.shard_prefetch = false;
+  framework.shards = {.forward_prefetch = Prefetch::kNone, .backward_prefetch = Prefetch::kNone};
   EXPECT_EQ(sums(s)[CollectiveKind::kAllGather], (Traffic{4 * kUnits, 4 * 2 * p}));
   s = strategy(1, 1, 1, 2);
   s.zero_stage = 3;
   EXPECT_EQ(sums(s), Sums{});
+}
+
+// Bytes of the kernels of role 0 that `wanted` picks by block and task, and how many there are.
+Traffic kernels(const Program& program, std::string_view block, std::string_view task) {
+  Traffic sum;
+  for (const program::Call& call : program.roles[0].calls) {
+    const program::Block& of = program.blocks[call.block.index()];
+    if (of.name.find(block) == std::string::npos) continue;
+    for (const program::Task& one : of.tasks) {
+      const auto* kernel = std::get_if<Kernel>(&one.body);
+      if (kernel == nullptr || one.name != task) continue;
+      sum.operations += call.repeat;
+      sum.bytes += call.repeat * bytes_of(*kernel).in_base();
+    }
+  }
+  return sum;
+}
+
+// Eight operations of Adam in fp32 move 8 + 12 + 8 + 12 + 8 + 8 + 8 + 16 bytes an element; fused,
+// 28 and the working copy's 2.
+TEST(Optimizer, InALoopMovesEightyBytesAnElement) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  Strategy s = strategy(1, 1, 1, 1);
+  EXPECT_EQ(kernels(lowered(gpt(), s), "optimizer", "adam"), (Traffic{1, 30 * p}));
+  s.framework.value.optimizer = OptimizerKernels::kLoop;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "optimizer", "adam"), (Traffic{8, 80 * p}));
+}
+
+// Two replicas: each holds P / 2 parameters in fp32, which are the optimizer's master copy, so that
+// its state is the two moments alone. Each of the 6 units is cast forward and backward before it is
+// gathered: 4 bytes read and 2 written for each element of the shard.
+TEST(Shards, InFp32AreTheMasterCopyAndAreCastBeforeEachGather) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  Strategy s = strategy(1, 1, 2, 1);
+  s.zero_stage = 3;
+  const auto bytes = [](const Program& program) {
+    std::map<program::MemoryKind, double> sums;
+    for (const auto& part : program.roles[0].memory) sums[part.kind] += part.bytes.in_base();
+    return sums;
+  };
+  Program program = lowered(gpt(), s);
+  EXPECT_EQ(bytes(program)[program::MemoryKind::kParameters], 2 * p / 2);
+  EXPECT_EQ(bytes(program)[program::MemoryKind::kOptimizer], 12 * p / 2);
+  EXPECT_EQ(kernels(program, "gather", "cast"), Traffic{});
+
+  s.framework.value.shards.fp32 = true;
+  program = lowered(gpt(), s);
+  EXPECT_EQ(bytes(program)[program::MemoryKind::kParameters], 4 * p / 2);
+  EXPECT_EQ(bytes(program)[program::MemoryKind::kOptimizer], 8 * p / 2);
+  EXPECT_EQ(kernels(program, "gather", "cast"), (Traffic{2 * 6, 2 * 6 * p / 2}));
+  s.zero_stage = 2;  // whole on each rank
+  EXPECT_EQ(kernels(lowered(gpt(), s), "gather", "cast"), Traffic{});
+}
+
+// The calls of the backward pass over the four layers, in the order in which the host issues them.
+// "pre" asks for the next layer before a pass, "post" between a pass and its reduction; both wait
+// only for the pass before that, "none" for the pass itself.
+TEST(Shards, ArePrefetchedAsTheFrameworkSays) {
+  Strategy s = strategy(1, 1, 2, 1);
+  s.zero_stage = 3;
+  const auto order = [&](Prefetch when) {
+    s.framework.value.shards.backward_prefetch = when;
+    const Program program = lowered(gpt(), s);
+    std::string text;
+    for (const program::Call& call : program.roles[0].calls) {
+      const std::string& name = program.blocks[call.block.index()].name;
+      if (name == "layer.gather") text += 'g';
+      if (name == "layer.backward") text += 'B';
+      if (name == "layer.reduce") text += 'r';
+    }
+    return text.substr(text.find('B') - (when == Prefetch::kPre ? 2 : 1));
+  };
+  EXPECT_EQ(order(Prefetch::kPre), "ggBrgBrgBrBr");
+  EXPECT_EQ(order(Prefetch::kPost), "gBgrBgrBgrBr");
+  EXPECT_EQ(order(Prefetch::kNone), "gBrgBrgBrgBr");
+}
+
+// Gradients are added where the framework keeps them: in bf16 the sum is read and written in bf16.
+TEST(GradientAccumulation, IsInTheGradientsDtype) {
+  Strategy s = strategy(1, 1, 1, 1);
+  s.framework.value.fused_gradient_accumulation = false;
+  const auto matrix = kHidden * 4 * kHidden;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "layer.backward", "accumulate.d.mlp_up.weight"),
+            (Traffic{4, 4 * 10 * matrix}));
+  s.framework.value.gradient_dtype = DType::kBf16;
+  EXPECT_EQ(kernels(lowered(gpt(), s), "layer.backward", "accumulate.d.mlp_up.weight"),
+            (Traffic{4, 4 * 6 * matrix}));
 }
 
 // A tied embedding is one parameter where one rank has both of its uses.

@@ -55,7 +55,21 @@ Framework random_framework(Draw& draw) {
       draw.chance() ? PipelineTransfers::kBlocking : PipelineTransfers::kOverlapped;
   framework.pipeline_host_sync = draw.chance();
   framework.pipeline_scatter_gather = draw.chance();
-  framework.shard_prefetch = draw.chance();
+  const auto prefetch = [&] {
+    return draw.chance() ? Prefetch::kPre : draw.chance() ? Prefetch::kPost : Prefetch::kNone;
+  };
+  framework.shards = {
+      .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance()};
+  const auto implementation = [&] {
+    return draw.chance()   ? Implementation::kFused
+           : draw.chance() ? Implementation::kRecomputedFp32
+                           : Implementation::kEager;
+  };
+  framework.pointwise = {.norm = implementation(),
+                         .rope = implementation(),
+                         .activation = implementation(),
+                         .cross_entropy = implementation()};
+  framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
   framework.vocabulary_multiple = draw.from({1, 8});
   return framework;

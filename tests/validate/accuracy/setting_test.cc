@@ -196,6 +196,8 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gbs = {}; })), HasSubstr("'gbs'"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "SAVE_DOT_ONLY"; })),
               HasSubstr("SAVE_DOT_ONLY"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "selective (op-level SAC)"; })),
+              HasSubstr("op-level SAC"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "finetuning LoRA"; })),
               HasSubstr("LoRA"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=ZB-2p; m=24"; })),
@@ -211,14 +213,20 @@ TEST(Names, Devices) {
   EXPECT_EQ(device_named("B200", 180)->name, "B200");
   EXPECT_TRUE(device_named("V100", {})->guessed_memory);
   EXPECT_FALSE(device_named("H100", {})->guessed_memory);
-  EXPECT_TRUE(device_named("H100", 96)->another_variant);
+  EXPECT_EQ(device_named("H100", 96)->name, "H100-SXM-96GB");
+  EXPECT_TRUE(device_named("H100", 64)->another_variant);
   EXPECT_FALSE(device_named("abacus", {}));
 }
 
 TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-DeepSpeed (microsoft)", "").entry, "megatron-deepspeed");
   EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3");
-  EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "pytorch-fsdp");
+  EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
+  EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
+  EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
+  EXPECT_EQ(framework_named("InternEvo", "").entry, "internevo");
+  EXPECT_EQ(framework_named("nanotron v0.5", "").entry, "nanotron");
+  EXPECT_EQ(framework_named("PaddleNLP", "").entry, "paddlenlp");
   EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
   EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
