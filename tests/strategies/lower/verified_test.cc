@@ -10,7 +10,8 @@
 namespace foreshard::lower {
 namespace {
 
-// Elements of the stages of one tensor-parallel rank, from their static parameter memory.
+// Elements of the stages of one tensor-parallel rank, from their static parameter memory. Shards
+// may lie in fp32.
 double elements_held(const program::Program& program, const Strategy& strategy) {
   double bytes = 0;
   for (const program::Role& role : program.roles) {
@@ -19,7 +20,8 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
     }
   }
   const double shards = strategy.zero_stage == 3 ? static_cast<double>(strategy.data_parallel) : 1;
-  return bytes * shards / size_of(strategy.precision).in_base();
+  const bool fp32 = shards > 1 && strategy.framework->shards.fp32;
+  return bytes * shards / (fp32 ? 4 : size_of(strategy.precision).in_base());
 }
 
 // By hand: all parameters, the vocabulary padded, a tied embedding once more where first and last
