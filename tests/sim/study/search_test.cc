@@ -91,7 +91,9 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                          testing::Values(Case{"a_node_megatron", kBox, "megatron-lm"},
                                          Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
                                          Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
-                                         Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"}),
+                                         Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
+                                         Case{"two_nodes_llm_foundry", "two-dgx-a100",
+                                              "llm-foundry"}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
