@@ -140,7 +140,7 @@ bool has(const DimensionInfo& info, std::string_view suffix) {
 QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dimension dimension) {
   const DimensionInfo& info = dimension_info(dimension);
   QuantityFault fault{
-      quoted(suffix) + " in " + quoted(text) + " is no unit of " + std::string(info.name),
+      quoted(suffix) + " in " + quoted(text) + " is not a unit of " + std::string(info.name),
       "units: " + suffix_list(dimension)};
   const auto suggest = [&](std::string_view word) {
     fault.help = "did you mean '" + std::string(word) + "'? " + fault.help;
@@ -166,7 +166,7 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
   }
   if (dimension == Dimension::kBytesPerSecond && low == "gt/s") {
     fault.help =
-        "transfers are no bytes: write the payload rate, e.g. a PCIe 5.0 x16 slot (32 GT/s per "
+        "transfers are not bytes: write the payload rate, e.g. a PCIe 5.0 x16 slot (32 GT/s per "
         "lane) carries about 63 GB/s";
     return fault;
   }

@@ -54,6 +54,12 @@ std::optional<std::string> nearest_name(std::string_view word,
   return best;
 }
 
+std::string plural(std::int64_t count, std::string_view noun) {
+  if (count == 1) return std::string(noun);
+  const bool hisses = noun.ends_with('s') || noun.ends_with("ch") || noun.ends_with('x');
+  return std::string(noun) + (hisses ? "es" : "s");
+}
+
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
   std::string result;
   for (std::size_t i = 0; i < words.size(); ++i) {

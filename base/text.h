@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// least 1).
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates);
+
+/// The noun as it stands after `count`: "class" after 1, otherwise "classes".
+std::string plural(std::int64_t count, std::string_view noun);
 
 /// "a, b, c"
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");

@@ -26,16 +26,16 @@ class Accuracy final : public Command {
         "Tables of measured training steps, collectives or kernels; or what nccl-tests "
         "printed (text, JSON).");
     declaration.option("--max-error", "PERCENT", limit_,
-                       "Fail with exit code 4 if the mean error of the times is larger (of the "
-                       "rows of tier core, where TIERS.csv beside the tables names some).");
-    declaration.count("-j,--jobs", threads_, 0, "Rows at a time; 0: as many as there are cores.");
-    declaration.option("--communication", "FILE", communication_,
-                       "Numbers of the communication library: a file (as calibrate writes it) or a "
-                       "catalogue name.");
+                       "Exit with code 4 if the mean error of the times is larger. Where TIERS.csv "
+                       "beside the tables names rows of tier core, only these count.");
+    declaration.count("-j,--jobs", threads_, 0,
+                      "Number of rows predicted at the same time; 0: as many as there are cores.");
     declaration.option(
-        "--machine", "CLUSTER", machine_,
-        "What collectives were measured on: a file or a catalogue name. Default: the "
-        "usual machine of the rows' devices.");
+        "--communication", "FILE", communication_,
+        "Communication library: a file (as calibrate writes it) or a catalogue name.");
+    declaration.option("--machine", "CLUSTER", machine_,
+                       "Cluster on which collectives were measured: a file or a catalogue name. "
+                       "Default: the usual machine of the rows' devices.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -79,7 +79,7 @@ class Accuracy final : public Command {
   static ExitCode gate(const accuracy::Report& report, double limit) {
     const auto error = report.score().time.mape_pct;
     if (!error) {
-      note("no row has a prediction to hold against --max-error");
+      note("no row has a prediction to compare with --max-error");
       return kGateFailed;
     }
     if (*error <= limit) return kDone;

@@ -25,30 +25,30 @@ constexpr double kBarFrom = 10;
 class Calibrate final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.arguments_if_any("STUDY.yaml", studies_,
-                                 "Studies: whose kernels and collectives are to be measured "
-                                 "(--plan), whose predictions are compared (--measurement).");
+    declaration.arguments_if_any(
+        "STUDY.yaml", studies_,
+        "With --plan: studies whose kernels and collectives are to be measured. With "
+        "--measurement: studies whose predictions are compared before and after.");
     declaration.flag("--plan", plan_,
                      "Write a Program that measures what the studies need, for foreshard-replay.");
+    declaration.repeatable("--measurement", "FILE", measurements_,
+                           "A measurement by foreshard-replay, to which the device and the "
+                           "communication library are fitted. May be given again.");
     declaration.repeatable(
-        "--measurement", "FILE", measurements_,
-        "What foreshard-replay measured. May be given again. Fits the device and "
-        "the communication library to it.");
-    declaration.repeatable("--program", "FILE", programs_,
-                           "The Program of a measurement, where it is not a study's own. May be "
-                           "given again.");
+        "--program", "FILE", programs_,
+        "The Program of a measurement, where it is not that of a study. May be given again.");
     declaration.option("--cluster", "FILE", cluster_,
                        "The machine before it was measured: a file or a catalogue name. Default: "
                        "that of the first study.");
     declaration.option(
         "--communication", "FILE", communication_,
-        "Likewise its communication library; without a study nccl, of processors host.");
+        "The communication library before it was measured: a file or a catalogue name. Default: "
+        "that of the first study; without a study nccl, for processors host.");
     declaration.list("--collectives", "TABLE.csv", tables_,
                      "Tables of measured collectives, or what nccl-tests printed (text, JSON).");
-    declaration.option(
-        "--machine", "CLUSTER", machine_,
-        "What the collectives were measured on: a file or a catalogue name. Default: "
-        "the usual machine of the rows' devices.");
+    declaration.option("--machine", "CLUSTER", machine_,
+                       "Cluster on which the collectives were measured: a file or a catalogue "
+                       "name. Default: the usual machine of the rows' devices.");
     declaration.repeatable("--machines", "NAME", machines_,
                            "Fit to the rows of this machine (a part of its name is enough). May be "
                            "given again. Default: all.");
@@ -57,8 +57,8 @@ class Calibrate final : public Command {
     declaration.flag("--cross-validate", cross_validate_,
                      "Fit to each half of the machines and predict the other one.");
     declaration.option("--start", "NAME", start_,
-                       "Communication file that the fit starts from: a file or a catalogue name "
-                       "(nccl-start).");
+                       "Communication library from which the fit starts: a file or a catalogue "
+                       "name (nccl-start).");
     declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
     declaration.option("-o,--output", "PATH", output_,
                        "Write the Program or the communication file here (default: stdout), or the "
@@ -75,16 +75,15 @@ class Calibrate final : public Command {
                                  .output = output_};
     if (plan_ + !measurements_.empty() + !tables_.empty() > 1)
       return fail({Error::Code::kInvalidInput,
-                   "--plan, --measurement and --collectives are different calls"});
+                   "--plan, --measurement and --collectives exclude each other: give one of them"});
     if (const std::string option = of_another_call(); !option.empty())
       return fail({Error::Code::kInvalidInput, option});
     if (plan_) return write_plan(request, environment);
     if (!measurements_.empty()) return fit_machine(request, environment);
     if (tables_.empty())
-      return fail(
-          {Error::Code::kInvalidInput,
-           "nothing to fit to: say --measurement FILE or --collectives TABLE.csv, or --plan "
-           "to write what is to be measured"});
+      return fail({Error::Code::kInvalidInput,
+                   "nothing to fit to: give --measurement FILE or --collectives TABLE.csv, or "
+                   "--plan to write a Program that measures"});
     if (const std::string fault = fault_of_tables(); !fault.empty())
       return fail({Error::Code::kInvalidInput, fault});
     yaml::Loader loader({.catalogue = environment.catalogue});
@@ -133,13 +132,13 @@ class Calibrate final : public Command {
                                         {"a study", !studies_.empty()}})
         if (given)
           return fmt::format(
-              "{} says nothing about --collectives; name the machine with "
-              "--machine, numbers to start from with --start",
+              "{} does not apply to --collectives; give the machine with --machine, the numbers to "
+              "start from with --start",
               name);
       return {};
     }
     if (!machine_.empty() && (plan_ || !measurements_.empty()))
-      return "--machine is of --collectives; here it is --cluster";
+      return "--machine applies only with --collectives; here the option is --cluster";
     return {};
   }
 

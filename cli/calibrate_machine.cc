@@ -104,12 +104,11 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
       if (measure::fingerprint_of(program) == measurement->fingerprint) found = &program;
     }
     if (found == nullptr)
-      return Error{
-          Error::Code::kInvalidInput,
-          fmt::format("{}: it measures the Program '{}' ({}), which is none of those given "
-                      "({}); name its file with --program",
-                      file, measurement->program, measurement->fingerprint,
-                      names.empty() ? "none" : join(names))};
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("{}: measures the Program '{}' ({}), which is not among those given "
+                               "({}); give its file with --program",
+                               file, measurement->program, measurement->fingerprint,
+                               names.empty() ? "none" : join(names))};
     runs.push_back({*found, *std::move(measurement)});
   }
   return runs;
@@ -150,7 +149,7 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
 
 ExitCode write_plan(const MachineRequest& request, const Environment& environment) {
   if (request.studies.empty())
-    return fail({Error::Code::kInvalidInput, "--plan: name the studies to measure for"});
+    return fail({Error::Code::kInvalidInput, "--plan needs the studies to measure for"});
   const Busy busy("planning");
   const auto studies = planned(request, environment);
   if (!studies) return fail(studies.error());
@@ -171,8 +170,9 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
   const auto studies = planned(request, environment);
   if (!studies) return fail(studies.error());
   if (request.output.empty() && !request.dry_run)
-    return fail({Error::Code::kInvalidInput,
-                 "say where the files go with -o FOLDER, or --dry-run to see the numbers"});
+    return fail(
+        {Error::Code::kInvalidInput,
+         "give the folder for the files with -o FOLDER, or --dry-run to see the numbers only"});
   const auto runs = runs_of(request, *studies);
   if (!runs) return fail(runs.error());
 
@@ -183,8 +183,7 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
   } else {
     yaml::Loader loader({.catalogue = environment.catalogue});
     if (request.cluster.empty())
-      return fail(
-          {Error::Code::kInvalidInput, "say what machine it is with --cluster, or name a study"});
+      return fail({Error::Code::kInvalidInput, "give the machine with --cluster, or a study"});
     auto cluster = load<ClusterConfig>(request.cluster, loader, "cluster");
     if (!cluster) return fail(cluster.error());
     const bool on_host = runs->front().measurement.backend == "host";

@@ -18,20 +18,21 @@ constexpr int kIndent = 2;
 class Catalog final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.argument("KIND", kind_,
-                         "List only these: " + join(kind_names()) +
-                             "; or operators, those that graphs are made of.");
+    declaration.argument(
+        "KIND", kind_,
+        "List only these: " + join(kind_names()) + "; or operators, of which graphs are made.");
     add_format(declaration, format_, {"text", "json"});
     Declaration show =
         declaration.subcommand("show", show_, "Print one entry, defaults and sources included.",
                                "foreshard catalog show H100-SXM");
-    show.required_argument("NAME", entry_, "As files refer to it.");
+    show.required_argument("NAME", entry_, "Name of the entry, as files refer to it.");
   }
 
   ExitCode run(const Environment& environment) override {
     if (kind_ == "operators" && !show_) return operators();
     if (environment.catalogue.empty())
-      return fail("there is no catalogue", "name its folder: --configs DIR or $FORESHARD_CONFIGS");
+      return fail("there is no catalogue",
+                  "give its folder with --configs DIR or $FORESHARD_CONFIGS");
     return show_ ? show(environment) : list(environment);
   }
 

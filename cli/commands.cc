@@ -14,7 +14,7 @@ std::span<const CommandInfo> commands() {
        make_simulate},
       {"search", "Find the fastest strategy that fits.",
        "foreshard search configs/studies/gpt3-175b-a100-1024.yaml --top 10", make_search},
-      {"reshard", "Plan how a tensor moves from one layout to another, and say why.",
+      {"reshard", "Plan how tensors move from one layout to another, and explain the plan.",
        "foreshard reshard --tensor \"bf16[8192,53248]\" --from \"x=16 [x, -]\" \\\n"
        "    --to \"x=16 [-, x]\" --cluster two-dgx-h100\n"
        "foreshard reshard --tensor \"bf16[8192,8192]\" --from \"tp=8 @0-7 [-, tp]\" \\\n"
@@ -24,11 +24,11 @@ std::span<const CommandInfo> commands() {
        "foreshard reshard --checkpoint step-8000 --out step-8000-after \\\n"
        "    --to-strategy after.yaml --model gpt3-175b",
        make_reshard},
-      {"check", "Read a file and say what was understood, defaults included.",
+      {"check", "Read a file and print what was understood, defaults included.",
        "foreshard check study.yaml\n"
        "foreshard check my-cluster.yaml --kind cluster",
        make_check},
-      {"topology", "Look at a cluster.",
+      {"topology", "Show, check and import clusters.",
        "foreshard topology show gpt3-a100-1024\n"
        "foreshard topology show my-cluster.yaml --format dot | dot -Tsvg > cluster.svg\n"
        "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15",
@@ -45,7 +45,7 @@ std::span<const CommandInfo> commands() {
        "foreshard replay study.yaml --launch \"srun -n 16\" -o measured.json\n"
        "foreshard replay step.json --host --verify",
        make_replay},
-      {"compare", "Hold a prediction against what a replay measured, task by task.",
+      {"compare", "Compare a prediction with the measurement of a replay, task by task.",
        "foreshard compare study.yaml measured.json\n"
        "foreshard compare study.yaml measured.json --max-error 15% --trace both.json",
        make_compare},
@@ -59,13 +59,14 @@ std::span<const CommandInfo> commands() {
        "foreshard calibrate --collectives measured.csv -o my-nccl.yaml\n"
        "foreshard calibrate --collectives measured.csv --cross-validate",
        make_calibrate},
-      {"export", "Write what each rank would do.",
+      {"export", "Write the Program of a step: what each rank does.",
        "foreshard export study.yaml --program step.json\n"
        "foreshard export study.yaml --arrivals rank5.json --rank 5",
        make_export},
       {"schema", "Print the JSON Schema of a kind of file, for editors.",
        "foreshard schema study > study.schema.json", make_schema},
-      {"version", "Say what this build is.", "foreshard version --format json", make_version},
+      {"version", "Print the version and build of this program.", "foreshard version --format json",
+       make_version},
   }};
   return kCommands;
 }

@@ -31,12 +31,12 @@ class Compare final : public Command {
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
     declaration.required_argument("MEASUREMENT.json", measurement_,
-                                  "What foreshard-replay measured of the study's Program.");
+                                  "Measurement of the study's Program by foreshard-replay.");
     declaration.option("--program", "FILE", program_,
                        "The Program that was replayed, on the study's cluster; by default the one "
                        "that the study makes.");
     declaration.option("--max-error", "PERCENT", limit_,
-                       "Fail with exit code 4 if the predicted step is further off than this.");
+                       "Exit with code 4 if the error of the predicted step is larger.");
     declaration.option("--trace", "FILE", trace_,
                        "Write both time lines, one above the other, for ui.perfetto.dev.");
     declaration.count("--residuals", residuals_, 0, "How many of the largest residuals to show.");
@@ -108,7 +108,7 @@ class Compare final : public Command {
     if (error && 100 * std::abs(*error) <= limit) return kDone;
     note(error ? fmt::format("the predicted step is {:.1f} % off, more than --max-error {} %",
                              100 * std::abs(*error), limit)
-               : "the measured step took no time; nothing holds against --max-error");
+               : "the measured step took no time, so --max-error cannot be checked");
     return kGateFailed;
   }
 

@@ -85,7 +85,7 @@ std::span<const Kind> kinds() {
       kind<accuracy::Exclusions>("exclusions", "accuracy",
                                  "Measured rows that the accuracy of collectives leaves out."),
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",
-                             "How near a device comes to its data sheet."),
+                             "How close a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),
       kind<GraphConfig>("graph", "graphs", "Operators and tensors of one step, one by one."),
       kind<Hardware>("hardware", "hardware", "How devices present themselves to tools."),

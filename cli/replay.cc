@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -49,26 +50,30 @@ class Replay final : public Command {
  public:
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
-    declaration.flag("--host", host_, "On processors, with BLAS and MPI, instead of GPUs.");
-    declaration.option("--launch", "COMMAND", launcher_,
-                       "What starts the ranks: \"srun -n 16\". Without it they run on this host.");
+    declaration.flag("--host", host_, "Replay on processors, with BLAS and MPI, instead of GPUs.");
+    declaration.option(
+        "--launch", "COMMAND", launcher_,
+        "Command that starts the ranks, such as \"srun -n 16\". Without it they run on this host.");
     declaration.count("-n,--processes", processes_, 0,
-                      "Ranks to start; must be those of the Program (0: as many).");
+                      "Ranks to start; must be as many as the Program has (0: as many).");
     declaration.option("-o,--output", "FILE", output_,
                        "Write the measurement (JSON) to this file.");
     declaration.option("--program", "FILE", program_file_,
                        "Keep the study's Program in this file, which all hosts must see.");
     declaration.flag("--verify", verify_, "Check the numbers that each communication delivers.");
-    declaration.option("--warmup", "N", warmup_, "Steps before those that count (2).");
-    declaration.option("--repeats", "N", repeats_, "Steps that count (10), at least.");
-    declaration.option("--until", "P%", until_,
-                       "Go on until the medians of step and large kernels are known to +-P %.");
-    declaration.option("--most-repeats", "N", most_repeats_, "... but no more than this (200).");
+    declaration.option("--warmup", "N", warmup_, "Number of steps before measurement begins (2).");
+    declaration.option("--repeats", "N", repeats_, "Number of measured steps, at least (10).");
+    declaration.option(
+        "--until", "P%", until_,
+        "Measure more steps until the medians of step and large kernels are known to +-P %.");
+    declaration.option("--most-repeats", "N", most_repeats_,
+                       "Number of measured steps with --until, at most (200).");
     declaration.option("--watchdog", "SECONDS", watchdog_,
-                       "End a job in which nothing finishes for so long (60).");
+                       "End a job in which nothing finishes for this time (60).");
     declaration.option("--as-rank", "R", as_rank_,
-                       "Replay rank R alone; what it receives arrives as simulated.");
-    declaration.flag("--shared", shared_, "Several ranks share one GPU: correctness, not speed.");
+                       "Replay rank R alone; what it receives arrives when the simulation says.");
+    declaration.flag("--shared", shared_,
+                     "Let several ranks share one GPU, to check correctness, not speed.");
   }
 
   ExitCode run(const Environment& environment) override {
@@ -85,7 +90,8 @@ class Replay final : public Command {
         is_program ? use_program(given, call) : use_study(environment, scratch, call);
     if (error) return fail(*error);
     if (processes_ != 0 && processes_ != call.ranks)
-      return fail(fmt::format("-n is {}, but the Program has {} ranks", processes_, call.ranks));
+      return fail(fmt::format("-n is {}, but the Program has {} {}", processes_, call.ranks,
+                              plural(call.ranks, "rank")));
     add_options(call);
     const auto code = replay(call);
     if (!code) return fail(code.error());
@@ -96,13 +102,13 @@ class Replay final : public Command {
   std::optional<Error> use_program(const std::string& path, ReplayCall& call) {
     if (!as_rank_.empty())
       return Error{Error::Code::kInvalidInput,
-                   "--as-rank needs a study, whose simulation says when things arrive; with a "
+                   "--as-rank needs a study, whose simulation gives the times of arrival; with a "
                    "Program use foreshard-replay --as-rank R --arrivals FILE"};
     const std::string beside = program_file_.empty() ? study_.beside_study() : "--program";
     if (!beside.empty())
       return Error{
           Error::Code::kInvalidInput,
-          fmt::format("{} is of a study, but {} is a Program already: leave it out", beside, path)};
+          fmt::format("{} applies only to a study, and {} is a Program: omit it", beside, path)};
     const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
     const auto text = read_file(path, largest);
     if (!text) return text.error();
@@ -139,7 +145,7 @@ class Replay final : public Command {
     if (read != as_rank_.size() || rank < 0 || rank >= call.ranks)
       return Error{
           Error::Code::kInvalidInput,
-          fmt::format("--as-rank is '{}', no rank from 0 to {}", as_rank_, call.ranks - 1)};
+          fmt::format("--as-rank is '{}', not a rank from 0 to {}", as_rank_, call.ranks - 1)};
     const auto prediction = sim::simulate(*cluster, *program, study->communication,
                                           {.timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();

@@ -141,8 +141,9 @@ Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const auto failed = [&](int error) {
-    return Error{Error::Code::kIo, fmt::format("{}: {}; say what starts the ranks with --launch",
-                                               words[0], std::strerror(error))};
+    return Error{Error::Code::kIo,
+                 fmt::format("{}: {}; give the command that starts the ranks with --launch",
+                             words[0], std::strerror(error))};
   };
   std::array<int, 2> report{};
   if (pipe2(report.data(), O_CLOEXEC) != 0) return failed(errno);

@@ -50,19 +50,19 @@ class Reshard final : public Command {
   void declare(Declaration& declaration) override {
     declaration_ = declaration;
     declaration.option("--from", "LAYOUT", options_.from,
-                       "How it lies: mesh axes, ranks, what splits each dimension; for example "
-                       "\"tp=8 @0-7 [-, tp]\".");
-    declaration.option("--to", "LAYOUT", options_.to, "How it is to lie.");
+                       "Layout before: mesh axes, ranks, and what splits each dimension; for "
+                       "example \"tp=8 @0-7 [-, tp]\".");
+    declaration.option("--to", "LAYOUT", options_.to, "Layout after, in the same form.");
     declaration.option("--cluster", "FILE", options_.cluster,
                        "Cluster: a file or a catalogue name. Rank r is on device r.");
     declaration.option("--to-strategy", "FILE", options_.to_strategy,
-                       "How parameters are to lie: a strategy, a file or a catalogue name.");
-    declaration.option("--model", "FILE", options_.model,
-                       "With strategies: a model, a catalogue name, or a config.json of Hugging "
-                       "Face.");
+                       "Strategy after: a file or a catalogue name.");
+    declaration.option(
+        "--model", "FILE", options_.model,
+        "With strategies, the model: a file, a catalogue name, or a config.json of Hugging Face.");
     declaration.option("--down", "RANKS", down_,
-                       "Devices (of a checkpoint: ranks) that are lost, such as 3,8-15: what they "
-                       "had comes from replicas.");
+                       "Devices (of a checkpoint: ranks) that are lost, such as 3,8-15; what they "
+                       "held is taken from replicas.");
     for (const auto& mode : modes_) mode->declare(declaration);
     add_set(declaration, options_.sets);
     add_format(declaration, options_.format, {"text", "json", "csv"});
@@ -73,9 +73,10 @@ class Reshard final : public Command {
     const auto asked =
         std::ranges::count_if(modes_, [](const auto& mode) { return mode->asked(); });
     if (asked != 1)
-      return fail(asked == 0 ? "nothing to reshard is named" : "more than one thing is named",
-                  "give a tensor, for example --tensor \"bf16[8192,8192]\", or --from-strategy, or "
-                  "--checkpoint");
+      return fail(
+          asked == 0 ? "nothing to reshard is given" : "more than one thing to reshard is given",
+          "give a tensor, for example --tensor \"bf16[8192,8192]\", or --from-strategy, or "
+          "--checkpoint");
     ReshardMode& mode =
         **std::ranges::find_if(modes_, [](const auto& one) { return one->asked(); });
     for (const std::string& option : declaration_->given())
@@ -103,16 +104,16 @@ class Reshard final : public Command {
     std::vector<std::string> others;
     for (const auto& other : modes_)
       if (has(other->options(), option)) others.push_back(other->options().front());
-    return fail(fmt::format("{} means nothing with {}", option, used.front()),
-                fmt::format("it is used with {}", quoted_choice(others)));
+    return fail(fmt::format("{} does not apply with {}", option, used.front()),
+                fmt::format("it applies with {}", quoted_choice(others)));
   }
 
   // A path that begins with nothing that is read.
   static std::optional<ExitCode> unreachable(const std::string& set,
                                              const std::vector<std::string>& parts) {
     if (has(parts, set.substr(0, set.find_first_of(".=")))) return std::nullopt;
-    return fail("--set " + set + ": there is nothing by that name to change",
-                parts.empty() ? "without --model no file of settings is read"
+    return fail("--set " + set + ": there is no such value to set",
+                parts.empty() ? "without --model there are no settings"
                               : "begin with " + quoted_choice(parts) + ", as in " + parts.front() +
                                     ".name=other");
   }

@@ -5,6 +5,7 @@
 
 #include "base/progress.h"
 #include "base/quantity.h"
+#include "base/text.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/phase.h"
@@ -58,15 +59,15 @@ class ReshardCheckpoint final : public ReshardMode {
  public:
   void declare(Declaration& declaration) override {
     declaration.option("--checkpoint", "DIR", directory_,
-                       "A directory of shards: with a foreshard-checkpoint.json, or of Hugging "
-                       "Face. It is only read. --to is a layout for all tensors or a file of "
-                       "rules (.yaml); or give --to-strategy and --model.");
-    declaration.option("--out", "DIR", out_,
-                       "With --checkpoint: the directory to be made. An interrupted run is "
-                       "resumed.");
+                       "A directory of shards, with a foreshard-checkpoint.json or of Hugging "
+                       "Face; it is only read. --to is a layout for all tensors or a file of rules "
+                       "(.yaml); or give --to-strategy and --model.");
+    declaration.option(
+        "--out", "DIR", out_,
+        "With --checkpoint: the directory to create. An interrupted run is resumed.");
     declaration.flag("--force", force_, "With --checkpoint: replace a checkpoint at --out.");
     declaration.choice("--shards", shards_, {"safetensors", "raw"},
-                       "With --checkpoint: the form of its files.");
+                       "With --checkpoint: the format of the files.");
     declaration.option("--max-memory", "BYTES", max_memory_,
                        "With --checkpoint: memory for buffers (256 MiB).");
   }
@@ -85,7 +86,7 @@ class ReshardCheckpoint final : public ReshardMode {
 
   ExitCode run(const ReshardOptions& options, const Environment& environment) override {
     if (!options.to.empty() && !options.model.empty())
-      return fail("--model means nothing with --to", "it is used with --to-strategy");
+      return fail("--model does not apply with --to", "it applies with --to-strategy");
     if (out_.empty()) return fail("--checkpoint also needs --out");
     if (options.to.empty() == options.to_strategy.empty())
       return fail("--checkpoint also needs either --to or --to-strategy");
@@ -167,11 +168,12 @@ class ReshardCheckpoint final : public ReshardMode {
                          out_, result.was_there, tensors, result.files, result.files_reused,
                          plan.bytes_to_write);
     if (result.was_there)
-      return fmt::format("{} is this very conversion already: nothing to do\n", out_);
-    std::string text =
-        fmt::format("{}: {} tensors in {} files, {}", out_, tensors, result.files, format(bytes));
+      return fmt::format("{} already holds this conversion: nothing to do\n", out_);
+    std::string text = fmt::format("{}: {} {} in {} {}, {}", out_, tensors,
+                                   plural(std::ssize(plan.target.tensors), "tensor"), result.files,
+                                   plural(result.files, "file"), format(bytes));
     if (result.files_reused > 0)
-      text += fmt::format("; {} files were finished before", result.files_reused);
+      text += fmt::format("; {} files were already finished", result.files_reused);
     if (!plan.target.left_out.empty())
       text += fmt::format("; {} tensors left out", plan.target.left_out.size());
     return text + "\n";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "base/text.h"
 #include "cli/busy.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -40,8 +41,9 @@ Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader
 
 std::string text_of(const Strategy& strategy) {
   std::string text =
-      fmt::format("tensor {} x pipeline {} x data {} on {} devices", strategy.tensor_parallel,
-                  strategy.pipeline_parallel, strategy.data_parallel, strategy.devices());
+      fmt::format("tensor {} x pipeline {} x data {} on {} {}", strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel, strategy.devices(),
+                  plural(strategy.devices(), "device"));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.mode == Mode::kForward) text += ", forward alone";
   return text;
@@ -52,11 +54,11 @@ class ReshardStrategy final : public ReshardMode {
  public:
   void declare(Declaration& declaration) override {
     declaration.option("--from-strategy", "FILE", from_,
-                       "How parameters and optimizer state lie: a strategy, a file or a catalogue "
-                       "name. Needs --to-strategy, --model and --cluster.");
+                       "Strategy before, whose parameters and optimizer state move: a file or a "
+                       "catalogue name. Needs --to-strategy, --model and --cluster.");
     declaration.option("--to-cluster", "FILE", to_cluster_,
-                       "With --from-strategy: the cluster after it changed (default: --cluster). "
-                       "Devices of the same number are the same.");
+                       "With --from-strategy: the cluster after the change (default: --cluster). "
+                       "Devices with the same number are the same.");
   }
 
   bool asked() const override { return !from_.empty(); }
@@ -144,10 +146,11 @@ class ReshardStrategy final : public ReshardMode {
       const std::string& old_type = before.view.type_of(DeviceId{device}).name;
       const std::string& new_type = changed.view.type_of(DeviceId{device}).name;
       if (old_type != new_type)
-        return invalid(fmt::format(
-            "--to-cluster: device {} is {} in cluster {} and {} in {}; devices of the same number "
-            "are the same: describe both kinds in one cluster (groups), or convert a checkpoint",
-            device, old_type, before.view.name(), new_type, changed.view.name()));
+        return invalid(
+            fmt::format("--to-cluster: device {} is {} in cluster {} and {} in {}, but devices "
+                        "with the same number must be the same: describe both kinds in one cluster "
+                        "(groups), or convert a checkpoint",
+                        device, old_type, before.view.name(), new_type, changed.view.name()));
     }
     return std::nullopt;
   }

@@ -32,10 +32,10 @@ class ReshardTensor final : public ReshardMode {
   void declare(Declaration& declaration) override {
     declaration.option("--tensor", "TENSOR", tensor_,
                        "Type and shape, for example \"bf16[8192,53248]\".");
-    declaration.count("--plans", plans_, 1, "With --tensor: how many plans to compare.");
+    declaration.count("--plans", plans_, 1, "With --tensor: number of plans to compare.");
     declaration.count("--simulate", simulate_, 0,
-                      "With --tensor: how many of the best to simulate at least (near ties too); 0 "
-                      "compares closed forms alone.");
+                      "With --tensor: number of the best plans to simulate (and near ties); 0 "
+                      "compares closed forms only.");
     declaration.option("--program", "FILE", program_,
                        "With --tensor: write the chosen plan as a Program (JSON) to this file.");
   }

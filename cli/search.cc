@@ -20,14 +20,14 @@ class Search final : public Command {
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
     declaration.option("--space", "FILE", space_, "Which values to try (schema: search).");
-    declaration.count("--effort", effort_, 1, "How much to try: 1 little, 3 everything.");
-    declaration.count("--top", top_, 1, "How many strategies to list.");
-    declaration.count("--simulate", simulate_, 1, "How many of the best estimates to simulate.");
+    declaration.count("--effort", effort_, 1, "How much to try: 1 (little) to 3 (everything).");
+    declaration.count("--top", top_, 1, "Number of strategies to list.");
+    declaration.count("--simulate", simulate_, 1, "Number of the best estimates to simulate.");
     declaration.count("--certify", certify_, 0,
-                      "Then so many at most of those that might still be faster.");
-    declaration.count("--threads", threads_, 1, "How many of them at a time.");
+                      "Most further simulations, of strategies that might still be faster.");
+    declaration.count("--threads", threads_, 1, "Number of simulations at the same time.");
     declaration.count("--max-seconds", max_seconds_, 0,
-                      "Begin no simulation after that time; 0: no limit.");
+                      "Start no simulation after this time in seconds; 0: no limit.");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }

@@ -24,17 +24,19 @@ class Simulate final : public Command {
   void declare(Declaration& declaration) override {
     study_.declare(declaration);
     declaration.choice("--engine", engine_, {"fluid", "simgrid"},
-                       "Event engine; simgrid is the reference.");
-    declaration.choice("--granularity", granularity_, {"flat", "stepwise"},
-                       "Whether a collective is one activity or each message a flow.");
-    declaration.flag("--no-fold", no_fold_, "Simulate every device, not one of each class.");
+                       "The event engine; simgrid is the reference.");
+    declaration.choice(
+        "--granularity", granularity_, {"flat", "stepwise"},
+        "flat: a collective is one activity; stepwise: each of its messages is a flow.");
+    declaration.flag("--no-fold", no_fold_,
+                     "Simulate every device, not one of each class of equal devices.");
     declaration.option("--max-memory", "SIZE", max_memory_,
-                       "Most memory for simulated tasks, estimated before they are written out; "
-                       "by default what the machine has free.");
+                       "Most memory for simulated tasks, estimated in advance; by default the free "
+                       "memory of this machine.");
     declaration.option("--trace", "FILE", trace_,
-                       "Write the time line for ui.perfetto.dev to this file.");
+                       "Write a time line for ui.perfetto.dev to this file.");
     add_format(declaration, format_, {"text", "json", "csv"});
-    declaration.flag("--timing", timing_, "Tell how long the prediction took.");
+    declaration.flag("--timing", timing_, "Report how long the prediction took.");
     add_output(declaration, output_);
   }
 
@@ -62,9 +64,8 @@ class Simulate final : public Command {
     if (!max_memory_.empty()) {
       const auto given = parse<Bytes>(max_memory_);
       if (!given || !(*given > 0_B)) {
-        return Error{
-            Error::Code::kInvalidInput,
-            "--max-memory: " + (given ? "must be more than nothing" : given.error().message)};
+        return Error{Error::Code::kInvalidInput,
+                     "--max-memory: " + (given ? "must be positive" : given.error().message)};
       }
       chosen.max_memory = *given;
     }

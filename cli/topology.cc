@@ -21,7 +21,7 @@ class Topology final : public Command {
   void declare(Declaration& declaration) override {
     declaration.require_subcommand();
     Declaration show = declaration.subcommand(
-        "show", show_, "Counts, links, bandwidths and sample routes.",
+        "show", show_, "Print counts, links, bandwidths and sample routes.",
         "foreshard topology show two-dgx-a100 --format dot | dot -Tsvg > cluster.svg");
     show.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
     add_format(show, format_, {"text", "json", "dot", "simgrid"});
@@ -43,7 +43,7 @@ class Topology final : public Command {
     if (!config) return fail(config.error());
     ClusterConfig chosen = *std::move(config);
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {
-      note("SimGrid's routes have one path each: they are chosen as by routing: ecmp-hash");
+      note("SimGrid's routes have one path each: paths are chosen as with routing: ecmp-hash");
       chosen.routing = Routing::kEcmpHash;
     }
     const auto cluster = build_cluster(chosen, loader);

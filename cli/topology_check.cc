@@ -13,10 +13,10 @@ namespace foreshard::cli {
 
 void TopologyCheck::declare(Declaration& topology) {
   Declaration command = topology.subcommand(
-      "check", chosen_, "Finds what is implausible: unit slips, throttled NICs, isolated devices.",
+      "check", chosen_, "Find what is implausible: unit slips, throttled NICs, isolated devices.",
       "foreshard topology check two-dgx-h100 --set node.nics.bandwidth=400GB/s");
   command.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
-  command.flag("--strict", strict_, "Exit with 4 if there is a warning.");
+  command.flag("--strict", strict_, "Exit with code 4 if there is a warning.");
   add_format(command, format_, {"text", "json"});
   add_set(command, sets_);
   add_output(command, output_);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/text.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -159,10 +160,10 @@ void add_aligned(const std::vector<Columns>& lines, std::string& text) {
 }
 
 std::string to_text(const Table& table) {
-  std::string text =
-      fmt::format("{} of {} ranks on {} node{} of {}; times by '{}', tuner {}\n\n", table.operation,
-                  table.ranks, table.nodes, table.nodes == 1 ? "" : "s", table.cluster->name(),
-                  table.communication, table.tuner);
+  std::string text = fmt::format("{} of {} {} on {} {} of {}; times by '{}', tuner {}\n\n",
+                                 table.operation, table.ranks, plural(table.ranks, "rank"),
+                                 table.nodes, plural(table.nodes, "node"), table.cluster->name(),
+                                 table.communication, table.tuner);
   std::vector<Columns> lines{{"size", "algorithm", "protocol", "channels", "time", "algbw", "busbw",
                               "bottleneck", "NCCL's estimate", "runner-up"}};
   for (const SweepRow& row : table.rows) {
@@ -296,7 +297,8 @@ std::optional<Error> add_choice(const std::string& operation, const std::string&
 
 void TopologyCollectives::declare(Declaration& topology) {
   Declaration declaration = topology.subcommand(
-      "collectives", chosen_, "What a collective takes and how long it lasts, size by size.",
+      "collectives", chosen_,
+      "Print the algorithm, protocol and time of a collective, size by size.",
       "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15\n"
       "foreshard topology collectives two-dgx-h100 --op all_gather --sizes 1MiB:1GiB --step 4 \\\n"
       "    --algorithm ring --protocol LL128 --format csv");
@@ -305,17 +307,19 @@ void TopologyCollectives::declare(Declaration& topology) {
   declaration.option("--ranks", "LIST", ranks_,
                      "Devices that take part, in this order, such as 0-63 or 0,8,16-23, or all.");
   declaration.option("--sizes", "FIRST:LAST", sizes_,
-                     "Sizes, as nccl-tests count them; or a list such as 1MiB,64MiB.");
-  declaration.option("--step", "FACTOR", step_, "From one size to the next.");
-  declaration.option("--algorithm", "NAME", algorithm_, "Take this one, whatever is faster.");
+                     "Range of sizes, counted as by nccl-tests, or a list such as 1MiB,64MiB.");
+  declaration.option("--step", "FACTOR", step_, "Factor from one size to the next.");
+  declaration.option("--algorithm", "NAME", algorithm_,
+                     "Use this algorithm, even if another is faster.");
   declaration.choice("--protocol", protocol_, {"any", "LL", "LL128", "Simple"},
-                     "With --algorithm: this protocol.");
-  declaration.count("--channels", channels_, 0, "With --algorithm: so many channels; 0: its own.");
+                     "With --algorithm: use this protocol.");
+  declaration.count("--channels", channels_, 0,
+                    "With --algorithm: use this number of channels; 0: its own.");
   declaration.choice("--tuner", tuner_, {"configured", "fastest", "nccl"},
-                     "Who decides: the communication file, our times, or NCCL's estimates.");
+                     "What decides: the communication file, simulated times, or NCCL's estimates.");
   declaration.option("--communication", "FILE", communication_,
                      "Communication library: a file or a catalogue name.");
-  declaration.flag("--all", all_, "Show every form, also those that NCCL does not have.");
+  declaration.flag("--all", all_, "Show every form, including those that NCCL does not have.");
   add_format(declaration, format_, {"text", "csv", "json"});
   add_set(declaration, sets_);
   add_output(declaration, output_);

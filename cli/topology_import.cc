@@ -17,22 +17,26 @@ constexpr Bytes kLargestFile = 64_MiB;
 
 void TopologyImport::declare(Declaration& topology) {
   Declaration command = topology.subcommand(
-      "import", chosen_, "Turns another tool's description of a machine into a file of ours.",
+      "import", chosen_,
+      "Turn another tool's description of a machine into a node or cluster file.",
       "NCCL_TOPO_DUMP_FILE=topo.xml ./all_reduce_perf -g 8\n"
       "foreshard topology import topo.xml -o my-node.yaml\n"
       "nvidia-smi topo -m > topo.txt\n"
       "foreshard topology import topo.txt --device H100-SXM -o my-node.yaml");
-  command.required_argument("FILE", file_, "What the other tool wrote.");
+  command.required_argument("FILE", file_, "The file that the other tool wrote.");
   std::vector<std::string> names;
   for (const auto& format : import_formats()) names.emplace_back(format.name);
-  command.option("--as", "FORMAT", format_,
-                 "Which tool: " + quoted_choice(names) + ". Guessed from the text by default.");
-  command.option("--device", "NAME", device_,
-                 "The kind of device, where the file does not say: a name of configs/devices/.");
+  command.option(
+      "--as", "FORMAT", format_,
+      "Format of the file: " + quoted_choice(names) + ". Recognised from the text by default.");
+  command.option(
+      "--device", "NAME", device_,
+      "The kind of device, where the file does not name it: a name in configs/devices/.");
   command.option("--node", "NAME", node_,
-                 "The machine, where the file lists host names only: a name of configs/nodes/.");
-  command.option("--link-rate", "RATE", link_rate_,
-                 "Nominal rate of network links that the file gives none for, such as 400Gbit/s.");
+                 "The machine, where the file lists host names only: a name in configs/nodes/.");
+  command.option(
+      "--link-rate", "RATE", link_rate_,
+      "Nominal rate of the network links for which the file gives none, such as 400Gbit/s.");
   add_output(command, output_);
 }
 

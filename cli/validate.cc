@@ -48,21 +48,23 @@ class Validate final : public Command {
  public:
   void declare(Declaration& declaration) override {
     declaration.arguments("STUDY.yaml", studies_,
-                          "Studies of one machine. It is calibrated on the first (and "
-                          "microbenchmarks of all); the others are predicted blind.");
+                          "Studies of one machine. The machine is calibrated on the first study "
+                          "(and microbenchmarks of all); the others are predicted blind.");
     declaration.flag("--host", call_.host, "Replay on CPU cores, with BLAS and MPI.");
-    declaration.option("--launch", "COMMAND", call_.launch,
-                       "What starts the ranks, for example \"mpirun -n 8\" or \"srun -n 8\".");
-    declaration.count("--repeats", repeats_, 1, "Measured steps of each study.");
+    declaration.option(
+        "--launch", "COMMAND", call_.launch,
+        "Command that starts the ranks, for example \"mpirun -n 8\" or \"srun -n 8\".");
+    declaration.count("--repeats", repeats_, 1, "Number of measured steps of each study.");
     declaration.option("--until", "PERCENT", until_,
-                       "Repeat microbenchmarks until their medians are known to this.");
-    declaration.count("--most-repeats", most_repeats_, 1, "... but no more often than this.");
-    declaration.flag("--no-calibrate", no_calibrate_, "Predict, replay and compare alone.");
-    declaration.flag("--fresh", fresh_, "Measure again what the folder holds already.");
+                       "Repeat microbenchmarks until their medians are known to this accuracy.");
+    declaration.count("--most-repeats", most_repeats_, 1,
+                      "Number of repetitions with --until, at most.");
+    declaration.flag("--no-calibrate", no_calibrate_, "Only predict, replay and compare.");
+    declaration.flag("--fresh", fresh_, "Measure again, even what the folder holds already.");
     declaration.option("--max-error", "PERCENT", limit_,
-                       "Fail with exit code 4 if a step's last prediction is further off than "
+                       "Exit with code 4 if the error of a step's last prediction is larger than "
                        "this, or than twice the spread of the measured steps if that is more.");
-    declaration.option("-o,--output", "DIR", folder_, "Folder that keeps everything.");
+    declaration.option("-o,--output", "DIR", folder_, "Folder for all files.");
     add_format(declaration, format_, {"text", "json"});
   }
 
@@ -139,7 +141,8 @@ class Validate final : public Command {
         if (other.name == name)
           return Error{
               Error::Code::kInvalidInput,
-              fmt::format("two studies are called '{}'; each keeps a folder of its name", name)};
+              fmt::format("two studies are called '{}', but each needs a folder of its own name",
+                          name)};
       cases.push_back({name, fs::path(folder_) / name, *std::move(study), *std::move(view),
                        *std::move(program)});
     }
@@ -167,7 +170,8 @@ class Validate final : public Command {
     }
     const fs::path what = folder / "program.json";
     if (auto error = write_file(what, program::to_json(program))) return *std::move(error);
-    note(fmt::format("{}: replaying on {} ranks", name, program.ranks()));
+    note(fmt::format("{}: replaying on {} {}", name, program.ranks(),
+                     plural(program.ranks(), "rank")));
     ReplayCall call = call_;
     call.program = what.string();
     call.output = at.string();
@@ -181,7 +185,7 @@ class Validate final : public Command {
     if (*code != 0) {
       ended_ = static_cast<ExitCode>(*code);
       return Error{Error::Code::kIo,
-                   fmt::format("{}: the replay ended with exit code {}; what it said stands above",
+                   fmt::format("{}: the replay ended with exit code {}; its messages stand above",
                                name, *code)};
     }
     return read(at);
@@ -253,7 +257,8 @@ class Validate final : public Command {
       // Versions tend to go on with what they were built with.
       words.push_back(fact->second.substr(0, std::min<std::size_t>(fact->second.find(','), 40)));
     }
-    words.push_back(fmt::format("{} ranks", measurement.ranks.size()));
+    words.push_back(fmt::format("{} {}", measurement.ranks.size(),
+                                plural(std::ssize(measurement.ranks), "rank")));
     return join(words);
   }
 

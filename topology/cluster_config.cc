@@ -19,7 +19,7 @@ using ErrorMaker = std::function<Error(const std::string&, const std::string&, c
 std::string fault_in_nodes(const ClusterConfig& config) {
   if (config.node && !config.groups.empty()) return "is given, but so are groups: choose one";
   if (!config.node && config.groups.empty())
-    return "is missing: say which machine a node is, for example node: dgx-a100-80gb";
+    return "is missing: name the machine that a node is, for example node: dgx-a100-80gb";
   return "";
 }
 
@@ -224,8 +224,8 @@ const yaml::Names<Routing>& yaml_names(const Routing*) {
 const yaml::Table<NodeGroup>& yaml_table(const NodeGroup*) {
   static const auto table =
       yaml::Table<NodeGroup>("group", "Equal nodes of a cluster that has several kinds.")
-          .optional("nodes", &NodeGroup::nodes, "How many.", yaml::between(1, 1e6))
-          .required("node", &NodeGroup::node, "Of which kind.");
+          .optional("nodes", &NodeGroup::nodes, "Number of nodes.", yaml::between(1, 1e6))
+          .required("node", &NodeGroup::node, "Their kind.");
   return table;
 }
 
@@ -233,11 +233,12 @@ const yaml::Table<Degradation>& yaml_table(const Degradation*) {
   static const auto table =
       yaml::Table<Degradation>("degradation",
                                "Links or devices that are slower than they should be.")
-          .optional("links", &Degradation::links, "A selector, as in `down`.")
-          .optional("factor", &Degradation::factor, "The part of their bandwidth that links reach.",
-                    yaml::at_least(1e-6), yaml::at_most(1.0))
+          .optional("links", &Degradation::links, "A selector of links, as in `down`.")
+          .optional("factor", &Degradation::factor,
+                    "Part of their bandwidth that these links keep.", yaml::at_least(1e-6),
+                    yaml::at_most(1.0))
           .optional("devices", &Degradation::devices, "A selector of devices: 'node3/gpu5'.")
-          .optional("speed", &Degradation::speed, "The part of their speed that devices reach.",
+          .optional("speed", &Degradation::speed, "Part of their speed that these devices keep.",
                     yaml::at_least(1e-6), yaml::at_most(1.0))
           .check("links", fault_in_degradation);
   return table;
@@ -248,17 +249,18 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
   static const auto table =
       yaml::Table<C>("cluster", "Machines and the network between them.")
           .folder("clusters")
-          .optional("name", &C::name, "For reports.", yaml::non_empty())
-          .optional("nodes", &C::nodes, "How many.", yaml::at_least(1), yaml::at_most(1e6))
-          .optional("node", &C::node, "Which machine each of them is.")
-          .optional("groups", &C::groups,
-                    "Instead of `nodes` and `node`: several kinds, numbered in this order.")
+          .optional("name", &C::name, "Name in reports.", yaml::non_empty())
+          .optional("nodes", &C::nodes, "Number of nodes.", yaml::at_least(1), yaml::at_most(1e6))
+          .optional("node", &C::node, "The kind of every node.")
+          .optional(
+              "groups", &C::groups,
+              "Instead of `nodes` and `node`: nodes of several kinds, numbered in this order.")
           .optional("fabric", &C::fabric, "The network between nodes.")
           .optional("routing", &C::routing, "Which paths between switches a flow takes.")
           .optional("pxn", &C::pxn,
                     "Whether a NIC of another rail is reached over NVLink, through the GPU of this "
                     "host that is next to it. By default only where rails meet nowhere else.")
-          .optional("seed", &C::seed, "Of ecmp-hash.", yaml::at_least(0))
+          .optional("seed", &C::seed, "Seed of routing: ecmp-hash.", yaml::at_least(0))
           .optional("sharp", &C::sharp,
                     "The switches of the network add up what passes (SHARP), so that collectives "
                     "may leave the sums to them.")
@@ -270,8 +272,9 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
               yaml::non_empty())
           .optional("degraded", &C::degraded,
                     "Links and devices that are slower than they should be.")
-          .optional("host", &C::host, "Instead of that of the nodes.")
-          .optional("rent", &C::rent, "Of one device, instead of what its catalogue entry says.",
+          .optional("host", &C::host, "The CPU side, in place of that of the nodes.")
+          .optional("rent", &C::rent,
+                    "Price of one device, in place of that in its catalogue entry.",
                     yaml::non_negative())
           .check("node", fault_in_nodes);
   return table;

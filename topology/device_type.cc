@@ -39,12 +39,13 @@ const yaml::Table<FitRecord>& yaml_table(const FitRecord*) {
   static const auto table =
       yaml::Table<FitRecord>("fit", "Where a group of parameters comes from.")
           .required("source", &FitRecord::source, "The measurements.", yaml::non_empty())
-          .required("evidence", &FitRecord::evidence, "How the numbers follow from them.")
+          .required("evidence", &FitRecord::evidence,
+                    "How the numbers follow from the measurements.")
           .optional("rows", &FitRecord::rows, "Measurements fitted or checked.", yaml::at_least(0))
           .optional("median_error", &FitRecord::median_error,
-                    "Relative, on rows kept out of the fit.", yaml::non_negative())
-          .optional("p90_error", &FitRecord::p90_error, "Likewise, nine in ten are below it.",
-                    yaml::non_negative());
+                    "Median relative error on rows kept out of the fit.", yaml::non_negative())
+          .optional("p90_error", &FitRecord::p90_error,
+                    "90th percentile of the relative error on these rows.", yaml::non_negative());
   return table;
 }
 
@@ -63,23 +64,23 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .required("fit", &G::fit, "Where these numbers come from.")
           .required("rate", &G::rate, "Share of the dense peak in a large tile's inner loop.",
                     yaml::positive(), yaml::at_most(1))
-          .optional("rate_of", &G::rate_of, "The same by dtype, where it differs.",
+          .optional("rate_of", &G::rate_of, "The same share by dtype, where it differs.",
                     yaml::positive(), yaml::at_most(1))
           .required("sustained", &G::sustained,
-                    "Share of the rate left under the power limit in continuous use.",
+                    "Share of the rate that remains under the power limit in continuous use.",
                     yaml::positive(), yaml::at_most(1))
           .required("streaming", &G::streaming, "Share of the memory bandwidth reached.",
                     yaml::positive(), yaml::at_most(1))
-          .required("operand_rate", &G::operand_rate, "From L2 into one multiprocessor.",
+          .required("operand_rate", &G::operand_rate, "Rate from L2 into one multiprocessor.",
                     yaml::positive())
-          .required("tile_overhead", &G::tile_overhead, "Start and end of a tile.",
+          .required("tile_overhead", &G::tile_overhead, "Time to start and end a tile.",
                     yaml::non_negative())
-          .required("split_overhead", &G::split_overhead, "Of adding the parts of a split k.",
-                    yaml::non_negative())
+          .required("split_overhead", &G::split_overhead,
+                    "Time to start adding the parts of a split k.", yaml::non_negative())
           .required("split_traffic", &G::split_traffic,
                     "Share of the parts' bytes that goes through memory.", yaml::non_negative())
-          .required("floor", &G::floor, "Of a kernel that does nothing.", yaml::non_negative())
-          .required("tiles", &G::tiles, "Shapes that the library has.", yaml::non_empty())
+          .required("floor", &G::floor, "Time of a kernel that does nothing.", yaml::non_negative())
+          .required("tiles", &G::tiles, "Tile shapes that the library has.", yaml::non_empty())
           .required("k_step", &G::k_step, "Elements of k that the inner loop takes at a time.",
                     yaml::at_least(1))
           .required("splits", &G::splits, "Parts into which k may be split, ascending from 1.")
@@ -92,10 +93,13 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
 const yaml::Table<AttentionRate>& yaml_table(const AttentionRate*) {
   static const auto table =
       yaml::Table<AttentionRate>("attention rate", "Share of the dense peak at one head size.")
-          .required("head_dim", &AttentionRate::head_dim, "Elements of a head.", yaml::at_least(1))
-          .required("forward", &AttentionRate::forward, "Forward.", yaml::positive(),
+          .required("head_dim", &AttentionRate::head_dim, "Elements of one head.",
+                    yaml::at_least(1))
+          .required("forward", &AttentionRate::forward,
+                    "Share of the dense peak in the forward pass.", yaml::positive(),
                     yaml::at_most(1))
-          .required("backward", &AttentionRate::backward, "Backward.", yaml::positive(),
+          .required("backward", &AttentionRate::backward,
+                    "Share of the dense peak in the backward pass.", yaml::positive(),
                     yaml::at_most(1));
   return table;
 }
@@ -105,13 +109,14 @@ const yaml::Table<AttentionEfficiency>& yaml_table(const AttentionEfficiency*) {
   static const auto table =
       yaml::Table<A>("attention", "Efficiency of fused attention.")
           .required("fit", &A::fit, "Where these numbers come from.")
-          .required("rates", &A::rates, "By head size, ascending.", yaml::non_empty())
+          .required("rates", &A::rates, "The rates by head size, ascending.", yaml::non_empty())
           .required("sustained", &A::sustained,
-                    "Share of the rate left under the power limit in continuous use.",
+                    "Share of the rate that remains under the power limit in continuous use.",
                     yaml::positive(), yaml::at_most(1))
           .required("tile", &A::tile, "Queries (backward: keys) of a work unit.", yaml::at_least(1))
-          .required("unit_overhead", &A::unit_overhead, "Of one work unit.", yaml::non_negative())
-          .required("floor", &A::floor, "Of a kernel that does nothing.", yaml::non_negative())
+          .required("unit_overhead", &A::unit_overhead, "Time to start and end one work unit.",
+                    yaml::non_negative())
+          .required("floor", &A::floor, "Time of a kernel that does nothing.", yaml::non_negative())
           .check("rates", fault_in_rates);
   return table;
 }
@@ -124,9 +129,10 @@ const yaml::Table<PassEfficiency>& yaml_table(const PassEfficiency*) {
                     "Share of the memory bandwidth of plain element-wise kernels, and of every "
                     "pass that `of` does not name.",
                     yaml::positive(), yaml::at_most(1))
-          .optional("of", &P::of, "The same by name of the pass.", yaml::positive(),
+          .optional("of", &P::of, "The same share for the passes named here.", yaml::positive(),
                     yaml::at_most(1))
-          .required("floor", &P::floor, "Of a kernel that does nothing.", yaml::non_negative());
+          .required("floor", &P::floor, "Time of a kernel that does nothing.",
+                    yaml::non_negative());
   return table;
 }
 
@@ -134,20 +140,23 @@ const yaml::Table<MeasuredKernel>& yaml_table(const MeasuredKernel*) {
   using M = MeasuredKernel;
   static const auto table =
       yaml::Table<M>("measured kernel", "A kernel whose time is known on this device.")
-          .required("kernel", &M::kernel, "As reports describe it: gemm 512x512x2048 fp32.",
-                    yaml::non_empty())
-          .required("time", &M::time, "Median.", yaml::positive())
-          .optional("low", &M::low, "Of the 95 % interval of the median.", yaml::positive())
-          .optional("high", &M::high, "Likewise.", yaml::positive())
-          .optional("burst", &M::burst, "Measured alone at full clocks, not in continuous use.")
-          .required("source", &M::source, "Machine, date.", yaml::non_empty());
+          .required("kernel", &M::kernel,
+                    "The kernel as reports describe it: gemm 512x512x2048 fp32.", yaml::non_empty())
+          .required("time", &M::time, "Median time.", yaml::positive())
+          .optional("low", &M::low, "Lower end of the 95 % interval of the median.",
+                    yaml::positive())
+          .optional("high", &M::high, "Upper end of that interval.", yaml::positive())
+          .optional("burst", &M::burst,
+                    "Whether it was measured alone at full clocks, not in continuous use.")
+          .required("source", &M::source, "Machine and date of the measurement.",
+                    yaml::non_empty());
   return table;
 }
 
 const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
   using E = DeviceEfficiency;
   static const auto table =
-      yaml::Table<E>("efficiency", "How near a device comes to its data sheet.")
+      yaml::Table<E>("efficiency", "How close a device comes to its data sheet.")
           .folder("devices/efficiency")
           .optional("measured_on", &E::measured_on,
                     "Devices of the measurements; on others the numbers are transferred.")
@@ -155,7 +164,7 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
           .required("attention", &E::attention, "Fused attention.")
           .required("passes", &E::passes, "Memory-bound kernels.")
           .optional("measured", &E::measured,
-                    "Kernels that were measured: their times, in place of the model's.")
+                    "Measured kernels, whose times take the place of the model's.")
           .optional("reach", &E::reach,
                     "Octaves over which measured kernels correct the model for similar ones. "
                     "Default: not at all.",
@@ -168,9 +177,9 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
   static const auto table =
       yaml::Table<D>("device", "A kind of device.")
           .folder("devices")
-          .required("name", &D::name, "As in the catalogue.", yaml::non_empty())
-          .required("memory", &D::memory, "Capacity.", yaml::positive())
-          .required("memory_bandwidth", &D::memory_bandwidth, "By the data sheet.",
+          .required("name", &D::name, "Name in the catalogue.", yaml::non_empty())
+          .required("memory", &D::memory, "Memory capacity.", yaml::positive())
+          .required("memory_bandwidth", &D::memory_bandwidth, "Memory bandwidth by the data sheet.",
                     yaml::positive())
           .optional("tensor_peak", &D::tensor_peak,
                     "Dense tensor-core rates by dtype: tf32, fp16, bf16, fp8, int8.",
@@ -183,10 +192,10 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
           .optional("compute_capability", &D::compute_capability,
                     "10 x major + minor version: 90 is sm_90.", yaml::at_least(10),
                     yaml::at_most(999))
-          .optional("power", &D::power, "Limit of one device.", yaml::positive())
+          .optional("power", &D::power, "Power limit of one device.", yaml::positive())
           .optional("rent", &D::rent, "Price of one device.", yaml::non_negative())
           .required("efficiency", &D::efficiency,
-                    "How near it comes to the data sheet: a name in devices/efficiency, or the "
+                    "How close it comes to the data sheet: a name in devices/efficiency, or the "
                     "numbers.");
   return table;
 }

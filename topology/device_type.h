@@ -35,7 +35,7 @@ struct DeviceType {
   yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
   yaml::Sourced<Bytes> l2_cache;
   /// 10 x major + minor version: 90 is sm_90. Libraries choose by it.
-  yaml::Sourced<std::int64_t> compute_capability{80, "not given: as an A100's",
+  yaml::Sourced<std::int64_t> compute_capability{80, "not given: taken as an A100's",
                                                  yaml::Evidence::kTransferred};
   std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.

@@ -51,7 +51,8 @@ const yaml::Table<DragonflyConfig>& yaml_table(const DragonflyConfig*) {
                     "a: routers of a group, joined each to each.", yaml::between(1, kMostPorts))
           .required("global_cables_per_router", &D::global_cables_per_router,
                     "h: cables of a router to other groups.", yaml::between(0, kMostPorts))
-          .optional("groups", &D::groups, "g; by default as many as the NICs fill.",
+          .optional("groups", &D::groups,
+                    "g: number of groups; by default as many as the NICs fill.",
                     yaml::between(1, kMostSwitches))
           .optional("local_bandwidth", &D::local_bandwidth,
                     "Payload rate of one cable inside a group; by default that of a NIC.",
@@ -75,7 +76,7 @@ const yaml::Table<DragonflyPlusConfig>& yaml_table(const DragonflyPlusConfig*) {
                     yaml::between(1, kMostPorts))
           .required("global_cables_per_spine", &D::global_cables_per_spine,
                     "Cables of a spine to other groups.", yaml::between(0, kMostPorts))
-          .optional("groups", &D::groups, "By default as many as the NICs fill.",
+          .optional("groups", &D::groups, "Number of groups; by default as many as the NICs fill.",
                     yaml::between(1, kMostSwitches))
           .optional("local_bandwidth", &D::local_bandwidth,
                     "Payload rate of one cable inside a group; by default that of a NIC.",
@@ -91,10 +92,10 @@ const yaml::Table<GridConfig>& yaml_table(const GridConfig*) {
   static const auto table =
       yaml::Table<G>("grid", "A router at each point of a torus or mesh.")
           .required("dims", &G::dims,
-                    "Sizes. Points are numbered with the last dimension fastest, and nodes take "
-                    "them in order.",
+                    "Size of each dimension. Points are numbered with the last dimension fastest, "
+                    "and nodes take them in order.",
                     yaml::non_empty(), yaml::between(1, kMostSwitches))
-          .optional("ends", &G::ends, "What stands at a router.")
+          .optional("ends", &G::ends, "What is attached to a router.")
           .optional("bandwidth", &G::bandwidth,
                     "Payload rate of one cable between routers; by default that of all NICs at a "
                     "router together.",
@@ -106,10 +107,10 @@ const yaml::Table<PlanesConfig>& yaml_table(const PlanesConfig*) {
   using P = PlanesConfig;
   static const auto table =
       yaml::Table<P>("planes", "Equal networks side by side that meet in the hosts only.")
-          .optional("count", &P::count, "How many.", yaml::between(1, 64))
-          .optional("split", &P::split, "What belongs to which plane.")
+          .optional("count", &P::count, "Number of planes.", yaml::between(1, 64))
+          .optional("split", &P::split, "How NICs or ports are split over the planes.")
           .optional("fabric", &P::fabric,
-                    "Of each plane; `levels` and the other keys of it stand beside `planes`.",
+                    "The fabric of each plane; its keys (`levels`, ...) stand beside `planes`.",
                     yaml::one_of({"fat-tree", "rail-fat-tree", "single-switch"}));
   return table;
 }
@@ -126,7 +127,8 @@ const yaml::Table<CableConfig>& yaml_table(const CableConfig*) {
                     "Payload rate of one direction of one of them; by default an equal part of the "
                     "NIC's, between switches that of the fastest NIC.",
                     yaml::positive(), yaml::at_most(kFastestCable))
-          .optional("count", &C::count, "How many side by side.", yaml::between(1, kMostPorts));
+          .optional("count", &C::count, "Number of equal cables side by side.",
+                    yaml::between(1, kMostPorts));
   return table;
 }
 
@@ -134,8 +136,9 @@ const yaml::Table<CustomFabricConfig>& yaml_table(const CustomFabricConfig*) {
   using C = CustomFabricConfig;
   static const auto table =
       yaml::Table<C>("custom", "Switches and cables one by one.")
-          .optional("switches", &C::switches, "Their names.", yaml::non_empty())
-          .required("cables", &C::cables, "What joins them and the NICs.", yaml::non_empty());
+          .optional("switches", &C::switches, "Names of the switches.", yaml::non_empty())
+          .required("cables", &C::cables, "The cables between switches and NICs.",
+                    yaml::non_empty());
   return table;
 }
 
@@ -145,29 +148,29 @@ const yaml::Table<FabricConfig>& yaml_table(const FabricConfig*) {
       yaml::Table<F>("fabric", "The network between hosts.")
           .required("kind", &F::kind, "How switches are arranged.", yaml::one_of(fabric_names()))
           .optional("levels", &F::levels,
-                    "Of switches. 1: leaves alone; 2: leaves and spines; 3: and a core. By default "
-                    "2; of rail-only 1.",
+                    "Levels of switches: 1 (leaves only), 2 (leaves and spines) or 3 (and a core). "
+                    "By default 2, for rail-only 1.",
                     yaml::between(1, 5))
           .optional("nodes_per_pod", &F::nodes_per_pod,
-                    "Nodes under the same leaf switches. By default 32; of rail-only all.",
+                    "Nodes under the same leaf switches. By default 32, for rail-only all.",
                     yaml::between(1, kMostSwitches))
           .optional("pods_per_block", &F::pods_per_block,
                     "From 3 levels on: how many groups of one level the next one joins, from level "
                     "2 up; the top level joins all.",
                     yaml::at_least(1))
           .optional("oversubscription", &F::oversubscription,
-                    "Of the uplinks of each level, from the leaves up: bandwidth below by "
-                    "bandwidth above. What is not listed is 1.",
+                    "Bandwidth below divided by bandwidth above, for each level from the leaves "
+                    "up. Levels that are not listed have 1.",
                     yaml::between(1e-3, 1e3))
           .optional("uplink_bandwidth", &F::uplink_bandwidth,
                     "Payload rate of one cable between switches; by default that of a NIC.",
                     yaml::positive(), yaml::at_most(kFastestCable))
-          .optional("dragonfly", &F::dragonfly, "Of a dragonfly.")
-          .optional("dragonfly_plus", &F::dragonfly_plus, "Of a dragonfly-plus.")
-          .optional("grid", &F::grid, "Of a torus or mesh.")
-          .optional("planes", &F::planes, "Of dual-plane.")
-          .optional("custom", &F::custom, "Of a custom fabric.")
-          .optional("latency", &F::latency, "Of one switch.", yaml::non_negative(),
+          .optional("dragonfly", &F::dragonfly, "Sizes of a dragonfly.")
+          .optional("dragonfly_plus", &F::dragonfly_plus, "Sizes of a dragonfly-plus.")
+          .optional("grid", &F::grid, "Dimensions of a torus or mesh.")
+          .optional("planes", &F::planes, "The planes of dual-plane.")
+          .optional("custom", &F::custom, "Switches and cables of a custom fabric.")
+          .optional("latency", &F::latency, "Latency of one switch.", yaml::non_negative(),
                     yaml::at_most(1_s));
   return table;
 }

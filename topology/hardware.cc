@@ -26,7 +26,7 @@ std::string letters_and_digits(std::string_view text) {
 std::string fault_in_ids(const Hardware& hardware) {
   for (const auto& device : hardware.devices)
     for (const auto& id : device.pci_ids)
-      if (!hexadecimal(id)) return "PCI id '" + id + "' is no hexadecimal number";
+      if (!hexadecimal(id)) return "PCI id '" + id + "' is not a hexadecimal number";
   return "";
 }
 
@@ -81,13 +81,13 @@ const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
       yaml::Table<D>("device", "How a kind of device presents itself, and its own links.")
           .required("device", &D::device, "Its name in configs/devices/.", yaml::non_empty())
           .optional("pci_ids", &D::pci_ids, "Its PCI device ids, hexadecimal.")
-          .optional("names", &D::names, "What drivers call it, without the vendor.",
+          .optional("names", &D::names, "Names that drivers give it, without the vendor.",
                     yaml::non_empty())
-          .optional("nvlinks", &D::nvlinks, "The most NVLinks of one device.",
+          .optional("nvlinks", &D::nvlinks, "Largest number of NVLinks of one device.",
                     yaml::between(0, 256))
           .optional("nvlink", &D::nvlink, "Nominal rate of one direction of one NVLink.",
                     yaml::positive())
-          .required("source", &D::source, "Where this is written.", yaml::non_empty());
+          .required("source", &D::source, "Where this is published.", yaml::non_empty());
   return table;
 }
 
@@ -95,12 +95,13 @@ const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*) {
   using S = HardwareSocket;
   static const auto table =
       yaml::Table<S>("socket", "The rate between two CPU sockets; keys left out fit any.")
-          .optional("arch", &S::arch, "As NCCL's topology files say it.")
-          .optional("vendor", &S::vendor, "As the CPU says it.")
+          .optional("arch", &S::arch, "CPU architecture, as in NCCL's topology files.")
+          .optional("vendor", &S::vendor, "Vendor, as the CPU reports it.")
           .optional("family", &S::family, "CPU family.")
-          .optional("model_from", &S::model_from, "This CPU model and later ones.")
+          .optional("model_from", &S::model_from,
+                    "First CPU model that this applies to; it applies to later ones too.")
           .required("bandwidth", &S::bandwidth, "Payload rate of one direction.", yaml::positive())
-          .required("source", &S::source, "Where this is written.", yaml::non_empty());
+          .required("source", &S::source, "Where this is published.", yaml::non_empty());
   return table;
 }
 
@@ -108,16 +109,19 @@ const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*) {
   using L = HardwareLimits;
   static const auto table =
       yaml::Table<L>("limits", "Beyond these a cluster is implausible.")
-          .required("fastest_port", &L::fastest_port, "Of a NIC.", yaml::positive())
-          .required("slowest_port", &L::slowest_port, "Of a NIC.", yaml::positive())
-          .required("slowest_link", &L::slowest_link, "Of any kind.", yaml::positive())
-          .required("switch_ports", &L::switch_ports, "Of one switch.", yaml::at_least(1))
+          .required("fastest_port", &L::fastest_port, "Fastest port of a NIC.", yaml::positive())
+          .required("slowest_port", &L::slowest_port, "Slowest port of a NIC.", yaml::positive())
+          .required("slowest_link", &L::slowest_link, "Slowest link of any kind.", yaml::positive())
+          .required("switch_ports", &L::switch_ports, "Most ports of one switch.",
+                    yaml::at_least(1))
           .required("switch_throughput", &L::switch_throughput,
-                    "Of one switch: all its ports, one direction.", yaml::positive())
-          .required("oversubscription", &L::oversubscription, "Of one level.", yaml::positive())
-          .required("degraded", &L::degraded, "The smallest factor.", yaml::positive())
-          .required("latency", &L::latency, "Of one link.", yaml::positive())
-          .required("launch_time", &L::launch_time, "Of a kernel.", yaml::positive());
+                    "Most throughput of one switch: all ports, one direction.", yaml::positive())
+          .required("oversubscription", &L::oversubscription,
+                    "Largest oversubscription of one level.", yaml::positive())
+          .required("degraded", &L::degraded, "Smallest plausible factor.", yaml::positive())
+          .required("latency", &L::latency, "Largest latency of one link.", yaml::positive())
+          .required("launch_time", &L::launch_time, "Longest time to launch a kernel.",
+                    yaml::positive());
   return table;
 }
 
@@ -126,8 +130,9 @@ const yaml::Table<Hardware>& yaml_table(const Hardware*) {
       yaml::Table<Hardware>("hardware", "What importers and plausibility checks know of machines.")
           .folder("hardware")
           .required("devices", &Hardware::devices, "Kinds of device.")
-          .optional("sockets", &Hardware::sockets, "Rates between sockets; the first fit holds.")
-          .required("limits", &Hardware::limits, "What `foreshard topology check` goes by.")
+          .optional("sockets", &Hardware::sockets,
+                    "Rates between sockets; the first that matches applies.")
+          .required("limits", &Hardware::limits, "Limits of `foreshard topology check`.")
           .check("devices", fault_in_ids);
   return table;
 }

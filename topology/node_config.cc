@@ -63,7 +63,7 @@ bool regular_pcie_given(const PcieConfig& pcie) {
 std::string fault_in_wiring(const NodeConfig& node) {
   if (!node.wiring) return "";
   if (node.nvlink || node.nics || regular_pcie_given(node.pcie))
-    return "says every link, so that nvlink, pcie and nics have no place beside it";
+    return "gives every link: remove nvlink, pcie and nics beside it";
   return fault_in(*node.wiring, node.gpus);
 }
 
@@ -115,7 +115,8 @@ const yaml::Table<NvlinkPair>& yaml_table(const NvlinkPair*) {
       yaml::Table<NvlinkPair>("pair", "NVLinks between two GPUs of a node.")
           .required("a", &NvlinkPair::a, "Index of one GPU.", yaml::at_least(0))
           .required("b", &NvlinkPair::b, "Index of the other.", yaml::at_least(0))
-          .optional("links", &NvlinkPair::links, "How many links.", yaml::at_least(1));
+          .optional("links", &NvlinkPair::links, "Number of links between the two.",
+                    yaml::at_least(1));
   return table;
 }
 
@@ -129,16 +130,18 @@ const yaml::Table<NvlinkConfig>& yaml_table(const NvlinkConfig*) {
                     "one link (mesh). Half of what data sheets call the NVLink bandwidth.",
                     yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
           .optional("efficiency", &N::efficiency,
-                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    "Payload rate of long transfers, as a part of the nominal rate.",
                     yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
-          .optional("latency", &N::latency, "Of one link; a path through the switch takes two.",
+          .optional("latency", &N::latency,
+                    "Latency of one link; a path through the switch takes two.",
                     yaml::non_negative(), yaml::at_most(kLongestLatency))
           .optional("links_per_pair", &N::links_per_pair,
-                    "Mesh without `pairs`: links between any two GPUs.", yaml::at_least(1))
+                    "Mesh without `pairs`: number of links between any two GPUs.",
+                    yaml::at_least(1))
           .optional("pairs", &N::pairs, "Mesh: which GPUs are joined.")
           .optional("switches", &N::switches,
-                    "Switch: how many groups of NVSwitches share the GPUs evenly. Paths between "
-                    "two groups take a hop more, at full bandwidth.",
+                    "Switch: number of groups of NVSwitches that share the GPUs evenly. Paths "
+                    "between two groups take one more hop, at full bandwidth.",
                     yaml::at_least(1), yaml::at_most(16));
   return table;
 }
@@ -148,23 +151,25 @@ const yaml::Table<PcieConfig>& yaml_table(const PcieConfig*) {
   static const auto table =
       yaml::Table<P>("pcie", "The PCIe tree: sockets, switches under them, GPUs and NICs at x16.")
           .optional("generation", &P::generation,
-                    "3 to 6; by default the first, from 4 on, that carries a NIC.",
+                    "PCIe generation, 3 to 6; by default the lowest from 4 on whose x16 link "
+                    "carries a NIC.",
                     yaml::between(3, 6))
           .optional("efficiency", &P::efficiency,
-                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    "Payload rate of long transfers, as a part of the nominal rate.",
                     yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
-          .optional("latency", &P::latency, "Of one hop.", yaml::non_negative(),
+          .optional("latency", &P::latency, "Latency of one hop.", yaml::non_negative(),
                     yaml::at_most(kLongestLatency))
           .optional("switches", &P::switches,
-                    "By default one per NIC, or per GPU if there are fewer of them.",
+                    "Number of PCIe switches; by default one per NIC, or one per GPU if there are "
+                    "fewer GPUs.",
                     yaml::at_least(1), yaml::at_most(kMostParts))
-          .optional(
-              "sockets", &P::sockets,
-              "CPU sockets, joined each to each. 0: nothing joins the switches (a rack of trays).",
-              yaml::at_least(0), yaml::at_most(64))
+          .optional("sockets", &P::sockets,
+                    "Number of CPU sockets, each joined to every other. 0: nothing joins the "
+                    "switches (a rack of trays).",
+                    yaml::at_least(0), yaml::at_most(64))
           .optional("socket_bandwidth", &P::socket_bandwidth, "Payload rate between two sockets.",
                     yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
-          .optional("socket_latency", &P::socket_latency, "Between two sockets.",
+          .optional("socket_latency", &P::socket_latency, "Latency between two sockets.",
                     yaml::non_negative(), yaml::at_most(kLongestLatency));
   return table;
 }
@@ -173,24 +178,26 @@ const yaml::Table<NicConfig>& yaml_table(const NicConfig*) {
   using N = NicConfig;
   static const auto table =
       yaml::Table<N>("nics", "The network adapters of a node.")
-          .required("count", &N::count, "How many; each serves an equal part of the GPUs.",
+          .required("count", &N::count, "Number of NICs; each serves an equal part of the GPUs.",
                     yaml::at_least(1), yaml::at_most(kMostParts))
-          .required("bandwidth", &N::bandwidth, "Nominal rate of one direction of one of them.",
+          .required("bandwidth", &N::bandwidth, "Nominal rate of one NIC in one direction.",
                     yaml::positive(), yaml::at_least(kSlowestLink), yaml::at_most(kFastestLink))
           .optional("efficiency", &N::efficiency,
-                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    "Payload rate of long transfers, as a part of the nominal rate.",
                     yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))
-          .optional("latency", &N::latency, "Of one adapter.", yaml::non_negative(),
+          .optional("latency", &N::latency, "Latency of one adapter.", yaml::non_negative(),
                     yaml::at_most(kLongestLatency))
-          .optional("transport", &N::transport, "How they are driven. Default: InfiniBand verbs.");
+          .optional("transport", &N::transport,
+                    "How the NICs are driven. Default: InfiniBand verbs.");
   return table;
 }
 
 const yaml::Table<HostConfig>& yaml_table(const HostConfig*) {
   static const auto table =
-      yaml::Table<HostConfig>("host", "What the CPU side of a node costs, whatever the framework.")
+      yaml::Table<HostConfig>("host",
+                              "What the CPU side of a node costs, independent of the framework.")
           .optional("launch_time", &HostConfig::launch_time,
-                    "Of the host thread, to launch one kernel.", yaml::non_negative(),
+                    "Time that the host thread takes to launch one kernel.", yaml::non_negative(),
                     yaml::at_most(kLongestLatency));
   return table;
 }
@@ -200,16 +207,17 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
   static const auto table =
       yaml::Table<N>("node", "One host: its devices and what joins them.")
           .folder("nodes")
-          .optional("summary", &N::summary, "What machine this is, in a sentence.")
+          .optional("summary", &N::summary, "A sentence on what machine this is.")
           .required("device", &N::device, "The kind of its GPUs.")
-          .required("gpus", &N::gpus, "How many of them.", yaml::at_least(1),
+          .required("gpus", &N::gpus, "Number of GPUs.", yaml::at_least(1),
                     yaml::at_most(kMostParts))
           .optional("gpus_per_tray", &N::gpus_per_tray,
-                    "Of a rack whose trays share one NVLink domain: a node here is the rack.",
+                    "GPUs per tray of a rack whose trays share one NVLink domain; the node is then "
+                    "the rack.",
                     yaml::at_least(1))
-          .optional("nvlink", &N::nvlink, "Without it, GPUs talk over PCIe.")
+          .optional("nvlink", &N::nvlink, "The NVLinks; without them GPUs communicate over PCIe.")
           .optional("pcie", &N::pcie, "The PCIe tree.")
-          .optional("nics", &N::nics, "Without them the node stands alone.")
+          .optional("nics", &N::nics, "The network adapters; without them the node has no network.")
           .optional("wiring", &N::wiring,
                     "Link by link, instead of nvlink, pcie and nics: for irregular hosts.")
           .optional("host", &N::host, "The CPU side.")

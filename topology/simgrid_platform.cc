@@ -52,8 +52,8 @@ Result<std::string> to_simgrid(const ClusterView& cluster) {
   const auto links = cluster.links();
   if (devices.size() > kMostDevices)
     return Error{Error::Code::kUnsupported,
-                 fmt::format("a SimGrid platform lists a route for every pair of devices: {} are "
-                             "more than {} (say fewer with --set nodes=...)",
+                 fmt::format("a SimGrid platform lists a route for every pair of devices: {} "
+                             "devices are more than {} (reduce them with --set nodes=...)",
                              devices.size(), kMostDevices)};
   const auto name = [&](DeviceId id) {
     return escaped(vertices[devices[id.index()].vertex.index()].name);
@@ -94,8 +94,8 @@ Result<std::string> to_simgrid(const ClusterView& cluster) {
       for (const auto& [id, share] : route->links)
         if (share < 1)
           return Error{Error::Code::kUnsupported,
-                       fmt::format("the route from {} to {} has several paths, and SimGrid's have "
-                                   "one: choose routing: ecmp-hash",
+                       fmt::format("the route from {} to {} has several paths, and SimGrid's "
+                                   "routes have one: choose routing: ecmp-hash",
                                    name(from), name(to))};
       text +=
           fmt::format("    <route src=\"{}\" dst=\"{}\" symmetrical=\"NO\">", name(from), name(to));

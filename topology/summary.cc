@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 namespace foreshard {
 namespace {
@@ -125,8 +126,8 @@ ClusterSummary summarize(const ClusterView& cluster) {
 }
 
 std::string to_text(const ClusterSummary& summary) {
-  std::string text = fmt::format("cluster {}: {} node{}", summary.name, summary.nodes,
-                                 summary.nodes == 1 ? "" : "s");
+  std::string text =
+      fmt::format("cluster {}: {} {}", summary.name, summary.nodes, plural(summary.nodes, "node"));
   for (const auto& [type, count] : summary.devices) text += fmt::format(", {} x {}", count, type);
   text += "\nvertices:";
   for (const auto& [kind, count] : summary.vertices) text += fmt::format(" {} {}", count, kind);

@@ -7,11 +7,11 @@ const yaml::Table<Transport>& yaml_table(const Transport*) {
   static const auto table =
       yaml::Table<T>("transport", "How a network's adapters are driven.")
           .folder("transports")
-          .required("name", &T::name, "For reports.")
+          .required("name", &T::name, "Name in reports.")
           .optional("summary", &T::summary, "Which adapters and driver, in a sentence.")
-          .optional("latency", &T::latency, "Of every message, on top of the library's own.",
-                    yaml::non_negative())
-          .optional("rendezvous", &T::rendezvous, "Of long messages, besides.",
+          .optional("latency", &T::latency,
+                    "Latency of every message, on top of the library's own.", yaml::non_negative())
+          .optional("rendezvous", &T::rendezvous, "Additional time of long messages.",
                     yaml::non_negative())
           .optional("eager_limit", &T::eager_limit, "Size at which half of `rendezvous` is paid.",
                     yaml::positive())

@@ -15,7 +15,7 @@ std::string fault_in(const WiringConfig& wiring, std::int64_t gpus) {
       return "part '" + part.name + "': names have no '/'";
     const bool nic = part.kind == WiringPartKind::kNic;
     if (nic && !part.bandwidth)
-      return "NIC '" + part.name + "' has no bandwidth: say that of its port to the network";
+      return "NIC '" + part.name + "' has no bandwidth: give that of its port to the network";
     if (!nic && part.bandwidth)
       return "part '" + part.name + "' has a bandwidth, but only NICs have ports to the network";
     if (nic) unlinked_nics.insert(part.name);
@@ -57,8 +57,8 @@ const yaml::Names<WiringLinkKind>& yaml_names(const WiringLinkKind*) {
 const yaml::Table<WiringPart>& yaml_table(const WiringPart*) {
   static const auto table =
       yaml::Table<WiringPart>("part", "Anything in a host but a GPU.")
-          .required("name", &WiringPart::name, "As links say it.", yaml::non_empty())
-          .required("kind", &WiringPart::kind, "What it is.")
+          .required("name", &WiringPart::name, "Name, which links refer to.", yaml::non_empty())
+          .required("kind", &WiringPart::kind, "Its kind.")
           .optional("bandwidth", &WiringPart::bandwidth,
                     "Of a NIC: nominal rate of one direction of its port to the network.",
                     yaml::positive());
@@ -70,7 +70,7 @@ const yaml::Table<WiringLink>& yaml_table(const WiringLink*) {
       yaml::Table<WiringLink>("link", "Both directions of one connection inside a host.")
           .required("a", &WiringLink::a, "One end: a part or gpu0, gpu1, ...", yaml::non_empty())
           .required("b", &WiringLink::b, "The other end.", yaml::non_empty())
-          .required("kind", &WiringLink::kind, "What it is.")
+          .required("kind", &WiringLink::kind, "Its kind.")
           .required("bandwidth", &WiringLink::bandwidth,
                     "Nominal rate of one direction of all its lanes or links together.",
                     yaml::positive());
@@ -81,20 +81,25 @@ const yaml::Table<WiringConfig>& yaml_table(const WiringConfig*) {
   using W = WiringConfig;
   static const auto table =
       yaml::Table<W>("wiring", "A host link by link, instead of nvlink, pcie and nics.")
-          .optional("parts", &W::parts, "What there is besides GPUs; NICs in the order of rails.")
-          .required("links", &W::links, "What joins them.", yaml::non_empty())
+          .optional("parts", &W::parts,
+                    "Everything besides the GPUs; NICs in the order of their rails.")
+          .required("links", &W::links, "The connections between parts and GPUs.",
+                    yaml::non_empty())
           .optional("nvlink_efficiency", &W::nvlink_efficiency,
-                    "Payload that long transfers reach, as a part of the nominal rate.",
+                    "Payload rate of long transfers over NVLink, as a part of the nominal rate.",
                     yaml::positive(), yaml::at_most(1.0))
-          .optional("pcie_efficiency", &W::pcie_efficiency, "The same of PCIe.", yaml::positive(),
+          .optional("pcie_efficiency", &W::pcie_efficiency, "The same for PCIe.", yaml::positive(),
                     yaml::at_most(1.0))
-          .optional("nic_efficiency", &W::nic_efficiency, "The same of the NICs' ports.",
+          .optional("nic_efficiency", &W::nic_efficiency, "The same for the ports of the NICs.",
                     yaml::positive(), yaml::at_most(1.0))
-          .optional("nvlink_latency", &W::nvlink_latency, "Of one link.", yaml::non_negative())
-          .optional("pcie_latency", &W::pcie_latency, "Of one hop.", yaml::non_negative())
-          .optional("socket_latency", &W::socket_latency, "Between two sockets.",
+          .optional("nvlink_latency", &W::nvlink_latency, "Latency of one NVLink.",
                     yaml::non_negative())
-          .optional("nic_latency", &W::nic_latency, "Of one adapter.", yaml::non_negative());
+          .optional("pcie_latency", &W::pcie_latency, "Latency of one PCIe hop.",
+                    yaml::non_negative())
+          .optional("socket_latency", &W::socket_latency, "Latency between two sockets.",
+                    yaml::non_negative())
+          .optional("nic_latency", &W::nic_latency, "Latency of one adapter.",
+                    yaml::non_negative());
   return table;
 }
 

@@ -149,8 +149,8 @@ class Writer {
     if (extends)
       properties["extends"] = {{"type", "string"},
                                {"description",
-                                "What this one changes: a name of the catalogue, or "
-                                "the path of a .yaml file."}};
+                                "The object that this one changes: a name of the catalogue, or the "
+                                "path of a YAML file."}};
     for (const Field& field : fields.fields) {
       properties[field.key] = member(field, fields.defaults);
       if (field.required) required.push_back(field.key);

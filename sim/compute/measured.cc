@@ -124,8 +124,8 @@ std::string fault_in(const DeviceEfficiency& efficiency) {
   for (const MeasuredKernel& one : efficiency.measured) {
     if (!kernel_from(one.kernel))
       return "'" + one.kernel +
-             "' is no kernel; write it as reports do: gemm 512x512x2048 fp32, attention_fwd 2x8/8 "
-             "seq 256x256 dim 64 causal fp32, gelu_fwd 512x2048 fp32";
+             "' is not a kernel; write it as in reports: gemm 512x512x2048 fp32, attention_fwd "
+             "2x8/8 seq 256x256 dim 64 causal fp32, gelu_fwd 512x2048 fp32";
     if (!seen.insert(one.kernel).second) return "'" + one.kernel + "' is measured twice";
   }
   return {};

@@ -16,7 +16,7 @@ using internal::kShortestPeriod;
 std::string misfit(const Background& b) {
   const bool path = b.from.has_value() && b.to.has_value();
   if (b.from.has_value() != b.to.has_value()) return "from and to belong together";
-  if (path == b.links.has_value()) return "say where: either from and to, or links";
+  if (path == b.links.has_value()) return "give either from and to, or links";
   if (b.kind == BackgroundKind::kConstant && !b.rate) return "constant traffic needs a rate";
   if (b.end && *b.end <= b.start) return "end must be after start";
   if (b.period && !b.end) return "traffic that comes again needs an end";
@@ -106,8 +106,9 @@ Result<std::vector<Traffic>> between_devices(const Background& b, const ClusterV
 
 const yaml::Names<BackgroundKind>& yaml_names(const BackgroundKind*) {
   static const yaml::Names<BackgroundKind> names{
-      {"elastic", BackgroundKind::kElastic, "Shares links with the job, up to `rate`."},
-      {"constant", BackgroundKind::kConstant, "Takes `rate` from them, whoever else is there."},
+      {"elastic", BackgroundKind::kElastic, "The flows share links with the job, up to `rate`."},
+      {"constant", BackgroundKind::kConstant,
+       "The flows take `rate` from the links whatever else uses them."},
   };
   return names;
 }
@@ -115,20 +116,27 @@ const yaml::Names<BackgroundKind>& yaml_names(const BackgroundKind*) {
 const yaml::Table<Background>& yaml_table(const Background*) {
   using B = Background;
   static const auto table =
-      yaml::Table<B>("background", "Traffic of others.")
-          .optional("from", &B::from, "Who sends: a selector of devices.", yaml::non_empty())
-          .optional("to", &B::to, "Who receives: as many, or one.", yaml::non_empty())
+      yaml::Table<B>("background", "Traffic of other jobs.")
+          .optional("from", &B::from, "The senders: a selector of devices.", yaml::non_empty())
+          .optional("to", &B::to, "The receivers: as many devices as senders, or one.",
+                    yaml::non_empty())
           .optional("links", &B::links,
-                    "Instead: a selector of links, each with a flow of its own.", yaml::non_empty())
-          .optional("rate", &B::rate, "Of each flow: at most, or exactly if it is constant.",
+                    "Instead of `from` and `to`: a selector of links, each of which carries a flow "
+                    "of its own.",
+                    yaml::non_empty())
+          .optional("rate", &B::rate,
+                    "Rate of each flow: the maximum of an elastic flow, the exact rate of a "
+                    "constant one.",
                     yaml::positive())
-          .optional("kind", &B::kind, "How it shares.")
+          .optional("kind", &B::kind, "How the flows share links with the job.")
           .optional("connections", &B::connections,
-                    "Of an elastic flow: its weight beside the job's channels and queue pairs.",
+                    "Weight of an elastic flow, compared with the job's channels and queue pairs.",
                     yaml::positive())
-          .optional("start", &B::start, "Time of the step.", yaml::non_negative())
-          .optional("end", &B::end, "Likewise (default: never).", yaml::non_negative())
-          .optional("period", &B::period, "Comes again, this much later.",
+          .optional("start", &B::start,
+                    "When the traffic starts, counted from the start of the step.",
+                    yaml::non_negative())
+          .optional("end", &B::end, "When it ends (default: never).", yaml::non_negative())
+          .optional("period", &B::period, "The traffic repeats after this time.",
                     yaml::at_least(kShortestPeriod))
           .check("from", misfit);
   return table;

@@ -50,15 +50,16 @@ const yaml::Table<Distribution>& yaml_table(const Distribution*) {
   using D = Distribution;
   static const auto table =
       yaml::Table<D>("distribution", "A positive random number.")
-          .required("kind", &D::kind, "Its shape, which says which other keys it has.")
-          .optional("mean", &D::mean, "Of normal.", yaml::positive())
-          .optional("deviation", &D::deviation, "Of normal: the standard deviation.",
+          .required("kind", &D::kind, "The shape, which decides the other keys.")
+          .optional("mean", &D::mean, "Mean of a normal distribution.", yaml::positive())
+          .optional("deviation", &D::deviation, "Standard deviation of a normal distribution.",
                     yaml::non_negative())
-          .optional("median", &D::median, "Of lognormal.", yaml::positive())
-          .optional("sigma", &D::sigma, "Of lognormal: standard deviation of the logarithm.",
+          .optional("median", &D::median, "Median of a lognormal distribution.", yaml::positive())
+          .optional("sigma", &D::sigma,
+                    "Standard deviation of the logarithm of a lognormal distribution.",
                     yaml::non_negative(), yaml::at_most(2))
-          .optional("low", &D::low, "Of uniform.", yaml::positive())
-          .optional("high", &D::high, "Of uniform.", yaml::positive())
+          .optional("low", &D::low, "Lower bound of a uniform distribution.", yaml::positive())
+          .optional("high", &D::high, "Upper bound of a uniform distribution.", yaml::positive())
           .check("kind", [](const D& distribution) { return fault_in(distribution); });
   return table;
 }

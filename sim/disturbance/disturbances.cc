@@ -29,18 +29,20 @@ std::string words_of(const Distribution& d) {
 const yaml::Table<Disturbances>& yaml_table(const Disturbances*) {
   using D = Disturbances;
   static const auto table =
-      yaml::Table<D>("disturbances", "What is not perfect about the step.")
-          .optional("seed", &D::seed, "Of all that is random: the same seed, the same step.",
+      yaml::Table<D>("disturbances",
+                     "Disturbances of the step: slow devices, failures, other traffic.")
+          .optional("seed", &D::seed,
+                    "Seed of everything random: the same seed gives the same step.",
                     yaml::at_least(0))
-          .optional("runs", &D::runs, "Steps to simulate, with seed, seed + 1, ...: one of many.",
+          .optional("runs", &D::runs, "How many steps to simulate, with seed, seed + 1, ...",
                     yaml::at_least(1), yaml::at_most(kMostRuns))
           .optional("stragglers", &D::stragglers, "Devices that are slower than their type.")
           .optional("links", &D::links, "Links whose bandwidth changes over time.")
           .optional("failures", &D::failures, "What breaks during the step.")
-          .optional("background", &D::background, "Traffic of others.")
+          .optional("background", &D::background, "Traffic of other jobs on the same links.")
           .optional("jitter", &D::jitter,
-                    "A factor on the time of every kernel of every device. Simulates each device "
-                    "for itself.");
+                    "A random factor on the time of every kernel of every device. Every device is "
+                    "then simulated, not one of each class.");
   return table;
 }
 

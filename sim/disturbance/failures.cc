@@ -20,12 +20,12 @@ std::string misfit(const Failure& f) {
   const int given = static_cast<int>(f.link.has_value()) + static_cast<int>(f.device.has_value()) +
                     static_cast<int>(f.nic.has_value()) +
                     static_cast<int>(f.switch_name.has_value());
-  if (given != 1) return "say what fails: one of link, device, nic, switch";
+  if (given != 1) return "name what fails: one of link, device, nic, switch";
   if (f.until && *f.until <= f.at)
     return "the repair (until " + format_exact(*f.until) + ") must come after the failure (at " +
            format_exact(f.at) + ")";
   if (f.then == Then::kReroute && f.device)
-    return "no route leads around a dead device: then is fail or wait";
+    return "no route leads around a dead device: set `then` to fail or wait";
   return "";
 }
 
@@ -64,9 +64,9 @@ std::vector<LinkId> links_at(const ClusterView& cluster, const std::vector<Verte
 
 const yaml::Names<Then>& yaml_names(const Then*) {
   static const yaml::Names<Then> names{
-      {"fail", Then::kFail, "What stands still on it for longer than `detection` fails."},
-      {"reroute", Then::kReroute, "After `detection`, routes avoid it."},
-      {"wait", Then::kWait, "What uses it stands still until it is repaired."},
+      {"fail", Then::kFail, "A task that stands still on it for longer than `detection` fails."},
+      {"reroute", Then::kReroute, "After `detection`, new routes avoid it."},
+      {"wait", Then::kWait, "The tasks that use it stand still until it is repaired."},
   };
   return names;
 }
@@ -77,16 +77,19 @@ const yaml::Table<Failure>& yaml_table(const Failure*) {
       yaml::Table<F>("failure", "What breaks during the step.")
           .optional("link", &F::link, "A selector of links: 'pod0/leaf0 - spine1'.",
                     yaml::non_empty())
-          .optional("device", &F::device, "Or of devices, with all of their links: node3/gpu5.",
+          .optional("device", &F::device, "Or of devices, with all their links: node3/gpu5.",
                     yaml::non_empty())
-          .optional("nic", &F::nic, "Or of NICs, likewise: node3/nic0.", yaml::non_empty())
-          .optional("switch", &F::switch_name, "Or of switches, likewise: spine1.",
+          .optional("nic", &F::nic, "Or of NICs, with all their links: node3/nic0.",
                     yaml::non_empty())
-          .required("at", &F::at, "Time of the step.", yaml::non_negative())
-          .optional("until", &F::until, "When it is repaired.", yaml::non_negative())
-          .optional("then", &F::then, "What becomes of those that use it.")
+          .optional("switch", &F::switch_name, "Or of switches, with all their links: spine1.",
+                    yaml::non_empty())
+          .required("at", &F::at, "When it fails, counted from the start of the step.",
+                    yaml::non_negative())
+          .optional("until", &F::until, "When it is repaired, counted likewise (default: never).",
+                    yaml::non_negative())
+          .optional("then", &F::then, "What happens to the tasks that use it.")
           .optional("detection", &F::detection,
-                    "How long they stand still before they fail or are rerouted.",
+                    "How long these tasks stand still before they fail or are rerouted.",
                     yaml::non_negative())
           .check("at", misfit);
   return table;

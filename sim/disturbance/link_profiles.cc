@@ -32,10 +32,11 @@ std::string misfit(const LinkProfile& p) {
 const yaml::Table<ProfilePoint>& yaml_table(const ProfilePoint*) {
   using P = ProfilePoint;
   static const auto table =
-      yaml::Table<P>("profile point", "What part of its bandwidth a link has from a time on.")
-          .required("at", &P::at, "Time of the step.", yaml::non_negative())
-          .required("factor", &P::factor, "The part; 0: nothing passes.", yaml::non_negative(),
-                    yaml::at_most(1.0));
+      yaml::Table<P>("profile point", "The part of its bandwidth that a link has from a time on.")
+          .required("at", &P::at, "When this factor begins, counted from the start of the step.",
+                    yaml::non_negative())
+          .required("factor", &P::factor, "Part of the bandwidth that is left; 0: nothing passes.",
+                    yaml::non_negative(), yaml::at_most(1.0));
   return table;
 }
 
@@ -47,9 +48,11 @@ const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*) {
                     "A selector: 'node3/nic0' is every link of that vertex, 'node3/nic0 - "
                     "pod0/leaf0' those between two.",
                     yaml::non_empty())
-          .required("profile", &P::profile, "Before its first point the link has all.",
+          .required("profile", &P::profile,
+                    "The points in time at which the bandwidth changes; before the first one the "
+                    "link has all of it.",
                     yaml::non_empty())
-          .optional("period", &P::period, "All points again, this much later.",
+          .optional("period", &P::period, "The points repeat after this time.",
                     yaml::at_least(kShortestPeriod))
           .check("profile", misfit);
   return table;
@@ -75,7 +78,7 @@ std::optional<Error> add_link_profiles(Plan& plan, const std::vector<LinkProfile
         return error(key + ".links",
                      internal::name_of(cluster, link) + " has a profile already: the " +
                          std::to_string(known->second + 1) + ". of the list",
-                     "give it one that says all");
+                     "write one profile that covers both");
     }
     if (!changes(p)) continue;
     double least = 1;

@@ -12,8 +12,7 @@ namespace foreshard::disturbance {
 namespace {
 
 std::string misfit(const Straggler& s) {
-  if (s.speed.has_value() == s.distribution.has_value())
-    return "say how slow: either speed or distribution";
+  if (s.speed.has_value() == s.distribution.has_value()) return "give either speed or distribution";
   if (s.until && *s.until <= s.at) return "until must be after at";
   const bool always = s.at == Seconds() && !s.until;
   if (!always && s.distribution) return "a distribution holds for the whole step: no at or until";
@@ -65,14 +64,17 @@ const yaml::Table<Straggler>& yaml_table(const Straggler*) {
           .optional("devices", &S::devices, "A selector: node3/gpu5, node*/gpu0, ...",
                     yaml::non_empty())
           .optional("fraction", &S::fraction,
-                    "Only this part of them, chosen by the seed: at least one.", yaml::positive(),
-                    yaml::at_most(1.0))
-          .optional("speed", &S::speed, "Part of its speed that each has left.", yaml::positive(),
-                    yaml::at_most(1.0))
+                    "Part of these devices that are slow, chosen by the seed; at least one.",
+                    yaml::positive(), yaml::at_most(1.0))
+          .optional("speed", &S::speed, "Part of its speed that each device keeps.",
+                    yaml::positive(), yaml::at_most(1.0))
           .optional("distribution", &S::distribution,
-                    "Instead of `speed`: each has a speed of its own, drawn from this.")
-          .optional("at", &S::at, "Slow from this time of the step on.", yaml::non_negative())
-          .optional("until", &S::until, "As fast as before from this time on.",
+                    "Instead of `speed`: the distribution from which each device's speed is drawn.")
+          .optional("at", &S::at,
+                    "When the devices become slow, counted from the start of the step (default: at "
+                    "once).",
+                    yaml::non_negative())
+          .optional("until", &S::until, "When they are as fast as before again (default: never).",
                     yaml::non_negative())
           .check("devices", misfit);
   return table;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/digest/sha256.h"
+#include "base/text.h"
 
 #include "sim/report/internal/numbers.h"
 
@@ -13,9 +14,9 @@ namespace foreshard::report {
 namespace {
 
 std::string words_of(const Model& model) {
-  std::string text =
-      fmt::format("{}: {} layers, hidden {}, {} heads", model.name, grouped(model.layers),
-                  grouped(model.hidden), grouped(model.heads));
+  std::string text = fmt::format("{}: {} {}, hidden {}, {} {}", model.name, grouped(model.layers),
+                                 plural(model.layers, "layer"), grouped(model.hidden),
+                                 grouped(model.heads), plural(model.heads, "head"));
   if (model.kv() != model.heads) text += fmt::format(" ({} for keys)", grouped(model.kv()));
   return text + fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
                             scaled(static_cast<double>(parameter_count(model))));
@@ -27,8 +28,8 @@ std::string words_of(const ClusterConfig& cluster) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     text += fmt::format("{} {} x {} {}", i == 0 ? "" : ",", grouped(groups[i].nodes),
                         groups[i].node->gpus, groups[i].node->device->name);
-  return text +
-         fmt::format(", {} devices, {}", grouped(cluster.device_count()), cluster.fabric.kind);
+  return text + fmt::format(", {} {}, {}", grouped(cluster.device_count()),
+                            plural(cluster.device_count(), "device"), cluster.fabric.kind);
 }
 
 std::string words_of(const Strategy& strategy) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "sim/report/internal/disturbed.h"
 #include "sim/report/internal/numbers.h"
@@ -138,7 +139,7 @@ void write_memory(Page& page, const Report& report) {
                           fmt::format("{:.0f} %", 100 * use)));
   }
   if (all > roles.size())
-    page.line(fmt::format("  ... and {} roles with more room", all - roles.size()));
+    page.line(fmt::format("  ... and {} more with more headroom", all - roles.size()));
   const auto& worst = classes[static_cast<std::size_t>(report.prediction.worst_memory)];
   std::string parts;
   for (std::size_t kind = 0; kind < kMemoryParts.size(); ++kind) {
@@ -172,8 +173,9 @@ void write_critical_path(Page& page, const Report& report) {
   if (report.critical.empty()) return;
   page.heading(
       "Critical path",
-      fmt::format("{} tasks",
-                  grouped(static_cast<std::int64_t>(report.prediction.critical_path.size()))));
+      fmt::format("{} {}",
+                  grouped(static_cast<std::int64_t>(report.prediction.critical_path.size())),
+                  plural(std::ssize(report.prediction.critical_path), "task")));
   Seconds shown;
   const std::size_t rows = std::min(kMostShares, report.critical.size());
   for (std::size_t i = 0; i < rows; ++i) {
@@ -218,9 +220,10 @@ void write_foot(Page& page, const Report& report) {
   const sim::Prediction& prediction = report.prediction;
   page.line();
   std::string text = fmt::format(
-      "{} tasks of {} devices, simulated as {} of {} classes by {} ({}).",
-      grouped(prediction.total_tasks), grouped(prediction.devices), grouped(prediction.tasks),
-      prediction.classes.size(), prediction.engine, prediction.granularity);
+      "{} {} of {} {}, simulated as {} of {} {} by {} ({}).", grouped(prediction.total_tasks),
+      plural(prediction.total_tasks, "task"), grouped(prediction.devices),
+      plural(prediction.devices, "device"), grouped(prediction.tasks), prediction.classes.size(),
+      plural(std::ssize(prediction.classes), "class"), prediction.engine, prediction.granularity);
   if (prediction.folding == "none" && !prediction.folding_reason.empty())
     text += fmt::format(" Not folded: {}.", prediction.folding_reason);
   if (report.wall) text += fmt::format(" It took {}.", format(*report.wall));

@@ -114,9 +114,8 @@ Result<std::vector<RoutesFrom>> routes_over_time(const ClusterView& cluster, con
       const auto group = participants_of(left, program, communicators, c);
       const auto others = comm::flat_forms(communicators.all[c].kind, group, parameters);
       if (!others)
-        return Error{others.error().code,
-                     "after the failure of " + what +
-                         " nothing is left to reroute over: " + others.error().message};
+        return Error{others.error().code, "after the failure of " + what +
+                                              " no route is left: " + others.error().message};
       for (const auto& [bytes, form] : forms.of(c))
         now.forms[c].emplace(bytes, like(form, *others, bytes, left));
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "strategies/program/ir/expand.h"
 
@@ -77,16 +78,17 @@ std::optional<Error> beyond_memory(const program::Program& program,
   add(!options.fold, "simulate one device of each class (without --no-fold)");
   add(options.timeline, "leave out the trace");
   add(folding.method == FoldMethod::kRefined,
-      "use routing: spread, with which alike devices are told to be alike");
-  add(true, "give more with --max-memory, or use a machine that has more");
+      "use routing: spread, with which equal devices can be recognised");
+  add(true, "raise --max-memory, or use a machine with more memory");
   return Error{
       Error::Code::kInvalidInput,
-      fmt::format("{:.0f} tasks{} of {} classes of devices would take about {}, more than "
+      fmt::format("{:.0f} tasks{} of {} {} of devices would take about {}, more than "
                   "the {} of --max-memory (by default what is free here)\n  help: {}",
                   estimate.tasks,
                   estimate.messages > 0 ? fmt::format(" and {:.0f} messages", estimate.messages)
                                         : std::string(),
-                  estimate.classes, format_quantity(estimate.bytes.in_base(), Dimension::kBytes),
+                  estimate.classes, plural(static_cast<std::int64_t>(estimate.classes), "class"),
+                  format_quantity(estimate.bytes.in_base(), Dimension::kBytes),
                   format_quantity(options.max_memory.in_base(), Dimension::kBytes), remedies)};
 }
 

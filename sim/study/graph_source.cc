@@ -54,7 +54,7 @@ std::optional<Error> only_for_onnx(const GraphSource& source, const yaml::Loader
                            "give its tensors other shapes");
   if (!source.probabilities.empty())
     return loader.error_at(fmt::format("{}.probabilities", at),
-                           "a graph in YAML says the probabilities of its conditions",
+                           "a graph in YAML states the probabilities of its own conditions",
                            "change them there");
   return std::nullopt;
 }
@@ -126,17 +126,19 @@ const yaml::Table<GraphSource>& yaml_table(const GraphSource*) {
           .required("file", &GraphSource::file, "An .onnx or .yaml file, relative to this file.",
                     yaml::non_empty())
           .optional("dims", &GraphSource::dims,
-                    "Sizes of dynamic dimensions by name; that of the batch follows from the "
-                    "strategy (micro_batch x data_parallel).",
+                    "Sizes of dynamic dimensions, by name; the batch follows from the strategy "
+                    "(micro_batch x data_parallel).",
                     yaml::at_least(1))
           .optional("axes", &GraphSource::axes,
                     "Mesh axes beside tensor, data and pipeline, for annotations.",
                     yaml::at_least(1))
-          .optional("annotations", &GraphSource::annotations, "How tensors lie; all others follow.")
-          .optional("probabilities", &GraphSource::probabilities,
-                    "Of the first branch of conditions, by name (default: 0.5).",
-                    yaml::between(0, 1))
-          .optional("seed", &GraphSource::seed, "Of the branches that are drawn.",
+          .optional("annotations", &GraphSource::annotations,
+                    "Shardings of some tensors; those of all others follow.")
+          .optional(
+              "probabilities", &GraphSource::probabilities,
+              "Probability of the first branch of each condition, by its name (default: 0.5).",
+              yaml::between(0, 1))
+          .optional("seed", &GraphSource::seed, "Seed of the random choice of branches.",
                     yaml::at_least(0));
   return table;
 }
@@ -153,7 +155,7 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
                              fmt::format("the strategy gives the size of axis '{}'", name),
                              fmt::format("set strategy.{}_parallel", name));
   if (suffix != ".onnx" && suffix != ".yaml")
-    return loader.error_at(place, fmt::format("'{}' is no graph", source.file),
+    return loader.error_at(place, fmt::format("'{}' is not a graph", source.file),
                            "give a file that ends in .onnx or .yaml");
   if (suffix == ".yaml")
     if (auto fault = only_for_onnx(source, loader, at)) return *std::move(fault);

@@ -68,8 +68,8 @@ void set_interval(sim::Prediction& prediction, const Framework& framework) {
   prediction.warnings.push_back(
       {.code = "interval",
        .message = "framework '" + framework.name +
-                  "' has no record of measurements, so how sure the time is cannot be told; give "
-                  "its file a residual, or use one of the catalogue's"});
+                  "' has no record of measurements, so no interval can be given; add `residual` to "
+                  "its file, or use a framework of the catalogue"});
 }
 
 namespace {
@@ -104,14 +104,14 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
     run.prediction.warnings.push_back(
         {.code = "interval",
-         .message = "the interval comes from measurements of training steps; there are none of "
-                    "forward passes alone"});
+         .message = "the interval comes from measurements of training steps; no forward passes "
+                    "were measured"});
   }
   if (study.graph && study.strategy.framework->residual) {
     run.prediction.warnings.push_back(
         {.code = "interval",
-         .message = "the interval comes from measurements of transformers in training; there are "
-                    "none of graphs like this one"});
+         .message = "the interval comes from measurements of transformers in training; no graph "
+                    "like this one was measured"});
   }
   for (std::string& remark : remarks)
     run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});

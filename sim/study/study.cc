@@ -200,7 +200,7 @@ const yaml::Table<HuggingFaceModel>& yaml_table(const HuggingFaceModel*) {
                     "Path of its config.json, or of the folder with it, relative to this file.",
                     yaml::non_empty())
           .optional("name", &HuggingFaceModel::name,
-                    "As people call it (default: the folder of the file).")
+                    "Name in reports (default: the folder of the file).")
           .optional("sequence", &HuggingFaceModel::sequence,
                     "Tokens per training sample (default: the model's table of positions where it "
                     "has one, otherwise 2,048).",
@@ -212,16 +212,16 @@ const yaml::Table<Study>& yaml_table(const Study*) {
   static const auto table =
       yaml::Table<Study>("study", "A model, a strategy and a cluster to predict a step of.")
           .folder("studies")
-          .optional("description", &Study::description, "What is asked, for people.")
-          .required("cluster", &Study::cluster, "The devices and what joins them.")
-          .optional("model", &Study::model, "What is trained.")
-          .optional("huggingface", &Study::huggingface, "What is trained; instead of `model`.")
+          .optional("description", &Study::description, "A sentence on what the study asks, shown in reports.")
+          .required("cluster", &Study::cluster, "The devices and the network that joins them.")
+          .optional("model", &Study::model, "The model that is trained.")
+          .optional("huggingface", &Study::huggingface, "The model that is trained, as a config.json; instead of `model`.")
           .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
-          .required("strategy", &Study::strategy, "How it is divided over the devices.")
+          .required("strategy", &Study::strategy, "How the model and its batch are divided over the devices.")
           .optional("communication", &Study::communication,
                     "What the communication library adds to the links (default: nccl).")
           .optional("disturbances", &Study::disturbances,
-                    "What is not perfect about the step: slow devices, failures, ...")
+                    "Disturbances of the step: slow devices, failures, other traffic, ...")
           .optional("use", &Study::use,
                     "Devices that ranks run on, in this order: 'node3/gpu5', 'node3' for all of a "
                     "node, * for any text (default: all that work). What is left over is idle.",

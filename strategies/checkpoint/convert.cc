@@ -128,7 +128,7 @@ class Converter {
   std::optional<Error> look_at_target() {
     if (options_.max_memory < 1_MiB)
       return Error{Error::Code::kInvalidInput,
-                   fmt::format("a conversion needs 1 MiB of memory at least, not {}",
+                   fmt::format("a conversion needs at least 1 MiB of memory, not {}",
                                format(options_.max_memory))};
     std::error_code error;
     const fs::path source = fs::weakly_canonical(plan_.source.directory, error);
@@ -141,16 +141,16 @@ class Converter {
     const auto status = fs::symlink_status(out_, error);
     exists_ = fs::exists(status);
     if (!exists_) return std::nullopt;
-    if (!fs::is_directory(status)) return fault(out_, "exists and is no directory");
+    if (!fs::is_directory(status)) return fault(out_, "exists and is not a directory");
     const auto text = read_file(out_ / kManifestName, kMostManifest);
     const auto manifest = text ? manifest_from_json(*text) : Result<Manifest>(text.error());
     if (!manifest)
-      return fault(out_,
-                   "exists and is no complete checkpoint, so it is not replaced; choose "
-                   "another place");
+      return fault(
+          out_,
+          "exists and is not a complete checkpoint, so it is not replaced; choose another place");
     if (manifest->conversion == plan_.identity && is_complete(*manifest)) {
       if (auto damage = damage_in(*manifest)) {
-        damage->message += "; --force makes all of it again";
+        damage->message += "; --force starts again";
         if (!options_.replace) return damage;
         return foreign(*manifest);
       }
@@ -172,7 +172,7 @@ class Converter {
     for (const auto& entry : fs::directory_iterator(out_, error))
       if (!own.contains(entry.path().filename().string()))
         return fault(entry.path(),
-                     "is no part of the checkpoint that --force would replace; move it away");
+                     "is not part of the checkpoint that --force would replace; move it away");
     if (error) return Error{Error::Code::kIo, out_.string() + ": cannot read: " + error.message()};
     return std::nullopt;
   }
@@ -222,7 +222,7 @@ class Converter {
     if (error)
       return Error{Error::Code::kIo, partial_.string() + ": cannot create: " + error.message()};
     if (!is_new_ && !fs::exists(partial_ / kJournalName, error) && !fs::is_empty(partial_, error))
-      return fault(partial_, "is in the way: it is not what a conversion leaves; remove it");
+      return fault(partial_, "is in the way: no conversion left it; remove it");
     auto journal = Journal::open(partial_, plan_.identity);
     if (!journal) return journal.error();
     journal_ = std::make_unique<Journal>(*std::move(journal));

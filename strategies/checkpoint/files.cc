@@ -44,7 +44,7 @@ Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   struct stat status {};
   if (::fstat(input.file_.get(), &status) != 0) return system_fault(path, "read");
   if (!S_ISREG(status.st_mode))
-    return Error{Error::Code::kInvalidInput, path.string() + ": is no regular file"};
+    return Error{Error::Code::kInvalidInput, path.string() + ": is not a regular file"};
   input.bytes_ = status.st_size;
   constexpr std::int64_t kNanoseconds = 1'000'000'000;
   input.modified_ = status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec;

@@ -33,7 +33,7 @@ FileFormat format_from(const JsonNode& node) {
   const std::string name = node.text();
   for (const FileFormat format : kFormats)
     if (name_of(format) == name) return format;
-  node.fault("'" + name + "' is no format of files; legal: safetensors, raw");
+  node.fault("'" + name + "' is not a file format; legal: safetensors, raw");
 }
 
 // A path with a folder in it could lead out of the checkpoint.
@@ -54,7 +54,7 @@ ShardFile file_from(const JsonNode& node) {
                  .bytes = node["bytes"].integer(0, kMostCount),
                  .sha256 = node["sha256"].text()};
   if (!is_plain_name(file.path))
-    node["path"].fault("'" + file.path + "' is no name of a file inside the checkpoint");
+    node["path"].fault("'" + file.path + "' is not the name of a file inside the checkpoint");
   if (!is_digest(file.sha256)) node["sha256"].fault("is not 64 digits of 0-9 and a-f");
   return file;
 }

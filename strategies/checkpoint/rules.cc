@@ -56,17 +56,19 @@ const yaml::Table<LayoutRule>& yaml_table(const LayoutRule*) {
   static const auto table =
       yaml::Table<LayoutRule>("layout rule", "The layout of the tensors with a name like this.")
           .required("match", &LayoutRule::match,
-                    "Their names: * is any text, {0-11} a number from 0 to 11.", yaml::non_empty())
+                    "Names of the tensors: * matches any text, {0-11} a number from 0 to 11.",
+                    yaml::non_empty())
           .optional("layout", &LayoutRule::layout,
                     "Mesh, ranks and what splits each dimension: \"tp=4 @0-3 [-, tp]\".")
-          .optional("leave_out", &LayoutRule::leave_out, "The target does without them.");
+          .optional("leave_out", &LayoutRule::leave_out, "Leaves these tensors out of the target.");
   return table;
 }
 
 const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*) {
   static const auto table =
       yaml::Table<LayoutRules>("layout rules", "How the tensors of a checkpoint are to lie.")
-          .required("tensors", &LayoutRules::tensors, "Rules; the first that matches decides.");
+          .required("tensors", &LayoutRules::tensors,
+                    "The rules; the first that matches a tensor decides.");
   return table;
 }
 
@@ -153,8 +155,8 @@ Result<Target> target_by_layout(const Source& source, std::string_view text) {
     auto layout = parse_layout(text, tensor.entry.shape);
     if (!layout)
       return Error{Error::Code::kInvalidInput,
-                   fmt::format("--to does not fit tensor '{}': {}\ntensors of different shapes get "
-                               "a layout each in a file of rules: --to RULES.yaml",
+                   fmt::format("--to does not fit tensor '{}': {}\nfor tensors of different shapes "
+                               "give a layout each in a file of rules: --to RULES.yaml",
                                tensor.entry.name, layout.error().message)};
     target.tensors.push_back(moved(tensor.entry, *std::move(layout)));
   }

@@ -239,29 +239,29 @@ std::optional<std::string> gap_in(const std::vector<StoredTensor>& tensors,
 Result<std::int64_t> safetensors_header_length(std::string_view first, std::int64_t file_bytes) {
   constexpr std::size_t kPrefix = 8;
   if (first.size() < kPrefix)
-    return fault(
-        fmt::format("{} bytes are no safetensors file: its first 8 bytes are the length "
-                    "of the header",
-                    first.size()));
+    return fault(fmt::format(
+        "{} bytes are not a safetensors file, whose first 8 bytes are the length of the header",
+        first.size()));
   std::uint64_t length = 0;
   for (std::size_t i = kPrefix; i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(first[i]);
   if (length > static_cast<std::uint64_t>(kMostSafetensorsHeader))
     return fault(
-        fmt::format("a header of {} bytes is above the limit of {}: garbage, or no "
+        fmt::format("a header of {} bytes is above the limit of {}: the file is damaged, or not a "
                     "safetensors file",
                     length, kMostSafetensorsHeader));
   if (static_cast<std::int64_t>(length) > file_bytes - static_cast<std::int64_t>(kPrefix))
     return fault(
-        fmt::format("a header of {} bytes does not fit into a file of {}: the file is "
-                    "truncated, or no safetensors file",
+        fmt::format("a header of {} bytes does not fit into a file of {}: the file is truncated, "
+                    "or not a safetensors file",
                     length, file_bytes));
   return static_cast<std::int64_t>(length);
 }
 
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, std::int64_t data_bytes) {
   if (json.empty() || json.front() != '{')
-    return fault("the header does not begin with '{': garbage, or no safetensors file");
+    return fault(
+        "the header does not begin with '{': the file is damaged, or not a safetensors file");
   SafetensorsHeader header;
   HeaderReader reader(header);
   if (!nlohmann::json::sax_parse(json, &reader))

@@ -196,7 +196,7 @@ Result<WeightMap> weight_map_of(const std::filesystem::path& path) {
     for (const auto& [name, value] : root["weight_map"].members().items()) {
       const std::string file = root["weight_map"][name].text();
       if (file.empty() || file.find('/') != std::string::npos || file == "..")
-        root["weight_map"][name].fault("'" + file + "' is no name of a file beside the index");
+        root["weight_map"][name].fault("'" + file + "' is not the name of a file beside the index");
       map[name] = file;
     }
     return map;
@@ -269,7 +269,7 @@ Result<Source> open_source(const std::filesystem::path& directory,
     return open_hugging_face(directory, true);
   if (std::filesystem::exists(directory / kSingleName, error))
     return open_hugging_face(directory, false);
-  return fault(directory, fmt::format("is no checkpoint: it has neither {}, {} nor {}",
+  return fault(directory, fmt::format("is not a checkpoint: it has neither {}, {} nor {}",
                                       kManifestName, kIndexName, kSingleName));
 }
 

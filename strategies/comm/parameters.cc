@@ -127,13 +127,15 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*) {
 const yaml::Table<Efficiency>& yaml_table(const Efficiency*) {
   static const auto table =
       yaml::Table<Efficiency>("link efficiency", "Part of a link's payload rate left to the data.")
-          .required("nvlink", &Efficiency::nvlink, "Of NVLink.", yaml::positive(), yaml::at_most(1))
-          .required("pcie", &Efficiency::pcie, "Of PCIe and links between sockets.",
+          .required("nvlink", &Efficiency::nvlink, "Efficiency of NVLink.", yaml::positive(),
+                    yaml::at_most(1))
+          .required("pcie", &Efficiency::pcie, "Efficiency of PCIe and links between sockets.",
                     yaml::positive(), yaml::at_most(1))
           .optional("host", &Efficiency::host,
-                    "Of PCIe, where GPUs talk across the root complex. Default: as pcie.",
+                    "Efficiency of PCIe where GPUs communicate across the root complex. Default: "
+                    "as pcie.",
                     yaml::positive(), yaml::at_most(1))
-          .required("network", &Efficiency::network, "Of the network.", yaml::positive(),
+          .required("network", &Efficiency::network, "Efficiency of the network.", yaml::positive(),
                     yaml::at_most(1));
   return table;
 }
@@ -145,21 +147,26 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .required("protocol", &FormParameters::protocol, "How messages are acknowledged.")
           .required("base", &FormParameters::base, "Launch and synchronisation of the members.",
                     yaml::non_negative())
-          .required("hop", &FormParameters::hop, "Of each hop of the critical path.")
-          .required("efficiency", &FormParameters::efficiency, "Of the links it uses.")
+          .required("hop", &FormParameters::hop, "Latency of each hop of the critical path.")
+          .required("efficiency", &FormParameters::efficiency,
+                    "Part of the payload rate that it reaches on the links it uses.")
           .optional("channels", &FormParameters::channels,
-                    "SMs that each member gives it inside a node.", yaml::at_least(1))
+                    "SMs that each member spends on it inside a node.", yaml::at_least(1))
           .optional("network_channels", &FormParameters::network_channels,
-                    "Likewise where it crosses the network.", yaml::at_least(1))
+                    "SMs that each member spends on it where it crosses the network.",
+                    yaml::at_least(1))
           .optional("network_channel_rate", &FormParameters::network_channel_rate,
-                    "What one channel moves at most across the network. Default: no limit.",
+                    "Highest rate of one channel across the network. Default: no limit.",
                     yaml::positive())
           .optional("channel_rate", &FormParameters::channel_rate,
-                    "Likewise inside a node. Default: no limit.", yaml::positive())
+                    "Highest rate of one channel inside a node. Default: no limit.",
+                    yaml::positive())
           .optional("channel_bytes", &FormParameters::channel_bytes,
-                    "What a channel takes before another one is opened.", yaml::non_negative())
+                    "Bytes that a channel takes before another one is opened.",
+                    yaml::non_negative())
           .optional("largest_message", &FormParameters::largest_message,
-                    "For which this protocol is taken at all. Default: no limit.", yaml::positive())
+                    "Largest message for which this protocol is used. Default: no limit.",
+                    yaml::positive())
           .optional("chunk", &FormParameters::chunk,
                     "Largest chunk of a pipelined algorithm or an all-to-all.",
                     yaml::non_negative())
@@ -168,11 +175,12 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
                     "all-to-all with a chunk, chunks after the last one.",
                     yaml::non_negative())
           .optional("architectures", &FormParameters::architectures,
-                    "Efficiency files of the device types that it is for. Default: all.")
+                    "Device types that it applies to, by their efficiency files. Default: all.")
           .optional("operations", &FormParameters::operations,
-                    "That it is for: all_reduce ... Default: all that the algorithm does.")
+                    "Operations that it applies to: all_reduce ... Default: all that the algorithm "
+                    "supports.")
           .optional("on_request", &FormParameters::on_request,
-                    "Taken only where `choices` names the algorithm: NCCL does not have it.")
+                    "Used only where `choices` names the algorithm, because NCCL does not have it.")
           .optional("source", &FormParameters::source, "Where the numbers come from.")
           .optional("evidence", &FormParameters::evidence, "How well they are known.")
           .check("algorithm", unknown_algorithm)
@@ -218,15 +226,15 @@ std::string fault_in(const Choice& choice) {
 const yaml::Table<Parameters>& yaml_table(const Parameters*) {
   static const auto table =
       yaml::Table<Parameters>("communication", "What the communication library adds to the links.")
-          .required("name", &Parameters::name, "For reports.")
+          .required("name", &Parameters::name, "Name in reports.")
           .required("forms", &Parameters::forms,
                     "The algorithms and protocols that it chooses from; ties go to the earlier.",
                     yaml::non_empty())
           .optional("transports", &Parameters::transports,
-                    "Numbers of networks in place of the catalogue's.")
-          .optional("tuner", &Parameters::tuner, "Who decides among them.")
+                    "Numbers of transports, in place of the catalogue's.")
+          .optional("tuner", &Parameters::tuner, "What decides among them.")
           .optional("choices", &Parameters::choices,
-                    "What some operations must use; the first that holds decides.")
+                    "Forms that some operations must use; the first that applies decides.")
           .optional("nccl", &Parameters::nccl, "The constants of NCCL's own tuner.")
           .check("tuner", missing_tables)
           .check("choices", formless_choice)

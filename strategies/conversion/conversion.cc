@@ -116,8 +116,8 @@ class Planner {
       const auto it = sources.find(tensor.name);
       if (it == sources.end())
         return fault(
-            fmt::format("tensor '{}' of the second strategy is not there under the first; "
-                        "a strategy of mode: forward keeps parameters alone",
+            fmt::format("tensor '{}' of the second strategy does not exist under the first; a "
+                        "strategy of mode: forward keeps only parameters",
                         tensor.name));
       if (auto why = mismatch(*it->second, tensor)) return fault(*std::move(why));
       add(*it->second, tensor);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 namespace foreshard::conversion {
 namespace {
@@ -95,18 +96,20 @@ std::string to_text(const Explanation& e) {
   std::string text =
       fmt::format("{} on {}\n  from {}\n  to   {}\n", e.model, e.cluster, e.from, e.to);
   if (!e.down.empty()) text += fmt::format("  down {}\n", describe_ranks(e.down));
-  text += fmt::format("\n  {} tensors: {} move, {} stay where they are\n", c.tensors,
-                      format(bytes(c.bytes_moved)), format(bytes(c.bytes_staying)));
+  text += fmt::format("\n  {} {}: {} move, {} stay where they are\n", c.tensors,
+                      plural(c.tensors, "tensor"), format(bytes(c.bytes_moved)),
+                      format(bytes(c.bytes_staying)));
   if (c.tensors_dropped > 0)
-    text += fmt::format("  {} tensors of {} are no longer needed\n", c.tensors_dropped,
-                        format(bytes(c.bytes_dropped)));
+    text += fmt::format("  {} {} of {} no longer needed\n", c.tensors_dropped,
+                        plural(c.tensors_dropped, "tensor"), format(bytes(c.bytes_dropped)));
   const std::string memory = fmt::format(
       "  peak memory of old and new slices: {} of {} on device {}{}\n", format(e.peak_memory),
       format(e.memory_capacity), e.fullest_device,
       e.peak_memory > e.memory_capacity ? "; it does not fit: convert through a checkpoint" : "");
   if (c.transfers.empty()) return text + "  nothing is sent\n" + memory;
-  text += fmt::format("  {} slices between {} pairs of devices, as one exchange\n", c.messages,
-                      c.transfers.size());
+  text += fmt::format("  {} {} between {} {} of devices, as one exchange\n", c.messages,
+                      plural(c.messages, "slice"), c.transfers.size(),
+                      plural(std::ssize(c.transfers), "pair"));
   text += e.simulated ? fmt::format("  simulated {} (closed form {})\n", format(*e.simulated),
                                     format(*e.closed_form))
                       : fmt::format("  closed form {}; not simulated: more than {} pairs\n",

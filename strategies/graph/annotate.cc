@@ -306,11 +306,11 @@ const yaml::Table<Annotation>& yaml_table(const Annotation*) {
   static const auto table =
       yaml::Table<Annotation>("annotation", "How tensors of a graph lie on the mesh.")
           .required("tensor", &Annotation::tensor,
-                    "Name of a tensor; '*' stands for any letters: encoder.*.weight.",
-                    yaml::non_empty())
+                    "Name of a tensor; '*' matches any text: encoder.*.weight.", yaml::non_empty())
           .required("dims", &Annotation::dims,
                     "Per dimension '-' or the axes that split it, major to minor: data+tensor.")
-          .optional("partial", &Annotation::partial, "Axes over which it is left as summands.");
+          .optional("partial", &Annotation::partial,
+                    "Axes over which it is partial: each rank holds a summand.");
   return table;
 }
 

@@ -123,10 +123,10 @@ class Distributor {
             fmt::format("its factor '{}' of size {} is split otherwise", factor.name, factor.size);
       }
     }
-    sharded_.remarks.push_back(
-        fmt::format("operator '{}' takes tensor '{}' not as it lies, {}: {} (rule {})", op.name,
-                    graph_[tensor].name, describe(propagation_.attributes()[tensor.index()], mesh_),
-                    why, describe(*node.rule)));
+    sharded_.remarks.push_back(fmt::format(
+        "operator '{}' cannot take tensor '{}' in its sharding {}: {} (rule {})", op.name,
+        graph_[tensor].name, describe(propagation_.attributes()[tensor.index()], mesh_), why,
+        describe(*node.rule)));
   }
 
   void resolve(std::size_t i) {

@@ -280,7 +280,7 @@ const yaml::Names<GraphTensorRole>& yaml_names(const GraphTensorRole*) {
 const yaml::Table<GraphAxis>& yaml_table(const GraphAxis*) {
   static const auto table =
       yaml::Table<GraphAxis>("axis", "An axis of the process mesh.")
-          .required("name", &GraphAxis::name, "As annotations call it.", yaml::non_empty())
+          .required("name", &GraphAxis::name, "Name in annotations.", yaml::non_empty())
           .required("size", &GraphAxis::size, "Ranks along it.", yaml::between(1, 1 << 20));
   return table;
 }
@@ -288,16 +288,18 @@ const yaml::Table<GraphAxis>& yaml_table(const GraphAxis*) {
 const yaml::Table<GraphTensor>& yaml_table(const GraphTensor*) {
   static const auto table =
       yaml::Table<GraphTensor>("tensor", "A tensor: what an operator cannot say about it.")
-          .required("name", &GraphTensor::name, "Unlike any other.", yaml::non_empty())
-          .optional("role", &GraphTensor::role, "Where it comes from.")
+          .required("name", &GraphTensor::name, "Name, unique in the graph.", yaml::non_empty())
+          .optional("role", &GraphTensor::role, "Where the tensor comes from.")
           .optional("dtype", &GraphTensor::dtype,
-                    "Type of an element (bf16, fp32, int32 ...). Checked, if its operator makes "
-                    "it; else required.")
-          .optional("shape", &GraphTensor::shape, "Logical (whole) shape, likewise.")
+                    "Element type (bf16, fp32, int32 ...); required, unless an operator makes the "
+                    "tensor: then it is checked.")
+          .optional("shape", &GraphTensor::shape,
+                    "Logical (whole) shape; required or checked likewise.")
           .optional("dims", &GraphTensor::dims,
-                    "How it lies: per dimension \"-\" or mesh axes, major to minor, joined by "
+                    "Its sharding: per dimension \"-\" or mesh axes, major to minor, joined by "
                     "'+', with unequal slices as \"tensor{3,3,2,2}\".")
-          .optional("partial", &GraphTensor::partial, "Axes over which it is left as summands.")
+          .optional("partial", &GraphTensor::partial,
+                    "Axes over which it is partial: each rank holds a summand.")
           .optional("open", &GraphTensor::open,
                     "Dimensions (from 0) that propagation may split further.");
   return table;
@@ -306,13 +308,13 @@ const yaml::Table<GraphTensor>& yaml_table(const GraphTensor*) {
 const yaml::Table<GraphOperator>& yaml_table(const GraphOperator*) {
   static const auto table =
       yaml::Table<GraphOperator>("operator", "An operator: `foreshard catalog operators`.")
-          .required("op", &GraphOperator::op, "What it does.", yaml::non_empty())
+          .required("op", &GraphOperator::op, "The operation.", yaml::non_empty())
           .optional("name", &GraphOperator::name,
                     "Its name, and that of its output; may be left out where `outputs` is given.")
-          .required("inputs", &GraphOperator::inputs, "Tensors, in the operator's order.")
+          .required("inputs", &GraphOperator::inputs, "Input tensors, in the operator's order.")
           .optional("outputs", &GraphOperator::outputs,
-                    "Names of what it makes (default: name, name.1, ...).")
-          .optional("settings", &GraphOperator::settings, "Of the operator, by name.")
+                    "Names of its outputs (default: name, name.1, ...).")
+          .optional("settings", &GraphOperator::settings, "Settings of the operator, by name.")
           .optional("bodies", &GraphOperator::bodies,
                     "Sub-graphs of a loop (one) or condition (two). Their inputs are, in order, "
                     "their tensors with the role input.");
@@ -323,14 +325,15 @@ const yaml::Table<GraphConfig>& yaml_table(const GraphConfig*) {
   static const auto table =
       yaml::Table<GraphConfig>("graph", "Operators and tensors of one step.")
           .folder("graphs")
-          .required("name", &GraphConfig::name, "As reports call it.", yaml::non_empty())
-          .optional("doc", &GraphConfig::doc, "What it is.")
+          .required("name", &GraphConfig::name, "Name in reports.", yaml::non_empty())
+          .optional("doc", &GraphConfig::doc, "A sentence on what the graph is.")
           .optional("mesh", &GraphConfig::mesh,
-                    "Axes that annotations name, the first varies fastest over the ranks. A study "
-                    "puts its own mesh in their place.")
+                    "Mesh axes that annotations name; the first varies fastest over the ranks. A "
+                    "study replaces them by its own mesh.")
           .required("tensors", &GraphConfig::tensors,
                     "Inputs, parameters, and activations that are annotated.")
-          .required("operators", &GraphConfig::operators, "In the order in which they run.")
+          .required("operators", &GraphConfig::operators,
+                    "The operators, in the order in which they run.")
           .required("outputs", &GraphConfig::outputs, "Tensors that leave the graph.",
                     yaml::non_empty());
   return table;

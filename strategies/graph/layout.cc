@@ -22,7 +22,7 @@ std::string text_of(const Shape& shape) {
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 31;
 
 std::optional<std::string> fault_in(const ProcessMesh& mesh) {
-  if (mesh.ranks.empty()) return "the mesh has no rank: name at least one, such as @0";
+  if (mesh.ranks.empty()) return "the mesh has no rank: give at least one, such as @0";
   std::int64_t product = 1;
   for (std::size_t a = 0; a < mesh.axes.size(); ++a) {
     const MeshAxis& axis = mesh.axes[a];

@@ -156,7 +156,7 @@ class Reader {
     for (const Reduction kind : {Reduction::kSum, Reduction::kMax, Reduction::kMin})
       if (*word == name_of(kind)) reduction = kind;
     if (!reduction)
-      return cursor_.error(place, "'" + *word + "' is no reduction: write sum, max or min");
+      return cursor_.error(place, "'" + *word + "' is not a reduction: write sum, max or min");
     if (!cursor_.take('(')) return cursor_.expected("'(' and the partial axes");
     if (auto fault = list([&]() -> Fault {
           Axis axis = 0;

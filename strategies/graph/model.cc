@@ -42,7 +42,7 @@ const yaml::Table<Model>& yaml_table(const Model*) {
   static const auto table =
       yaml::Table<Model>("model", "A decoder transformer.")
           .folder("models")
-          .required("name", &Model::name, "As people call it.")
+          .required("name", &Model::name, "Name in reports.")
           .required("layers", &Model::layers, "Transformer layers.", yaml::between(1, kMaxLayers))
           .required("hidden", &Model::hidden, "Width of the residual stream.",
                     yaml::between(1, kMaxWidth))
@@ -58,8 +58,8 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("sequence", &Model::sequence, "Tokens per training sample.",
                     yaml::between(1, kMaxTokens))
           .optional("norm", &Model::norm, "Normalisation.")
-          .optional("activation", &Model::activation, "Of the feed-forward layer.")
-          .optional("positions", &Model::positions, "How positions enter.")
+          .optional("activation", &Model::activation, "Activation of the feed-forward layer.")
+          .optional("positions", &Model::positions, "How positions are encoded.")
           .optional("bias", &Model::bias, "Whether all projections of a layer have biases.")
           .optional(
               "qkv_bias", &Model::qkv_bias,

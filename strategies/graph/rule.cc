@@ -189,8 +189,9 @@ std::string misfit(const Rule& rule, const Shapes& shapes) {
         product *= rule.factors[static_cast<std::size_t>(f)].size;
       }
       if (product == 0 ? shapes[i][d] != 0 : shapes[i][d] % product != 0)
-        return fmt::format("operand {}: dimension {} of size {} is no multiple of its factors' {}",
-                           i, d, shapes[i][d], product);
+        return fmt::format(
+            "operand {}: dimension {} of size {} is not a multiple of its factors' {}", i, d,
+            shapes[i][d], product);
     }
   }
   return {};

@@ -89,8 +89,8 @@ const yaml::Table<Residual>& yaml_table(const Residual*) {
                     yaml::positive())
           .required("high", &Residual::high, "90th percentile of measured / predicted time.",
                     yaml::positive())
-          .required("measurements", &Residual::measurements, "How many.", yaml::at_least(1))
-          .required("source", &Residual::source, "Which ones.");
+          .required("measurements", &Residual::measurements, "Number of measurements.", yaml::at_least(1))
+          .required("source", &Residual::source, "Which measurements these are.");
   return table;
 }
 
@@ -98,39 +98,38 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
   static const auto table =
       yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
           .folder("frameworks")
-          .required("name", &Framework::name, "As people call it.", yaml::non_empty())
+          .required("name", &Framework::name, "Name in reports.", yaml::non_empty())
           .optional("flash_attention", &Framework::flash_attention,
-                    "Fused attention; else scores, softmax and dropout are kernels of their own.")
+                    "Whether attention is fused; otherwise scores, softmax and dropout are separate kernels.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
-                    "Weight-gradient products add to the main gradient themselves.")
+                    "Whether weight-gradient products accumulate into the main gradient.")
           .optional("gradient_dtype", &Framework::gradient_dtype,
-                    "Of accumulated gradients and of their reduction.")
+                    "Type of accumulated gradients and of their reduction.")
           .optional("gradient_reduction", &Framework::gradient_reduction,
                     "When gradients are reduced over data-parallel ranks.")
           .optional("gradient_bucket", &Framework::gradient_bucket,
-                    "Overlapped gradients of a general graph are reduced when so many bytes are "
-                    "there (default: 25 MiB, bucket_cap_mb of PyTorch's DistributedDataParallel).",
+                    "Bucket size at which overlapped gradients of a general graph are reduced (default: 25 MiB, bucket_cap_mb of PyTorch's DistributedDataParallel).",
                     yaml::positive())
           .optional("overlap_parameter_gather", &Framework::overlap_parameter_gather,
-                    "ZeRO 1 and 2: parameters are gathered beside the next forward pass.")
+                    "ZeRO 1 and 2: whether parameters are gathered during the next forward pass.")
           .optional("overlap_tensor_gradients", &Framework::overlap_tensor_gradients,
-                    "Tensor-parallel reductions of data gradients run beside weight gradients.")
+                    "Whether tensor-parallel reductions of data gradients overlap weight gradients.")
           .optional("pipeline_transfers", &Framework::pipeline_transfers,
-                    "Whether a stage waits for its transfers.")
+                    "Whether a stage waits for its pipeline transfers.")
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
-                    "The host waits for every pipeline transfer.")
+                    "Whether the host waits for every pipeline transfer.")
           .optional("pipeline_scatter_gather", &Framework::pipeline_scatter_gather,
-                    "Replicated activations cross stages in 1/tensor_parallel pieces.")
+                    "Whether replicated activations cross stages in pieces of 1/tensor_parallel.")
           .optional("shards", &Framework::shards, "Parameters of ZeRO 3.")
           .optional("pointwise", &Framework::pointwise,
                     "Into which kernels pointwise operators go.")
           .optional("optimizer", &Framework::optimizer, "How the optimizer steps.")
           .optional("gradient_clipping", &Framework::gradient_clipping,
-                    "A global gradient norm before the optimizer step.")
+                    "Whether a global gradient norm is computed before the optimizer step.")
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,
-                    "The vocabulary is padded to this times tensor_parallel.", yaml::at_least(1))
+                    "The vocabulary is padded to a multiple of this times tensor_parallel.", yaml::at_least(1))
           .optional("residual", &Framework::residual,
-                    "How far public measurements lie from predictions: the interval.")
+                    "How far public measurements lie from predictions; gives the interval.")
           .optional("source", &Framework::source, "Where these facts are documented.");
   return table;
 }

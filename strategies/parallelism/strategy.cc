@@ -49,9 +49,9 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*) {
   static const yaml::Names<Recompute> names{
-      {"none", Recompute::kNone, "Every activation that the backward pass reads stays."},
-      {"selective", Recompute::kSelective, "Core attention is computed again."},
-      {"full", Recompute::kFull, "Whole layers are computed again from their inputs."},
+      {"none", Recompute::kNone, "Every activation that the backward pass reads is kept."},
+      {"selective", Recompute::kSelective, "Core attention is recomputed."},
+      {"full", Recompute::kFull, "Whole layers are recomputed from their inputs."},
   };
   return names;
 }
@@ -68,7 +68,7 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
   static const auto table =
       yaml::Table<Strategy>("strategy", "How a training step is divided over devices.")
           .folder("strategies")
-          .optional("mode", &Strategy::mode, "What a step is.")
+          .optional("mode", &Strategy::mode, "What a step consists of.")
           .optional("tensor_parallel", &Strategy::tensor_parallel,
                     "Ways that each layer's matrices are split.", yaml::between(1, kMaxWays))
           .optional("pipeline_parallel", &Strategy::pipeline_parallel,
@@ -88,17 +88,16 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
                     yaml::between(1, kMaxBatch))
           .optional("zero_stage", &Strategy::zero_stage,
-                    "ZeRO: what data-parallel ranks share: 0 nothing, 1 optimizer state, 2 and "
-                    "gradients, 3 and parameters (FSDP).",
+                    "ZeRO stage, which data-parallel ranks shard: 0 nothing, 1 optimizer state, 2 also gradients, 3 also parameters (FSDP).",
                     yaml::between(0, 3))
           .optional("recompute", &Strategy::recompute,
-                    "Which activations are computed again in the backward pass.")
+                    "Which activations are recomputed in the backward pass.")
           .optional("precision", &Strategy::precision,
-                    "Of parameters, activations and matrix products.")
+                    "Precision of parameters, activations and matrix products.")
           .optional("rank_order", &Strategy::rank_order,
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
-                    "Whose habits of overlapping and fusing apply.");
+                    "The training framework, which decides what is overlapped and fused.");
   return table;
 }
 

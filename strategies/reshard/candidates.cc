@@ -120,7 +120,7 @@ class Planner {
     std::ranges::stable_sort(order, {}, &std::pair<Seconds, Draft*>::first);
     for (const auto& [bound, draft] : order) {
       if (bound > limit())
-        reject(name_of(*draft, meshes_), "dearer: at least " + text_of(bound));
+        reject(name_of(*draft, meshes_), "slower: at least " + text_of(bound));
       else
         take(std::move(*draft), from, to);
     }

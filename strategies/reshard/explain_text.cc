@@ -58,10 +58,10 @@ std::string total_text(const Explanation& e) {
     text += fmt::format("  no way is faster than {}: {}\n", format(e.choice.bound.time),
                         e.choice.bound.meaning);
   else
-    text += "  no lower bound: nothing has to move for certain\n";
+    text += "  no lower bound: it is not certain that anything must move\n";
   if (e.choice.baseline && best.time() > 0_s) {
     const Alternative& other = e.choice.alternatives[*e.choice.baseline];
-    text += fmt::format("  gather and slice would take {}, {:.2f} times that\n",
+    text += fmt::format("  gather and slice would take {}, {:.2f} times as long\n",
                         format(other.time()), other.time() / best.time());
   }
   return text;

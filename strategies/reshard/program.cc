@@ -64,7 +64,7 @@ class Writer {
       if (auto fault = add(plan.steps[s], std::to_string(s + 1) + " ")) return *std::move(fault);
     if (program_.blocks.empty())
       return Error{Error::Code::kInvalidInput,
-                   "plan '" + plan.name + "' is no program: nothing moves and nothing is copied"};
+                   "plan '" + plan.name + "' has no Program: nothing moves and nothing is copied"};
     add_roles();
     return std::move(program_);
   }

@@ -29,7 +29,8 @@ Result<TensorSpec> parse_tensor(std::string_view text) {
   if (!word) return cursor.expected("an element type such as bf16");
   const auto dtype = program::find_dtype(*word);
   if (!dtype)
-    return cursor.error(place, "'" + *word + "' is no element type: known are " + known_types());
+    return cursor.error(place,
+                        "'" + *word + "' is not an element type: known are " + known_types());
   TensorSpec tensor{.dtype = *dtype};
   if (!cursor.take('[')) return cursor.expected("'[' and the extents, as in bf16[8192, 53248]");
   double bytes = size_of(*dtype).in_base();
@@ -45,7 +46,7 @@ Result<TensorSpec> parse_tensor(std::string_view text) {
     } while (cursor.take(','));
   }
   if (!cursor.take(']')) return cursor.expected("',' or ']'");
-  if (!cursor.at_end()) return cursor.expected("nothing behind the tensor");
+  if (!cursor.at_end()) return cursor.expected("the end of the text");
   return tensor;
 }
 

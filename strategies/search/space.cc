@@ -195,15 +195,18 @@ class Enumerator {
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
   static const auto table =
       yaml::Table<SearchSpace>("search", "Which strategies a search tries (default: all).")
-          .optional("effort", &SearchSpace::effort, "How much is tried: 1 little, 3 everything.",
-                    yaml::between(1, 3))
-          .optional("tensor_parallel", &SearchSpace::tensor_parallel, "Only these sizes.")
-          .optional("pipeline_parallel", &SearchSpace::pipeline_parallel, "Only these sizes.")
-          .optional("data_parallel", &SearchSpace::data_parallel, "Only these sizes.")
-          .optional("micro_batch", &SearchSpace::micro_batch, "Only these sizes.")
-          .optional("virtual_stages", &SearchSpace::virtual_stages, "Only these counts.")
-          .optional("zero_stage", &SearchSpace::zero_stage, "Only these stages.")
-          .optional("recompute", &SearchSpace::recompute, "Only these kinds.")
+          .optional("effort", &SearchSpace::effort,
+                    "How much is tried: 1 (little) to 3 (everything).", yaml::between(1, 3))
+          .optional("tensor_parallel", &SearchSpace::tensor_parallel,
+                    "The sizes to try (default: all that divide).")
+          .optional("pipeline_parallel", &SearchSpace::pipeline_parallel,
+                    "The sizes to try (default: all that divide).")
+          .optional("data_parallel", &SearchSpace::data_parallel,
+                    "The sizes to try (default: all that divide).")
+          .optional("micro_batch", &SearchSpace::micro_batch, "The sizes to try.")
+          .optional("virtual_stages", &SearchSpace::virtual_stages, "The counts to try.")
+          .optional("zero_stage", &SearchSpace::zero_stage, "The stages to try.")
+          .optional("recompute", &SearchSpace::recompute, "The kinds to try.")
           .optional("sequence_parallel", &SearchSpace::sequence_parallel,
                     "Always or never, where tensor_parallel > 1.")
           .optional("idle", &SearchSpace::idle,

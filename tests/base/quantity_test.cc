@@ -86,8 +86,9 @@ TEST(Quantity, RefusesWhatIsNoFiniteDecimalNumber) {
   EXPECT_THAT(fault<Seconds>("0x10 s"), HasSubstr("hexadecimal"));
   EXPECT_THAT(fault<Seconds>("1e999 s"), HasSubstr("out of the range"));
   EXPECT_THAT(fault<Flops>("1e300 YFLOP"), HasSubstr("out of the range"));
-  EXPECT_THAT(fault<Seconds>("2 us 3"), HasSubstr("'us 3' in '2 us 3' is no unit of a duration"));
-  EXPECT_THAT(fault<Seconds>("2 us\n"), HasSubstr("is no unit of a duration"));
+  EXPECT_THAT(fault<Seconds>("2 us 3"),
+              HasSubstr("'us 3' in '2 us 3' is not a unit of a duration"));
+  EXPECT_THAT(fault<Seconds>("2 us\n"), HasSubstr("is not a unit of a duration"));
   EXPECT_LT(fault<Seconds>("2 " + std::string(100'000, 'x')).size(), 300u);
 }
 

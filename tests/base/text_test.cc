@@ -39,5 +39,12 @@ TEST(Text, ListsWords) {
   EXPECT_EQ(quoted_choice({"a", "b", "c"}, 2), "'a', 'b', ... (1 more)");
 }
 
+TEST(Plural, FollowsTheCount) {
+  EXPECT_EQ(plural(1, "class"), "class");
+  EXPECT_EQ(plural(2, "class"), "classes");
+  EXPECT_EQ(plural(0, "device"), "devices");
+  EXPECT_EQ(plural(3, "switch"), "switches");
+}
+
 }  // namespace
 }  // namespace foreshard

@@ -38,9 +38,10 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
     EXPECT_EQ(outcome.out, "");
   };
   refused("", "nothing to fit to");
-  refused("--plan", "name the studies to measure for");
-  refused("--plan configs/studies/host-dp2.yaml --collectives x.csv", "are different calls");
-  refused("--plan configs/studies/host-dp2.yaml --machine host-2", "--machine is of --collectives");
+  refused("--plan", "needs the studies to measure for");
+  refused("--plan configs/studies/host-dp2.yaml --collectives x.csv", "exclude each other");
+  refused("--plan configs/studies/host-dp2.yaml --machine host-2",
+          "--machine applies only with --collectives");
   const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
   refused(table + "--cluster two-dgx-h100", "--cluster says nothing about --collectives");
   refused("configs/studies/host-dp2.yaml " + table, "a study says nothing about --collectives");

@@ -127,7 +127,7 @@ TEST_F(ReshardPhases, SetReachesTheModelAndBothClusters) {
   EXPECT_THAT(between("tp8.yaml", "tp8dp2.yaml", "--set cluster.nodes=1").err,
               HasSubstr("has 8 devices"));
   EXPECT_THAT(between("tp8.yaml", "tp8.yaml", "--set to_cluster.nodes=1").err,
-              HasSubstr("there is nothing by that name to change"));
+              HasSubstr("there is no such value to set"));
 }
 
 TEST_F(ReshardPhases, GoesOnAfterAFailureWhereThereAreReplicas) {
@@ -198,7 +198,7 @@ TEST_F(ReshardPhases, ForwardAloneNeedsNoOptimizerState) {
   EXPECT_THAT(served.out, HasSubstr("are no longer needed"));
   const Outcome back = between("forward.yaml", "tp8.yaml", "");
   EXPECT_EQ(back.code, 2);
-  EXPECT_THAT(back.err, HasSubstr("is not there under the first"));
+  EXPECT_THAT(back.err, HasSubstr("does not exist under the first"));
 }
 
 TEST_F(ReshardPhases, ConvertsACheckpointToAStrategy) {
@@ -208,7 +208,7 @@ TEST_F(ReshardPhases, ConvertsACheckpointToAStrategy) {
   EXPECT_EQ(contents(), "right");
   const Outcome again = convert(to_strategy("tp4pp2.yaml"));
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_THAT(again.out, HasSubstr("already: nothing to do"));
+  EXPECT_THAT(again.out, HasSubstr("already holds this conversion"));
   const Outcome other = convert(to_strategy("tp8.yaml"));
   EXPECT_EQ(other.code, 2);
   EXPECT_THAT(other.err, HasSubstr("exists already; --force"));

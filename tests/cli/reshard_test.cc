@@ -91,17 +91,17 @@ TEST(Reshard, RefusesWithPlaceAndRemedy) {
 TEST(Reshard, RefusesOptionsOfOtherModes) {
   for (const char* option : {"--to-cluster two-dgx-h100", "--out there", "--force", "--down 3",
                              "--shards raw", "--max-memory '1 MiB'", "--model gpt-1.7b"})
-    expect_refused(std::string(kMove) + " " + option, " means nothing with --tensor");
+    expect_refused(std::string(kMove) + " " + option, " does not apply with --tensor");
   expect_refused("--from-strategy fsdp-64 --to-strategy fsdp-64 --program plan.json",
-                 "--program means nothing with --from-strategy");
+                 "--program does not apply with --from-strategy");
   expect_refused("--from-strategy fsdp-64 --to-strategy fsdp-64 --from 'x=8 [x,-]'",
-                 "--from means nothing with --from-strategy");
+                 "--from does not apply with --from-strategy");
   expect_refused("--checkpoint here --out there --to 'x=1 [-]' --plans 3",
-                 "--plans means nothing with --checkpoint");
+                 "--plans does not apply with --checkpoint");
   expect_refused("--checkpoint here --out there --to 'x=1 [-]' --cluster two-dgx-h100",
-                 "it is used with '--tensor' or '--from-strategy'");
+                 "it applies with '--tensor' or '--from-strategy'");
   expect_refused("--checkpoint here --out there --to 'x=1 [-]' --model gpt-1.7b",
-                 "--model means nothing with --to");
+                 "--model does not apply with --to");
 }
 
 TEST(Reshard, RefusesOneFileForTwoResults) {

@@ -163,7 +163,7 @@ TEST(TopologyCollectives, RefusesWhatIsWrongWithItsPlace) {
            Case{"--ranks ''", "the list is empty"},
            Case{"--ranks 0,3,3", "rank 3 is listed twice"},
            Case{"--ranks 0-3,2-5", "rank 2 is listed twice"},
-           Case{"--ranks 0-x", "is no range of ranks"},
+           Case{"--ranks 0-x", "is not a range of ranks"},
            Case{"--ranks 5-2", "does not reach its end"},
            Case{"--sizes 1MiB:1KiB", "the last is less than the first"},
            Case{"--sizes 12", "has no unit"},

@@ -105,7 +105,7 @@ TEST(SimgridPlatform, SaysWhatSimgridCannot) {
   EXPECT_THAT(spread.error().message, HasSubstr("choose routing: ecmp-hash"));
   const auto large = to_simgrid(must_build(small_cluster(300, {})));
   ASSERT_FALSE(large);
-  EXPECT_THAT(large.error().message, HasSubstr("600 are more than 512"));
+  EXPECT_THAT(large.error().message, HasSubstr("600 devices are more than 512"));
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ TEST(Wiring, NamesTheFault) {
   EXPECT_THAT(fault(", bandwidth: 100 Gbit/s", ""), HasSubstr("'nic0' has no bandwidth"));
   EXPECT_THAT(fault("kind: socket}", "kind: socket, bandwidth: 1 GB/s}"),
               HasSubstr("only NICs have ports"));
-  EXPECT_THAT(fault("gpus: 2", "gpus: 2\npcie: {generation: 5}"), HasSubstr("have no place"));
+  EXPECT_THAT(fault("gpus: 2", "gpus: 2\npcie: {generation: 5}"),
+              HasSubstr("remove nvlink, pcie and nics"));
   EXPECT_THAT(fault("bandwidth: 16 GB/s", "bandwidth: 0 GB/s"), HasSubstr("positive"));
 }
 

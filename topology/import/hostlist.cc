@@ -50,7 +50,7 @@ std::variant<std::vector<std::string>, std::string> numbers(std::string_view tex
     const auto last = whole_number(high);
     if (!first || !last || low.size() > kMostDigits || high.size() > kMostDigits || *first < 0 ||
         *last < *first)
-      return "'[" + shown(text) + "]' is no list of ranges";
+      return "'[" + shown(text) + "]' is not a list of ranges";
     if (static_cast<std::size_t>(*last - *first) >= most - result.size())
       return "more than " + std::to_string(most) + " names";
     for (std::int64_t i = *first; i <= *last; ++i) result.push_back(padded(i, low.size()));
@@ -92,7 +92,7 @@ std::variant<std::vector<std::string>, std::string> expand_hostlist(std::string_
     }
     for (auto& name : found) {
       if (name.empty()) return "'" + shown(text) + "' has an empty name";
-      if (!is_host_name(name)) return "'" + shown(name) + "' is no name of a host or switch";
+      if (!is_host_name(name)) return "'" + shown(name) + "' is not the name of a host or switch";
       names.push_back(std::move(name));
     }
     if (names.size() > most) return "more than " + std::to_string(most) + " names";

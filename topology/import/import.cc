@@ -24,8 +24,8 @@ Result<const ImportFormat*> format_of(const ImportRequest& request) {
   if (!request.format.empty())
     return fault(request,
                  "there is no format '" + request.format + "': choose " + quoted_choice(names));
-  return fault(request, "looks like none of the formats known; say which it is with --as: " +
-                            quoted_choice(names));
+  return fault(request,
+               "has none of the known formats; name its format with --as: " + quoted_choice(names));
 }
 
 /// What comes out must build, so that no one finds out later.

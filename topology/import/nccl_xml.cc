@@ -126,7 +126,7 @@ Result<std::int64_t> Reader::number(const XmlElement& at, std::string_view key, 
   }
   const auto value = whole_number(*text);
   if (!value || *value < lowest || *value > highest)
-    return error(at, std::string(key) + "=\"" + shown(*text) + "\" is no whole number from " +
+    return error(at, std::string(key) + "=\"" + shown(*text) + "\" is not a whole number from " +
                          std::to_string(lowest) + " to " + std::to_string(highest));
   return *value;
 }
@@ -153,10 +153,10 @@ Result<BytesPerSecond> Reader::pcie(const XmlElement& at) {
 }
 
 std::optional<Error> Reader::read(const XmlElement& root) {
-  if (root.name != "system") return error(root, "is no NCCL topology: its root is <system>");
+  if (root.name != "system") return error(root, "is not an NCCL topology, whose root is <system>");
   const std::string* version = root.attribute("version");
   if (version == nullptr || *version != "1")
-    return error(root, "has no version=\"1\", the only version there is");
+    return error(root, "has no version=\"1\", the only version that is read");
   for (const auto& cpu : root.children) {
     if (cpu.name != "cpu") {
       unknown(cpu);
@@ -194,7 +194,7 @@ std::optional<Error> Reader::read_cpu(const XmlElement& cpu) {
           unknown(net);
           continue;
         }
-        remark(net, "hangs on no PCIe device: its way to the CPU is taken as 6.0 x16");
+        remark(net, "is attached to no PCIe device: its link to the CPU is taken as 6.0 x16");
         if (auto fault = read_net(net, socket, pcie_rate(kVirtualTransfers, kUnknownLanes), true))
           return fault;
       }
@@ -273,8 +273,8 @@ std::optional<Error> Reader::read_net(const XmlElement& net, std::size_t parent,
   BytesPerSecond port = static_cast<double>(*mbits) * 1_Mbit_s;
   if (*mbits == 0) {
     port = request_.link_rate.value_or(static_cast<double>(kUnknownMbits) * 1_Mbit_s);
-    remark(net, request_.link_rate ? "says no speed: the rate asked for is taken"
-                                   : "says no speed: 10 Gbit/s is taken, as NCCL does");
+    remark(net, request_.link_rate ? "has no speed: the rate of --link-rate is taken"
+                                   : "has no speed: 10 Gbit/s is taken, as NCCL does");
   }
   const std::string* name = net.attribute("name");
   const auto [slot, added] = nets_.try_emplace(
@@ -355,7 +355,7 @@ std::optional<Error> Reader::join_switches() {
     for (const auto& [place, part] : buses_)
       if (place.second == lower(*target)) to = part;
     if (to == HostTree::kNone || tree.parts[to].kind != Kind::kSwitch)
-      return error(*element, "target \"" + shown(*target) + "\" is no PCIe switch of this file");
+      return error(*element, "target \"" + shown(*target) + "\" is not a PCIe switch of this file");
     if (to == from) return error(*element, "joins a switch to itself");
     if (joined.emplace(std::min(from, to), std::max(from, to)).second)
       tree.links.push_back({from, to, WiringLinkKind::kPcie, tree.parts[from].up});
@@ -389,8 +389,9 @@ std::optional<Error> Reader::join_nvlinks(
       tree.links.push_back({gpu.part, gpu.socket, WiringLinkKind::kNvLink, links * rate});
     } else if (known == buses_.end() || known->second == HostTree::kNone ||
                tree.parts[known->second].kind != Kind::kGpu) {
-      return error(*link, "target \"" + shown(*target) +
-                              "\" is no GPU of this file (dump it from a job that uses all GPUs)");
+      return error(*link,
+                   "target \"" + shown(*target) +
+                       "\" is not a GPU of this file (dump it from a job that uses all GPUs)");
     } else if (known->second == gpu.part) {
       return error(*link, "joins a GPU to itself");
     } else {
@@ -444,7 +445,7 @@ Result<std::string> Reader::device(yaml::Loader& loader) const {
           request_, gpu.line,
           "<gpu>: PCI device \"" + shown(gpu.pci_id) + "\"" +
               (gpu.sm ? " of sm " + std::to_string(*gpu.sm) : "") +
-              " is not in configs/hardware/nvidia.yaml: say --device" +
+              " is not in configs/hardware/nvidia.yaml: give --device" +
               (candidates.empty() ? "" : " (" + quoted_choice(candidates) + " have this sm)"));
     }
     if (found != nullptr && found != known)

@@ -219,7 +219,7 @@ std::optional<Error> fault_in_groups(const ImportRequest& request, const Matrix&
       return import_error(request, matrix.lines[i],
                           shown(matrix.devices[i].name) + " and " + shown(matrix.devices[j].name) +
                               " are farther from each other than " + word + ", though both are " +
-                              word + " or nearer to the same others: no PCIe tree is like that");
+                              word + " or nearer to the same others, which no PCIe tree allows");
     }
   return std::nullopt;
 }
@@ -351,10 +351,10 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
   const auto matrix = Reader(request).read();
   if (!matrix) return matrix.error();
   if (request.device.empty())
-    return Error{Error::Code::kInvalidInput,
-                 request.name +
-                     ": the table does not say which GPUs these are: say --device, for "
-                     "example --device H100-SXM"};
+    return Error{
+        Error::Code::kInvalidInput,
+        request.name +
+            ": the table does not name the GPUs: give --device, for example --device H100-SXM"};
   const auto hardware = read_hardware(loader);
   if (!hardware) return hardware.error();
   std::vector<std::string> remarks;
@@ -371,9 +371,10 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
       std::ranges::any_of(matrix->devices, [](const Device& d) { return !d.gpu; });
   if (has_nics && !request.link_rate) {
     if (!defaults->machine.nics)
-      return Error{Error::Code::kInvalidInput,
-                   request.name + ": the table gives no rate of its NICs, and " + request.device +
-                       " has no usual machine: say --link-rate, for example --link-rate 400Gbit/s"};
+      return Error{
+          Error::Code::kInvalidInput,
+          request.name + ": the table gives no rate of its NICs, and " + request.device +
+              " has no usual machine: give --link-rate, for example --link-rate 400Gbit/s"};
     lane.port = *defaults->machine.nics->bandwidth;
     remarks.push_back(
         "NICs are taken with the rate of the same machine's; all of them are kept, "

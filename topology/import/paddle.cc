@@ -56,12 +56,12 @@ const yaml::Table<Device>& yaml_table(const Device*) {
   using D = Device;
   static const auto table =
       yaml::Table<D>("device", "A GPU, CPU or NIC.")
-          .required("global_id", &D::global_id, "Distinct in the cluster.", yaml::at_least(0))
+          .required("global_id", &D::global_id, "Number, unique in the cluster.", yaml::at_least(0))
           .optional("local_id", &D::local_id, "Not used.")
           .required("type", &D::type, "GPU, CPU, NIC.",
                     yaml::one_of({"GPU", "CPU", "NIC", "XPU", "DCU", "UNKNOWN"}))
-          .optional("model", &D::model, "What the driver calls it.")
-          .optional("memory", &D::memory, "GB.")
+          .optional("model", &D::model, "Name that the driver gives it.")
+          .optional("memory", &D::memory, "Memory in GB.")
           .optional("dp_gflops", &D::dp_gflops, "Not used.")
           .optional("sp_gflops", &D::sp_gflops, "Not used.")
           .optional("hp_gflops", &D::hp_gflops, "Not used.")
@@ -77,14 +77,16 @@ const yaml::Table<Link>& yaml_table(const Link*) {
   using L = Link;
   static const auto table =
       yaml::Table<L>("link", "A directed link.")
-          .required("source_global_id", &L::source_global_id, "From.", yaml::at_least(0))
-          .required("target_global_id", &L::target_global_id, "To.", yaml::at_least(0))
+          .required("source_global_id", &L::source_global_id, "Device at which the link begins.",
+                    yaml::at_least(0))
+          .required("target_global_id", &L::target_global_id, "Device at which the link ends.",
+                    yaml::at_least(0))
           .optional(
-              "type", &L::type, "What it is.",
+              "type", &L::type, "Kind of link.",
               yaml::one_of({"LOC", "SYS", "PHB", "PIX", "PIB", "NVL", "NVB", "NET", "UNKNOWN"}))
-          .required("bandwidth", &L::bandwidth, "GB/s of payload.", yaml::positive(),
+          .required("bandwidth", &L::bandwidth, "Payload rate in GB/s.", yaml::positive(),
                     yaml::at_most(1e6))
-          .optional("latency", &L::latency, "ms.", yaml::non_negative())
+          .optional("latency", &L::latency, "Latency in ms.", yaml::non_negative())
           .optional("hop", &L::hop, "Not used.");
   return table;
 }
@@ -93,7 +95,7 @@ const yaml::Table<Machine>& yaml_table(const Machine*) {
   using M = Machine;
   static const auto table = yaml::Table<M>("machine", "A host.")
                                 .optional("id", &M::id, "Not used.")
-                                .optional("hostname", &M::hostname, "For remarks.")
+                                .optional("hostname", &M::hostname, "Name used in remarks.")
                                 .optional("addr", &M::addr, "Not used.")
                                 .optional("port", &M::port, "Not used.")
                                 .optional("latency", &M::latency, "Not used.")
@@ -101,8 +103,8 @@ const yaml::Table<Machine>& yaml_table(const Machine*) {
                                 .optional("memory", &M::memory, "Not used.")
                                 .optional("sp_gflops", &M::sp_gflops, "Not used.")
                                 .optional("dp_gflops", &M::dp_gflops, "Not used.")
-                                .required("devices", &M::devices, "What it has.")
-                                .optional("links", &M::links, "Those that begin in it.");
+                                .required("devices", &M::devices, "Devices of the machine.")
+                                .optional("links", &M::links, "Links that begin in it.");
   return table;
 }
 
@@ -237,7 +239,7 @@ Result<std::string> Reader::device_of(std::size_t machine) const {
     const HardwareDevice* known = hardware_.device_of_name(model);
     if (known == nullptr)
       return at(machine, key,
-                "'" + shown(model) + "' is not in configs/hardware/nvidia.yaml: say --device");
+                "'" + shown(model) + "' is not in configs/hardware/nvidia.yaml: give --device");
     if (found != nullptr && found != known)
       return at(machine, key,
                 "is a " + known->device + ", but an earlier one is a " + found->device +
@@ -341,13 +343,13 @@ Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
   for (std::size_t i = 0; i < nics.size(); ++i) {
     const auto port = port_of(leaves_host(machine, nics[i]));
     if (!(port > BytesPerSecond()))
-      return at(machine, "devices", "nothing says the rate of its NICs: say --link-rate");
+      return at(machine, "devices", "the rate of its NICs is missing: give --link-rate");
     hang(nics[i], {.kind = Kind::kNic, .index = static_cast<std::int64_t>(i), .port = port});
   }
   if (nics.empty() && cluster_.machines.size() > 1) {
     const auto port = port_of(0);
     if (!(port > BytesPerSecond()))
-      return at(machine, "devices", "has no NIC, and no link leaves it: say --link-rate");
+      return at(machine, "devices", "has no NIC, and no link leaves it: give --link-rate");
     tree.add({.kind = Kind::kNic, .parent = 0, .up = usual * 1_GB_s, .port = port});
   }
   add_nvlinks(tree, gpus, first, defaults);
@@ -378,7 +380,8 @@ Result<ClusterConfig> Reader::config(yaml::Loader& loader) {
     config.groups.clear();
   }
   if (cluster_.machines.size() > 1)
-    remarks.push_back("Paddle knows no switches: machines are joined by one that does not block");
+    remarks.push_back(
+        "Paddle describes no switches: the machines are joined by one non-blocking switch");
   return config;
 }
 

@@ -118,7 +118,7 @@ std::optional<Error> Reader::read_switch(const Line& line) {
   for (const auto word : words_of(line.text)) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos)
-      return import_error(request_, line.number, "'" + shown(word) + "' is no Key=Value");
+      return import_error(request_, line.number, "'" + shown(word) + "' is not Key=Value");
     const std::string key = lower(word.substr(0, equals));
     const std::string_view value = word.substr(equals + 1);
     if (value.empty()) return import_error(request_, line.number, shown(word) + " has no value");
@@ -127,7 +127,7 @@ std::optional<Error> Reader::read_switch(const Line& line) {
         return import_error(request_, line.number, "SwitchName= is there twice in one line");
       if (!is_host_name(value))
         return import_error(request_, line.number,
-                            "SwitchName=" + shown(value) + " is no single name");
+                            "SwitchName=" + shown(value) + " is not a single name");
       at.name = value;
     } else if (auto fault = set(at, key, value)) {
       return fault;
@@ -166,7 +166,7 @@ std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string
     }
     if (!rate || !(*rate > BytesPerSecond()))
       return import_error(request_, at.line,
-                          "LinkSpeed=" + shown(value) + " is no rate such as 400Gbit/s");
+                          "LinkSpeed=" + shown(value) + " is not a rate such as 400Gbit/s");
     at.rate = *rate;
     return std::nullopt;
   }
@@ -192,7 +192,8 @@ std::optional<Error> Reader::join() {
       Switch& under = switches_[found->second];
       if (under.parent)
         return error(at, shown(child) + " is already under " +
-                             shown(switches_[*under.parent].name) + ": a tree has one way up");
+                             shown(switches_[*under.parent].name) +
+                             ": in a tree it has one parent");
       under.parent = i;
       at.below.push_back(found->second);
     }
@@ -272,8 +273,8 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
   }
   if (assumed)
     remarks.push_back(
-        "links between switches without a LinkSpeed carry all that is below them "
-        "(say --link-rate for another rate)");
+        "links between switches without a LinkSpeed carry all that is below them (--link-rate sets "
+        "another rate)");
   return config;
 }
 
@@ -293,8 +294,8 @@ Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) 
   if (request.node.empty() && request.device.empty())
     return Error{Error::Code::kInvalidInput,
                  request.name +
-                     ": the file names hosts only: say which machine they are, with "
-                     "--node dgx-h100 or --device H100-SXM"};
+                     ": the file names hosts only: name their machine, for example --node dgx-h100 "
+                     "or --device H100-SXM"};
   const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
   const auto node = loader.read_ref<NodeConfig>(entry, "node");
   if (!node) return node.error();

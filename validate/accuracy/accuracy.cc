@@ -49,10 +49,11 @@ Result<Jobs> jobs_of(const Table& table, const Context& context) {
     if (has_columns(table.cells, kind.columns)) return kind.jobs(table, context);
     known.push_back(fmt::format("{} ({})", kind.name, fmt::join(kind.columns, ", ")));
   }
-  return Error{Error::Code::kInvalidInput,
-               fmt::format("{}:1: no kind of table has this header; by some of their columns there "
-                           "are {}",
-                           table.path.string(), join(known))};
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format(
+          "{}:1: no kind of table has this header; the kinds, by some of their columns, are {}",
+          table.path.string(), join(known))};
 }
 
 Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::path& table) {

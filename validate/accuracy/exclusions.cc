@@ -17,11 +17,11 @@ const yaml::Table<Exclusion>& yaml_table(const Exclusion*) {
   using E = Exclusion;
   static const auto table =
       yaml::Table<E>("exclusion", "Rows that are not scored.")
-          .required("source", &E::source, "Beginning of the column source.")
-          .optional("operation", &E::operation, "The column op. Default: any.")
-          .optional("below", &E::below, "Operations of fewer bytes only. Default: all.",
+          .required("source", &E::source, "Text with which the column `source` begins.")
+          .optional("operation", &E::operation, "Value of the column `op`. Default: any.")
+          .optional("below", &E::below, "Leave out only operations of fewer bytes. Default: all.",
                     yaml::positive())
-          .required("reason", &E::reason, "Why they tell nothing about the operation.");
+          .required("reason", &E::reason, "Why these rows say nothing about the operation.");
   return table;
 }
 
@@ -29,7 +29,7 @@ const yaml::Table<Exclusions>& yaml_table(const Exclusions*) {
   static const auto table =
       yaml::Table<Exclusions>("exclusions", "Rows of tables that are not scored.")
           .folder("accuracy")
-          .required("rows", &Exclusions::rows, "Each with its reason.");
+          .required("rows", &Exclusions::rows, "The rows to leave out, each with its reason.");
   return table;
 }
 

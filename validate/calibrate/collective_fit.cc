@@ -348,7 +348,7 @@ class Problem {
       common.operations = slots_.start().forms[form].operations;
       common.evidence = yaml::Evidence::kTransferred;
       common.source = slots_.start().forms[form].source;
-      if (!common.on_request) common.source += "; moved as the generations measured have in common";
+      if (!common.on_request) common.source += "; scaled like the generations that were measured";
       result.parameters.forms.push_back(std::move(common));
     }
     for (auto& [name, numbers] : of_transport_) {
@@ -448,7 +448,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
     if (!accuracy::is_collectives(*cells))
       return Error{
           Error::Code::kInvalidInput,
-          path.string() + ":1: this is no table of collectives (op, bytes, time_us, nodes)"};
+          path.string() + ":1: this is not a table of collectives (op, bytes, time_us, nodes)"};
     const auto rows = accuracy::collective_rows(*cells, path.string());
     if (!rows) return rows.error();
     const auto machines = accuracy::machines_beside(path);

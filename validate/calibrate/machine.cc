@@ -58,7 +58,7 @@ std::string lines_of(const std::vector<FittedValue>& values) {
   for (const FittedValue& value : values)
     text += fmt::format("{:<44} {:>11.4g}  95 %: {:.4g} .. {:.4g}, before {:.4g}{}\n", value.name,
                         value.value, value.low, value.high, value.before,
-                        value.at_bound ? "  (at its bound: the data ask for more)" : "");
+                        value.at_bound ? "  (at its bound: the data call for more)" : "");
   return text;
 }
 

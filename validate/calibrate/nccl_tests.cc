@@ -97,8 +97,8 @@ class Reader {
           fmt::format("{}: no table: the header '# size count type ...' is missing", name_)};
     if (run_.ranks.empty())
       return Error{Error::Code::kInvalidInput,
-                   fmt::format("{}: no rank is listed ('# Rank 0 ... on HOST device 0 ...'), so it "
-                               "is not known how many took part",
+                   fmt::format("{}: no rank is listed ('# Rank 0 ... on HOST device 0 ...'), so "
+                               "the number of ranks is unknown",
                                name_)};
     if (run_.rows.empty())
       return Error{Error::Code::kInvalidInput, fmt::format("{}: the table has no row", name_)};
@@ -163,7 +163,7 @@ class Reader {
   std::optional<Error> rank(std::string_view line, const std::vector<Word>& words) {
     const auto place = std::ranges::find(words, "on", &Word::text);
     const auto number = number_in<std::int64_t>(words[2].text);
-    if (!number) return fault(words[2].column, "the rank is no number");
+    if (!number) return fault(words[2].column, "the rank is not a number");
     if (std::distance(place, words.end()) < 5 || (place + 2)->text != "device")
       return fault(words[1].column, "a line of a rank: 'Rank N ... on HOST device D [ID] NAME'");
     const auto group = std::ranges::find(words, "Group", &Word::text);
@@ -198,8 +198,8 @@ class Reader {
       run_.operation = internal::operation_in(std::filesystem::path(name_).filename().string());
     if (run_.operation.empty())
       return fault(words[0].column,
-                   "which operation it is stands neither in the text nor in the file's name; put "
-                   "the program's name into it: all_reduce_perf.txt");
+                   "the operation is named neither in the text nor in the file's name; put the "
+                   "program's name into the latter: all_reduce_perf.txt");
     columns_ = columns;
     return std::nullopt;
   }
@@ -216,7 +216,7 @@ class Reader {
     const auto size = number_in<double>(words[*columns.size].text);
     if (!size || !(*size >= 0) || *size != std::floor(*size))
       return fault(words[*columns.size].column,
-                   fmt::format("'{}' is no number of bytes", words[*columns.size].text));
+                   fmt::format("'{}' is not a number of bytes", words[*columns.size].text));
     NcclTestsRow result{.line = line_,
                         .size = Bytes::from_base(*size),
                         .dtype = std::string(words[*columns.dtype].text),
@@ -229,13 +229,13 @@ class Reader {
       const Word& cell = words[*columns.time[way]];
       const auto time = number_in<double>(cell.text);
       if (!time || !(*time >= 0) || !std::isfinite(*time))
-        return fault(cell.column, fmt::format("'{}' is no time in us", cell.text));
+        return fault(cell.column, fmt::format("'{}' is not a time in us", cell.text));
       NcclTestsTime one{.time = *time * 1_us, .wrong = {}};
       if (columns.wrong[way]) {
         const Word& wrong = words[*columns.wrong[way]];
         const auto count = number_in<double>(wrong.text);
         if (!count && wrong.text != "N/A")
-          return fault(wrong.column, fmt::format("'{}' is no number of errors", wrong.text));
+          return fault(wrong.column, fmt::format("'{}' is not a number of errors", wrong.text));
         // Before 2.13 the column held the largest deviation, which rounding explains.
         if (count && *count >= 1)
           return fault(wrong.column,

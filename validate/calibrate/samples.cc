@@ -168,15 +168,15 @@ class Gatherer {
     const std::string own = measure::fingerprint_of(run.program);
     if (own != run.measurement.fingerprint)
       return fault(
-          fmt::format("it is of another Program: its fingerprint is {}, that of '{}' is {}",
+          fmt::format("it measures another Program: its fingerprint is {}, that of '{}' is {}",
                       run.measurement.fingerprint, run.program.name, own));
     if (run.measurement.shared)
       return fault(
           "its ranks shared a device, so none of its times counts; measure with a device for each");
     for (const RankRecord& record : run.measurement.ranks)
       if (record.rank < 0 || record.rank >= run.program.ranks())
-        return fault(
-            fmt::format("rank {} is none of the Program's {}", record.rank, run.program.ranks()));
+        return fault(fmt::format("the Program has no rank {}, only {} ranks", record.rank,
+                                 run.program.ranks()));
     return std::nullopt;
   }
 

@@ -184,11 +184,12 @@ class Comparer {
     if (!whole()) out.slack = slack();
     if (measurement_.shared)
       out.remarks.push_back(
-          "several ranks shared one device: the replay was right or wrong, its times say nothing");
+          "several ranks shared one device: the replay shows correctness, but its times mean "
+          "nothing");
     if (!whole() && options_.turns)
       out.remarks.push_back(
-          "a rank alone carries out no communication: predicted kernels include the time in which "
-          "one held the device, measured ones do not");
+          "a single rank carries out no communication: predicted kernels include the time in which "
+          "communication held the device, measured ones do not");
     return out;
   }
 

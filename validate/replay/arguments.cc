@@ -85,17 +85,18 @@ const std::vector<Option>& options() {
        [](A& a, Text text) { return a.output = text, ""; }},
       {"--verify", "", "check the numbers that each communication delivers",
        [](A& a, Text) { return a.verify = true, ""; }},
-      {"--check", "", "check the Program and plan it, run nothing",
+      {"--check", "", "check the Program and plan it, but run nothing",
        [](A& a, Text) { return a.check = true, ""; }},
-      {"--warmup", "N", "steps before those that count (2)",
+      {"--warmup", "N", "number of steps before measurement begins (2)",
        [](A& a, Text text) { return take_count(a.warmup, text, 0); }},
-      {"--repeats", "N", "steps that count (10), at least",
+      {"--repeats", "N", "number of measured steps, at least (10)",
        [](A& a, Text text) { return take_count(a.repeats, text, 1); }},
-      {"--until", "P%", "go on until the medians of step and large kernels are known to +-P %",
+      {"--until", "P%",
+       "measure more steps until the medians of step and large kernels are known to +-P %",
        [](A& a, Text text) { return take_share(a.until, text); }},
-      {"--most-repeats", "N", "... but no more than this (200)",
+      {"--most-repeats", "N", "number of measured steps with --until, at most (200)",
        [](A& a, Text text) { return take_count(a.most_repeats, text, 1); }},
-      {"--watchdog", "SECONDS", "end a job in which nothing finishes for so long (60)",
+      {"--watchdog", "SECONDS", "end a job in which nothing finishes for this time (60)",
        [](A& a, Text text) { return take_seconds(a.watchdog, text); }},
       {"--as-rank", "R", "replay rank R alone, in one process",
        [](A& a, Text text) -> std::string {
@@ -104,13 +105,15 @@ const std::vector<Option>& options() {
          a.as_rank = *rank;
          return "";
        }},
-      {"--arrivals", "FILE", "when what that rank receives is there (foreshard export --arrivals)",
+      {"--arrivals", "FILE",
+       "times at which what that rank receives arrives (foreshard export --arrivals)",
        [](A& a, Text text) { return a.arrivals = text, ""; }},
-      {"--shared", "", "several ranks share one GPU: to check correctness, not speed",
+      {"--shared", "", "let several ranks share one GPU, to check correctness, not speed",
        [](A& a, Text) { return a.shared = true, ""; }},
-      {"--rendezvous", "FOLDER", "ranks meet in this folder, which all of them see, not by TCP",
+      {"--rendezvous", "FOLDER",
+       "let ranks meet in this folder, which all of them see, not over TCP",
        [](A& a, Text text) { return a.rendezvous = text, ""; }},
-      {"--hang", "RANK:INSTANCE", "that rank stops there (to test the watchdog)",
+      {"--hang", "RANK:INSTANCE", "stop that rank there (to test the watchdog)",
        [](A& a, Text text) { return take_hang(a.hang, text); }},
       {"--help", "", "print this", [](A& a, Text) { return a.help = true, ""; }},
       {"--version", "", "print the version", [](A& a, Text) { return a.version = true, ""; }},
@@ -144,7 +147,7 @@ std::optional<Error> contradiction_in(const Arguments& arguments) {
   if (arguments.as_rank && arguments.verify)
     return bad("--verify needs all ranks, and --as-rank replays one");
   if (arguments.shared && arguments.host)
-    return bad("--shared is about GPUs; ranks of --host share the host anyway");
+    return bad("--shared applies to GPUs; ranks of --host share the host anyway");
   return std::nullopt;
 }
 

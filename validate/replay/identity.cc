@@ -48,7 +48,7 @@ Result<std::optional<Identity>> read(const Environment& environment, const Names
     const auto value = number_in(*text);
     const std::int64_t least = i == 1 ? 1 : 0;
     if (!value || *value < least || *value > kMostRanks)
-      return bad(std::string(names.at(i)) + " is '" + *text + "', no whole number of " +
+      return bad(std::string(names.at(i)) + " is '" + *text + "', not a whole number of " +
                  std::to_string(least) + " or more");
     values.at(i) = *value;
   }
@@ -78,7 +78,7 @@ Result<Meeting> at_master(const Environment& environment, const std::string& add
   if (const auto text = environment("MASTER_PORT")) {
     const auto port = number_in(*text);
     if (!port || *port < 1 || *port > 65534)
-      return bad("MASTER_PORT is '" + *text + "', no port from 1 to 65534");
+      return bad("MASTER_PORT is '" + *text + "', not a port from 1 to 65534");
     meeting.port = static_cast<std::uint16_t>(*port);
   }
   if (by_torchrun(environment)) ++meeting.port;
@@ -152,8 +152,8 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
                       .string()};
     }
     return bad(
-        "mpirun started ranks on several hosts: say where rank 0 is (mpirun -x MASTER_ADDR=HOST), "
-        "or give a folder that all of them see (--rendezvous FOLDER)");
+        "mpirun started ranks on several hosts: name the host of rank 0 (mpirun -x "
+        "MASTER_ADDR=HOST), or give a folder that all of them see (--rendezvous FOLDER)");
   }
   if (environment(kSlurm[0])) {
     auto hosts = environment("SLURM_STEP_NODELIST");

@@ -161,7 +161,8 @@ Result<std::unique_ptr<Store>> join(const TcpOptions& options,
   auto socket = internal::connect_to(options.address, options.port, options.patience);
   if (!socket) {
     const std::string hint =
-        options.rank == 0 ? "" : "; rank 0 must run there, and MASTER_ADDR and MASTER_PORT say so";
+        options.rank == 0 ? ""
+                          : "; rank 0 must run there, and MASTER_ADDR and MASTER_PORT must name it";
     return io("rank " + std::to_string(options.rank) + " " + socket.error().message + hint);
   }
   internal::Descriptor connection = *std::move(socket);
@@ -175,7 +176,7 @@ Result<std::unique_ptr<Store>> join(const TcpOptions& options,
   if (!reply || reply->fields.size() != 1 ||
       (reply->kind != FrameKind::kWelcome && reply->kind != FrameKind::kRefused))
     return io("what answers at " + options.address + ":" + std::to_string(options.port) +
-              " is no foreshard-replay; choose another MASTER_PORT");
+              " is not foreshard-replay; choose another MASTER_PORT");
   if (reply->kind == FrameKind::kRefused)
     return Error{Error::Code::kInvalidInput, reply->fields[0]};
   return std::unique_ptr<Store>(

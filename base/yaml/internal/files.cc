@@ -110,7 +110,7 @@ std::optional<fs::path> Reader::find(const std::string& ref, const std::string& 
   const auto names = catalogue_names(folder);
   const auto near = nearest_name(ref, names);
   std::string help = near ? "did you mean '" + *near + "'? " : "";
-  help += names.empty() ? "the catalogue has no " + folder + "; write the path of a .yaml file"
+  help += names.empty() ? "the catalogue has no " + folder + "; write the path of a YAML file"
                         : "known: " + quoted_choice(names, 40);
   faults_.add(mark, "the catalogue has no '" + ref.substr(0, 60) + "' among its " + folder,
               std::move(help));
@@ -174,7 +174,7 @@ std::optional<Node> Reader::extended(Node node, const std::string& folder) {
   if (ref.shape != Node::Shape::kScalar) {
     faults_.add(ref.mark, "'extends' must be " +
                               std::string(folder.empty() ? "" : "a name of the catalogue or ") +
-                              "the path of a .yaml file");
+                              "the path of a YAML file");
     return std::nullopt;
   }
   const auto path = find(ref.text, folder, ref.mark);

@@ -49,7 +49,7 @@ std::optional<Complaint> read_integer(const Node& node, const Type& type, const 
   const auto [rest, status] = std::from_chars(text.data(), last, value);
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   const bool leading_zero = text.size() > first + 1 && text[first] == '0';
-  if (node.quoted) return mismatch(node, type, key, "take away the quotes");
+  if (node.quoted) return mismatch(node, type, key, "remove the quotes");
   if (status == std::errc::invalid_argument || rest != last)
     return mismatch(node, type, key, "write it with decimal digits alone, such as 4096");
   if (leading_zero) return mismatch(node, type, key, "write it without leading zeros");
@@ -68,7 +68,7 @@ std::optional<Complaint> read_real(const Node& node, const Type& type, const std
   const auto [rest, status] = std::from_chars(text.data(), last, value);
   const char lead = text.empty() ? ' ' : text[text.starts_with('-') && text.size() > 1 ? 1 : 0];
   const bool decimal = (lead >= '0' && lead <= '9') || lead == '.';
-  if (node.quoted) return mismatch(node, type, key, "take away the quotes");
+  if (node.quoted) return mismatch(node, type, key, "remove the quotes");
   if (status == std::errc::result_out_of_range)
     return Complaint{fmt::format("'{}' is out of range: {}", key, quoted(text)), {}};
   if (status == std::errc() && decimal && rest + 1 == last && *rest == '%')

@@ -50,7 +50,7 @@ std::string expectation(const Type& type) {
       return "a mapping (" + type.fields().name + ")";
     case Kind::kRef: {
       const Fields& fields = type.element().fields();
-      return fmt::format("{}the path of a .yaml file, or a mapping ({})",
+      return fmt::format("{}the path of a YAML file, or a mapping ({})",
                          fields.folder.empty() ? "" : "a name of the catalogue, ", fields.name);
     }
     case Kind::kWords:

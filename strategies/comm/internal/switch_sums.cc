@@ -46,7 +46,7 @@ Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Particip
 std::optional<Error> no_sums_in_network(std::string_view algorithm, const Participants& group) {
   if (group.cluster->reduces_in_network()) return std::nullopt;
   return unsupported(algorithm,
-                     "the network's switches do not add (sharp: true says that they do)");
+                     "the network's switches do not add up (set sharp: true if they do)");
 }
 
 NodeMembers heads_of(const NodeMembers& nodes) {

@@ -35,9 +35,10 @@ const yaml::Table<PerProtocol>& yaml_table(const PerProtocol*) {
 const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*) {
   using A = AlgorithmLatency;
   static const auto table =
-      yaml::Table<A>("latencies of an algorithm", "What its messages take, whatever their size.")
+      yaml::Table<A>("latencies of an algorithm",
+                     "Latencies of its messages, independent of their size.")
           .required("algorithm", &A::algorithm, "ring, tree, nvls ...", yaml::non_empty())
-          .required("base", &A::base, "Once.")
+          .required("base", &A::base, "Latency of the whole operation, added once.")
           .required("nvlink", &A::nvlink, "A message over NVLink.")
           .required("pcie", &A::pcie, "A message over PCIe or shared memory.")
           .required("network", &A::network, "A message between nodes.");
@@ -57,13 +58,14 @@ const yaml::Table<Doubling>& yaml_table(const Doubling*) {
   using D = Doubling;
   static const auto table =
       yaml::Table<D>("doubling", "When there are twice as many channels as rings were found.")
-          .required("from", &D::from, "Speed of a channel from which on it is split in two.",
+          .required("from", &D::from, "Speed from which a channel is split in two.",
                     yaml::positive())
-          .optional("few_from", &D::few_from, "Likewise, where there are few. Default: none are.",
+          .optional("few_from", &D::few_from,
+                    "The same where there are few channels. Default: none is split.",
                     yaml::positive())
-          .optional("few", &D::few, "How many are few.", yaml::at_least(1))
+          .optional("few", &D::few, "How many channels count as few.", yaml::at_least(1))
           .optional("network_above", &D::network_above,
-                    "Between nodes twice as many where a channel is faster than this ...",
+                    "Between nodes the channels are doubled where each is faster than this ...",
                     yaml::positive())
           .optional("network_below", &D::network_below,
                     "... and there are fewer than this. Default: never.", yaml::at_least(1));
@@ -74,30 +76,37 @@ const yaml::Table<Generation>& yaml_table(const Generation*) {
   using G = Generation;
   static const auto table =
       yaml::Table<G>("generation", "What depends on the generation of the GPUs.")
-          .required("name", &G::name, "For reports.", yaml::non_empty())
+          .required("name", &G::name, "Name in reports.", yaml::non_empty())
           .required("compute_capability", &G::compute_capability,
-                    "The least that it is for: 10 x major + minor.", yaml::non_negative())
-          .required("nvlink_nominal", &G::nvlink_nominal, "One link by the data sheet.",
+                    "Lowest compute capability of this generation: 10 x major + minor.",
+                    yaml::non_negative())
+          .required("nvlink_nominal", &G::nvlink_nominal, "Rate of one NVLink by the data sheet.",
                     yaml::positive())
-          .required("nvlink", &G::nvlink, "What NCCL takes one link to carry.", yaml::positive())
+          .required("nvlink", &G::nvlink, "Rate that NCCL assumes for one NVLink.",
+                    yaml::positive())
           .required("intra_speeds", &G::intra_speeds,
-                    "Of a channel, that the search tries on one node; descending.",
+                    "Channel speeds that the search tries on one node, descending.",
                     yaml::non_empty())
-          .required("inter_speeds", &G::inter_speeds, "Likewise on several nodes.",
+          .required("inter_speeds", &G::inter_speeds,
+                    "Channel speeds that the search tries on several nodes, descending.",
                     yaml::non_empty())
           .required("doubling", &G::doubling, "When channels are split in two.")
-          .required("ll_most", &G::ll_most, "LL: of all channels together.")
-          .required("ring_ll128", &G::ring_ll128, "LL128 in a ring: of one channel.")
-          .required("tree_ll128", &G::tree_ll128, "LL128 in a tree: of one channel.")
-          .required("tree", &G::tree, "A tree: of one channel.")
-          .optional("nvls_tree", &G::nvls_tree, "NVLS with trees between nodes: of one channel.")
+          .required("ll_most", &G::ll_most, "Bandwidth limit of LL, over all channels.")
+          .required("ring_ll128", &G::ring_ll128,
+                    "Bandwidth limit of one channel of a ring with LL128.")
+          .required("tree_ll128", &G::tree_ll128,
+                    "Bandwidth limit of one channel of a tree with LL128.")
+          .required("tree", &G::tree, "Bandwidth limit of one channel of a tree.")
+          .optional("nvls_tree", &G::nvls_tree,
+                    "Bandwidth limit of one channel of NVLS with trees between nodes.")
           .optional("nvls_efficiency", &G::nvls_efficiency,
-                    "Part of the links' rate left to sums in the switch. Default: there are none.",
+                    "Part of the links' rate that sums in the switch reach. Default: the switch "
+                    "has no sums.",
                     yaml::non_negative(), yaml::at_most(1))
-          .optional("nvls_channels", &G::nvls_channels, "That NVLS takes on one node.",
+          .optional("nvls_channels", &G::nvls_channels, "Channels that NVLS takes on one node.",
                     yaml::non_negative())
           .optional("nvls_channels_multi_node", &G::nvls_channels_multi_node,
-                    "Likewise on several.", yaml::non_negative())
+                    "Channels that NVLS takes on several nodes.", yaml::non_negative())
           .check("intra_speeds", [](const G& g) { return fault_in_speeds(g.intra_speeds); })
           .check("inter_speeds", [](const G& g) { return fault_in_speeds(g.inter_speeds); });
   return table;
@@ -115,12 +124,12 @@ const yaml::Table<TreeCorrection>& yaml_table(const TreeCorrection*) {
 
 const yaml::Table<Threads>& yaml_table(const Threads*) {
   static const auto table =
-      yaml::Table<Threads>("threads", "Of one channel, at most.")
+      yaml::Table<Threads>("threads", "Most threads of one channel.")
           .required("ll", &Threads::ll, "LL.", yaml::at_least(1))
           .required("ll128", &Threads::ll128, "LL128.", yaml::at_least(1))
           .required("simple", &Threads::simple, "Simple.", yaml::at_least(1))
           .required("simple_slow_ring", &Threads::simple_slow_ring,
-                    "Simple, where a ring's channel has 12 GB/s at most.", yaml::at_least(1))
+                    "Simple, in rings whose channels have at most 12 GB/s.", yaml::at_least(1))
           .required("tree_simple", &Threads::tree_simple, "Simple in trees and PAT.",
                     yaml::at_least(1));
   return table;
@@ -140,21 +149,25 @@ const yaml::Table<BytesPerThread>& yaml_table(const BytesPerThread*) {
 const yaml::Table<Tables>& yaml_table(const Tables*) {
   using T = Tables;
   static const auto table =
-      yaml::Table<T>("tuner", "What NCCL takes hardware to be, and its tuner's constants.")
+      yaml::Table<T>("tuner", "Hardware as NCCL models it, and its tuner's constants.")
           .folder("tuners")
-          .required("name", &T::name, "For reports.", yaml::non_empty())
-          .required("source", &T::source, "Where the numbers stand.", yaml::non_empty())
-          .required("latencies", &T::latencies, "By algorithm.", yaml::non_empty())
-          .required("generations", &T::generations, "Ascending.", yaml::non_empty())
-          .required("tree_correction", &T::tree_correction, "By size.")
-          .required("network_overhead", &T::network_overhead, "Of the proxy, per message.",
-                    yaml::non_negative())
+          .required("name", &T::name, "Name in reports.", yaml::non_empty())
+          .required("source", &T::source, "Where the numbers are published.", yaml::non_empty())
+          .required("latencies", &T::latencies, "Latencies by algorithm.", yaml::non_empty())
+          .required("generations", &T::generations, "Generations of GPUs, ascending.",
+                    yaml::non_empty())
+          .required("tree_correction", &T::tree_correction,
+                    "Corrections of tree bandwidth, by size.")
+          .required("network_overhead", &T::network_overhead,
+                    "Time of the network proxy per message.", yaml::non_negative())
           .required("pcie_3", &T::pcie_3, "16 lanes of PCIe 3.0.", yaml::positive())
           .required("pcie_through_socket", &T::pcie_through_socket,
-                    "What a byte between devices over a socket counts.", yaml::at_least(1))
-          .required("threads", &T::threads, "Of one channel, at most.")
-          .required("bytes_per_thread", &T::bytes_per_thread, "At least.")
-          .required("most_channels", &T::most_channels, "Of a communicator.", yaml::at_least(2))
+                    "Weight of a byte that passes between devices through a CPU socket.",
+                    yaml::at_least(1))
+          .required("threads", &T::threads, "Most threads of one channel.")
+          .required("bytes_per_thread", &T::bytes_per_thread, "Fewest bytes per thread.")
+          .required("most_channels", &T::most_channels, "Most channels of a communicator.",
+                    yaml::at_least(2))
           .required("least_speed", &T::least_speed,
                     "Part of the best speed so far below which the search gives up.",
                     yaml::positive(), yaml::at_most(1))

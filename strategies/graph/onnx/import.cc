@@ -156,7 +156,7 @@ class Importer final : public Scope {
     if (given == options_.probabilities.end())
       remarks_.push_back(
           fmt::format("condition '{}' takes its first branch with probability 0.5; "
-                      "graph.probabilities says otherwise",
+                      "graph.probabilities can change that",
                       node.name));
     const double probability = given == options_.probabilities.end() ? 0.5 : given->second;
     auto made = add_operator(graph_, {.type = "condition",

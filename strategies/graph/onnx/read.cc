@@ -37,7 +37,7 @@ class Reader {
     for (const auto& opset : file.opset_import())
       model_.opsets[domain(opset.domain())] = opset.version();
     if (!file.has_graph() || (file.graph().node().empty() && file.graph().output().empty()))
-      return invalid("it has no graph: it is no ONNX model, or an empty one");
+      return invalid("it has no graph: it is not an ONNX model, or an empty one");
     if (model_.opsets.empty()) return invalid("it names no operator set (opset_import)");
     const ::onnx::GraphProto& graph = file.graph();
     model_.name = graph.name();
@@ -113,7 +113,7 @@ class Reader {
       if (names.contains(input.name())) continue;  // an initializer, as old files list them too
       if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
         return Error{Error::Code::kUnsupported,
-                     fmt::format("input '{}' is no tensor of known rank", input.name())};
+                     fmt::format("input '{}' is not a tensor of known rank", input.name())};
       const auto& tensor = input.type().tensor_type();
       Value value{.name = input.name(), .kind = Value::Kind::kInput};
       const auto dtype = dtype_of(tensor.elem_type());
@@ -383,7 +383,7 @@ class Reader {
     if (!type.has_tensor_type())
       return Error{
           Error::Code::kUnsupported,
-          fmt::format("node '{}' ({}): its result '{}' is no tensor", node.name, node.op, name)};
+          fmt::format("node '{}' ({}): its result '{}' is not a tensor", node.name, node.op, name)};
     const auto dtype = dtype_of(type.tensor_type().elem_type());
     if (!dtype)
       return unsupported_type(
@@ -557,10 +557,9 @@ Result<Model> read_onnx(std::string_view bytes, const ReadOptions& options) {
     if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
       return invalid("it is larger than 2 GiB: export the weights as external data");
     if (!file.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
-      return invalid(
-          fmt::format("it is no ONNX file, or it is cut off or corrupt (its {} bytes do not "
-                      "parse)",
-                      bytes.size()));
+      return invalid(fmt::format(
+          "it is not an ONNX file, or it is truncated or corrupt (its {} bytes do not parse)",
+          bytes.size()));
     return Reader(options).run(file);
   } catch (const std::exception& error) {
     return invalid(fmt::format("it is corrupt: {}", error.what()));

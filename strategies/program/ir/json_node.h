@@ -71,7 +71,7 @@ class JsonNode {
   auto named(const std::string& what, Find find) const {
     const std::string name = text();
     const auto found = find(name);
-    if (!found) fault("'" + name.substr(0, 60) + "' is no " + what);
+    if (!found) fault("'" + name.substr(0, 60) + "' is not a " + what);
     return *found;
   }
 

@@ -69,7 +69,7 @@ Result<std::vector<std::int32_t>> read_ranges(std::string_view text, std::size_t
     const std::size_t comma = rest.find(',');
     const std::string_view part = rest.substr(0, comma);
     const auto range = parse(part);
-    if (!range) return fault(part, "is no range of ranks such as 7, 0-127 or 0-120:8");
+    if (!range) return fault(part, "is not a range of ranks such as 7, 0-127 or 0-120:8");
     if (range->step == 0 || (range->last - range->first) % range->step != 0 ||
         (range->last - range->first) / range->step < 0)
       return fault(part, "does not reach its end in whole steps");

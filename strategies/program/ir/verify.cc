@@ -263,7 +263,7 @@ class BodyCheck {
       if (!within(transfer.from, label) || !within(transfer.to, label))
         return violation(19, place_, which + " names a rank outside the mesh");
       if (transfer.from == transfer.to)
-        return violation(19, place_, which + " is no communication");
+        return violation(19, place_, which + " is not a communication");
       const auto from = label[static_cast<std::size_t>(transfer.from)];
       if (from < 0 || from != label[static_cast<std::size_t>(transfer.to)])
         return violation(19, place_, which + " is not within one group");

@@ -416,17 +416,17 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                       "set pipeline_parallel: 1"});
   if (strategy.sequence_parallel)
     faults.push_back({"sequence_parallel",
-                      "a general graph does not say which dimension is the sequence",
+                      "a general graph does not state which dimension is the sequence",
                       "annotate the tensors between the matrices instead (graph.annotations)"});
   if (strategy.recompute != Recompute::kNone)
-    faults.push_back({"recompute", "activations of a general graph are not computed again",
-                      "set recompute: none"});
+    faults.push_back(
+        {"recompute", "activations of a general graph are not recomputed", "set recompute: none"});
   if (strategy.zero_stage == 3)
     faults.push_back({"zero_stage",
                       "a general graph has no layers whose parameters could be gathered (ZeRO 3)",
                       "set zero_stage: 2, or split the parameters by graph.annotations"});
   if (strategy.mode == Mode::kForward && (strategy.zero_stage == 1 || strategy.zero_stage == 2))
-    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to share",
+    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to shard",
                       "set zero_stage: 0"});
   if (batch != strategy.micro_batch * strategy.data_parallel)
     faults.push_back(

@@ -121,7 +121,7 @@ TEST(YamlReader, WholeNumbersAreStrict) {
   EXPECT_THAT(nodes("0x10"), HasSubstr("must be a whole number"));
   EXPECT_THAT(nodes("010"), HasSubstr("without leading zeros"));
   EXPECT_THAT(nodes("1_000"), HasSubstr("must be a whole number"));
-  EXPECT_THAT(nodes("'8'"), HasSubstr("take away the quotes"));
+  EXPECT_THAT(nodes("'8'"), HasSubstr("remove the quotes"));
   EXPECT_THAT(nodes("9223372036854775808"), HasSubstr("out of range"));
   EXPECT_THAT(nodes("0"), HasSubstr("must be between 1 and 100000, found 0"));
   EXPECT_THAT(nodes("100001"), HasSubstr("must be between 1 and 100000, found 100001"));

@@ -86,7 +86,7 @@ TEST(Measured, NamesWhatIsNoKernel) {
   DeviceType device = with({measured(kProduct, 7_ms), measured(kProduct, 8_ms)});
   EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("measured twice"));
   device.efficiency.value.measured[1].kernel = "gem 1x2x3 fp32";
-  EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("'gem 1x2x3 fp32' is no kernel"));
+  EXPECT_THAT(fault_in(*device.efficiency), HasSubstr("'gem 1x2x3 fp32' is not a kernel"));
 }
 
 TEST(KernelText, ReadsWhatDescribeWrites) {

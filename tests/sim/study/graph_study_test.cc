@@ -153,7 +153,7 @@ TEST_F(GraphStudy, NamesPlacesOfFaults) {
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   EXPECT_THAT(fault(onnx_models::bert({.layers = 1}), dp),
               testing::AllOf(HasSubstr("study.yaml:6:"), HasSubstr("'sequence'")));
-  EXPECT_THAT(fault("no model", dp), HasSubstr("it is no ONNX file"));
+  EXPECT_THAT(fault("no model", dp), HasSubstr("it is not an ONNX file"));
   EXPECT_THAT(fault(onnx_models::resnet50(), dp + ", zero_stage: 3"), HasSubstr("(ZeRO 3)"));
   EXPECT_THAT(fault(onnx_models::resnet50(), dp, ", dims: {width: 3}"),
               HasSubstr("no input has an open dimension 'width'"));
@@ -182,7 +182,7 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
   };
   EXPECT_THAT(yaml_fault(", dims: {batch: 3}"), HasSubstr("leaves no dimension open"));
   EXPECT_THAT(yaml_fault(", probabilities: {a: 0.3}"),
-              HasSubstr("probabilities of its conditions"));
+              HasSubstr("probabilities of its own conditions"));
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(Convert, NamesADamagedFileOfACompleteTarget) {
   }
   EXPECT_THAT(converted(from, target, to),
               testing::AllOf(HasSubstr("rank-00002.safetensors: is damaged"),
-                             HasSubstr("--force makes all of it again")));
+                             HasSubstr("--force starts again")));
   EXPECT_EQ(converted(from, target, to, {.replace = true}), "done");
   EXPECT_EQ(contents_of(to, 7), "right");
 }
@@ -303,7 +303,7 @@ TEST_F(ConvertFaults, BrokenManifest) {
 }
 TEST_F(ConvertFaults, NoCheckpoint) {
   fs::remove(from_ / kManifestName);
-  EXPECT_THAT(fault(), HasSubstr("is no checkpoint: it has neither foreshard-checkpoint.json"));
+  EXPECT_THAT(fault(), HasSubstr("is not a checkpoint: it has neither foreshard-checkpoint.json"));
   fs::remove_all(from_);
   EXPECT_THAT(fault(), HasSubstr("there is no such directory"));
 }
@@ -324,13 +324,13 @@ TEST_F(ConvertFaults, TargetThatDoesNotFit) {
   EXPECT_EQ(converted(from_, target_, to_), "done");
 }
 TEST_F(ConvertFaults, TooLittleMemory) {
-  EXPECT_THAT(fault({.max_memory = 100_kB}), HasSubstr("needs 1 MiB of memory at least"));
+  EXPECT_THAT(fault({.max_memory = 100_kB}), HasSubstr("needs at least 1 MiB of memory"));
 }
 TEST_F(ConvertFaults, TargetThatExists) {
   folder_.write("to/precious.txt", "not ours");
-  EXPECT_THAT(converted(from_, target_, to_), HasSubstr("exists and is no complete checkpoint"));
+  EXPECT_THAT(converted(from_, target_, to_), HasSubstr("exists and is not a complete checkpoint"));
   EXPECT_THAT(converted(from_, target_, to_, {.replace = true}),
-              HasSubstr("is no complete checkpoint, so it is not replaced"));
+              HasSubstr("is not a complete checkpoint, so it is not replaced"));
   EXPECT_EQ(bytes_of_file(to_ / "precious.txt"), "not ours");
   EXPECT_THAT(converted(from_, target_, from_), HasSubstr("is the source itself"));
   EXPECT_THAT(converted(from_, target_, from_ / "inside"), HasSubstr("is inside the source"));
@@ -355,7 +355,7 @@ TEST_F(ConvertFaults, ReplacingTakesNothingElseAlong) {
   const Target other{.tensors = tensor_parallel(1, 2)};
   folder_.write("to/notes.txt", "not ours");
   EXPECT_THAT(converted(from_, other, to_, {.replace = true}),
-              HasSubstr("notes.txt: is no part of the checkpoint that --force would replace"));
+              HasSubstr("notes.txt: is not part of the checkpoint that --force would replace"));
   EXPECT_EQ(bytes_of_file(to_ / "notes.txt"), "not ours");
   fs::remove(to_ / "notes.txt");
   const auto inner = to_ / "source";

@@ -85,7 +85,7 @@ TEST(Conversion, NamesWhatDoesNotMatch) {
               HasSubstr("is bf16 under the first strategy and fp16 under the second"));
   other = matrix(split(2, 1), {4, 6});
   EXPECT_THAT(message({matrix(split(2, 1))}, {other}), HasSubstr("[4,4]"));
-  EXPECT_THAT(message({}, {other}), HasSubstr("is not there under the first"));
+  EXPECT_THAT(message({}, {other}), HasSubstr("does not exist under the first"));
 }
 
 Model small_model() {

@@ -138,7 +138,7 @@ TEST(Distribute, SaysWhichAxisTwoFactorsWant) {
   const ShardedGraph sharded = must(graph);
   ASSERT_FALSE(sharded.remarks.empty());
   EXPECT_THAT(sharded.remarks.front(),
-              HasSubstr("operator 'h' takes tensor 'x' not as it lies, [S(tensor), -]: axis "
+              HasSubstr("operator 'h' cannot take tensor 'x' in its sharding [S(tensor), -]: axis "
                         "'tensor' splits its factor 'z' already, and cannot split 'x' as well"));
 }
 

@@ -67,7 +67,7 @@ TEST(LayoutText, ShowsThePlaceOfAFault) {
   EXPECT_THAT(fault("tp=2 @7-0 [-, -]"), HasSubstr("ends before it begins"));
   EXPECT_THAT(fault("tp=2 @0-99999999999 [-, -]"), HasSubstr("no rank is that high"));
   EXPECT_THAT(fault("tp=2 [tp, tp]"), HasSubstr("'tp' is used twice"));
-  EXPECT_THAT(fault("tp=2 [-, -] mean(tp)"), HasSubstr("'mean' is no reduction"));
+  EXPECT_THAT(fault("tp=2 [-, -] mean(tp)"), HasSubstr("'mean' is not a reduction"));
   EXPECT_THAT(fault("tp=2 [tp{1,2,x}, -]"), HasSubstr("the size of a slice"));
   EXPECT_THAT(fault("tp=2 [-, -] 5"), HasSubstr("sum(...), max(...) or min(...), or the end"));
 }

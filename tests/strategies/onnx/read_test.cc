@@ -133,9 +133,10 @@ TEST(ReadOnnx, SaysWhereAShapeIsKnownOnlyWhenItRuns) {
 
 TEST(ReadOnnx, RefusesWhatIsNoOnnxFile) {
   EXPECT_THAT(fault(""), HasSubstr("it has no graph"));
-  EXPECT_THAT(fault("layers: 3\n"), HasSubstr("it is no ONNX file, or it is cut off or corrupt"));
+  EXPECT_THAT(fault("layers: 3\n"),
+              HasSubstr("it is not an ONNX file, or it is truncated or corrupt"));
   const std::string whole = onnx_models::bert({.layers = 1});
-  EXPECT_THAT(fault(whole.substr(0, whole.size() / 2)), HasSubstr("cut off or corrupt"));
+  EXPECT_THAT(fault(whole.substr(0, whole.size() / 2)), HasSubstr("truncated or corrupt"));
 }
 
 TEST(ReadOnnx, RefusesWindowsThatStandStill) {

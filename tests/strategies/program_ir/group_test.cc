@@ -66,14 +66,14 @@ TEST(RankRanges, NameWhatIsWrong) {
     const auto list = read_ranges(text, 100);
     return list ? "accepted" : list.error().message;
   };
-  EXPECT_THAT(fault("0-"), HasSubstr("'0-' is no range"));
-  EXPECT_THAT(fault("1,,2"), HasSubstr("'' is no range"));
-  EXPECT_THAT(fault("-3"), HasSubstr("is no range"));
+  EXPECT_THAT(fault("0-"), HasSubstr("'0-' is not a range"));
+  EXPECT_THAT(fault("1,,2"), HasSubstr("'' is not a range"));
+  EXPECT_THAT(fault("-3"), HasSubstr("is not a range"));
   EXPECT_THAT(fault("0-7:3"), HasSubstr("does not reach its end"));
   EXPECT_THAT(fault("7-0"), HasSubstr("does not reach its end"));
   EXPECT_THAT(fault("0-7:0"), HasSubstr("does not reach its end"));
   EXPECT_THAT(fault("0-2147483647"), HasSubstr("longer than 100"));
-  EXPECT_THAT(fault("99999999999"), HasSubstr("is no range"));
+  EXPECT_THAT(fault("99999999999"), HasSubstr("is not a range"));
 }
 
 }  // namespace

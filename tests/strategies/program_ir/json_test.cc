@@ -72,7 +72,7 @@ TEST(ProgramJson, NamesThePlaceOfAFault) {
   EXPECT_THAT(fault(R"("m":8)", R"("m":18446744073709551615)"), HasSubstr("is not in [0, "));
   EXPECT_THAT(fault(R"("group":0)", R"("group":1)"), HasSubstr("1 is not one of the 1 groups"));
   EXPECT_THAT(fault("all_reduce", "all_redcue"),
-              HasSubstr("communication.kind: 'all_redcue' is no kind of communication"));
+              HasSubstr("communication.kind: 'all_redcue' is not a kind of communication"));
   EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":-1)"), HasSubstr("not a finite number of 0"));
   EXPECT_THAT(fault(R"("bytes":256)", R"("bytes":null)"), HasSubstr("expected a number"));
   EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,4,0]"),
@@ -80,7 +80,7 @@ TEST(ProgramJson, NamesThePlaceOfAFault) {
   EXPECT_THAT(fault("[0,0,0,4,0,1]", "[0,0,0,99999999999,0,1]"),
               HasSubstr("roles[0].calls[0][3]: 99999999999 is not in"));
   EXPECT_THAT(fault(R"("ranks":"0,1")", R"("ranks":"0-x")"),
-              HasSubstr("roles[0].ranks: '0-x' is no range"));
+              HasSubstr("roles[0].ranks: '0-x' is not a range"));
   EXPECT_THAT(fault(R"("after":[0])", R"("after":[0],"sync":true)"),
               HasSubstr("expected exactly one of gemm"));
   EXPECT_THAT(fault(R"({"axes":[0]})", R"({"axis":0})"),

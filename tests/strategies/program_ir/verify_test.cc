@@ -120,7 +120,7 @@ TEST(Verify, HoldsAnExchangeToItsTransfers) {
   EXPECT_THAT(with({}, 0_B), HasSubstr("the group of rank 0 exchanges nothing (invariant 19)"));
   EXPECT_THAT(with({{0, 2, 1_B}}, 1_B),
               HasSubstr("the transfer from rank 0 to 2 is not within one group (invariant 19)"));
-  EXPECT_THAT(with({{1, 1, 1_B}}, 1_B), HasSubstr("is no communication"));
+  EXPECT_THAT(with({{1, 1, 1_B}}, 1_B), HasSubstr("is not a communication"));
   EXPECT_THAT(with({{1, 8, 1_B}}, 1_B), HasSubstr("outside the mesh"));
   EXPECT_THAT(with({{1, 0, 0_B}}, 0_B), HasSubstr("not of a finite size above 0"));
   EXPECT_THAT(with({{0, 1, 1_B}, {3, 2, 2_B}, {4, 5, 1_B}, {6, 7, 1_B}}, 6_B),

@@ -161,10 +161,11 @@ TEST(TensorText, ReadsAndShowsThePlaceOfAFault) {
             "tensor: expected the extent of a dimension, a whole number, found 'x'\n"
             "  bf16[8192, x]\n"
             "             ^");
-  EXPECT_THAT(fault("bf17[8]"), testing::HasSubstr("'bf17' is no element type: known are 'fp32'"));
+  EXPECT_THAT(fault("bf17[8]"),
+              testing::HasSubstr("'bf17' is not an element type: known are 'fp32'"));
   EXPECT_THAT(fault("bf16"), testing::HasSubstr("expected '[' and the extents"));
   EXPECT_THAT(fault("bf16[8"), testing::HasSubstr("expected ',' or ']', but it ends here"));
-  EXPECT_THAT(fault("bf16[8] 9"), testing::HasSubstr("expected nothing behind the tensor"));
+  EXPECT_THAT(fault("bf16[8] 9"), testing::HasSubstr("expected the end of the text"));
   EXPECT_THAT(fault("bf16[-8]"), testing::HasSubstr("a whole number, found '-'"));
   EXPECT_THAT(fault("int8[9000000000000,9000]"), testing::HasSubstr("more than 2^53 bytes"));
 }

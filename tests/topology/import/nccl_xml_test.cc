@@ -152,7 +152,7 @@ TEST(NcclXml, RefusesWithLineAndElement) {
   EXPECT_THAT(fault("numaid=\"1\"", "numaid=\"0\""),
               HasSubstr("<cpu>: numaid=\"0\" is there twice"));
   EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:99:00.0\""),
-              HasSubstr("in.txt:7: error: <nvlink>: target \"0000:99:00.0\" is no GPU"));
+              HasSubstr("in.txt:7: error: <nvlink>: target \"0000:99:00.0\" is not a GPU"));
   EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:04:00.0\""),
               HasSubstr("joins a GPU to itself"));
   EXPECT_THAT(fault("count=\"2\"", "count=\"1\""),
@@ -162,14 +162,14 @@ TEST(NcclXml, RefusesWithLineAndElement) {
   EXPECT_THAT(fault("speed=\"100000\"", "speed=\"1e5\""), HasSubstr("<net>: speed=\"1e5\""));
   EXPECT_THAT(fault("device=\"0x1DB1\"", "device=\"0x2330\""), HasSubstr("an earlier one is"));
   EXPECT_THAT(fault("device=\"0x1db1\"", "device=\"0xffff\""),
-              HasSubstr("say --device ('V100-SXM-16GB' or 'V100-SXM-32GB' have this sm)"));
+              HasSubstr("give --device ('V100-SXM-16GB' or 'V100-SXM-32GB' have this sm)"));
   EXPECT_THAT(fault("version=\"1\">", "version=\"2\">"), HasSubstr("version"));
   EXPECT_THAT(fault("<system", "<topology"), HasSubstr("mismatched tag"));
   EXPECT_THAT(import_fault(kOdd, "H100-SXM"), HasSubstr("sm=\"70\", but H100-SXM has 90"));
   EXPECT_THAT(import_fault(kOdd, "H10O-SXM"), HasSubstr("H10O-SXM"));
   EXPECT_THAT(import_fault("<system version=\"1\"/>"), HasSubstr("holds no <gpu>"));
-  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"), HasSubstr("is no NCCL topology"));
-  EXPECT_THAT(import_fault("hello"), HasSubstr("looks like none of the formats"));
+  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"), HasSubstr("is not an NCCL topology"));
+  EXPECT_THAT(import_fault("hello"), HasSubstr("has none of the known formats"));
 }
 
 TEST(NcclXml, RefusesXmlTricks) {

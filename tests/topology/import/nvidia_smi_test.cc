@@ -95,7 +95,7 @@ TEST(NvidiaSmi, RefusesWithLineAndCell) {
   EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"), HasSubstr("row 'GPU7' where column 3 is 'GPU2'"));
   EXPECT_THAT(fault("mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), HasSubstr("there are 4 rows"));
   EXPECT_THAT(fault("GPU0\t X ", "GPU0\tPIX"), HasSubstr("X is not where"));
-  EXPECT_THAT(import_fault(kOld), HasSubstr("say --device"));
+  EXPECT_THAT(import_fault(kOld), HasSubstr("give --device"));
   EXPECT_THAT(import_fault("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "L40S"),
               HasSubstr("L40S has none"));
   EXPECT_THAT(import_fault(a100_table("\t"), "H800-SXM"), HasSubstr("H800-SXM has 8 in all"));
@@ -103,7 +103,7 @@ TEST(NvidiaSmi, RefusesWithLineAndCell) {
   EXPECT_THAT(import_fault("\tGPU0\tGPU1\tGPU2\nGPU0\tX\tPIX\tSYS\nGPU1\tPIX\tX\tPIX\n"
                            "GPU2\tSYS\tPIX\tX\n",
                            "L40S"),
-              HasSubstr("no PCIe tree is like that"));
+              HasSubstr("which no PCIe tree allows"));
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ TEST(Paddle, RefusesWithThePlace) {
   EXPECT_THAT(fault("\"target_global_id\": 1,", "\"target_global_id\": 0,"),
               HasSubstr("joins a device to itself"));
   EXPECT_THAT(fault("\"bandwidth\": 42", "\"bandwidth\": -1"), HasSubstr("positive"));
-  EXPECT_THAT(fault("V100-SXM2-32GB", "Wonder"), HasSubstr("say --device"));
+  EXPECT_THAT(fault("V100-SXM2-32GB", "Wonder"), HasSubstr("give --device"));
   EXPECT_THAT(fault("V100-SXM2-32GB", "A100-SXM4-40GB"), HasSubstr("an earlier one is a"));
   EXPECT_THAT(fault("\"type\": \"GPU\"", "\"type\": \"GPX\""), HasSubstr("GPX"));
   EXPECT_THAT(fault("\"devices\"", "\"device\""), HasSubstr("unknown key 'device'"));

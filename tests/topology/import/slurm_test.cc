@@ -19,9 +19,9 @@ TEST(Hostlist, ExpandsRangesAndBrackets) {
   EXPECT_THAT(expanded("tux[0-2,9]"), ElementsAre("tux0", "tux1", "tux2", "tux9"));
   EXPECT_THAT(expanded("a[08-11],b"), ElementsAre("a08", "a09", "a10", "a11", "b"));
   EXPECT_THAT(expanded("r[0-1]n[1-2]x"), ElementsAre("r0n1x", "r0n2x", "r1n1x", "r1n2x"));
-  EXPECT_THAT(expanded("tux[3-1]"), ElementsAre(HasSubstr("no list of ranges")));
+  EXPECT_THAT(expanded("tux[3-1]"), ElementsAre(HasSubstr("not a list of ranges")));
   EXPECT_THAT(expanded("tux[1"), ElementsAre(HasSubstr("do not match")));
-  EXPECT_THAT(expanded("a\xb9"), ElementsAre(HasSubstr("no name of a host")));
+  EXPECT_THAT(expanded("a\xb9"), ElementsAre(HasSubstr("not the name of a host")));
   EXPECT_THAT(expanded("a,,b"), ElementsAre(HasSubstr("empty name")));
   EXPECT_THAT(expanded("a[0-999999999]"), ElementsAre(HasSubstr("more than 100")));
   EXPECT_THAT(expanded("a[0-9]b[0-9]c[0-9]"), ElementsAre(HasSubstr("more than 100")));

@@ -131,7 +131,7 @@ TEST(Exclusions, AreFewAndEachHasItsReason) {
 TEST(CollectiveFit, BadTablesAreClearErrors) {
   const auto no_table = read_input({written("a,b\n1,2\n")}, kCatalogue);
   ASSERT_FALSE(no_table);
-  EXPECT_THAT(no_table.error().message, HasSubstr("no table of collectives"));
+  EXPECT_THAT(no_table.error().message, HasSubstr("not a table of collectives"));
   const auto no_row = read_input({written(kHeader)}, kCatalogue);
   ASSERT_FALSE(no_row);
   EXPECT_THAT(no_row.error().message, HasSubstr("no row to fit to"));

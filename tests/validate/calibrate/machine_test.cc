@@ -202,7 +202,7 @@ TEST(Machine, NamesWhatDoesNotFit) {
   EXPECT_THAT(fault(machine.start, {run, run}), HasSubstr("is given twice"));
   MeasuredRun other = run;
   other.program = machine.programs[0];
-  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("it is of another Program"));
+  EXPECT_THAT(fault(machine.start, {other}), HasSubstr("it measures another Program"));
   other = run;
   other.measurement.shared = true;
   EXPECT_THAT(fault(machine.start, {other}), HasSubstr("its ranks shared a device"));

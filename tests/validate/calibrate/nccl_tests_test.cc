@@ -86,15 +86,15 @@ std::string fault(std::string text, const std::string& from, const std::string& 
 TEST(NcclTests, NamesLineAndColumn) {
   const std::string text = golden("all_reduce.txt");
   EXPECT_THAT(fault(text, "    42.00", "    4x.00"), HasSubstr("out.txt:18:"));
-  EXPECT_THAT(fault(text, "    42.00", "    4x.00"), HasSubstr("'4x.00' is no time in us"));
-  EXPECT_THAT(fault(text, " 16384 ", " 16k84 "), HasSubstr("'16k84' is no number of bytes"));
+  EXPECT_THAT(fault(text, "    42.00", "    4x.00"), HasSubstr("'4x.00' is not a time in us"));
+  EXPECT_THAT(fault(text, " 16384 ", " 16k84 "), HasSubstr("'16k84' is not a number of bytes"));
   EXPECT_THAT(fault(text, "13.55   20.33       0\n", "13.55\n"), HasSubstr("cells, where"));
   EXPECT_THAT(fault(text, "0.59       0", "0.59      12"), HasSubstr("12 wrong elements"));
   EXPECT_THAT(fault(text, "Rank  1", "Rank  0"), HasSubstr("rank 0 is listed twice"));
   EXPECT_THAT(fault(text, "Group  0", "Group  1"), HasSubstr("several groups"));
   EXPECT_THAT(fault(text, "#       size", "#       sise"), HasSubstr("no table"));
   EXPECT_THAT(fault(text, "starting: all_reduce_perf", "starting: hypercube_perf"),
-              HasSubstr("which operation it is"));
+              HasSubstr("the operation is named neither"));
   EXPECT_THAT(fault(text, "root     time", "root  cputime"), HasSubstr("times of the CPU"));
   EXPECT_EQ(fault(text, "starting: all_reduce_perf", "", "all_reduce_perf.log"), "accepted");
 }

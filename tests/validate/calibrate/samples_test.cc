@@ -83,7 +83,8 @@ TEST(Samples, ARunIsOfItsProgram) {
   run.program.blocks[0].tasks[0].body = Gemm{.m = 9, .n = 8, .k = 8, .dtype = DType::kFp32};
   const auto samples = samples_of({run});
   ASSERT_FALSE(samples);
-  EXPECT_THAT(samples.error().message, HasSubstr("it is of another Program: its fingerprint is"));
+  EXPECT_THAT(samples.error().message,
+              HasSubstr("it measures another Program: its fingerprint is"));
 }
 
 }  // namespace

@@ -203,7 +203,7 @@ TEST(Compare, OfOneRankComparesComputationAndSlack) {
   const auto in_turns = compare(two_ranks(), predicted(), measurement, {.turns = true});
   ASSERT_TRUE(in_turns) << in_turns.error().message;
   EXPECT_THAT(in_turns->remarks,
-              testing::ElementsAre(HasSubstr("a rank alone carries out no communication")));
+              testing::ElementsAre(HasSubstr("a single rank carries out no communication")));
 }
 
 std::string fault(void (*change)(Measurement&)) {

@@ -142,7 +142,7 @@ TEST(MeasurementJson, NamesThePlaceOfAFault) {
   EXPECT_THAT(fault(R"("00000000deadbeef")", R"("deadbeef")"),
               HasSubstr("fingerprint: 'deadbeef' is not 16 hexadecimal digits"));
   EXPECT_THAT(fault(R"("mode":"whole")", R"("mode":"half")"),
-              HasSubstr("mode: 'half' is no mode ('whole' or 'one_rank')"));
+              HasSubstr("mode: 'half' is not a mode ('whole' or 'one_rank')"));
   EXPECT_THAT(fault(R"("mode":"whole")", R"("mode":"one_rank")"),
               HasSubstr("ranks[0].tasks: key 'slack_s' is missing"));
   EXPECT_THAT(fault(R"("repeats":3)", R"("repeats":0)"), HasSubstr("repeats: 0 is not in [1, "));

@@ -84,12 +84,12 @@ TEST(Identity, RefusesWhatIsNoNumber) {
     variables["RANK"] = rank;
     return text(variables);
   };
-  EXPECT_EQ(with("one"), "RANK is 'one', no whole number of 0 or more");
-  EXPECT_EQ(with(""), "RANK is '', no whole number of 0 or more");
-  EXPECT_EQ(with("-1"), "RANK is '-1', no whole number of 0 or more");
-  EXPECT_EQ(with("1.5"), "RANK is '1.5', no whole number of 0 or more");
+  EXPECT_EQ(with("one"), "RANK is 'one', not a whole number of 0 or more");
+  EXPECT_EQ(with(""), "RANK is '', not a whole number of 0 or more");
+  EXPECT_EQ(with("-1"), "RANK is '-1', not a whole number of 0 or more");
+  EXPECT_EQ(with("1.5"), "RANK is '1.5', not a whole number of 0 or more");
   EXPECT_EQ(with("99999999999999999999"),
-            "RANK is '99999999999999999999', no whole number of 0 or more");
+            "RANK is '99999999999999999999', not a whole number of 0 or more");
 }
 
 std::string meeting(const Variables& variables) {

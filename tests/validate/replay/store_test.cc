@@ -297,7 +297,7 @@ TEST(TcpStore, SaysThatNobodyIsThere) {
   EXPECT_EQ(store.error().message,
             "rank 1 cannot reach 127.0.0.1:" + std::to_string(port) +
                 " within 100 ms: Connection refused; rank 0 must run there, and MASTER_ADDR and "
-                "MASTER_PORT say so");
+                "MASTER_PORT must name it");
 }
 
 // Whatever is sent to the server, the ranks of the job go on.
@@ -366,7 +366,7 @@ TEST(TcpStore, KnowsThatAnotherServerIsNone) {
       {.address = "127.0.0.1", .port = listening->port, .rank = 1, .ranks = 2, .patience = 5_s});
   other.join();
   ASSERT_FALSE(store);
-  EXPECT_THAT(store.error().message, HasSubstr("is no foreshard-replay"));
+  EXPECT_THAT(store.error().message, HasSubstr("is not foreshard-replay"));
 }
 
 TEST(Frames, SurviveBeingReadBack) {

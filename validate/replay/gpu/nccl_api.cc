@@ -22,7 +22,8 @@ Result<NcclApi> load_nccl() {
   api.path = library->path();
   decltype(&ncclGetVersion) get_version = nullptr;
   if (!library->find("ncclGetVersion", get_version) || get_version(&api.version) != ncclSuccess)
-    return Error{Error::Code::kUnsupported, api.path + " is no NCCL: it does not say its version"};
+    return Error{Error::Code::kUnsupported,
+                 api.path + " is not NCCL: it does not report a version"};
   if (api.version < kOldestNccl)
     return Error{Error::Code::kUnsupported, "NCCL " + nccl_version_text(api.version) + " (" +
                                                 api.path + ") is too old: 2.18 is needed"};

@@ -170,7 +170,8 @@ class HostExecutor final : public Executor, private Work {
                                  : "on process " + std::to_string(local) +
                                        " of this host, which "
                                        "has " +
-                                       format(left) + " left for it; it says what is too much");
+                                       format(left) +
+                                       " left for it; its message says what is too much");
       left -= other;
     }
     return std::nullopt;
