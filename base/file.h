@@ -25,8 +25,8 @@ std::filesystem::path behind_links(const std::filesystem::path& path);
 
 /// Replaces the file at `path` (or that it links to) by `bytes`, so that a reader (or a crash) sees
 /// the old file or the new one, never a part: writes a neighbour, flushes it to the disk, renames
-/// it. A special file is written to as it is. \return kIo with the path and the reason; then the
-/// old file is untouched.
+/// it. A special file is written to in place.
+/// \return kIo with the path and the reason; then the old file is untouched.
 std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace foreshard

@@ -19,7 +19,8 @@ class Id {
 
   constexpr bool valid() const { return index_ >= 0; }
   constexpr std::int32_t value() const { return index_; }
-  /// For subscripts of the id's own table. \pre valid()
+  /// For subscripts of the id's own table.
+  /// \pre valid()
   constexpr std::size_t index() const { return static_cast<std::size_t>(index_); }
   constexpr auto operator<=>(const Id&) const = default;
 

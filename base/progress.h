@@ -5,8 +5,8 @@
 ///     for (...) { ...; progress.tick(); }   // from any thread
 ///
 /// It appears only on a terminal, after a second, and is erased at the end. It stays silent where
-/// stderr is no terminal, `TERM` is `dumb` or unset, or `CI` is set; `NO_COLOR` leaves out escape
-/// sequences.
+/// stderr is not a terminal, `TERM` is `dumb` or unset, or `CI` is set; `NO_COLOR` leaves out
+/// escape sequences.
 #pragma once
 
 #include <atomic>

@@ -55,7 +55,7 @@ const DimensionInfo& dimension_info(Dimension dimension);
 /// The legal suffixes, comma-separated: "B, kB, KiB, ...".
 std::string suffix_list(Dimension dimension);
 
-/// Why a text is no quantity: what was found, and what to write instead.
+/// Why a text is not a quantity: what was found, and what to write instead.
 struct QuantityFault {
   std::string what;
   std::string help;
@@ -84,8 +84,8 @@ template <> inline constexpr Dimension kDimensionOf<Dollars> = Dimension::kDolla
 template <> inline constexpr Dimension kDimensionOf<DollarsPerSecond> = Dimension::kDollarsPerSecond;
 // clang-format on
 
-/// \return kInvalidInput where `text` is no quantity of this dimension; the message says what to
-///     write.
+/// \return kInvalidInput where `text` is not a quantity of this dimension; the message shows what
+///     to write.
 template <class Q>
 Result<Q> parse(std::string_view text) {
   const auto read = parse_quantity(text, kDimensionOf<Q>);
@@ -100,7 +100,8 @@ std::string format(Quantity<B, S, F, J, D> q) {
   return format_quantity(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D>>);
 }
 
-/// For files: the shortest text that `parse` turns back into exactly `q`. \pre `q` is finite.
+/// For files: the shortest text that `parse` turns back into exactly `q`.
+/// \pre `q` is finite.
 template <int B, int S, int F, int J, int D>
 std::string format_exact(Quantity<B, S, F, J, D> q) {
   return format_quantity_exact(q.in_base(), kDimensionOf<Quantity<B, S, F, J, D>>);

@@ -1,5 +1,5 @@
 /// \file
-/// Reads a one-line notation from left to right and says where it breaks off:
+/// Reads a one-line notation from left to right and reports where it fails:
 ///
 ///     layout: expected ']' or ',', found 'x'
 ///       tp=4 [tp x]

@@ -1,5 +1,5 @@
 /// \file
-/// A line on a terminal's stderr that says what is being waited for, and since when.
+/// A line on a terminal's stderr that shows what the program is doing, and for how long.
 ///
 ///     const Busy busy("simulating");   // after a second: "simulating, 3 s"
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace foreshard::cli {
 
-/// Silent for the first second and where stderr is no terminal; gone when the object is.
+/// Silent for the first second and where stderr is not a terminal; the destructor erases it.
 class Busy {
  public:
   explicit Busy(std::string what);

@@ -1,5 +1,5 @@
 /// \file
-/// The parts of `foreshard calibrate` that speak with a replay: the Program that measures what
+/// The parts of `foreshard calibrate` that concern a replay: the Program that measures what
 /// studies need, and the machine's files from what was measured.
 #pragma once
 
@@ -12,20 +12,20 @@
 namespace foreshard::cli {
 
 struct MachineRequest {
-  std::vector<std::string> studies;   ///< Whose Programs, and whose predictions.
+  std::vector<std::string> studies;   ///< The studies whose Programs are measured and predicted.
   std::string cluster;                ///< Empty: that of the first study.
   std::string communication;          ///< Likewise.
   std::vector<std::string> programs;  ///< Of measurements, beside those of the studies.
   std::vector<std::string> measurements;
   bool dry_run = false;
-  std::string output;  ///< Of the plan a file; of the machine a folder.
+  std::string output;  ///< A file for the plan, a folder for the machine.
 };
 
 /// Writes the microbenchmark Program of the studies.
 ExitCode write_plan(const MachineRequest& request, const Environment& environment);
 
-/// Fits device and communication to the measurements; writes their files into the folder, or, dry,
-/// tells the numbers and what each study's prediction would become.
+/// Fits device and communication to the measurements; writes their files into the folder, or, with
+/// `dry_run`, prints the numbers and each study's new prediction.
 ExitCode fit_machine(const MachineRequest& request, const Environment& environment);
 
 }  // namespace foreshard::cli

@@ -13,8 +13,8 @@ class App;
 
 namespace foreshard::cli {
 
-/// Adds to one command. The variables must live until the command line is read; what they hold is
-/// the default.
+/// Adds to one command. The variables must outlive the reading of the command line; their values
+/// are the defaults.
 class Declaration {
  public:
   explicit Declaration(CLI::App& app) : app_(&app) {}
@@ -39,10 +39,11 @@ class Declaration {
   /// Likewise, and with several values at a time: all that follow up to the next option.
   void list(const std::string& flags, const std::string& type, std::vector<std::string>& values,
             const std::string& doc);
-  /// One of `words`; the first is the default. A mistyped word is told the nearest.
+  /// One of `words`; the first is the default. For a mistyped word the message suggests the nearest
+  /// one.
   void choice(const std::string& flags, std::string& value, std::vector<std::string> words,
               const std::string& doc);
-  /// A whole number from `lowest` on. What `value` holds is the default, unless it is less.
+  /// A whole number from `lowest` on. The value of `value` is the default, unless it is less.
   void count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
              const std::string& doc);
   void flag(const std::string& flags, bool& value, const std::string& doc);

@@ -1,5 +1,5 @@
 /// \file
-/// What the program says to the shell.
+/// The exit codes of the program.
 #pragma once
 
 namespace foreshard::cli {

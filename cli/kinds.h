@@ -28,7 +28,8 @@ struct Kind {
 
 /// By name, the study first.
 std::span<const Kind> kinds();
-/// A kind by its name or its folder. \return nullptr if there is none.
+/// A kind by its name or its folder.
+/// \return nullptr if there is none.
 const Kind* find_kind(std::string_view name);
 /// The names of all kinds.
 std::vector<std::string> kind_names();

@@ -34,7 +34,8 @@ class StudyOptions {
   std::vector<std::string> sets_;
 };
 
-/// "path=value" -> Override. \return kInvalidInput if there is no `=`.
+/// "path=value" -> Override.
+/// \return kInvalidInput if there is no `=`.
 Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets);
 
 /// --format, one of `words`, the first by default.

@@ -8,7 +8,8 @@
 
 namespace foreshard::cli {
 
-/// "12%" or "12" -> 12. \return kInvalidInput for what is none, or negative.
+/// "12%" or "12" -> 12.
+/// \return kInvalidInput for any other text, or a negative number.
 Result<double> percentage(std::string text);
 
 }  // namespace foreshard::cli

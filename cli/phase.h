@@ -1,5 +1,5 @@
 /// \file
-/// A model and a strategy that fit each other, without a cluster.
+/// A model and a strategy that match, without a cluster.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace foreshard::cli {
 
-/// \param name  a catalogue name, a file ending in .yaml, or a config.json of Hugging Face.
+/// \param name  a catalogue name, a file, or a config.json of Hugging Face.
 /// \param at  where overrides see it.
 Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at);
 

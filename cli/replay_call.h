@@ -21,7 +21,7 @@ struct ReplayCall {
   std::int64_t repeats = 0;         ///< 0: foreshard-replay's own.
   std::string until{};              ///< Empty: not given.
   std::vector<std::string> more{};  ///< Further options of foreshard-replay.
-  bool results_to_stderr = false;   ///< What it prints is no result of the caller's.
+  bool results_to_stderr = false;   ///< Its output is not the caller's result.
 };
 
 /// The whole command line, the launcher first.

@@ -1,5 +1,5 @@
 /// \file
-/// `foreshard topology check`: clusters that can be built, but hardly exist.
+/// `foreshard topology check`: clusters that can be built, but are implausible.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 /// \file
-/// `foreshard topology import`: other tools' descriptions of machines as our own files.
+/// `foreshard topology import`: other tools' descriptions of machines, turned into node and cluster
+/// files.
 #pragma once
 
 #include <string>

@@ -39,7 +39,8 @@ class ClusterView::Builder {
   DeviceTypeId add_device_type(DeviceType type);
   /// \return the index of the new node.
   std::int32_t add_node(const Host& host = {});
-  /// Anything but a device. \param node  -1 for a vertex of the fabric.
+  /// Anything but a device.
+  /// \param node  -1 for a vertex of the fabric.
   VertexId add_vertex(VertexKind kind, std::string name, std::int32_t node = -1);
   DeviceId add_device(DeviceTypeId type, std::string name, std::int32_t node);
   /// \return the link a -> b; the link b -> a has the next id.
@@ -54,7 +55,8 @@ class ClusterView::Builder {
   void take_down(DeviceId device);
   /// \pre 0 < factor <= 1
   void degrade(LinkId link, double factor);
-  /// Multiplies its speed. \pre 0 < factor <= 1
+  /// Multiplies its speed.
+  /// \pre 0 < factor <= 1
   void slow_down(DeviceId device, double factor);
   void set_speed(DeviceId device, double speed);        ///< \pre speed > 0
   void set_efficiency(LinkId link, double efficiency);  ///< Its bandwidth stays. \pre > 0

@@ -116,7 +116,8 @@ std::optional<Error> fault_in_size(const ClusterConfig& config, const ErrorMaker
                "more than 4 million devices: larger than any cluster", "");
 }
 
-/// Builds the nodes. \return their NICs.
+/// Builds the nodes.
+/// \return their NICs.
 Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
                                           const ClusterConfig& config, const ErrorMaker& error) {
   std::map<std::string, DeviceTypeId> types;

@@ -1,5 +1,5 @@
 /// \file
-/// A cluster as YAML says it, and the way from there to a ClusterView:
+/// A cluster in YAML, and how a ClusterView is built from it:
 ///
 ///     name: two-boxes
 ///     nodes: 2

@@ -1,6 +1,6 @@
 /// \file
-/// A cluster from the little that a table of measurements says about it: the kind of device, how
-/// many, how many per node, and the network rate of each.
+/// A cluster from the few facts that a table of measurements states about it: the kind of device,
+/// how many, how many per node, and the network rate of each.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ClusterRequest {
 ///
 /// Nothing else depends on the request: there is no tuning per machine.
 /// \return kInvalidInput for a device without a usual machine, or GPUs that do not fill whole
-/// nodes.
+///     nodes.
 Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& loader);
 
 }  // namespace foreshard

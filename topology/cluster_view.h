@@ -6,8 +6,8 @@
 ///
 /// **Routes** are shortest paths by this metric, over links that are up:
 ///
-///     NVLink 1, between switches `Link::hops`, PCIe 100, between sockets 1,000, a host's port
-///     100,000
+///     NVLink 1, between switches `Link::hops`, PCIe 100, between sockets 1,000,
+///     a host's port 100,000
 ///
 /// so that NVLink is preferred to PCIe, PCIe to crossing sockets, and all of these to leaving the
 /// host; a device leaves by the NIC that is nearest to it, however many switches lie behind. A path
@@ -106,10 +106,8 @@ enum class Routing : std::uint8_t {
   /// Equal spread over the shortest *legal* paths: first up, then down, never up again; such routes
   /// cannot deadlock. Up is away from the switches that have NICs where that orders every cable and
   /// joins all of them (a Clos: the same as kSpread); else towards the root of a breadth-first
-  /// tree,
-  /// ties by VertexId. Source: Schroeder et al., "Autonet: a high-speed, self-configuring local
-  /// area
-  /// network using point-to-point links", IEEE J. Sel. Areas Commun. 9(8), 1991.
+  /// tree, ties by VertexId. Source: Schroeder et al., "Autonet: a high-speed, self-configuring
+  /// local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9(8), 1991.
   kUpDown,
   /// An ideal spread over minimal and non-minimal ways, the same for every load: parts are in
   /// inverse proportion to the length of a way, the point at which UGAL's products of queue and
@@ -142,17 +140,17 @@ class ClusterView {
   std::int32_t node_count() const;
   const Host& host(std::int32_t node) const;
   Routing routing() const;
-  std::uint64_t seed() const;  ///< Of kEcmpHash.
+  std::uint64_t seed() const;  ///< For kEcmpHash.
   /// Its switches add up what passes through them (SHARP).
   bool reduces_in_network() const;
   bool pxn() const;
 
   /// The route of a flow. `flow` tells flows between the same devices apart (kEcmpHash).
-  /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for;
-  /// of the fabric's switches the first time that a switch is entered, but nothing of the kind on
+  /// Cost: a search of both hosts (tens of vertices) the first time that a device is asked for; of
+  /// the fabric's switches the first time that a switch is entered, but nothing of the kind on
   /// intact tori, meshes and dragonflies; then time proportional to the links of the route
-  /// (adaptive: of all its ways). Not thread-safe on one object. \return kInfeasible if there is no
-  /// path; the message names both devices and what is down.
+  /// (adaptive: of all its ways). Not thread-safe on one object.
+  /// \return kInfeasible if there is no path; the message names both devices and what is down.
   Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
 
  private:

@@ -1,8 +1,8 @@
 /// \file
-/// How near a device comes to its data sheet, kernel class by kernel class: the parameters of the
-/// operator-time model, fitted to measured kernels. What each means is told here, how they combine
-/// in sim/compute/operator_time.h. All are ratios to the data sheet or times, so that a device that
-/// nobody measured can borrow those of a relative.
+/// How close a device comes to its data sheet, kernel class by kernel class: the parameters of the
+/// operator-time model, fitted to measured kernels. Their meaning is described here, how they
+/// combine in sim/compute/operator_time.h. All are ratios to the data sheet or times, so that a
+/// device without measurements can borrow those of a relative.
 #pragma once
 
 #include <cstdint>

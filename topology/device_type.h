@@ -8,7 +8,7 @@
 ///     efficiency: Hopper        # configs/devices/efficiency/Hopper.yaml, or written out here
 ///
 /// Efficiency parameters were measured on particular devices; on any other one they are an
-/// assumption, and `evidence_of` says so.
+/// assumption, which `evidence_of` reports.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,8 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
 /// collectives say which devices they are for. Empty if its efficiency is written in place.
 std::string generation_of(const DeviceType& device);
 
-/// How well a fit is known for this device: as it says where it was measured, else kTransferred.
+/// How well a fit is known for this device: its own evidence where it was measured, else
+/// kTransferred.
 yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 
 /// The peak at which products of `dtype` ("bf16") run: its own, else that of the nearest wider type

@@ -10,7 +10,7 @@
 
 namespace foreshard {
 
-/// \param most_nodes  hosts beyond it are left out, and a remark says how many.
+/// \param most_nodes  hosts beyond it are left out, and a remark gives their number.
 std::string to_dot(const ClusterView& cluster, std::int32_t most_nodes = 64);
 
 }  // namespace foreshard

@@ -1,5 +1,5 @@
 /// \file
-/// The network between hosts as YAML says it:
+/// The network between hosts in YAML:
 ///
 ///     fabric: {kind: rail-fat-tree, levels: 2, nodes_per_pod: 16, oversubscription: [2]}
 ///     fabric: {kind: torus, grid: {dims: [4, 4, 8]}}

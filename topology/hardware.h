@@ -62,7 +62,7 @@ struct Hardware {
 
   /// \return null if none is known.
   const HardwareDevice* device_of_pci_id(std::int64_t id) const;
-  /// The one of which the longest name occurs in `text`; case, spaces and dashes do not count.
+  /// The device whose longest name occurs in `text`; case, spaces and dashes do not count.
   const HardwareDevice* device_of_name(std::string_view text) const;
   const HardwareDevice* find(std::string_view device) const;
   const HardwareSocket* socket_of(std::string_view arch, std::string_view vendor,

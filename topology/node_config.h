@@ -1,5 +1,5 @@
 /// \file
-/// One host as YAML says it: its devices and what joins them. The least that works:
+/// One host in YAML: its devices and what joins them. The smallest one that works:
 ///
 ///     device: A100-SXM-80GB
 ///     gpus: 8
@@ -112,7 +112,8 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*);
 
 /// Nominal rate of one direction of 16 PCIe lanes. Source: PCI-SIG base specifications 3.0 to 6.0
 /// (8 GT/s a lane, doubled with each generation; 128b/130b coding, from 6.0 on 242 of 256 bytes of
-/// a flit). \pre 3 <= generation <= 6
+/// a flit).
+/// \pre 3 <= generation <= 6
 BytesPerSecond pcie_bandwidth(std::int64_t generation);
 /// The generation given, or the first one whose x16 carries a NIC of the node (at least 4).
 std::int64_t pcie_generation(const NodeConfig& node);

@@ -1,11 +1,10 @@
 /// \file
-/// Clusters that can be built, but hardly exist: unit slips, adapters faster than their slots,
+/// Clusters that can be built, but are implausible: unit slips, adapters faster than their slots,
 /// devices that nothing joins.
 ///
 ///     for (const Finding& finding : implausible(config, cluster, hardware)) ...
 ///
-///     warning: nic-slot: node0/nic0 (and 15 more): its port has 400 Gbit/s, its PCIe link 15.8
-///     GB/s
+///     warning: nic-slot: node0/nic0: its port has 400 Gbit/s, its PCIe link 15.8 GB/s
 ///       help: a port beyond its slot is throttled: is pcie.generation right?
 ///
 /// Rules are a table; the thresholds are HardwareLimits (hardware.h), each with its source.

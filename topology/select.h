@@ -1,6 +1,6 @@
 /// \file
 /// Parts of a cluster by name, as `down:` and `degraded:` of a cluster file and the disturbances of
-/// a study say them: "node3/gpu5", "node*/nic0", "node3/nic0 - pod0/leaf0". `*` stands for any
+/// a study write them: "node3/gpu5", "node*/nic0", "node3/nic0 - pod0/leaf0". `*` stands for any
 /// text, `?` for any character.
 #pragma once
 

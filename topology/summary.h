@@ -43,7 +43,8 @@ struct ClusterSummary {
 
 /// Largest total rate at which one half of the cluster can send to the other: the first half of its
 /// nodes to the rest; in a single node the first half of its devices. By maximum flow over the
-/// links that are up, through no other device or host. \return nothing with fewer than two devices.
+/// links that are up, through no other device or host.
+/// \return nothing with fewer than two devices.
 /// Cost: seconds beyond 20,000 vertices.
 /// Source: Goldberg and Tarjan, "A new approach to the maximum-flow problem", J. ACM 35(4), 1988.
 std::optional<BytesPerSecond> bisection_bandwidth(const ClusterView& cluster);

@@ -1,7 +1,7 @@
 /// \file
 /// A host whose wiring has no regular form, link by link: uneven PCIe trees, adapters of unequal
-/// rates, GPUs at a socket's root port. What importers (topology/import/) write where nothing
-/// simpler says the same.
+/// rates, GPUs at a socket's root port. Importers (topology/import/) write it where nothing simpler
+/// describes the same host.
 ///
 ///     device: H100-PCIe
 ///     gpus: 2

@@ -1,6 +1,6 @@
 /// \file
-/// What a value must obey beyond its type. A constraint on a list, a map, an optional or a sourced
-/// number holds for each value in it; only `non_empty` looks at the container.
+/// What a value must satisfy beyond its type. A constraint on a list, a map, an optional or a
+/// sourced number holds for each value in it; only `non_empty` looks at the container.
 #pragma once
 
 #include <limits>

@@ -1,5 +1,5 @@
 /// \file
-/// What else a `Table` gives: the JSON Schema for editors, the reference page, and an echo of what
+/// Further uses of a `Table`: the JSON Schema for editors, the reference page, and an echo of what
 /// was read.
 #pragma once
 

@@ -1,6 +1,6 @@
 /// \file
-/// `Loader` reads YAML files into types that have a `Table`, strictly: what the table does not say
-/// is an error, and all errors of a file are told in one run.
+/// `Loader` reads YAML files into types that have a `Table`, strictly: what the table does not list
+/// is an error, and all errors of a file are reported in one run.
 ///
 ///     yaml::Loader loader({.catalogue = {"configs"}, .overrides = {{"nodes", "4"}}});
 ///     Result<Cluster> cluster = loader.read_file<Cluster>("cluster.yaml");
@@ -41,7 +41,7 @@ struct Options {
   Bytes largest_file = 4_MiB;
   int deepest = 64;                  ///< Collections in collections, aliases expanded.
   std::size_t most_nodes = 200'000;  ///< Of a file, aliases expanded.
-  std::size_t most_errors = 20;      ///< Told at once.
+  std::size_t most_errors = 20;      ///< Reported at once.
   std::size_t width = 100;           ///< Source lines are clipped to it.
 };
 

@@ -2,7 +2,7 @@
 /// `Ref<T>`: an object that is written in place or referred to.
 ///
 ///     device: H100-SXM            # configs/<folder of T>/H100-SXM.yaml
-///     device: ./my-device.yaml    # relative to the file that says so
+///     device: ./my-device.yaml    # relative to the referring file
 ///     device: {memory: 80 GiB}    # in place
 #pragma once
 

@@ -12,7 +12,7 @@
 
 namespace foreshard::yaml {
 
-/// From the surest to the least sure; `kUser` is the user's own word.
+/// From the most to the least certain; `kUser` is given by the user.
 enum class Evidence : std::uint8_t { kMeasured, kFitted, kTransferred, kDatasheet, kUser };
 
 const Names<Evidence>& yaml_names(const Evidence*);

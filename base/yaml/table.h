@@ -1,13 +1,12 @@
 /// \file
-/// `Table<T>`: the keys of a YAML mapping, said once. The same table reads and checks a file,
-/// prints what was understood, and generates the JSON Schema and the reference page.
+/// `Table<T>`: the keys of a YAML mapping, written down once. The same table reads and checks a
+/// file, prints what was understood, and generates the JSON Schema and the reference page.
 ///
 ///     struct Nic { BytesPerSecond bandwidth; std::int64_t count = 1; };
 ///     inline const yaml::Table<Nic>& yaml_table(const Nic*) {
 ///       static const auto table = yaml::Table<Nic>("nic", "A network adapter of a node.")
-///           .required("bandwidth", &Nic::bandwidth, "Payload rate of one direction.",
-///           yaml::positive()) .optional("count", &Nic::count, "How many of them.",
-///           yaml::at_least(1));
+///           .required("bandwidth", &Nic::bandwidth, "Rate of one direction.", yaml::positive())
+///           .optional("count", &Nic::count, "Number of NICs.", yaml::at_least(1));
 ///       return table;
 ///     }
 ///
@@ -52,8 +51,8 @@ class Table {
     return std::move(*this);
   }
 
-  /// A condition between members, checked when each is well: `fault(object)` says what is wrong, or
-  /// nothing (an empty string). The message points at `key`.
+  /// A condition between members, checked when each is valid: `fault(object)` returns what is
+  /// wrong, or an empty string. The message points at `key`.
   template <class Fault>
   Table&& check(std::string key, Fault fault) && {
     fields_.checks.push_back({std::move(key), [fault = std::move(fault)](const void* object) {

@@ -1,6 +1,6 @@
 /// \file
 /// `Words`: a scalar or a list of scalars, as written, for a key whose type another key decides.
-/// Whoever reads it says what the words must be.
+/// The reader of that key decides what the words must be.
 #pragma once
 
 #include <string>

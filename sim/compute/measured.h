@@ -1,5 +1,5 @@
 /// \file
-/// Kernels that were measured on the very device, in place of the model's word for them:
+/// Kernels that were measured on the same device: their times take the place of the model's:
 ///
 ///     efficiency:
 ///       measured:
@@ -7,9 +7,9 @@
 ///            source: "..."}
 ///       reach: 1
 ///
-/// A kernel that stands there takes the measured time; measured at other clocks than it is asked
-/// for, times the model's ratio of the two. With a `reach` of h octaves, kernels near measured ones
-/// take the model's time, scaled by what the model gets wrong for those:
+/// A listed kernel takes the measured time; if it was measured at other clocks than are asked for,
+/// times the model's ratio of the two. With a `reach` of h octaves, kernels near measured ones take
+/// the model's time, scaled by what the model gets wrong for those:
 ///
 ///     factor = exp(sum w_i log(measured_i / model_i) / (1/4 + sum w_i))
 ///     w_i    = exp(-d_i^2 / (2 h^2))      d_i = distance of the extents' binary logarithms
@@ -35,12 +35,12 @@ namespace foreshard {
 class MeasuredKernels {
  public:
   /// \pre fault_in(*device.efficiency) finds nothing: what cannot be read is left out. The device
-  /// must outlive the object.
+  ///     must outlive the object.
   explicit MeasuredKernels(const DeviceType& device);
 
   bool empty() const { return exact_.empty(); }
   /// `model` is the model's time of `kernel` on the device at `duty`; the result's parts are scaled
-  /// alike, and it says why.
+  /// alike, and its `basis` records why.
   OperatorTime corrected(const Kernel& kernel, const OperatorTime& model, Duty duty) const;
 
  private:
@@ -58,8 +58,8 @@ class MeasuredKernels {
   std::unordered_map<Kernel, std::size_t, KernelHash> exact_;  // into known_; looked up only
 };
 
-/// What is wrong with the measured kernels of an efficiency file: a text that is no kernel (names
-/// it), a kernel twice. Empty if nothing is.
+/// What is wrong with the measured kernels of an efficiency file: a text that is not a kernel (the
+/// message names it), a kernel twice. Empty if nothing is.
 std::string fault_in(const DeviceEfficiency& efficiency);
 
 }  // namespace foreshard

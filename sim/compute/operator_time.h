@@ -3,10 +3,10 @@
 ///
 ///     time = max(compute, memory) + floor
 ///
-/// with every part told, so that a report can say why. For example, a product of 4096^3 in bf16 on
-/// 108 multiprocessors: 512 tiles of 256 x 128 in 5 waves, compute-bound.
+/// with every part listed, so that a report can explain it. For example, a product of 4096^3 in
+/// bf16 on 108 multiprocessors: 512 tiles of 256 x 128 in 5 waves, compute-bound.
 ///
-/// Not modelled: what the neighbours on the device do (the engine shares SMs and memory), data left
+/// Not modelled: other work on the device (the engine shares SMs and memory), data left
 /// in the L2 cache by the kernel before, and a power limit that depends on the mix of kernels.
 #pragma once
 
@@ -31,7 +31,7 @@ enum class Duty : std::uint8_t {
   kBurst,      ///< Alone, as microbenchmarks run it.
 };
 
-/// Whose word a time is.
+/// Where a time comes from.
 enum class Basis : std::uint8_t {
   kModel,
   kMeasured,    ///< This very kernel was measured on this device.
@@ -47,14 +47,14 @@ struct OperatorTime {
   GemmTile tile{};         ///< Of a product.
   std::int64_t split = 1;  ///< Parts of k, of a product.
   Basis basis = Basis::kModel;
-  double correction = 1;  ///< Of kNeighbours: what the model's time was multiplied by.
+  double correction = 1;  ///< For kNeighbours: what the model's time was multiplied by.
 
   Seconds total() const { return (compute < memory ? memory : compute) + floor; }
   /// What a faster kernel would have to improve: the largest of the three.
   Bound bound() const;
 };
 
-/// What `model_time_of` says, or what was measured, where it was (measured.h).
+/// The measured time where there is one (measured.h), otherwise that of `model_time_of`.
 ///
 /// \pre As of model_time_of.
 OperatorTime time_of(const Kernel& kernel, const DeviceType& device, Duty duty = Duty::kSustained);

@@ -8,8 +8,8 @@
 ///
 /// An *elastic* flow takes the max-min share of its path that `connections` connections get beside
 /// the job's own, up to `rate`: what congestion-controlled traffic strives for. A *constant* one
-/// takes its rate from every link that it crosses, whoever else is there: what is left is shared by
-/// the job. Both are exact under the engine's max-min sharing.
+/// takes its rate from every link that it crosses, whatever else uses it; the job shares the rest.
+/// Both are exact under the engine's max-min sharing.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 /// \file
-/// A positive random number, as YAML says it: `{kind: normal, mean: 1, deviation: 0.02}`,
+/// A positive random number in YAML: `{kind: normal, mean: 1, deviation: 0.02}`,
 /// `{kind: lognormal, median: 1, sigma: 0.1}`, `{kind: uniform, low: 0.8, high: 1}`.
 #pragma once
 
@@ -18,12 +18,12 @@ enum class DistributionKind : std::uint8_t {
 
 struct Distribution {
   DistributionKind kind = DistributionKind::kNormal;
-  std::optional<double> mean{};       ///< Of kNormal.
-  std::optional<double> deviation{};  ///< Of kNormal.
-  std::optional<double> median{};     ///< Of kLognormal.
-  std::optional<double> sigma{};      ///< Of kLognormal: of the logarithm.
-  std::optional<double> low{};        ///< Of kUniform.
-  std::optional<double> high{};       ///< Of kUniform.
+  std::optional<double> mean{};       ///< For kNormal.
+  std::optional<double> deviation{};  ///< For kNormal.
+  std::optional<double> median{};     ///< For kLognormal.
+  std::optional<double> sigma{};      ///< For kLognormal: of the logarithm.
+  std::optional<double> low{};        ///< For kUniform.
+  std::optional<double> high{};       ///< For kUniform.
 
   bool operator==(const Distribution&) const = default;
 };
@@ -35,8 +35,10 @@ const yaml::Table<Distribution>& yaml_table(const Distribution*);
 /// number that can be drawn and is not positive.
 std::string fault_in(const Distribution& distribution);
 
-/// The number that belongs to `key`: the same key gives the same number on every machine whose
-/// libm rounds alike. \pre fault_in(distribution) is empty. \return > 0
+/// The number that belongs to `key`: the same key gives the same number on every machine whose libm
+/// rounds alike.
+/// \pre fault_in(distribution) is empty.
+/// \return > 0
 double sample(const Distribution& distribution, std::uint64_t key);
 
 /// A number that depends on all of the arguments and their order: a key for `sample`.

@@ -1,5 +1,5 @@
 /// \file
-/// The `disturbances:` of a study: what is not perfect about the step.
+/// The `disturbances:` of a study: slow devices, changing links, failures and other traffic.
 ///
 ///     disturbances:
 ///       seed: 1
@@ -38,13 +38,15 @@ struct Disturbances {
 
 const yaml::Table<Disturbances>& yaml_table(const Disturbances*);
 
-/// Whether any of it is about single links or switches, so that a cluster must not merge them.
+/// Whether any disturbance concerns single links or switches, so that a cluster must not merge
+/// them.
 bool about_links(const Disturbances& disturbances);
 
-/// Whether another seed makes another plan.
+/// Whether another seed gives another plan.
 bool random(const Disturbances& disturbances);
 
-/// What `disturbances` mean on a cluster in run `run` (0, 1, ...): its seed is theirs plus `run`.
+/// The plan of `disturbances` on a cluster in run `run` (0, 1, ...), whose seed is theirs plus
+/// `run`.
 /// \return what `error` makes of a selector that matches nothing, one link with two profiles, a
 ///     failure of everything, a background flow without a route.
 Result<Plan> plan_of(const Disturbances& disturbances, const ClusterView& cluster, std::int64_t run,

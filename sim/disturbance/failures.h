@@ -1,12 +1,12 @@
 /// \file
-/// What breaks during the step, and what becomes of those that use it.
+/// What breaks during the step, and what happens to the tasks that use it.
 ///
 ///     failures:
 ///       - {link: "pod0/leaf0 - spine1", at: 3 s, then: reroute, detection: 0.2 s, until: 9 s}
 ///       - {device: node3/gpu5, at: 1 s, detection: 10 s}        # then: fail
 ///
-/// A device, NIC or switch takes all of its links with it; what a dead device computes stands
-/// still too. `detection` passes before anybody reacts: with `fail`, a communication or kernel that
+/// A device, NIC or switch takes all of its links with it; what a dead device computes stands still
+/// too. Nothing reacts before `detection` has passed: with `fail`, a communication or kernel that
 /// has stood still for so long fails; with `reroute`, from then on routes avoid what is dead.
 #pragma once
 

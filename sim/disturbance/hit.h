@@ -13,14 +13,14 @@ namespace foreshard::disturbance {
 
 inline constexpr Seconds kNever = Seconds::from_base(std::numeric_limits<double>::infinity());
 
-/// One thing that happens, and to whom.
+/// One disturbance and the parts that it affects.
 struct Hit {
   std::string kind;    ///< "straggler", "link", "failure", "background", "jitter".
   std::string effect;  ///< For people: "80 % of its speed".
   Seconds at{};
   Seconds until = kNever;
-  std::int64_t count = 0;        ///< Of those hit.
-  std::vector<std::string> who;  ///< The first of them by name.
+  std::int64_t count = 0;        ///< Number of affected parts.
+  std::vector<std::string> who;  ///< Names of the first of them.
 };
 
 }  // namespace foreshard::disturbance

@@ -1,7 +1,7 @@
 /// \file
-/// What is not perfect about one step on one cluster, worked out: which devices are slow, which
-/// links change when, what fails. Made from a study's `disturbances` (disturbances.h), or by hand;
-/// `sim/simulate` obeys it.
+/// The disturbances of one step on one cluster: which devices are slow, which links change when,
+/// what fails. Made from a study's `disturbances` (disturbances.h), or by hand; `sim/simulate`
+/// applies it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace foreshard::disturbance {
 
-/// What becomes of those that use what has failed.
+/// What happens to the tasks that use what has failed.
 enum class Then : std::uint8_t {
   kFail,     ///< Stand still; fail when `detection` is over, and with them the step.
   kReroute,  ///< Stand still until `detection` is over, then go on by other routes.
@@ -55,13 +55,13 @@ struct Outage {
   Then then = Then::kFail;
   Seconds detection{};
 };
-/// What others send over some links.
+/// Traffic of other jobs over some links.
 struct Traffic {
   std::string what;
   std::vector<RoutedLink> links{};
   /// Bytes per second: of an elastic flow, at most; of a constant one, exactly.
   BytesPerSecond rate = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-  bool constant = false;  ///< Takes its rate whoever else is there, instead of sharing.
+  bool constant = false;  ///< Takes its rate whatever else uses the link, instead of sharing.
   double connections = 1;
   Seconds from{};
   Seconds until = kNever;
@@ -91,7 +91,7 @@ double kernel_factor(const Plan* plan, std::int32_t rank, std::size_t instance);
 /// Makes an error of (keys below `disturbances`, message, help).
 using ErrorAt = std::function<Error(const std::string&, const std::string&, const std::string&)>;
 
-/// A copy of the cluster in which `plan.slow` is true. Nothing if it names nobody.
+/// A copy of the cluster in which the devices of `plan.slow` are slow. Nothing if there are none.
 std::optional<ClusterView> slowed(const ClusterView& cluster, const Plan& plan);
 
 }  // namespace foreshard::disturbance

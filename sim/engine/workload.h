@@ -1,12 +1,11 @@
 /// \file
-/// What both event engines run: activities that use resources and wait for each other. It knows
-/// nothing of GPUs: routing, collectives and streams live above it.
+/// What both event engines run: activities that use resources and wait for each other. It is
+/// independent of GPUs: routing, collectives and streams live above it.
 ///
 /// An activity, once all its predecessors are done and its release time has come, spends `latency`
 /// (a pure delay) and then makes progress from 0 to `work` at a rate that the engine decides:
 ///
-///     for every resource l:   sum over running a of  load(a,l) * rate(a)  <=  capacity(l) -
-///     held(l)
+///     for every resource l:  sum over running a of load(a,l) rate(a)  <=  capacity(l) - held(l)
 ///
 /// where load = weight x multiplicity, and `held` is what running activities occupy regardless of
 /// their progress (the SMs of a persistent communication kernel).
@@ -104,11 +103,12 @@ struct Event {
 class Workload {
  public:
   /// \pre capacity > 0 and finite, in any unit per second (bytes/s of a link; 1 for a device's
-  /// SMs).
+  ///     SMs).
   ResourceId add_resource(double capacity, std::string name = {});
   ShapeId add_shape(Shape shape);
   ActivityId add_activity(const Activity& activity);
-  /// `to` waits for `from`. \pre from < to, both exist.
+  /// `to` waits for `from`.
+  /// \pre from < to, both exist.
   void add_edge(ActivityId from, ActivityId to);
   /// Worth a call before many are added: it also asks the system for large pages.
   void reserve(std::size_t activities, std::size_t edges);
@@ -121,14 +121,15 @@ class Workload {
   /// The resource is dead from `at` until it is repaired, whatever its capacity. An activity that
   /// has stood still on it for `patience` fails: it ends without being done, and what waits for it
   /// never runs. kNever: it just stands still. A resource may fail again before it is repaired:
-  /// then it needs both repairs, and the first finite patience counts. \pre at >= 0, finite;
-  /// patience >= 0
+  /// then it needs both repairs, and the first finite patience counts.
+  /// \pre at >= 0, finite; patience >= 0
   void add_failure(ResourceId resource, Seconds at, Seconds patience = kNever);
   /// \pre one failure of the resource has no repair yet; at >= that failure's
   void add_repair(ResourceId resource, Seconds at);
   /// From `at` on, activities that were added with shape `of` are of shape `as`: those that run go
   /// on with the work that they have left, later ones start so. `as` may be `of`: back again.
-  /// Latencies stay what they are. \pre at >= 0, finite
+  /// Latencies stay what they are.
+  /// \pre at >= 0, finite
   void add_shape_change(ShapeId of, Seconds at, ShapeId as);
   /// Traffic of others from `from` to `until` (which may be kNever), and again every `period`. It
   /// shares as an activity of this shape would, up to its `rate_cap`, is never done, and does not
@@ -197,14 +198,14 @@ Result<Timeline> run_fluid(const Workload& workload);
 
 /// How SimGrid keeps its rates.
 enum class SimgridSolver {
-  kLazy,  ///< Re-solves what it thinks has changed.
-  kFull,  ///< Re-solves everything at each event: a second opinion for small workloads.
+  kLazy,  ///< Re-solves what it considers changed.
+  kFull,  ///< Re-solves everything at each event: a second reference for small workloads.
 };
 /// Reference engine on SimGrid, in a forked process. Unit weights, no occupations and no caps only;
 /// of events, capacities that fall but not to nothing (a flow of SimGrid's never gets faster than
-/// it could be when it began).
-/// SimGrid counts work in whole units: works on resources that share activities, directly or
-/// through others, are scaled by one power of two, so that each is right within 1e-9.
+/// it could be when it began). SimGrid counts work in whole units: works on resources that share
+/// activities, directly or through others, are scaled by one power of two, so that each is right
+/// within 1e-9.
 /// \return what `fault_in` finds; kUnsupported, naming the first activity that it cannot express;
 ///     kIo if the process cannot be forked or dies.
 Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver = SimgridSolver::kLazy);

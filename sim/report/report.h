@@ -1,5 +1,5 @@
 /// \file
-/// What a prediction is told with: the result of a simulation beside what it is about. The writers
+/// What a report shows: the result of a simulation and what was simulated. The writers
 /// (text.h, json.h, csv.h) need nothing else.
 #pragma once
 
@@ -58,7 +58,7 @@ struct WaitingDevices {
   Seconds since;
   NamedTask waits_for;
   bool failed = false;
-  bool itself = false;  ///< It waits for nobody else.
+  bool itself = false;  ///< It waits for no other task.
 };
 struct InterruptionReport {
   Seconds at;

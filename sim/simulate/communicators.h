@@ -1,5 +1,5 @@
 /// \file
-/// Who talks to whom: every group of ranks that communicates in a Program, found once.
+/// Every group of ranks that communicates in a Program, found once.
 ///
 /// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots); seen
 /// from a rank it stands for one *communicator*: a set of ranks, or a sender and a receiver.
@@ -30,7 +30,7 @@ struct Communicators {
   std::vector<Communicator> all;
   /// Per endpoint, per rank: index into `all`, or kNone.
   std::vector<std::vector<std::int32_t>> of_rank;
-  /// Per block, per task: its endpoint; kNone if it is no communication.
+  /// Per block, per task: its endpoint; kNone if it is not a communication.
   std::vector<std::vector<std::int32_t>> endpoint_of_task;
   /// Per rank, the communicators it is a member of.
   std::vector<std::vector<std::int32_t>> memberships;

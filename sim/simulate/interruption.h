@@ -1,5 +1,5 @@
 /// \file
-/// A step that never ended: what failed, and who waits for whom.
+/// A step that never ended: what failed, and which tasks wait for which.
 #pragma once
 
 #include "sim/simulate/build.h"

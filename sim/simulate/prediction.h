@@ -1,6 +1,6 @@
 /// \file
-/// What a simulation says of a training step: the result that reports, searches and comparisons
-/// read. `sim/report` writes it as text and as JSON (schema foreshard.prediction/1).
+/// The prediction of a training step: the result that reports, searches and comparisons read.
+/// `sim/report` writes it as text and as JSON (schema foreshard.prediction/1).
 #pragma once
 
 #include <array>

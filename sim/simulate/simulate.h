@@ -38,14 +38,13 @@ struct SimulateOptions {
   /// Most memory that the simulated tasks may take, as estimated before they are written out
   /// (memory_limit.h). Infinite: no limit.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
-  /// What is not perfect; may be null. Its slow devices are the caller's matter
-  /// (disturbance::slowed).
+  /// The disturbances; may be null. The caller applies its slow devices (disturbance::slowed).
   const disturbance::Plan* disturbances = nullptr;
 };
 
 /// \pre the Program is verified (strategies/program/ir/verify.h); only deadlocks are found here
-/// too. \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device
-/// count,
+///     too.
+/// \return kInvalidInput for a Program that deadlocks or does not fit the cluster's device count,
 ///     kInfeasible where the strategy needs a route that does not exist, or a failure leaves none
 ///     to reroute over; kInvalidInput where more than `max_memory` is needed; kUnsupported for what
 ///     the engine or granularity cannot express. A step that a failure interrupts is a Prediction

@@ -60,8 +60,8 @@ struct StepwiseTimes {
   Seconds finish_of(std::int32_t step, std::int32_t lane) const;
 };
 
-/// \pre `group` is valid (comm::flat_forms says what that is). \return kInfeasible where there is
-///     no route, else as comm::lane_form.
+/// \pre `group` is valid (comm::flat_forms says what that is).
+/// \return kInfeasible where there is no route, else as comm::lane_form.
 Result<StepwiseTimes> stepwise_times(std::string_view algorithm, comm::CollectiveKind kind,
                                      Bytes bytes, const comm::Participants& group,
                                      const StepwiseOptions& options = {});

@@ -1,6 +1,6 @@
 /// \file
-/// What else could be done with a strategy that does not fit in memory: neighbours of it, one knob
-/// turned each, that were lowered and simulated, not guessed.
+/// What else could be done with a strategy that does not fit in memory: neighbours of it, each with
+/// one knob changed, which were lowered and simulated, not guessed.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct Alternative {
   Seconds step;  ///< Zero unless it fits.
 };
 
-/// Most bytes that a role of `program` holds at once if its tasks run in the order of issue: what a
-/// simulation says of memory, but for the overlap of streams. Cost: O(tasks of the roles).
+/// Most bytes that a role of `program` holds at once if its tasks run in the order of issue: the
+/// memory that a simulation finds, except for the overlap of streams. Cost: O(tasks of the roles).
 Bytes peak_in_issue_order(const program::Program& program, const program::Role& role);
 
 /// The neighbours of the study's strategy on the same cluster: more recomputation, a higher ZeRO

@@ -27,7 +27,7 @@
 namespace foreshard::study {
 
 struct GraphSource {
-  std::string file;  ///< A path ending in .onnx or .yaml, relative to the file that says so.
+  std::string file;  ///< A path ending in .onnx or .yaml, relative to the file that names it.
   std::map<std::string, std::int64_t> dims;  ///< Sizes of dynamic dimensions.
   std::map<std::string, std::int64_t> axes;  ///< Mesh axes beside tensor, data and pipeline.
   std::vector<Annotation> annotations;
@@ -54,8 +54,9 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
                                const std::filesystem::path& folder, yaml::Loader& loader,
                                std::string_view at, std::vector<yaml::Input>& inputs);
 
-/// What is understood of an ONNX file, for people: operators, parameters, arithmetic. `dims` as of
-/// GraphSource; the batch is 1 if nobody says otherwise. \return as load_graph, with the path.
+/// A summary of an ONNX file for people: operators, parameters, arithmetic. `dims` as in
+/// GraphSource; the batch is 1 unless `dims` gives it.
+/// \return as load_graph, with the path.
 Result<std::string> onnx_summary(const std::filesystem::path& path,
                                  const std::map<std::string, std::int64_t>& dims);
 

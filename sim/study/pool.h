@@ -23,7 +23,8 @@ struct Pool {
   bool named = false;  ///< By `use`.
 
   std::int64_t size() const { return static_cast<std::int64_t>(devices.size()); }
-  /// `program` with its ranks on the first devices. \pre there are as many.
+  /// `program` with its ranks on the first devices.
+  /// \pre there are as many.
   program::Program placed(program::Program program) const;
 };
 

@@ -17,7 +17,7 @@ Result<ClusterView> cluster_of(const LoadedStudy& study);
 
 /// The verified Program of the study's strategy on a cluster. Every rank launches at the pace of
 /// the slowest host of `cluster`.
-/// \param remarks  if not null, gets what was decided about a general graph, for people.
+/// \param remarks  if not null, receives the decisions about a general graph, for people.
 /// \return kInvalidInput where lowering or verification fails.
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);

@@ -28,7 +28,7 @@ struct SearchOptions {
   /// lowest bounds first, until none is left and the winner is certified.
   std::int64_t certify = 20;
   std::int64_t threads = 2;
-  /// No simulation begins after this. The result then says that it is partial.
+  /// No simulation begins after this. The result is then marked as partial.
   std::optional<std::chrono::duration<double>> time_limit = {};
   /// Called from any thread as work ends: how much is done of how much. May be empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = {};
@@ -92,7 +92,7 @@ struct SearchResult {
 /// Ranks run on the study's pool. Where nodes of it have devices that are down, the same strategies
 /// are also tried on the other nodes alone: groups of ranks then do not straddle nodes.
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
-/// where no candidate is left to try.
+///     where no candidate is left to try.
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);
 
 /// "tensor 8, pipeline 16, data 8, micro-batch 1, ..." in the words of strategy files.

@@ -212,12 +212,15 @@ const yaml::Table<Study>& yaml_table(const Study*) {
   static const auto table =
       yaml::Table<Study>("study", "A model, a strategy and a cluster to predict a step of.")
           .folder("studies")
-          .optional("description", &Study::description, "A sentence on what the study asks, shown in reports.")
+          .optional("description", &Study::description,
+                    "A sentence on what the study asks, shown in reports.")
           .required("cluster", &Study::cluster, "The devices and the network that joins them.")
           .optional("model", &Study::model, "The model that is trained.")
-          .optional("huggingface", &Study::huggingface, "The model that is trained, as a config.json; instead of `model`.")
+          .optional("huggingface", &Study::huggingface,
+                    "The model that is trained, as a config.json; instead of `model`.")
           .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
-          .required("strategy", &Study::strategy, "How the model and its batch are divided over the devices.")
+          .required("strategy", &Study::strategy,
+                    "How the model and its batch are divided over the devices.")
           .optional("communication", &Study::communication,
                     "What the communication library adds to the links (default: nccl).")
           .optional("disturbances", &Study::disturbances,

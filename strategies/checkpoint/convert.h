@@ -75,14 +75,15 @@ struct ConvertOptions {
 };
 
 struct Conversion {
-  bool was_there = false;         ///< OUT is this very conversion already: nothing was done.
+  bool was_there = false;         ///< OUT holds this conversion already: nothing was done.
   std::int64_t files = 0;         ///< Of OUT.
   std::int64_t files_reused = 0;  ///< That a run before had finished.
   std::int64_t bytes_read = 0;    ///< Digests of the source not counted.
   std::int64_t bytes_written = 0;
 };
 
-/// Does it. \return kInvalidInput if `out` exists (and may not be replaced, or is no checkpoint),
+/// Carries out the plan.
+/// \return kInvalidInput if `out` exists (and may not be replaced, or is not a checkpoint),
 ///     is inside the source, or OUT.partial belongs to another conversion; if a source file's
 ///     digest is wrong; if `max_memory` is less than 1 MiB. kIo where the system refuses: no
 ///     space, a broken disk. OUT is then as it was; OUT.partial is kept for a next run once a file

@@ -1,6 +1,6 @@
 /// \file
 /// Files of shards by descriptor: read at any place, written from front to back while their digest
-/// is taken. Faults carry the path and the system's word.
+/// is taken. Errors carry the path and the system's message.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +39,15 @@ Error system_fault(const std::filesystem::path& path, std::string_view verb);
 
 class InputFile {
  public:
-  /// Regular files only. \return kInvalidInput if there is none, kIo if it cannot be opened.
+  /// Regular files only.
+  /// \return kInvalidInput if there is none, kIo if it cannot be opened.
   static Result<InputFile> open(const std::filesystem::path& path);
 
   std::int64_t bytes() const { return bytes_; }
   /// When it was last written to, in nanoseconds since 1970.
   std::int64_t modified() const { return modified_; }
-  /// Fills `to` from `offset` on. \return kIo, also where the file ends before.
+  /// Fills `to` from `offset` on.
+  /// \return kIo, also where the file ends before.
   std::optional<Error> read(std::int64_t offset, std::span<char> to) const;
 
  private:
@@ -79,7 +81,8 @@ class OutputFile {
   /// \return kIo: no space, a limit, a broken disk.
   std::optional<Error> append(std::string_view bytes);
   std::int64_t bytes() const { return bytes_; }
-  /// Waits until the device has all bytes. \return their SHA-256.
+  /// Waits until the device has all bytes.
+  /// \return their SHA-256.
   Result<std::string> finish();
 
  private:

@@ -1,5 +1,5 @@
 /// \file
-/// What lies where in a checkpoint directory: `foreshard-checkpoint.json`, beside one file of
+/// The contents of a checkpoint directory: `foreshard-checkpoint.json`, beside one file of
 /// shards for each rank.
 ///
 ///     {"schema": "foreshard.checkpoint/1", "format": "safetensors",
@@ -29,7 +29,7 @@
 
 namespace foreshard::checkpoint {
 
-/// Slices of all tensors together: what a manifest asks for in memory is bounded.
+/// Most slices of all tensors together, so that a manifest can ask only for bounded memory.
 inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
 
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
@@ -65,9 +65,9 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-/// What a tensor entry breaks, in words; nothing if it is fine: bytes of the whole tensor fit 2^62;
-/// `unpadded` has the dimensions of `shape` and is not larger; fault_in(layout, shape) is empty;
-/// the layout is not partial.
+/// The rule that a tensor entry breaks, in words; nothing if it breaks none: bytes of the whole
+/// tensor fit 2^62; `unpadded` has the dimensions of `shape` and is not larger; fault_in(layout,
+/// shape) is empty; the layout is not partial.
 std::optional<std::string> fault_in(const TensorEntry& tensor);
 
 /// \return kInvalidInput with the place in the document and the reason. Accepted is what has only

@@ -1,5 +1,5 @@
 /// \file
-/// What layout each tensor of a checkpoint is to get, by its name:
+/// The layout for each tensor of a checkpoint, by its name:
 ///
 ///     tensors:
 ///       - {match: "*.attention_norm.weight", layout: "tp=4 @0-3 [-]"}
@@ -8,7 +8,7 @@
 ///       - {match: "*.first_moment", leave_out: true}
 ///
 /// `*` stands for any text, `{0-11}` for a number from 0 to 11. The first rule that matches
-/// decides. Layouts are written as strategies/graph/layout_text.h says.
+/// decides. strategies/graph/layout_text.h describes how layouts are written.
 #pragma once
 
 #include <string>
@@ -46,7 +46,7 @@ bool matches(std::string_view pattern, std::string_view name);
 Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
                                const yaml::Loader& loader);
 
-/// Every tensor of `source` gets the layout that `text` says.
+/// Every tensor of `source` has the layout `text`.
 /// \return kInvalidInput naming the first tensor that it does not fit.
 Result<Target> target_by_layout(const Source& source, std::string_view text);
 

@@ -46,7 +46,8 @@ struct SafetensorsHeader {
 /// \return kInvalidInput as above. `first` may be shorter than 8 bytes if the file is.
 Result<std::int64_t> safetensors_header_length(std::string_view first, std::int64_t file_bytes);
 
-/// Reads the N bytes of a header before `data_bytes` bytes of data. \return kInvalidInput as above.
+/// Reads the N bytes of a header before `data_bytes` bytes of data.
+/// \return kInvalidInput as above.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, std::int64_t data_bytes);
 
 /// The length and the header of a file with these tensors in this order, one after the other

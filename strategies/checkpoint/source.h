@@ -45,7 +45,7 @@ struct Source {
 
 /// Opens and checks a checkpoint: sizes of files, headers, that every slice that should be in a
 /// file is there with its type and shape and nothing else is. Contents are not read.
-/// \param lost  ranks whose files are to be done without; they need not be there.
+/// \param lost  ranks whose files are lost; the files need not exist.
 /// \return kInvalidInput with the file and what is wrong with it (missing, truncated, garbage, a
 ///     tensor that it lacks or that the manifest lacks); kIo where the system refuses.
 Result<Source> open_source(const std::filesystem::path& directory,

@@ -1,6 +1,6 @@
 /// \file
-/// Checkpoints whose every element can be recognised: tests and benchmarks make them and check
-/// what became of them. The element at row-major index i of a tensor is
+/// Checkpoints whose every element can be recognised: tests and benchmarks write them and check
+/// conversions of them. The element at row-major index i of a tensor is
 ///
 ///     the low bytes of mix(mix(seed + digest(name)) + i)      mix: the finaliser of SplitMix64
 ///
@@ -24,7 +24,8 @@ namespace foreshard::checkpoint {
 std::optional<Error> write_synthetic(const std::filesystem::path& directory, FileFormat format,
                                      const std::vector<TensorEntry>& tensors, std::uint64_t seed);
 
-/// Reads all slices of all ranks. \return kInvalidInput naming the first element that is not what
+/// Reads all slices of all ranks.
+/// \return kInvalidInput naming the first element that is not what
 ///     write_synthetic with `seed` would have written; kIo.
 std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed);
 

@@ -31,10 +31,12 @@ struct Pattern {
 struct Algorithm {
   std::string_view name;  ///< Together with `kind` unique.
   CollectiveKind kind;
-  /// \pre `group` is valid and has at least 2 members. \return kInfeasible where there is no route.
-  /// kUnsupported if this group's hardware cannot do it: the algorithm is then left out.
+  /// \pre `group` is valid and has at least 2 members.
+  /// \return kInfeasible where there is no route. kUnsupported if this group's hardware cannot do
+  ///     it: the algorithm is then left out.
   Result<Pattern> (*pattern)(const Participants& group);
-  /// \pre As above. \return kUnsupported if it is not made of messages between members (nvls).
+  /// \pre As above.
+  /// \return kUnsupported if it is not made of messages between members (nvls).
   Result<StepwiseCollective> (*steps)(const Participants& group);
 };
 

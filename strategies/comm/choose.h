@@ -1,6 +1,6 @@
 /// \file
-/// Which form of an operation a group takes, size by size: what `choices` say (R4.8), else what the
-/// tuner decides. All who need a form ask here: the simulator, the search, the accuracy tables.
+/// Which form of an operation a group takes, size by size: what `choices` prescribe (R4.8), else
+/// what the tuner decides. The simulator, the search and the accuracy tables all choose forms here.
 ///
 ///     const auto repertoire = Repertoire::of(CollectiveKind::kAllReduce, group, parameters);
 ///     const auto form = repertoire->choose(64_MiB);
@@ -21,7 +21,8 @@ namespace foreshard::comm {
 
 class Repertoire {
  public:
-  /// The forms of flat_forms. The cluster and `parameters` must outlive it. \return As flat_forms.
+  /// The forms of flat_forms. The cluster and `parameters` must outlive it.
+  /// \return As flat_forms.
   static Result<Repertoire> of(CollectiveKind kind, const Participants& group,
                                const Parameters& parameters);
   /// The forms of representative_forms, likewise.

@@ -72,7 +72,7 @@ struct StartUp {
   Seconds delay(Bytes bytes, BytesPerSecond rate) const;
 };
 
-/// Time on idle links, for those who ask often.
+/// Time on idle links, for callers that need it often.
 struct TimeCurve {
   Seconds latency;
   BytesPerSecond rate;
@@ -133,8 +133,8 @@ struct StepwiseCollective {
 
 /// All (algorithm, protocol) forms that this operation can take on this group, in the registry's
 /// order, and in that of `parameters.forms`; those `on_request` only if a choice names them. A
-/// group of one device has one form, which costs nothing. \return kInvalidInput for an impossible
-/// group, kInfeasible where devices have no route,
+/// group of one device has one form, which costs nothing.
+/// \return kInvalidInput for an impossible group, kInfeasible where devices have no route,
 ///     kUnsupported if `parameters` has no form for the operation.
 Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,
                                                const Parameters& parameters);
@@ -160,8 +160,9 @@ struct Forecast {
   FlatCollective form;
   Seconds time;
 };
-/// The form that `parameters` choose (choose.h) and its idle time. \return As flat_forms;
-/// kInvalidInput if bytes < 0, or if a choice of `parameters` cannot be obeyed.
+/// The form that `parameters` choose (choose.h) and its idle time.
+/// \return As flat_forms; kInvalidInput if bytes < 0, or if a choice of `parameters` cannot be
+///     obeyed.
 Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
                          const Parameters& parameters);
 

@@ -39,8 +39,8 @@ struct LaneForm {
 };
 
 /// The messages of `stepwise_form(algorithm, kind, group)`; latencies are those of the routes.
-/// Rings cost O(members), other algorithms O(messages). \return as stepwise_form, but for rings
-/// never that the group is too large.
+/// Rings cost O(members), other algorithms O(messages).
+/// \return as stepwise_form, but for rings never that the group is too large.
 Result<LaneForm> lane_form(std::string_view algorithm, CollectiveKind kind,
                            const Participants& group);
 

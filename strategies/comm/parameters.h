@@ -33,8 +33,9 @@
 
 namespace foreshard::comm {
 
-/// How a message says that it has arrived. LL: a flag beside every 4 bytes of data, so half of the
-/// wire, but no fence; LL128: a flag in every 128 bytes; Simple: data, fence, then a flag.
+/// How a receiver learns that a message has arrived. LL: a flag beside every 4 bytes of data, so
+/// half of the wire, but no fence; LL128: a flag in every 128 bytes; Simple: data, fence, then a
+/// flag.
 enum class Protocol : std::uint8_t { kNone, kLl, kLl128, kSimple };
 
 const yaml::Names<Protocol>& yaml_names(const Protocol*);
@@ -101,14 +102,15 @@ struct FormParameters {
 };
 const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
 
-/// Who decides among the forms of an operation.
+/// What decides among the forms of an operation.
 enum class TunerKind : std::uint8_t {
   kFastest,  ///< The least of our times.
   kNccl,     ///< NCCL's own estimates (nccl/estimate.h), of what it enables; our time of that form.
 };
 const yaml::Names<TunerKind>& yaml_names(const TunerKind*);
 
-/// What some operations must use, whatever the tuner thinks (R4.8). Ranges include their ends.
+/// What some operations must use, whatever the tuner would choose (R4.8). Ranges include their
+/// ends.
 struct Choice {
   std::string operation;  ///< "all_reduce", "all_gather" ...
   std::optional<Bytes> from_bytes;
@@ -133,7 +135,7 @@ struct Parameters {
   TunerKind tuner = TunerKind::kFastest;
   std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
   std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
-  /// How this library does on networks of these names, in place of what the catalogue says of them
+  /// Numbers of this library on the networks of these names, in place of those in the catalogue
   /// (configs/transports/).
   std::vector<Transport> transports{};
 };

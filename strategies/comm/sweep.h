@@ -1,6 +1,6 @@
 /// \file
 /// One operation on one group over many sizes: what is taken, how long it lasts, what limits it,
-/// and what NCCL's own tuner thinks of it.
+/// and what NCCL's own tuner estimates.
 ///
 ///     const auto rows = sweep(CollectiveKind::kAllReduce, group, parameters,
 ///                             sizes_between(1_KiB, 16_GiB, 2));
@@ -44,7 +44,8 @@ struct SweepRow {
 /// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md.
 double bus_factor(CollectiveKind kind, std::int64_t members);
 
-/// first, first x step, ... up to last. \pre 0 < first <= last, step > 1
+/// first, first x step, ... up to last.
+/// \pre 0 < first <= last, step > 1
 std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step);
 
 /// \param also_on_request  lists forms that are taken only on request among `all`, too.

@@ -1,7 +1,7 @@
 /// \file
 /// Conversion of sharded parameters between two phases (R1): which bytes every device sends to
-/// which other one, so that parameters and optimizer state that lie as one strategy wants come to
-/// lie as another one does.
+/// which other one, so that parameters and optimizer state move from the layout of one strategy to
+/// that of another.
 ///
 /// Per tensor (R0.4): each target slice is put together from the source slices that intersect it.
 /// What a device has already stays; else a replica on the same node sends it, else one elsewhere;
@@ -57,7 +57,7 @@ struct Transfer {
   auto operator<=>(const Transfer&) const = default;
 };
 
-/// Elements that nobody has any more.
+/// Elements that no device has any more.
 struct Loss {
   std::string tensor;
   Box box;

@@ -40,17 +40,20 @@ class CostModel {
                                              const std::vector<DeviceId>& devices) const = 0;
 
   /// The same in time that hardly grows with the devices, for ranking: of large groups a few
-  /// members stand for all. \pre their nodes are alike and have as many of them each.
+  /// members stand for all.
+  /// \pre their nodes are alike and have as many of them each.
   virtual Result<Seconds> approximate_time(program::CollectiveKind kind, Bytes bytes,
                                            const std::vector<DeviceId>& devices) const = 0;
 
   /// Time of an exchange (program::CollectiveKind::kExchange) of these transfers on idle links.
-  /// \pre from != to. \return kInfeasible where two have no route.
+  /// \pre from != to.
+  /// \return kInfeasible where two have no route.
   virtual Result<Seconds> exchange_time(const std::vector<DeviceTransfer>& transfers) const = 0;
 
   /// What `program` takes, all that runs at the same time sharing the links: simulated.
-  /// \pre the Program is verified. \return kInvalidInput if it does not fit the cluster,
-  /// kInfeasible where two devices have no route.
+  /// \pre the Program is verified.
+  /// \return kInvalidInput if it does not fit the cluster, kInfeasible where two devices have no
+  ///     route.
   virtual Result<Seconds> program_time(const program::Program& program) const = 0;
 
   /// What all communication of `program` puts on each link that it uses, ascending. As above.

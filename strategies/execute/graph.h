@@ -38,8 +38,8 @@ struct GraphRun {
 /// Runs the operators in order, each on every rank before the next. `tensors` holds what they read
 /// and no operator before them makes; their results are added, as their producers and pins leave
 /// them. Conversions are done once for all readers, by `convert`.
-/// \return the first reason why the graph cannot be run: a tensor that nobody made, or one that
-///     does not lie as the graph says.
+/// \return the first reason why the graph cannot be run: a tensor that no operator made, or one
+///     whose layout is not that of the graph.
 std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors);
 
 /// The same tensor as `to`, by reshard::steps_within: the steps that lowering emits.

@@ -22,7 +22,7 @@ struct Operand {
   std::vector<double> values{};
 };
 
-/// Values that nobody has written: reading one shows in the result.
+/// Values that were never written: reading one shows in the result.
 Operand unwritten(const Shape& whole, const Box& box);
 
 /// Index in the logical tensor, row-major, of every value of the slice in turn.
@@ -48,8 +48,8 @@ bool can_compute(const Operator& op);
 /// Conventions: GELU by tanh, as in Megatron-LM's fused bias_gelu; epsilon of norms 1e-5; rotary
 /// positions of base 10,000, pairs (i, i + d/2) (Su et al., "RoFormer", 2021, in the order of
 /// GPT-NeoX); scores are scaled by 1/sqrt(head_dim); what is kept by a dropout is scaled by
-/// 1/(1-p). Packed projections: see transformer.h. \pre slices line up: a letter of the equation
-/// has one range in all operands. Else the sharded
+/// 1/(1-p). Packed projections: see transformer.h.
+/// \pre slices line up: a letter of the equation has one range in all operands. Else the sharded
 ///     graph is wrong, and the process ends.
 void compute(const Operator& op, std::span<const Operand> inputs, std::span<Operand> outputs,
              const KernelContext& context);

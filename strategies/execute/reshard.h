@@ -28,7 +28,8 @@ template <class T>
 Executed<T> execute(const reshard::Step& step, const reshard::TensorSpec& tensor,
                     const Shards<T>& shards, const std::vector<std::int32_t>& node_of_rank = {});
 
-/// All steps of the plan in order. \pre `shards` lie as the first step's `from`.
+/// All steps of the plan in order.
+/// \pre `shards` lie as the first step's `from`.
 template <class T>
 Executed<T> execute(const reshard::Plan& plan, const reshard::TensorSpec& tensor, Shards<T> shards,
                     const std::vector<std::int32_t>& node_of_rank = {});

@@ -36,13 +36,14 @@ template <class T>
 Shards<T> scatter(const Layout& layout, const Shape& shape, const std::vector<T>& whole);
 
 /// The tensor that the shards are slices of: of replicas the first position's, of summands their
-/// reduction in ascending order of positions. \pre as `scatter`; every array has the size of its
-/// slice.
+/// reduction in ascending order of positions.
+/// \pre as `scatter`; every array has the size of its slice.
 template <class T>
 std::vector<T> gather(const Layout& layout, const Shape& shape, const Shards<T>& shards);
 
 /// Where two replicas differ, in words; nothing if none do. Summands are replicas only of the same
-/// coordinates on the partial axes. \pre as `gather`.
+/// coordinates on the partial axes.
+/// \pre as `gather`.
 template <class T>
 std::optional<std::string> disagreement(const Layout& layout, const Shape& shape,
                                         const Shards<T>& shards);

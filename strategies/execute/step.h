@@ -64,7 +64,7 @@ struct StepResult {
 
 /// \pre faults_in(strategy, model, ...) is empty; strategy.mode is kTrain.
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants, where the schedule
-///     does not do this shape, or never ends; or where a sharded graph reads what nobody made.
+///     does not do this shape, or never ends; or where a sharded graph reads what no operator made.
 Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
                                 const StepOptions& options = {});
 

@@ -18,7 +18,7 @@ std::optional<Error> write_program(const program::Program& program,
                                    const std::filesystem::path& path);
 
 /// Reads and verifies a Program. Messages start with the path.
-/// \return kIo if it cannot be read, kInvalidInput if it is no valid Program, kUnsupported for
+/// \return kIo if it cannot be read, kInvalidInput if it is not a valid Program, kUnsupported for
 ///     another schema version.
 Result<program::Program> read_program(const std::filesystem::path& path);
 

@@ -11,7 +11,7 @@
 ///     output factor (by column). A table that is looked up (embedding) is split along its
 ///     rows, if it has at least as many as columns (types and positions stay whole). This finds the
 ///     pairs of Megatron-LM (Shoeybi et al. 2019) without knowing of layers.
-///  4. A parameter whose dimension is no multiple of the axis stays whole on every rank, and a
+///  4. A parameter whose dimension is not a multiple of the axis stays whole on every rank, and a
 ///     remark says so. What is smaller (biases, norms) follows by propagation.
 #pragma once
 

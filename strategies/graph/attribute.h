@@ -56,8 +56,8 @@ std::vector<Axis> axes_of(const std::vector<Partial>& partial);
 /// What the attribute does with `axis`.
 struct AxisState {
   enum class Kind : std::uint8_t { kReplicated, kSplit, kPartial } kind = Kind::kReplicated;
-  std::int32_t dim = -1;                  ///< Of kSplit.
-  Reduction reduction = Reduction::kSum;  ///< Of kPartial.
+  std::int32_t dim = -1;                  ///< For kSplit.
+  Reduction reduction = Reduction::kSum;  ///< For kPartial.
   bool operator==(const AxisState&) const = default;
 };
 AxisState state_of(const Attribute& attribute, Axis axis);
@@ -67,7 +67,7 @@ std::int64_t ways(const std::vector<Axis>& axes, const std::vector<MeshAxis>& me
 
 /// The part of `shape` that one rank holds.
 /// \pre `attribute` is even: every dimension is divisible by the sizes of its axes (the strategy
-/// check sees to it).
+///     check sees to it).
 std::vector<std::int64_t> local_shape(const std::vector<std::int64_t>& shape,
                                       const Attribute& attribute,
                                       const std::vector<MeshAxis>& mesh);

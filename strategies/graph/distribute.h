@@ -48,8 +48,8 @@ struct Signature {
 
 /// Every legal way to use an operator on inputs that lie as given, without communication: first as
 /// they lie, then with each split that slicing replicated inputs locally allows (R2.2); several
-/// axes of one factor in the mesh's order. \return kInvalidInput if there is none (two inputs split
-/// one factor differently, one axis splits
+/// axes of one factor in the mesh's order.
+/// \return kInvalidInput if there is none (two inputs split one factor differently, one axis splits
 ///     two factors, a factor must stay whole, summands where values are needed); the message names
 ///     input, factor and axis.
 Result<std::vector<Signature>> legal_signatures(

@@ -1,6 +1,6 @@
 /// \file
 /// The distributed computation view (R4.1): operators and tensors of one block of a model, each
-/// tensor with its logical (whole) shape and, where the strategy says so, a distributed attribute.
+/// tensor with its logical (whole) shape and, where the strategy sets one, a distributed attribute.
 ///
 /// What an operator does to distribution is *data*: an equation in the manner of einsum. Every
 /// letter is a factor of the iteration space; one engine (sharding.h) reads from it which
@@ -66,24 +66,24 @@ struct Operator {
   std::string whole{};     ///< Letters that no axis may split.
   std::vector<TensorId> inputs{};
   std::vector<TensorId> outputs{};
-  PassKind pass = PassKind::kCast;  ///< Of kPass.
-  std::int32_t extent = 0;          ///< Of kPass: the operand (inputs, then outputs) it runs over.
-  Implementation implementation = Implementation::kFused;  ///< Of kPass.
-  HeadLayout heads{};    ///< Of kAttention, and of what else looks into heads.
+  PassKind pass = PassKind::kCast;  ///< For kPass.
+  std::int32_t extent = 0;          ///< For kPass: the operand (inputs, then outputs) it runs over.
+  Implementation implementation = Implementation::kFused;  ///< For kPass.
+  HeadLayout heads{};    ///< For kAttention, and of what else looks into heads.
   bool causal = true;    ///< Where `heads` are set: a query sees no later key.
-  bool dropout = false;  ///< Of kAttention: weights are dropped at random.
+  bool dropout = false;  ///< For kAttention: weights are dropped at random.
   Direction direction = Direction::kForward;
-  bool accumulates = false;  ///< Of kMatmul: adds to an fp32 gradient.
+  bool accumulates = false;  ///< For kMatmul: adds to an fp32 gradient.
   /// Of kMatmul: a bias that its epilogue adds for nothing. Where ranks compute summands of the
   /// product, one of them adds it.
   TensorId fused_bias{};
   Reduction reduction = Reduction::kSum;  ///< Over letters that an output lacks; of kDefined: rule.
   bool linear = false;                    ///< Works on summands: takes partial inputs as they are.
   bool core_attention = false;            ///< Recomputed by selective recomputation.
-  std::string type{};                     ///< Of kDefined: its name in the table.
-  Settings settings{};                    ///< Of kDefined: complete.
-  Rule rule{};                            ///< Of kDefined; others have their `equation`.
-  std::vector<std::int32_t> bodies{};     ///< Of kDefined loops and conditions: in Graph::bodies.
+  std::string type{};                     ///< For kDefined: its name in the table.
+  Settings settings{};                    ///< For kDefined: complete.
+  Rule rule{};                            ///< For kDefined; others have their `equation`.
+  std::vector<std::int32_t> bodies{};     ///< For kDefined loops and conditions: in Graph::bodies.
 };
 
 struct Graph {

@@ -1,5 +1,5 @@
 /// \file
-/// A graph as our own YAML says it: tensors, and operators of the table between them.
+/// A graph in foreshard's own YAML: tensors, and operators of the table between them.
 ///
 ///     name: mlp
 ///     mesh: [{name: data, size: 2}, {name: tensor, size: 4}]

@@ -1,7 +1,7 @@
 /// \file
 /// The whole distributed attribute of a tensor (R1.3, R4.1): on which ranks it lies and how. A
-/// *process mesh* names the ranks; an Attribute says what each of its axes does. From both follows
-/// the slice, a box of the logical tensor, that every rank holds.
+/// *process mesh* names the ranks; an Attribute states what each of its axes does. From both
+/// follows the slice, a box of the logical tensor, that every rank holds.
 ///
 ///     Layout{.mesh = {.axes = {{"tp", 4}}, .ranks = {0, 1, 2, 3}},
 ///            .attribute = {.dims = {{}, {0}}}}          // columns split over ranks 0 to 3
@@ -66,7 +66,8 @@ std::int64_t coordinate_of(const ProcessMesh& mesh, std::int64_t position, Axis 
 std::vector<std::int64_t> slice_sizes(const Layout& layout, const Shape& shape, std::size_t dim);
 
 /// The part of the tensor that the mesh's position `position` holds (of a partial tensor: summands
-/// of that part). \pre `fault_in(layout, shape)` is empty.
+/// of that part).
+/// \pre `fault_in(layout, shape)` is empty.
 Box slice_of(const Layout& layout, const Shape& shape, std::int64_t position);
 
 /// The slices of a layout, prepared once for all positions of its mesh.
@@ -109,7 +110,7 @@ std::vector<std::int64_t> balanced_sizes(std::int64_t extent, std::int64_t parts
 ///  2. axis names are distinct, and so are ranks, none negative;
 ///  3. `dims` has an entry for each dimension;
 ///  4. every axis exists and is used once, over `dims` and `partial` together; `partial` ascends
-///     and is of one reduction (the sum of maxima is no maximum of sums);
+///     and is of one reduction (the sum of maxima is not the maximum of sums);
 ///  5. `sizes` is empty or has an entry for each dimension; an entry that is not empty has a
 ///     non-negative extent for each part, and they add up to the dimension;
 ///  6. a dimension without `sizes` is divisible by its number of parts.

@@ -1,5 +1,5 @@
 /// \file
-/// Layouts as the command line says them, on one line:
+/// Layouts as the command line takes them, on one line:
 ///
 ///     layout  = [axis {"," axis}] ["@" ranks] "[" [dim {"," dim}] "]" {partial}
 ///     axis    = NAME "=" SIZE                         the first varies fastest over the ranks

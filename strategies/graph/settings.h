@@ -35,7 +35,7 @@ class Settings {
   const std::map<std::string, SettingValue>& all() const { return values_; }
 
   /// \pre the setting is there and has that type: true of every setting that the definition of an
-  /// operator names, once add_operator() (operators/build.h) has checked and completed them.
+  ///     operator names, once add_operator() (operators/build.h) has checked and completed them.
   bool flag(const std::string& name) const;
   std::int64_t integer(const std::string& name) const;
   double number(const std::string& name) const;

@@ -89,7 +89,8 @@ const yaml::Table<Residual>& yaml_table(const Residual*) {
                     yaml::positive())
           .required("high", &Residual::high, "90th percentile of measured / predicted time.",
                     yaml::positive())
-          .required("measurements", &Residual::measurements, "Number of measurements.", yaml::at_least(1))
+          .required("measurements", &Residual::measurements, "Number of measurements.",
+                    yaml::at_least(1))
           .required("source", &Residual::source, "Which measurements these are.");
   return table;
 }
@@ -100,7 +101,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .folder("frameworks")
           .required("name", &Framework::name, "Name in reports.", yaml::non_empty())
           .optional("flash_attention", &Framework::flash_attention,
-                    "Whether attention is fused; otherwise scores, softmax and dropout are separate kernels.")
+                    "Whether attention is fused; otherwise scores, softmax and dropout are "
+                    "separate kernels.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("gradient_dtype", &Framework::gradient_dtype,
@@ -108,12 +110,14 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("gradient_reduction", &Framework::gradient_reduction,
                     "When gradients are reduced over data-parallel ranks.")
           .optional("gradient_bucket", &Framework::gradient_bucket,
-                    "Bucket size at which overlapped gradients of a general graph are reduced (default: 25 MiB, bucket_cap_mb of PyTorch's DistributedDataParallel).",
+                    "Bucket size at which overlapped gradients of a general graph are reduced "
+                    "(default: 25 MiB, bucket_cap_mb of PyTorch's DistributedDataParallel).",
                     yaml::positive())
           .optional("overlap_parameter_gather", &Framework::overlap_parameter_gather,
                     "ZeRO 1 and 2: whether parameters are gathered during the next forward pass.")
-          .optional("overlap_tensor_gradients", &Framework::overlap_tensor_gradients,
-                    "Whether tensor-parallel reductions of data gradients overlap weight gradients.")
+          .optional(
+              "overlap_tensor_gradients", &Framework::overlap_tensor_gradients,
+              "Whether tensor-parallel reductions of data gradients overlap weight gradients.")
           .optional("pipeline_transfers", &Framework::pipeline_transfers,
                     "Whether a stage waits for its pipeline transfers.")
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
@@ -127,7 +131,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("gradient_clipping", &Framework::gradient_clipping,
                     "Whether a global gradient norm is computed before the optimizer step.")
           .optional("vocabulary_multiple", &Framework::vocabulary_multiple,
-                    "The vocabulary is padded to a multiple of this times tensor_parallel.", yaml::at_least(1))
+                    "The vocabulary is padded to a multiple of this times tensor_parallel.",
+                    yaml::at_least(1))
           .optional("residual", &Framework::residual,
                     "How far public measurements lie from predictions; gives the interval.")
           .optional("source", &Framework::source, "Where these facts are documented.");

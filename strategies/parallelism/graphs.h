@@ -20,7 +20,8 @@ TransformerOptions transformer_options(const Strategy& strategy);
 /// The options with which a framework derives backward graphs.
 BackwardOptions backward_options(const Framework& framework);
 
-/// Embedding, layer and head of one step. \pre faults_in(strategy, model, ...) is empty.
+/// Embedding, layer and head of one step.
+/// \pre faults_in(strategy, model, ...) is empty.
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy);
 
 }  // namespace foreshard

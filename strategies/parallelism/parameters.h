@@ -50,8 +50,8 @@ struct PlacedTensor {
   bool operator==(const PlacedTensor&) const = default;
 };
 
-/// All of them, in the order of the model; of each the parameter first. `mode: forward` has
-/// parameters alone.
+/// All of them, in the order of the model; of each the parameter first. `mode: forward` has only
+/// parameters.
 /// \pre faults_in(strategy, model, ...) is empty.
 std::vector<PlacedTensor> parameters_of(const Model& model, const Strategy& strategy);
 

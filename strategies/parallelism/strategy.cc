@@ -88,7 +88,8 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
                     yaml::between(1, kMaxBatch))
           .optional("zero_stage", &Strategy::zero_stage,
-                    "ZeRO stage, which data-parallel ranks shard: 0 nothing, 1 optimizer state, 2 also gradients, 3 also parameters (FSDP).",
+                    "ZeRO stage, which data-parallel ranks shard: 0 nothing, 1 optimizer state, 2 "
+                    "also gradients, 3 also parameters (FSDP).",
                     yaml::between(0, 3))
           .optional("recompute", &Strategy::recompute,
                     "Which activations are recomputed in the backward pass.")

@@ -18,7 +18,7 @@ namespace foreshard {
 
 enum class Recompute : std::uint8_t {
   kNone,
-  kSelective,  ///< Core attention (scores, softmax, dropout) is computed again in the backward
+  kSelective,  ///< Core attention (scores, softmax, dropout) is recomputed in the backward
                ///< pass.
   kFull,       ///< Whole layers are, from their inputs.
 };

@@ -6,9 +6,9 @@
 ///
 /// Into a device must come what it needs and does not hold; out of it, at least once, what only it
 /// holds and another needs. Likewise for the devices of one node together, over the links that join
-/// the node to the fabric: what one of them has received it can pass on inside. Of a partial tensor
-/// nobody holds a value: what comes into a device is at least one summand of all that it needs.
-/// Of a target that is partial nothing is known: what its summands are is free.
+/// the node to the fabric: what one of them has received it can pass on inside. No rank holds a
+/// value of a partial tensor: what comes into a device is at least one summand of all that it
+/// needs. Of a target that is partial nothing is known: what its summands are is free.
 /// Not modelled: latency; switches and cables behind the node's own links.
 #pragma once
 

@@ -54,7 +54,7 @@ inline constexpr double kNearTie = 1.1;
 inline constexpr std::size_t kMostNearTies = 3;
 
 /// Messages (of all-to-alls and transfers) of a plan that is simulated at most; one with more is
-/// compared by its closed form, and says so.
+/// compared by its closed form, which its remark states.
 inline constexpr double kMostSimulatedMessages = 250'000;
 
 /// A plan of one kind of series: gather (after reducing what is partial), spread, cut, pad.

@@ -1,8 +1,8 @@
 /// \file
 /// The direct way from one even attribute to another on the same mesh: each axis that differs is
-/// converted by the one primitive that R2.4 derives from its pair of states. It asks for no price
-/// and builds no layouts, so that the search can ask for it millions of times; the cheapest
-/// composition is `candidates` (plan.h), whose table has the primitives' bytes.
+/// converted by the one primitive that R2.4 derives from its pair of states. It uses no prices and
+/// builds no layouts, so that the search can call it millions of times; the cheapest composition is
+/// `candidates` (plan.h), whose table has the primitives' bytes.
 ///
 /// | axis, from -> to        | primitive      |
 /// |-------------------------|----------------|

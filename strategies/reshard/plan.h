@@ -91,7 +91,8 @@ struct Move {
 /// slice, nearest first: its own, else of the replicas that hold a piece one of the same node
 /// (`node_of_rank`, empty: all on one), and among equals the one that has sent least so far, so
 /// that replicas share the sending.
-/// Cost: O(moves). \pre step.primitive is kTransfer.
+/// Cost: O(moves).
+/// \pre step.primitive is kTransfer.
 std::vector<Move> moves_of(const Step& step, const TensorSpec& tensor,
                            const std::vector<std::int32_t>& node_of_rank = {});
 /// How many there are, without listing them.
@@ -108,10 +109,11 @@ struct Volume {
   Bytes exact_total{};   ///< R2.5, all groups, what crosses links.
 };
 Volume volume_of(const Step& step, const TensorSpec& tensor);
-/// What `program::Communication::bytes` says of a collective with that T among `ranks`: T, but of
-/// an all-to-all one rank's send buffer, T / p.
+/// The value of `program::Communication::bytes` for a collective with that T among `ranks`: T, but
+/// of an all-to-all one rank's send buffer, T / p.
 Bytes communication_bytes(Primitive primitive, Bytes logical, double ranks);
-/// Its `logical` alone, of a step that is no transfer: needs the axes of the meshes, not the ranks.
+/// Its `logical` alone, of a step that is not a transfer: needs the axes of the meshes, not the
+/// ranks.
 Bytes logical_bytes(const Step& step, const TensorSpec& tensor);
 /// One group of a collective or local primitive: the table's row with T = `held`, p = `ranks`.
 Volume volume_of_group(Primitive primitive, Bytes held, double ranks);
@@ -127,7 +129,8 @@ Volume volume_of(const Plan& plan, const TensorSpec& tensor);
 
 /// Closed-form time of one step, copies of a local one too. It must not depend on more than the
 /// primitive, the groups, the bytes and the extents of the slices: steps that share them are asked
-/// for once. \return kInfeasible where ranks have no route.
+/// for once.
+/// \return kInfeasible where ranks have no route.
 using StepPrice = std::function<Result<Seconds>(const Step&)>;
 
 struct CandidateOptions {
@@ -142,7 +145,7 @@ struct CandidateOptions {
 
 /// Plans from `from` to `to`, cheapest first (ties: fewer steps, then by name). On one mesh: the
 /// cheapest paths through the attributes of that mesh, one primitive each (series and alternatives,
-/// R2.6). Always among them, unless dearer than all that are kept and then named in `rejected`:
+/// R2.6). Always among them, unless slower than all that are kept and then named in `rejected`:
 /// all-gather + slice, point to point of intersections (R0.4), gather to one root + broadcast
 /// (R0.3); between meshes: collectives on the source, a transfer, collectives on the target.
 struct Candidates {
@@ -151,7 +154,7 @@ struct Candidates {
     std::string name;
     std::string reason;
   };
-  std::vector<Rejected> rejected;  ///< Considered and left out: dearer, or why it is impossible.
+  std::vector<Rejected> rejected;  ///< Considered and left out: slower, or why it is impossible.
 };
 /// \return kInvalidInput if a layout breaks a constraint (fault_in); kInfeasible if no plan has a
 ///     route.

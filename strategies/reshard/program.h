@@ -19,10 +19,11 @@ namespace foreshard::reshard {
 inline constexpr double kMostMoves = 250'000;
 
 /// The Program's ranks are the ranks of all of the plan's meshes, numbered in ascending order;
-/// `device_of_rank` says where they are. It verifies. Host launches take no time: they hide behind
+/// `device_of_rank` gives their devices. It verifies. Host launches take no time: they hide behind
 /// what ran before. Not modelled: memory of the buffers.
-/// \pre ranks have devices (`fault_in`). \return kUnsupported for a transfer of more than
-/// kMostMoves messages; kInvalidInput for a plan without a step that runs.
+/// \pre ranks have devices (`fault_in`).
+/// \return kUnsupported for a transfer of more than kMostMoves messages; kInvalidInput for a plan
+///     without a step that runs.
 Result<program::Program> program_of(const Plan& plan, const TensorSpec& tensor,
                                     const Placement& placement);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Tensors as the command line says them: "bf16[8192, 53248]", "fp32[]".
+/// Tensors as the command line takes them: "bf16[8192, 53248]", "fp32[]".
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace foreshard::reshard {
 
-/// \return kInvalidInput, with a caret under the place, for an unknown type, an extent that is no
-///     whole number, or more than 2^53 bytes in all (beyond which byte counts are not exact).
+/// \return kInvalidInput, with a caret under the place, for an unknown type, an extent that is not
+///     a whole number, or more than 2^53 bytes in all (beyond which byte counts are not exact).
 Result<TensorSpec> parse_tensor(std::string_view text);
 
 /// What `parse_tensor` reads back.

@@ -26,7 +26,8 @@ struct MeshStep {
 /// where a major axis of a dimension would change below a minor one (what lies between is no
 /// slice), or where summands are to be reduced in another way. Not modelled: collective permutes (a
 /// change of the order of a dimension's axes is gathered and cut again), and node boundaries within
-/// an axis. \pre both attributes fit the tensor's shape and the mesh (layout.h).
+/// an axis.
+/// \pre both attributes fit the tensor's shape and the mesh (layout.h).
 std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
                                    const Attribute& to, const std::vector<MeshAxis>& mesh);
 

@@ -1,7 +1,7 @@
 /// \file
 /// Pipeline schedules as data: in which order a stage runs its forward and backward passes. A
 /// schedule is a name and a function; everything else (transfers, gradients, memory) follows from
-/// the order and is not its business.
+/// the order elsewhere.
 ///
 /// With p stages and v chunks per stage the model is cut into p v pieces; piece c p + s is chunk c
 /// of stage s, so a micro-batch visits the stages in turn and wraps round v times.
@@ -50,7 +50,8 @@ std::span<const Schedule> schedules();
 /// \return nullptr if none has that name.
 const Schedule* find_schedule(std::string_view name);
 
-/// The order of the schedule `name`. \return kInvalidInput also for an unknown name (lists them).
+/// The order of the schedule `name`.
+/// \return kInvalidInput also for an unknown name (lists them).
 Result<std::vector<Slot>> order(std::string_view name, const Shape& shape);
 
 }  // namespace foreshard::schedule

@@ -69,7 +69,8 @@ class Estimator {
   /// \pre faults_in(strategy, ...) is empty; there are devices for its ranks.
   /// \return kInvalidInput where a tensor or the schedule cannot be split like that.
   Result<Estimate> memory(const Strategy& strategy);
-  /// All of it. \return also kInfeasible where devices that communicate have no route.
+  /// All of it.
+  /// \return also kInfeasible where devices that communicate have no route.
   Result<Estimate> estimate(const Strategy& strategy);
 
  private:

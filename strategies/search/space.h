@@ -49,10 +49,10 @@ struct Enumeration {
 /// so are those whose replicas the batch cannot be shared among: with as many replicas as there is
 /// room for and the batch divides over. What is left over is idle.
 ///
-/// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them
-/// (DeepSpeed: runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such
-/// combinations are misfits of `zero_stage`.
-/// Not tried: unequal stages, GPipe, rank orders, fewer replicas than there is room for.
+/// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them (DeepSpeed:
+/// runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such combinations are
+/// misfits of `zero_stage`. Not tried: unequal stages, GPipe, rank orders, fewer replicas than
+/// there is room for.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices);
 

@@ -38,7 +38,8 @@ struct ClosPlan {
 };
 
 /// Cables the ports to leaves (one per pod, or one per rail and pod), and adds the levels above.
-/// Nothing is added above a level at which all nodes have met. \pre !fault_in_clos(config, ...)
+/// Nothing is added above a level at which all nodes have met.
+/// \pre !fault_in_clos(config, ...)
 void build_clos(ClusterView::Builder& builder, const FabricConfig& config, const ClosPlan& plan);
 
 /// All ports on one switch.

@@ -45,10 +45,12 @@ class Domain {
   Search search_to(std::int32_t start) const;
 
   /// Adds what each link carries if `amount` is spread equally over all shortest paths between the
-  /// start of `search` and `other`. \pre `other` is reachable.
+  /// start of `search` and `other`.
+  /// \pre `other` is reachable.
   void spread(const Search& search, bool reverse, std::int32_t other, double amount,
               std::vector<RoutedLink>& out) const;
-  /// Adds the links of the `choice`-th of those paths. \pre 0 <= choice < paths(other)
+  /// Adds the links of the `choice`-th of those paths.
+  /// \pre 0 <= choice < paths(other)
   void pick(const Search& search, bool reverse, std::int32_t other, double choice,
             std::vector<RoutedLink>& out) const;
 

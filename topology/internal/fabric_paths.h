@@ -27,10 +27,12 @@ class FabricPaths {
  public:
   virtual ~FabricPaths() = default;
   virtual Crossing measure(std::int32_t entry, std::int32_t exit) = 0;
-  /// Adds what each link carries of `amount`. \pre measure(entry, exit).paths > 0
+  /// Adds what each link carries of `amount`.
+  /// \pre measure(entry, exit).paths > 0
   virtual void spread(std::int32_t entry, std::int32_t exit, double amount,
                       std::vector<RoutedLink>& out) = 0;
-  /// Adds the links of the `choice`-th path. \pre 0 <= choice < measure(entry, exit).paths
+  /// Adds the links of the `choice`-th path.
+  /// \pre 0 <= choice < measure(entry, exit).paths
   virtual void pick(std::int32_t entry, std::int32_t exit, double choice,
                     std::vector<RoutedLink>& out) = 0;
 };

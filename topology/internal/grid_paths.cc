@@ -195,7 +195,8 @@ class GridPaths final : public FabricPaths {
     return {{ahead < back ? ahead : -back, 1.0}};
   }
 
-  /// Those that have a path. \pre entry != exit
+  /// Those that have a path.
+  /// \pre entry != exit
   std::vector<Way> ways_between(std::int32_t entry, std::int32_t exit) const {
     const auto start = point_[static_cast<std::size_t>(entry)];
     const auto end = point_[static_cast<std::size_t>(exit)];

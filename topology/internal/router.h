@@ -33,7 +33,8 @@ class Router {
          const FabricShape& shape);
 
   /// \param choice  where in [0, 1) the one path lies among all; empty: spread over all.
-  /// \return nothing if no path exists. \pre from != to
+  /// \return nothing if no path exists.
+  /// \pre from != to
   std::optional<Route> route(DeviceId from, DeviceId to, std::optional<double> choice);
 
  private:

@@ -40,7 +40,8 @@ void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
 /// \return the NICs.
 std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix);
-/// wiring.cc: as the config says, link by link. \return the NICs.
+/// wiring.cc: link by link, as in the config.
+/// \return the NICs.
 std::vector<BuiltNic> add_wiring(ClusterView::Builder& builder, const WiringConfig& config,
                                  const BuiltNode& node, const std::string& prefix);
 

@@ -1,5 +1,5 @@
 /// \file
-/// Tables of measurements in, how right the simulator is out: each row beside its prediction, and
+/// Scores the simulator on tables of measurements: each row beside its prediction, and
 /// summaries per file, per source, per tier and over all.
 ///
 ///     auto report = score({"measurements.csv"}, {.catalogue = {"configs"}});
@@ -69,9 +69,8 @@ Summary summary_of(const std::vector<Outcome>& rows);
 Report report_of(std::vector<Outcome> rows);
 
 /// \return kIo for a file that cannot be read, kInvalidInput with "file:line:" for one that is no
-/// CSV
-///     or none of the kinds. A TIERS.csv beside a table of training steps gives its
-///     rows their tiers; a machines.csv beside a table of collectives the network of its machines.
+///     CSV or none of the kinds. A TIERS.csv beside a table of training steps gives its rows their
+///     tiers; a machines.csv beside a table of collectives the network of its machines.
 Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options);
 
 }  // namespace foreshard::accuracy

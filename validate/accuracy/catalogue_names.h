@@ -1,5 +1,5 @@
 /// \file
-/// From what tables of measurements call things to the catalogue's names: one table line for each
+/// From the names in tables of measurements to those of the catalogue: one table line for each
 /// kind of thing, the same for every source.
 #pragma once
 
@@ -30,7 +30,7 @@ struct NamedFramework {
 /// The framework that a row's columns `framework` and `source` speak of.
 NamedFramework framework_named(std::string_view framework, std::string_view source);
 
-/// What the name of a model says of its architecture, all but its sizes.
+/// The architecture that the name of a model implies, without its sizes.
 struct Family {
   std::string_view word;  ///< In lower case, somewhere in the name.
   Norm norm;
@@ -43,7 +43,8 @@ struct Family {
 const Family& family_named(std::string_view model_name);
 
 /// Reads every device and framework named here, so that a fault of the catalogue ends a run and is
-/// not told as one of each row. \return the first fault.
+/// not told as one of each row.
+/// \return the first fault.
 std::optional<Error> fault_of_catalogue(yaml::Loader& loader);
 
 }  // namespace foreshard::accuracy

@@ -13,7 +13,8 @@
 
 namespace foreshard::accuracy {
 
-/// All columns that a kind of table must have. \return kInvalidInput with those that are missing.
+/// All columns that a kind of table must have.
+/// \return kInvalidInput with those that are missing.
 std::optional<Error> missing_columns(const CsvTable& table, std::string_view name,
                                      std::initializer_list<std::string_view> columns);
 

@@ -63,8 +63,7 @@ struct MeasuredGroup {
 /// \param machine  what the row was measured on, if that is known: its first nodes, and of each the
 ///     first devices. Null: a usual machine of the row's devices.
 /// \return kUnsupported for an operation or device that is not known, an odd shape, or a machine
-/// that
-///     is smaller than the row's.
+///     that is smaller than the row's.
 Result<MeasuredGroup> measured_group(const CollectiveRow& row,
                                      const std::vector<KnownMachine>& machines,
                                      yaml::Loader& loader, const ClusterConfig* machine = nullptr);

@@ -20,7 +20,7 @@ struct OperationError {
   std::optional<double> from_pct;
 };
 
-/// One (machine, operation, size class) in which NCCL's tuner says something.
+/// One (machine, operation, size class) for which NCCL's tuner has an estimate.
 struct NcclCell {
   std::string machine, operation, size_class;
   std::int64_t rows = 0;

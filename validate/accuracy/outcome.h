@@ -1,5 +1,5 @@
 /// \file
-/// What became of one row of a table of measurements.
+/// The outcome of one row of a table of measurements.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace foreshard::accuracy {
 
 enum class Status : std::uint8_t {
   kOk,           ///< Predicted; perhaps with something assumed.
-  kUnsupported,  ///< Says something that foreshard cannot express; `reason` tells what.
+  kUnsupported,  ///< States something that foreshard cannot express; `reason` explains.
   kInfeasible,   ///< Can be expressed, but not run on that cluster.
   kExcluded,     ///< Left out by the list of exclusions; `reason` is its reason.
 };

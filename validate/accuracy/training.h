@@ -12,8 +12,8 @@
 namespace foreshard::accuracy {
 
 /// Simulates the row with the fluid engine. A measured step did fit in memory: where the prediction
-/// says that it does not, the row stays kOk and `reason` tells. `metric` peak_memory compares the
-/// peak of the fullest device (unit GiB).
+/// finds that it does not, the row stays kOk and `reason` explains. `metric` peak_memory compares
+/// the peak of the fullest device (unit GiB).
 Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
                  const std::vector<std::filesystem::path>& catalogue);
 

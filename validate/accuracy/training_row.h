@@ -33,8 +33,8 @@ struct TrainingRow {
   std::string fault{};  ///< The first bad cell, with its line and column; else empty.
 };
 
-/// A cell that is no number where one is due, a number that is not positive, and an empty cell
-/// without which nothing can be said (id, metric, value) are faults of their rows.
+/// A cell that is not a number where one is required, a number that is not positive, and an empty
+/// cell without which the row cannot be scored (id, metric, value) are faults of their rows.
 /// \return kInvalidInput with "name:1:" for a missing column.
 Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::string_view name);
 

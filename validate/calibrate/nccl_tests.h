@@ -65,7 +65,7 @@ bool is_nccl_tests(std::string_view text);
 
 /// \param name  of the file: for messages, and for the operation where the text does not say it.
 /// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") where a row has
-///     too few columns, a cell is no number, no rank is listed, or the operation is unknown;
+///     too few columns, a cell is not a number, no rank is listed, or the operation is unknown;
 ///     kUnsupported where a run has wrong elements (its times do not count) or times of the CPU.
 Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name);
 

@@ -7,8 +7,7 @@
 /// - Kernels: those of the Programs, and where a kind has few sizes, neighbours at half and double
 ///   extents, so that a fit has something to lean on.
 /// - Collectives: those of the Programs, on the same members, at the Programs' sizes and on a
-/// ladder
-///   of sizes between them, each with nothing beside it.
+///   ladder of sizes between them, each with nothing beside it.
 /// - Each appears once in every *round*, in an order of its own (shuffled by a fixed seed), so that
 ///   drifts of clocks and temperature fall on all alike, and no kernel finds the operands of its
 ///   last run in a cache more often than in a step. All ranks run the same kernel at the same time,

@@ -1,5 +1,5 @@
 /// \file
-/// What a fit believes of its numbers before it sees a measurement, as residuals for Ceres.
+/// The prior of a fit's numbers, as residuals for Ceres.
 ///
 /// Source: Gelman and Hill, "Data analysis using regression and multilevel/hierarchical models",
 /// 2006 (partial pooling).

@@ -1,6 +1,6 @@
 /// \file
-/// What a replay says about single kernels and single communications, gathered from all instances
-/// of all ranks: one sample per distinct kernel, one per distinct collective.
+/// Measurements of single kernels and single communications in a replay, gathered from all
+/// instances of all ranks: one sample per distinct kernel, one per distinct collective.
 ///
 /// A kernel's time is what an instance takes on average over the repeats: steps are sums, and sums
 /// have means. From three quantiles it is 0.3 x 10th + 0.4 x 50th + 0.3 x 90th percentile. A

@@ -46,8 +46,7 @@ struct Slot {
 };
 
 /// What the forms of `start` have in common with the free numbers. Numbers that are 0 or infinite
-/// in `start` stay so, and so do forms
-/// that are taken on request alone.
+/// in `start` stay so, and so do forms that are taken on request alone.
 class Slots {
  public:
   explicit Slots(const comm::Parameters& start);

@@ -1,6 +1,6 @@
 /// \file
-/// What one rank needs to be replayed alone: when a simulation says that the results of its
-/// communications are there.
+/// The simulated times at which the results of a rank's communications arrive: what is needed to
+/// replay the rank alone.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace foreshard::compare {
 
-/// \param prediction  of this Program, with its time line. \return kInvalidInput if there is no
-///     such rank, or the predicted step never ends.
+/// \param prediction  of this Program, with its time line.
+/// \return kInvalidInput if there is no such rank, or the predicted step never ends.
 Result<measure::Arrivals> arrivals_of(const program::Program& program,
                                       const sim::Prediction& prediction, std::int64_t rank);
 

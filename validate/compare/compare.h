@@ -12,7 +12,7 @@
 ///
 ///     sum over kinds (predicted booked - measured booked)  =  predicted step - measured step
 ///
-/// says which kind of task the step's error comes from, exactly (`share_of_error`). Medians of
+/// attributes the step's error exactly to kinds of tasks (`share_of_error`). Medians of
 /// tasks need not add up to the median of steps: what is missing, or too much, is booked as
 /// "between medians".
 ///
@@ -25,7 +25,7 @@
 ///
 /// Of one rank that was replayed alone (measure::Mode::kOneRank) the results of communications come
 /// when the simulator says, so they are compared by no duration: their booked time is waiting, and
-/// `slack` says how it came out.
+/// `slack` has the result.
 #pragma once
 
 #include <array>

@@ -25,7 +25,8 @@ std::string to_json(const Comparison& comparison);
 /// Both time lines in the Trace Event Format (as sim/report/trace.h): two processes per rank, one
 /// above the other, what was measured first; a thread per stream. Waiting for other members of a
 /// communication is an event of its own.
-/// \pre as for `compare`, which succeeded. \return kIo.
+/// \pre as for `compare`, which succeeded.
+/// \return kIo.
 std::optional<Error> write_trace(const std::filesystem::path& path, const program::Program& program,
                                  const sim::Prediction& prediction,
                                  const measure::Measurement& measurement);

@@ -1,6 +1,6 @@
 /// \file
-/// When the results of a rank's communications are there, as a simulation says: what one rank
-/// needs to be replayed alone. Schema "foreshard.arrivals/1":
+/// The simulated times at which the results of a rank's communications arrive: what is needed to
+/// replay the rank alone. Schema "foreshard.arrivals/1":
 ///
 ///     {"schema": "foreshard.arrivals/1", "program": "gpt", "fingerprint": "3f2a...", "rank": 5,
 ///      "seconds": [null, 0.00123, ...]}      // by instance; null: no communication

@@ -12,7 +12,8 @@ namespace foreshard::measure {
 /// as 0: it forecasts a host and changes nothing of what is to be done, so that a Program predicted
 /// on a calibrated cluster is still the one that was measured.
 /// Source: Fowler, Noll and Vo, "The FNV Non-Cryptographic Hash Algorithm" (IETF
-/// draft-eastlake-fnv). \pre verify(program) finds nothing.
+/// draft-eastlake-fnv).
+/// \pre verify(program) finds nothing.
 std::string fingerprint_of(const program::Program& program);
 
 }  // namespace foreshard::measure

@@ -21,8 +21,8 @@ inline constexpr std::size_t kLargestMeasurementText = std::size_t{512} << 20;
 std::string to_json(const Measurement& measurement);
 
 /// Strictly: a missing, unknown or repeated key, a wrong type, columns of different lengths, a
-/// number out of range are errors that name the place. \return kInvalidInput; kUnsupported for
-/// another schema version.
+/// number out of range are errors that name the place.
+/// \return kInvalidInput; kUnsupported for another schema version.
 Result<Measurement> measurement_from_json(std::string_view text);
 
 }  // namespace foreshard::measure

@@ -95,7 +95,8 @@ struct StepTimes {
 /// \pre the measurement has a rank and a repeat.
 StepTimes step_of(const Measurement& measurement);
 
-/// The q-quantile (0 to 1) of `values`, linear between neighbours. \pre !values.empty()
+/// The q-quantile (0 to 1) of `values`, linear between neighbours.
+/// \pre !values.empty()
 Seconds quantile(std::vector<Seconds> values, double q);
 
 }  // namespace foreshard::measure

@@ -37,8 +37,8 @@ struct Arguments {
   std::optional<Hang> hang{};
 };
 
-/// \param words  without the program's name. \return kInvalidInput; the message names the option,
-///     what was found and what is legal.
+/// \param words  without the program's name.
+/// \return kInvalidInput; the message names the option, what was found and what is legal.
 Result<Arguments> arguments_from(const std::vector<std::string>& words);
 
 /// What --help prints.

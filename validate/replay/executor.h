@@ -45,10 +45,12 @@ class Executor {
   ///     kUnsupported for a kernel that it cannot run, kIo where a library or a peer fails.
   virtual std::optional<Error> prepare(const RankPlan& plan, Watch& watch) = 0;
 
-  /// The step once. All ranks call it equally often. \pre prepare succeeded.
+  /// The step once. All ranks call it equally often.
+  /// \pre prepare succeeded.
   virtual Result<StepTimes> step(Watch& watch) = 0;
 
-  /// The step once, with pattern.h's numbers in every communication. \pre prepare succeeded.
+  /// The step once, with pattern.h's numbers in every communication.
+  /// \pre prepare succeeded.
   virtual Result<Verification> verify(Watch& watch) = 0;
 
   virtual measure::Machine machine() const = 0;

@@ -1,6 +1,5 @@
 /// \file
-/// What foreshard-replay says to the shell: the codes of `foreshard` (cli/exit_code.h), and one
-/// more.
+/// The exit codes of foreshard-replay: those of `foreshard` (cli/exit_code.h), and one more.
 #pragma once
 
 #include "base/result.h"

@@ -16,7 +16,7 @@ struct Identity {
   std::int32_t rank = 0;
   std::int32_t ranks = 1;
   std::int32_t local_rank = 0;  ///< Among those of this host: which of its devices to take.
-  std::string source{};         ///< "RANK, WORLD_SIZE", "SLURM_PROCID ..."; empty: nobody said.
+  std::string source{};         ///< "RANK, WORLD_SIZE", "SLURM_PROCID ..."; empty: none was set.
 };
 
 /// Looks up a variable of the environment; empty where it is not set.
@@ -50,7 +50,7 @@ struct Meeting {
 /// started, the first host of the step and a port by the step's number.
 /// Source: PyTorch, "torchrun (Elastic Launch)", environment variables; Open MPI 4.1,
 /// orte/mca/schizo; Slurm, srun(1), output environment variables.
-/// \return kInvalidInput where it cannot be told; the message says what to set.
+/// \return kInvalidInput where it is not known; the message names what to set.
 Result<Meeting> meeting_from(const Environment& environment, const Identity& identity);
 
 /// "node[07-09,12],other" -> "node07": the first of Slurm's list of hosts.

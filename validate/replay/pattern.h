@@ -28,12 +28,13 @@ constexpr int sent(std::int32_t rank, std::int64_t ordinal, std::int64_t element
 
 /// What the rank puts into elements `first`, `first` + 1 ... of its send buffer: `sent`; of an
 /// exchange, where both ends must agree, sent(rank, ordinal, p + 2^40 peer) for the p-th element
-/// that the rank sends to that peer. \pre the instance is a communication; the elements exist
-/// (Elements::send).
+/// that the rank sends to that peer.
+/// \pre the instance is a communication; the elements exist (Elements::send).
 void given(const RankPlan& plan, std::size_t instance, std::int64_t first, std::span<int> out);
 
 /// What must be in elements `first`, `first` + 1 ... of the receive buffer once the communication
-/// is done; reductions are sums. \pre as for `given`, with Elements::receive.
+/// is done; reductions are sums.
+/// \pre as for `given`, with Elements::receive.
 void expected(const RankPlan& plan, std::size_t instance, std::int64_t first, std::span<int> out);
 
 }  // namespace foreshard::replay

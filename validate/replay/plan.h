@@ -69,7 +69,8 @@ struct Elements {
 };
 /// Of all_gather the send side, of reduce_scatter the received side is one shard; of all_to_all
 /// both sides have a shard for each member; of an exchange they are the sums of the rank's
-/// messages. \pre the instance is a communication.
+/// messages.
+/// \pre the instance is a communication.
 Elements elements_of(const RankPlan& plan, std::size_t instance);
 
 /// One of an exchange's transfers, as one of its ends sees it.
@@ -81,7 +82,8 @@ struct Message {
   auto operator<=>(const Message&) const = default;
 };
 /// Those of the rank, in the Program's order, in which both ends of each pair agree. A rank that
-/// sends to itself has both ends. \pre the instance is an exchange.
+/// sends to itself has both ends.
+/// \pre the instance is an exchange.
 std::vector<Message> messages_of(const RankPlan& plan, std::size_t instance);
 
 /// What a rank is doing, for people: "all_reduce layer3.grad (layer 3, micro-batch 0; 33.6 MB) of

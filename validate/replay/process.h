@@ -29,8 +29,8 @@ class Process {
   Process& operator=(const Process&) = delete;
 
   void is_rank(std::int32_t rank, std::int32_t ranks);
-  /// The others are told through it. \param store  outlives this object, or is taken back by
-  ///     nullptr.
+  /// The others are told through it.
+  /// \param store  outlives this object, or is taken back by nullptr.
   void meets_in(Store* store);
 
   /// "error: rank 2: ..." to stderr, gives up in the store, waits a moment for the last words of

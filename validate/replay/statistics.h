@@ -25,7 +25,8 @@ class Samples {
 
   /// Whether the medians of the step and of each kernel that takes 1 % of it or more are known to
   /// +-`width` of themselves, at a confidence of 95 %. Communication is left out: its time is the
-  /// others' lateness as well. \pre two steps or more.
+  /// others' lateness as well.
+  /// \pre two steps or more.
   bool narrow(double width, const RankPlan& plan) const;
 
  private:
@@ -38,7 +39,8 @@ class Samples {
 /// Half the width of the 95 % confidence interval of the median, relative to it: from the order
 /// statistics n/2 -+ 1.96 sqrt(n)/2, whatever the distribution.
 /// Source: W. J. Conover, "Practical Nonparametric Statistics", 3rd ed. 1999, section 3.2.
-/// \return infinity for fewer than 6 values, which bound nothing at 95 %. \pre values are > 0.
+/// \return infinity for fewer than 6 values, which bound nothing at 95 %.
+/// \pre values are > 0.
 double median_uncertainty(std::vector<Seconds> values);
 
 /// The most that the Program's buffers take at once when its tasks run at these times: what the

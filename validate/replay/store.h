@@ -26,7 +26,8 @@ class Store {
 
   /// \return kIo if the store is gone.
   virtual std::optional<Error> set(std::string_view key, std::string_view value) = 0;
-  /// Waits until the key is set. \return kIo if the store is gone, a rank has ended early, or
+  /// Waits until the key is set.
+  /// \return kIo if the store is gone, a rank has ended early, or
   ///     `patience` is over (names the key).
   virtual Result<std::string> get(std::string_view key, Seconds patience) = 0;
   /// Like get, without waiting: empty if it is not set yet.

@@ -1,9 +1,10 @@
 /// \file
-/// The watchdog: notices that the job does not go on, finds out who is to blame, and ends it.
+/// The watchdog: notices that the job does not proceed, finds the rank that caused it, and ends the
+/// job.
 ///
 /// It looks for three things: that a rank has ended (Store::ended), that another rank raised the
 /// alarm, and that this rank's Watch did not beat for `patience` while it was in the executor. On
-/// an alarm every rank publishes where it is, waits briefly for what the others say, and says once
+/// an alarm every rank publishes where it is, waits briefly for the others, and reports once
 /// who waits for whom. The **culprit**: from what this rank waits in, one goes to a member that is
 /// not in that operation, from there to whom that one waits for, and so on; it is who waits for
 /// nobody (works, or stands still between steps), or does not answer. Where this comes back to a
@@ -56,8 +57,8 @@ std::string to_text(const Place& place);
 std::optional<Place> place_from_text(std::string_view text);
 
 /// What `rank` of `ranks` says, from what is known: "rank 0 waits in all_reduce grads ... of ranks
-/// 0-3 for rank 2, which is in kernel ffn ...; rank 2 is the culprit". \param places  of those that
-/// answered, itself included.
+/// 0-3 for rank 2, which is in kernel ffn ...; rank 2 is the culprit".
+/// \param places  of those that answered, itself included.
 std::string judgement(std::int32_t rank, std::int32_t ranks,
                       const std::map<std::int32_t, Place>& places);
 
@@ -70,8 +71,9 @@ struct WatchdogOptions {
 
 class Watchdog {
  public:
-  /// All references must outlive it. \param end  is called from the watchdog's thread, at most
-  ///     once, with the message; it should end the process.
+  /// All references must outlive it.
+  /// \param end  is called from the watchdog's thread, at most once, with the message; it should
+  ///     end the process.
   Watchdog(const WatchdogOptions& options, const RankPlan& plan, Store& store, Watch& watch,
            std::function<void(const std::string& message)> end);
   /// Stops watching.
@@ -79,7 +81,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// The rank is in the executor from here on, doing what `stage` says: without beats it hangs.
+  /// The rank is in the executor from here on, in `stage`: without beats it hangs.
   void enter(std::string stage);
   /// It is not: waits for others have a patience of their own. They are still told of.
   void leave();

@@ -33,7 +33,8 @@ class Diagnostics {
   void enter(const Mark& mark) { via_.push_back(mark); }
   void leave() { via_.pop_back(); }
 
-  /// All of them as one error. \pre !empty()
+  /// All of them as one error.
+  /// \pre !empty()
   Error error(const Sources& sources, std::size_t most, std::size_t width) const;
 
  private:

@@ -46,7 +46,7 @@ class Reader {
   struct Target {
     std::string path;  ///< With dots.
     Mark mark;
-    std::optional<Node> value;  ///< Nothing where the value is no YAML.
+    std::optional<Node> value;  ///< Nothing where the value is not YAML.
     bool used = false;
   };
   /// The place of a value and what messages call it.

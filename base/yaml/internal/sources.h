@@ -21,9 +21,9 @@ struct Mark {
 
 struct Source {
   std::string name;            ///< As messages call it.
-  std::filesystem::path file;  ///< Empty for a text that is no file.
+  std::filesystem::path file;  ///< Empty for a text that is not a file.
   std::string text;
-  bool is_override = false;  ///< `--set`: its name says all, there is no line to show.
+  bool is_override = false;  ///< `--set`: its name shows all, there is no line to show.
 };
 
 class Sources {

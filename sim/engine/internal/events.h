@@ -1,7 +1,7 @@
 /// \file
 /// The events of a workload as a run meets them: what is due at an instant, and what has come of
-/// those before. Most workloads have none: a run of them asks `NoEvents`, whose answers the
-/// compiler knows, so that it pays nothing.
+/// those before. Most workloads have none: such a run uses `NoEvents`, whose answers are constants,
+/// so that it costs nothing.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ class Events {
   /// When an activity with these loads, which stands still since then, gives up: infinite if no
   /// resource of it has failed.
   double end_of_patience(std::span<const Load> loads, double since) const;
-  /// The first of the loads' resources that has failed. \pre there is one
+  /// The first of the loads' resources that has failed.
+  /// \pre there is one
   std::int32_t failed_resource(std::span<const Load> loads) const;
 
   /// Whether the slot's entry in the queue is the end of its patience.

@@ -29,7 +29,7 @@ struct NormalShape {
   double scale = 1;  ///< Largest weight: `work` and caps are multiplied by it.
   double connections = 1;
   double cap = 0;                ///< Normalised, or infinite.
-  double alone_rate = 0;         ///< With nobody else on any of its resources.
+  double alone_rate = 0;         ///< With nothing else on any of its resources.
   std::int32_t alone_bound = 0;  ///< The resource that bounds `alone_rate`, or kCapped.
 };
 
@@ -65,7 +65,8 @@ class Shapes {
   std::vector<Hold> holds_;
 };
 
-/// Who waits for whom, counted down as a run goes on. `release_from` counts as a predecessor.
+/// Which activities wait for which, counted down during a run. `release_from` counts as a
+/// predecessor.
 class Dependencies {
  public:
   explicit Dependencies(const Workload& workload);
@@ -73,11 +74,12 @@ class Dependencies {
     const auto a = static_cast<std::size_t>(activity);
     return {targets_.data() + nodes_[a].begin, targets_.data() + nodes_[a + 1].begin};
   }
-  /// Whether it waits for nobody any more.
+  /// Whether all its predecessors are done.
   bool ready(std::int32_t activity) const {
     return nodes_[static_cast<std::size_t>(activity)].pending == 0;
   }
-  /// One of its predecessors is done. \return whether that was the last one.
+  /// One of its predecessors is done.
+  /// \return whether that was the last one.
   bool count_down(std::int32_t activity) {
     return --nodes_[static_cast<std::size_t>(activity)].pending == 0;
   }

@@ -47,7 +47,7 @@ class Sharing {
   /// Restores max-min.
   void settle();
   /// \return the slots whose rate the last `settle` may have changed, with the rate they had
-  /// before.
+  ///     before.
   struct Change {
     std::int32_t slot;
     double old_rate;

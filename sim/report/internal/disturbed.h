@@ -1,5 +1,5 @@
 /// \file
-/// What a report says of disturbances, and of a step that they keep from ending.
+/// The part of a report on disturbances, and on a step that they keep from ending.
 #pragma once
 
 #include <nlohmann/json.hpp>

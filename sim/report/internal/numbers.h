@@ -1,5 +1,5 @@
 /// \file
-/// Numbers as people read them.
+/// Numbers formatted for people.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 /// \file
-/// A list of a cluster's parts in the order in which they are met, and the key that says how they
-/// hang together: equal keys mean that routes carry over (topology/congruence.h).
+/// A list of a cluster's parts in the order in which they are met, and the key that describes how
+/// they are connected: equal keys mean that routes carry over (topology/congruence.h).
 #pragma once
 
 #include <cstdint>

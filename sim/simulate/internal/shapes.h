@@ -1,5 +1,5 @@
 /// \file
-/// What the engine is told of flat communications.
+/// Flat communications as shapes of the engine.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@ namespace foreshard::sim::internal {
 /// By class of communicators and bytes (in_base).
 using CommunicationShapes = std::map<std::pair<std::int32_t, double>, engine::Shape>;
 
-/// \param links  per class of links, its resource. \param sm  per class of ranks, its device's SMs.
+/// \param links  per class of links, its resource.
+/// \param sm  per class of ranks, its device's SMs.
 /// Cost: O(loads of all communicators).
 CommunicationShapes communication_shapes(const ClusterView& cluster,
                                          const Communicators& communicators,

@@ -45,7 +45,7 @@ class JsonNode {
   std::string place_;
 };
 
-/// Parses `text`. Throws JsonFault if it is no JSON, is nested deeper than 16, or has a key twice.
+/// Parses `text`. Throws JsonFault if it is not JSON, is nested deeper than 16, or has a key twice.
 Json parse(std::string_view text);
 
 }  // namespace foreshard::checkpoint::internal

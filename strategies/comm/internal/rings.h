@@ -30,9 +30,9 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 /// c and leaves every node at a member whose index equals that at which it enters the next one (the
 /// same rail); all k together use the first k members' NICs of every node equally. With k = 1, or
 /// an odd number of nodes and k = 2, the rails cannot match all the way round, and a ring changes
-/// rail where it leaves a node of more members. Between
-/// where it enters and leaves a node it follows the order of the members; where these have unequal
-/// links of their own (a hybrid cube mesh of 4 to 8), the order whose slowest hop is fastest.
+/// rail where it leaves a node of more members. Between where it enters and leaves a node it
+/// follows the order of the members; where these have unequal links of their own (a hybrid cube
+/// mesh of 4 to 8), the order whose slowest hop is fastest.
 ///
 /// On one node it is one ring where a switch joins the members, all rings are then alike; between
 /// members with links of their own, the set of up to 12 rings that the links carry fastest, found

@@ -29,13 +29,15 @@ struct Rounds {
 
 /// The same backwards: what was copied is added up. An all-gather becomes a reduce-scatter.
 Rounds reversed(Rounds rounds);
-/// One after another. \pre equal numbers of chunks
+/// One after another.
+/// \pre equal numbers of chunks
 Rounds joined(Rounds first, const Rounds& second);
 
 /// The critical path has the longest hop of each round.
 Result<Pattern> pattern_of(const Participants& group, const Rounds& rounds);
 /// A message waits for all messages of the latest round in which its sender or its receiver took
-/// part. \return kUnsupported if there are too many.
+/// part.
+/// \return kUnsupported if there are too many.
 Result<StepwiseCollective> steps_of(std::string_view algorithm, const Participants& group,
                                     const Rounds& rounds);
 

@@ -17,8 +17,9 @@ namespace foreshard::comm::internal {
 
 using NodeMembers = std::vector<std::vector<std::int32_t>>;
 
-/// The members of each node. \return kUnsupported if those of some node do not share an NVLink
-/// switch that adds, or are alone.
+/// The members of each node.
+/// \return kUnsupported if those of some node do not share an NVLink switch that adds, or are
+///     alone.
 Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Participants& group);
 /// kUnsupported unless the network's switches add (ClusterView::reduces_in_network).
 std::optional<Error> no_sums_in_network(std::string_view algorithm, const Participants& group);
@@ -32,7 +33,8 @@ struct SwitchVolume {
   double down = 0;
 };
 /// Adds what the members of one node, of whom the first `heads` are heads, put on their links to
-/// the switch. \return the way over the switch.
+/// the switch.
+/// \return the way over the switch.
 Result<Hop> add_switch_sums(const Participants& group, const std::vector<std::int32_t>& members,
                             std::size_t heads, const SwitchVolume& each, const SwitchVolume& head,
                             LoadSum* loads);

@@ -54,7 +54,8 @@ class Traffic {
 
   /// `from` sends `to` that many bytes per byte of the operation. Indices into the group's devices.
   void add(std::int32_t from, std::int32_t to, double bytes_per_byte);
-  /// Routes every pair added. \return kInfeasible where there is no route.
+  /// Routes every pair added.
+  /// \return kInfeasible where there is no route.
   std::optional<Error> route();
   /// \pre the pair was added, then route() succeeded.
   const Hop& hop(std::int32_t from, std::int32_t to) const;

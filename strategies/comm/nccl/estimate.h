@@ -1,7 +1,7 @@
 /// \file
-/// NCCL's own opinion of a collective: the time that its tuner expects of each algorithm and
+/// NCCL's own estimate of a collective: the time that its tuner expects for each algorithm and
 /// protocol, on the channels that its graph search found (search.h). It decides as NCCL decides;
-/// how long the operation really takes is another model's business (collective.h).
+/// how long the operation really takes is predicted elsewhere (collective.h).
 ///
 ///     time = latency(algorithm, protocol) + bytes / bandwidth(algorithm, protocol)
 ///

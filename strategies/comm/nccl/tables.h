@@ -1,5 +1,5 @@
 /// \file
-/// What NCCL knows of hardware and of itself, as data (configs/tuners/nccl-2.28.yaml): the speeds
+/// NCCL's figures for hardware and for itself, as data (configs/tuners/nccl-2.28.yaml): the speeds
 /// that its graph search tries, what it takes a link to carry, and the constants of its tuner.
 ///
 /// Source: NVIDIA/nccl v2.28.9-1, src/graph/{search,topo,tuning}.{cc,h}, src/include/comm.h. These

@@ -65,7 +65,8 @@ class Stage {
   /// \pre `slots` is the schedule's order for this stage.
   Stage(const Training& training, std::int64_t stage, std::vector<schedule::Slot> slots);
 
-  /// Runs slots for as long as what they need has arrived. \return whether any was run.
+  /// Runs slots for as long as what they need has arrived.
+  /// \return whether any was run.
   Result<bool> advance(Mail& mail);
   bool done() const { return next_ == slots_.size(); }
   /// The reductions that follow the last pass, up to the tied table's.

@@ -56,7 +56,8 @@ class Assignment {
   /// Summands of output `operand`: over the axes of factors that the inputs have and it has not.
   std::vector<Partial> partial(std::size_t operand) const;
 
-  /// Splits `factor` further over `axis`. \return whether that is possible.
+  /// Splits `factor` further over `axis`.
+  /// \return whether that is possible.
   bool give(std::int32_t factor, Axis axis);
 
  private:

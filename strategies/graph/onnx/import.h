@@ -1,5 +1,5 @@
 /// \file
-/// From what an ONNX file says to a Graph of foreshard's operators.
+/// From the contents of an ONNX file to a Graph of foreshard's operators.
 ///
 ///  - Floating-point tensors get the precision asked for, whatever width the file has: it says how
 ///    the model was exported, not how it is to be trained.
@@ -7,7 +7,7 @@
 ///    batch norms and constants are not.
 ///  - Layer norms and GeLUs that exporters write in pieces are found again and become one operator,
 ///    as every framework runs them.
-///  - A loop runs as often as its count says; a condition takes its first branch with probability
+///  - A loop runs as often as its count states; a condition takes its first branch with probability
 ///    1/2 where none is given.
 ///
 /// Source: ONNX operator schemas up to opset 17 (github.com/onnx/onnx, docs/Operators.md), and what

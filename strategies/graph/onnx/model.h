@@ -1,7 +1,7 @@
 /// \file
-/// What an ONNX file says, without protobuf: values with whole shapes, nodes in order, constants
-/// that only compute shapes already folded away. `read_onnx` makes it, `import_onnx` (import.h)
-/// turns it into a Graph.
+/// The contents of an ONNX file, without protobuf: values with whole shapes, nodes in order,
+/// constants that only compute shapes already folded away. `read_onnx` makes it, `import_onnx`
+/// (import.h) turns it into a Graph.
 ///
 /// Source: "Open Neural Network Exchange Intermediate Representation Specification" and "Operator
 /// Schemas" (github.com/onnx/onnx, docs/IR.md and docs/Operators.md).
@@ -76,7 +76,7 @@ struct Model {
   Body main{};
   std::vector<Body> bodies{};          ///< Of loops and conditions.
   std::int64_t folded = 0;             ///< Nodes that only computed constants.
-  std::vector<std::string> remarks{};  ///< What was taken another way than the file says.
+  std::vector<std::string> remarks{};  ///< What was read differently from the file.
 };
 
 struct ReadOptions {
@@ -88,9 +88,9 @@ struct ReadOptions {
 };
 
 /// Reads the bytes of an ONNX file. Weights need not be in it (external data is not read).
-/// \return kInvalidInput if it is no ONNX file, is cut off or corrupt, leaves a dimension open (all
-///     are named), or has a shape that depends on values known only at run time; kUnsupported for
-///     an operator without a known shape rule (named with node, domain and opset).
+/// \return kInvalidInput if it is not an ONNX file, is truncated or corrupt, leaves a dimension
+///     open (all are named), or has a shape that depends on values known only at run time;
+///     kUnsupported for an operator without a known shape rule (named with node, domain and opset).
 Result<Model> read_onnx(std::string_view bytes, const ReadOptions& options);
 
 }  // namespace foreshard::onnx_file

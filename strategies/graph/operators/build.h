@@ -62,7 +62,7 @@ std::int64_t parameter_elements(const Graph& graph);
 /// runs.
 double body_weight(const Operator& op, std::size_t body);
 
-/// The sharding rule: the operator's own, or what its equation says.
+/// The sharding rule: the operator's own, or that of its equation.
 Rule rule_of(const Graph& graph, const Operator& op);
 
 }  // namespace foreshard

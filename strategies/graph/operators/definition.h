@@ -66,7 +66,8 @@ struct OperatorDefinition {
   /// Output types and sharding rule, or kInvalidInput with what is wrong about inputs or settings
   /// (the operator's own name is put before it).
   Result<Inferred> (*infer)(const Call& whole) = nullptr;
-  /// Kernels of one rank; null for a view. \param whole  the same call with logical shapes.
+  /// Kernels of one rank; null for a view.
+  /// \param whole  the same call with logical shapes.
   std::vector<Kernel> (*kernels)(const Call& local, const Call& whole) = nullptr;
   /// Adds the operators of the backward pass; null if nothing flows back through it.
   void (*gradient)(Gradients& gradients) = nullptr;

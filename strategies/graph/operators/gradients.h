@@ -21,7 +21,8 @@ class Gradients {
   virtual const Tensor& tensor(TensorId id) const = 0;
   /// Gradient of output `index`; invalid if nothing flows back into it.
   virtual TensorId of_output(std::size_t index) const = 0;
-  /// Adds an operator of the table, named after the forward one and `part`. \pre it infers.
+  /// Adds an operator of the table, named after the forward one and `part`.
+  /// \pre it infers.
   virtual std::vector<TensorId> add(std::string_view type, std::string_view part,
                                     std::vector<TensorId> inputs, Settings settings = {}) = 0;
   /// The same with bodies.

@@ -7,7 +7,7 @@
 ///     for (i < stage3.instances.size()) run(stage3.instances[i], stage3.predecessors(i));
 ///
 /// **Instances** are the kernels, communications, Syncs and HostWork of every iteration of every
-/// call. Allocate and Free are no instances: `memory_events` ties them to instances.
+/// call. Allocate and Free are not instances: `memory_events` ties them to instances.
 ///
 /// **Predecessors** of an instance are kernels or communications that must finish before it starts,
 /// at most one per stream, distinct, each an earlier instance:
@@ -93,7 +93,8 @@ struct MemoryEvents {
 /// Instances per role that an Expander is prepared to make; verify refuses more.
 inline constexpr std::int64_t kMaxInstancesPerRole = std::int64_t{1} << 26;
 
-/// Number of instances of a role, without expanding it. \pre block indices are valid.
+/// Number of instances of a role, without expanding it.
+/// \pre block indices are valid.
 std::int64_t count_instances(const Program& program, const Role& role);
 
 /// Prepared for one Program, which must outlive it. Thread-safe once built.
@@ -105,7 +106,8 @@ class Expander {
   Expander(const Expander&) = delete;
   Expander& operator=(const Expander&) = delete;
 
-  /// Cost: O(instances + predecessors). \pre role < program.roles.size()
+  /// Cost: O(instances + predecessors).
+  /// \pre role < program.roles.size()
   Expansion expand(std::size_t role) const;
   /// What the role's Allocates and Frees do. `expansion` is that of the same role.
   MemoryEvents memory_events(std::size_t role, const Expansion& expansion) const;

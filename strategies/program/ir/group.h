@@ -1,5 +1,5 @@
 /// \file
-/// Who takes part in a communication: the mesh arithmetic of `Group`.
+/// Which ranks take part in a communication: the mesh arithmetic of `Group`.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@
 
 namespace foreshard::program {
 
-/// Coordinate of `rank` on mesh axis `axis`. \pre both in range.
+/// Coordinate of `rank` on mesh axis `axis`.
+/// \pre both in range.
 std::int64_t coordinate_of(const Program& program, std::int32_t rank, std::int32_t axis);
 
-/// The rank with `rank`'s coordinates, except `coordinate` on `axis`. \pre all in range.
+/// The rank with `rank`'s coordinates, except `coordinate` on `axis`.
+/// \pre all in range.
 std::int32_t with_coordinate(const Program& program, std::int32_t rank, std::int32_t axis,
                              std::int64_t coordinate);
 
@@ -25,17 +27,20 @@ std::vector<std::int32_t> members_of(const Program& program, const Group& group,
 
 /// Per rank, a label that the ranks of one operation share (one of the group's ranks, or the rank
 /// that its coordinates begin at); -1 if it takes part in none. Cost: O(ranks), where members_of
-/// rank by rank would be O(ranks x groups). \pre `group` is no AxisPeer; indices are in range.
+/// rank by rank would be O(ranks x groups).
+/// \pre `group` is not an AxisPeer; indices are in range.
 std::vector<std::int32_t> labels_of(const Program& program, const Group& group);
 
-/// How many ranks that is, without listing them. \pre as for members_of.
+/// How many ranks that is, without listing them.
+/// \pre as for members_of.
 std::int64_t size_of(const Program& program, const Group& group, std::int32_t rank);
 
-/// The other end of a transfer; nothing if `group` is no AxisPeer.
+/// The other end of a transfer; nothing if `group` is not an AxisPeer.
 std::optional<std::int32_t> peer_of(const Program& program, const Group& group, std::int32_t rank);
 
 /// The tag that matches operations (rule 5 of program.h): the communication's, else the task's
-/// name. \pre the task is a communication.
+/// name.
+/// \pre the task is a communication.
 inline const std::string& tag_of(const Task& task) {
   const std::string& tag = std::get<Communication>(task.body).tag;
   return tag.empty() ? task.name : tag;

@@ -23,8 +23,8 @@ std::string to_json(const Program& program);
 
 /// Reads what to_json writes; strictly: a missing, unknown or repeated key, a wrong type, an
 /// unknown name or a number out of range is an error that names the place
-/// ("roles[3].calls[17][2]"). It checks the form only; `verify` checks the meaning. \return
-/// kInvalidInput for text that is no Program, kUnsupported for another schema version.
+/// ("roles[3].calls[17][2]"). It checks the form only; `verify` checks the meaning.
+/// \return kInvalidInput for text that is not a Program, kUnsupported for another schema version.
 Result<Program> program_from_json(std::string_view text);
 
 }  // namespace foreshard::program

@@ -95,8 +95,8 @@ struct JsonForm {
 };
 
 /// Parses (refusing repeated keys and deep nesting, which parsers tend to accept in silence),
-/// compares the schema and calls `read` with the root. \return nothing if all went well;
-/// kInvalidInput for a text that is none, kUnsupported for another schema.
+/// compares the schema and calls `read` with the root.
+/// \return nothing if all went well; kInvalidInput for other text, kUnsupported for another schema.
 std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
                                 const std::function<void(const JsonNode&)>& read);
 

@@ -1,6 +1,6 @@
 /// \file
 /// The Program: what one training step does, on every rank. `sim/` predicts it, `foreshard-replay`
-/// executes it; nothing else knows how to "run a strategy".
+/// executes it; nothing else runs a strategy.
 ///
 /// A Program is compact: *blocks* are task graphs (a layer's forward pass, the optimizer ...); a
 /// *role* is a set of ranks that do the same, with the ordered list of block *calls* they make.
@@ -95,8 +95,8 @@ struct Communication {
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
   std::string tag{};  ///< See rule 5. Defaults to the task's name.
-  /// Of an exchange, in all groups: who sends what to whom. It ends for all ranks of a group
-  /// together, so ranks that have nothing to do with each other belong in different groups.
+  /// Of an exchange, in all groups: which rank sends what to which. It ends for all ranks of a
+  /// group together, so ranks that have nothing to do with each other belong in different groups.
   std::vector<Transfer> transfers{};
   /// Of a broadcast: the rank of each group that has the data. Empty: the lowest of each.
   std::vector<std::int32_t> roots{};

@@ -15,8 +15,9 @@ namespace foreshard::program {
 /// The list as ranges, longest first from the left; a run needs three members to be written as one.
 std::string write_ranges(const std::vector<std::int32_t>& list);
 
-/// Its inverse; the order is kept. \return kInvalidInput for other text, for a number of 2^31 or
-/// more, and for more than `limit` members.
+/// Its inverse; the order is kept.
+/// \return kInvalidInput for other text, for a number of 2^31 or more, and for more than `limit`
+///     members.
 Result<std::vector<std::int32_t>> read_ranges(std::string_view text, std::size_t limit);
 
 }  // namespace foreshard::program

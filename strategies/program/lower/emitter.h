@@ -25,9 +25,9 @@ Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
  public:
-  /// With `overlap`, a conversion delays only those who need its result, and tensors that were
-  /// saved earlier are converted while the operator before their user computes; without it, the
-  /// next kernel waits for every conversion.
+  /// With `overlap`, a conversion delays only the operators that need its result, and tensors that
+  /// were saved earlier are converted while the operator before their user computes; without it,
+  /// the next kernel waits for every conversion.
   Emitter(program::Block& block, bool overlap) : block_(block), overlap_(overlap) {}
 
   using Wanted = std::function<bool(const Operator&)>;

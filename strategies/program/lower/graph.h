@@ -48,8 +48,9 @@ struct LoweredGraph {
 /// micro-batch over all ranks.
 ///
 /// Not modelled: activations that are computed again (recompute), ZeRO 3, running statistics of
-/// batch norm, copying inputs to the device. \pre faults_in_graph is empty. \return kInvalidInput
-/// where annotations contradict the operators; kUnsupported where slices of
+/// batch norm, copying inputs to the device.
+/// \pre faults_in_graph is empty.
+/// \return kInvalidInput where annotations contradict the operators; kUnsupported where slices of
 ///     unequal size would have to be converted.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);

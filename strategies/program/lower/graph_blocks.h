@@ -60,7 +60,8 @@ Pieces pieces_of(const ShardedGraph& sharded, const std::string& name, const Pas
 void add_memory(const ShardedGraph& forward_graph, Pieces& forward,
                 const ShardedGraph* backward_graph, Pieces* backward);
 
-/// The parameters of a graph and its bodies. \param backward  null: nothing is trained.
+/// The parameters of a graph and its bodies.
+/// \param backward  null: nothing is trained.
 GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward);
 
 /// Appends the reduction of `count` gradients that are partial over `axes`: to shards of the

@@ -21,8 +21,8 @@ struct CommonMesh {
 
 /// The coarsest mesh, in the order of `from`'s ranks, of which every axis of `from` and of `to` is
 /// a run of axes; nothing if there is none (other ranks, an order of `to` that no axes describe, or
-/// sizes like 2 x 3 against 3 x 2). \param run  Where an axis is cut besides: positions that share
-/// a node, in a row; 1 for no cut.
+/// sizes like 2 x 3 against 3 x 2).
+/// \param run  Where an axis is cut besides: positions that share a node, in a row; 1 for no cut.
 std::optional<CommonMesh> common_mesh(const ProcessMesh& from, const ProcessMesh& to,
                                       std::int64_t run = 1);
 

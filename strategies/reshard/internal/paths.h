@@ -29,7 +29,8 @@ std::vector<Route> routes_from(const Attribute& at, const Attribute& from, const
                                const Grid& grid);
 
 /// The axes that a local pad would still have to make partial to get from `at` to `to`, if nothing
-/// else is missing. \return nothing if more is missing; an empty list at `to` itself.
+/// else is missing.
+/// \return nothing if more is missing; an empty list at `to` itself.
 std::optional<std::vector<Axis>> pad_to(const Attribute& at, const Attribute& to, const Grid& grid);
 
 /// Up to `most` paths that take no longer than `limit`, cheapest first, none through a state twice.

@@ -17,8 +17,8 @@ class Templates {
       : meshes_(meshes), pricer_(pricer), failures_(failures) {}
 
   /// \pre from.mesh == to.mesh. All-gather + slice; point to point, from the slices as they are and
-  /// with replicas cut first; slice + permute + all-gather (the normal form of Rink et al.); gather
-  /// to a root + broadcast.
+  ///     with replicas cut first; slice + permute + all-gather (the normal form of Rink et al.);
+  ///     gather to a root + broadcast.
   std::vector<Draft> on_one_mesh(const Place& from, const Place& to) const;
 
   /// Collectives on the source, a transfer, collectives on the target: partial sums are resolved

@@ -10,8 +10,9 @@
 
 namespace foreshard::engine::oracle {
 
-/// Weighted max-min by progressive filling. \return progress per second, in the shapes' own units.
-/// `capacity` replaces that of each resource.
+/// Weighted max-min by progressive filling.
+/// \return progress per second, in the shapes' own units. `capacity` replaces that of each
+///     resource.
 std::vector<double> max_min_rates(const Workload& workload, const std::vector<ShapeId>& running,
                                   const std::vector<double>& capacity = {});
 

@@ -60,10 +60,11 @@ Result<Defaults> defaults_of(const std::string& device, const Hardware& hardware
 WiringConfig wiring_of(const HostTree& tree);
 
 /// As few keys as say exactly the same links (nvlink, pcie, nics), else its wiring.
-/// \param source  what `source:` says of each rate.
+/// \param source  the `source:` of each rate.
 NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::string& source);
 
-/// Nominal rate of one direction. \param transfers  GT/s of a lane.
+/// Nominal rate of one direction.
+/// \param transfers  GT/s of a lane.
 /// Source: PCI-SIG base specifications: 8b/10b coding up to 5 GT/s, 128b/130b up to 32 GT/s, flits
 /// of 242 in 256 bytes at 64 GT/s.
 BytesPerSecond pcie_rate(double transfers, std::int64_t lanes);

@@ -21,10 +21,11 @@
 namespace foreshard::replay::gpu {
 
 /// \return kUnsupported where there is no kernel: dtypes other than bf16 and fp16, heads larger
-///     than 128 or no multiple of 8, query heads that are no multiple of those of keys.
+///     than 128 or not a multiple of 8, query heads that are not a multiple of those of keys.
 std::optional<Error> attention_fault(const Attention& attention);
 
-/// `operands` as operands_of says. \pre attention_fault finds nothing.
+/// `operands` as operands_of says.
+/// \pre attention_fault finds nothing.
 cudaError_t launch_attention(const Attention& attention, std::span<void* const> operands,
                              cudaStream_t stream);
 

@@ -25,9 +25,8 @@ namespace foreshard::replay::gpu {
 class Communicators {
  public:
   /// \param shared  several ranks share the device: each tells NCCL that it is a host of its own,
-  /// so
-  ///     that all goes through sockets of this machine. (NCCL reads that from the environment, once
-  ///     for each process; what is already set there stays.)
+  ///     so that all goes through sockets of this machine. (NCCL reads that from the environment,
+  ///     once for each process; what is already set there stays.)
   /// \return kUnsupported if NCCL is missing or too old; kIo if a peer or NCCL fails.
   static Result<std::unique_ptr<Communicators>> make(const RankPlan& plan, Store& store,
                                                      bool shared, Watch& watch);

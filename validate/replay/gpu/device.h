@@ -27,7 +27,8 @@ namespace foreshard::replay::gpu {
 
 constexpr std::size_t kSharedWithoutAsking = 49152;  ///< Bytes: 48 KiB.
 
-/// Launches `kernel` on one-dimensional blocks. \return what CUDA says of the launch.
+/// Launches `kernel` on one-dimensional blocks.
+/// \return what CUDA says of the launch.
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, unsigned threads, std::size_t shared,
                    cudaStream_t stream, A... arguments) {

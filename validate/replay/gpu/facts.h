@@ -1,5 +1,5 @@
 /// \file
-/// What this machine and its device are: what a measurement says of where it was made.
+/// Facts about this machine and its device, for the measurement's record.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace foreshard::replay::gpu {
 
-/// \pre `device` is one of CUDA's. Library versions and the driver are added by who knows them.
+/// \pre `device` is one of CUDA's. The callers add library versions and the driver.
 measure::Machine machine_facts(int device);
 
 /// "NVIDIA H200, GPU-3f2a...".

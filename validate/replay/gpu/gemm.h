@@ -29,7 +29,8 @@ class Gemms {
   virtual ~Gemms() = default;
 
   /// Chooses how to compute the product: the fastest, on these operands, of the first few that the
-  /// library proposes. Once for each shape. \return kUnsupported if it proposes none.
+  /// library proposes. Once for each shape.
+  /// \return kUnsupported if it proposes none.
   virtual std::optional<Error> prepare(const Gemm& gemm, std::span<void* const> operands,
                                        void* workspace, cudaStream_t stream) = 0;
   /// \pre prepared.

@@ -1,6 +1,6 @@
 /// \file
 /// Libraries that are loaded when they are needed, so that the program also starts where they are
-/// missing, and says so.
+/// missing, and names it.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 /// \file
-/// What the device says of itself while it runs: clocks, temperature, power. By NVML, which comes
+/// Readings of the device while it runs: clocks, temperature, power. By NVML, which comes
 /// with the driver; where it is missing, readings are empty.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace foreshard::replay::gpu {
 
 class Nvml {
  public:
-  /// \param bus  PCI address as CUDA says it ("0000:17:00.0").
+  /// \param bus  PCI address as CUDA reports it ("0000:17:00.0").
   explicit Nvml(const std::string& bus);
   ~Nvml();
   Nvml(const Nvml&) = delete;

@@ -14,8 +14,8 @@ namespace foreshard::replay::gpu {
 cudaError_t launch_pass(const Pass& pass, std::span<void* const> operands, cudaStream_t stream);
 
 namespace internal {
-/// One family of kinds each; cudaErrorInvalidValue for a kind of another. \pre the dtype is a
-/// floating-point one, rows and columns are positive.
+/// One family of kinds each; cudaErrorInvalidValue for a kind of another.
+/// \pre the dtype is a floating-point one, rows and columns are positive.
 cudaError_t launch_map(const Pass& pass, std::span<void* const> operands, cudaStream_t stream);
 cudaError_t launch_update(const Pass& pass, std::span<void* const> operands, cudaStream_t stream);
 cudaError_t launch_rows(const Pass& pass, std::span<void* const> operands, cudaStream_t stream);

@@ -1,5 +1,5 @@
 /// \file
-/// What a measurement says about this host, and the core that this process is bound to.
+/// Facts about this host for a measurement, and the core that this process is bound to.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@ std::string host_name();
 std::map<std::string, std::string> host_facts();
 
 /// Binds this process to one core, unless it is bound to fewer cores than the machine has, or
-/// processes of the job outnumber cores: then nothing is gained. \pre local_rank < local_ranks
+/// processes of the job outnumber cores: then nothing is gained.
+/// \pre local_rank < local_ranks
 void bind_to_core(int local_rank, int local_ranks);
 
 /// "core 3", "cores 0, 1".

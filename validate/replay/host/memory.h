@@ -59,7 +59,8 @@ class Region {
   static Result<Region> make(std::size_t bytes, Content content);
 
   /// The pieces that follow, `bytes` together, each rounded up to a cache line, lie apart from one
-  /// another. \pre bytes <= size()
+  /// another.
+  /// \pre bytes <= size()
   void begin(std::size_t bytes) {
     if (next_ + bytes > size()) next_ = 0;
   }

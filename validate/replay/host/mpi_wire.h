@@ -21,21 +21,26 @@ namespace foreshard::replay::host {
 
 class MpiWire : public Wire {
  public:
-  /// Starts MPI if nobody did. Errors of MPI are returned from here on, they do not end the job.
+  /// Starts MPI if it has not been started. Errors of MPI are returned from here on, they do not
+  /// end the job.
   /// \return kIo.
   static Result<std::unique_ptr<MpiWire>> start();
 
-  /// Orders the processes by `rank`. \return kInvalidInput if there are not `ranks` of them.
+  /// Orders the processes by `rank`.
+  /// \return kInvalidInput if there are not `ranks` of them.
   virtual std::optional<Error> join(std::int32_t rank, std::int64_t ranks) = 0;
 
-  /// This process among those of its host, and how many they are. \pre joined
+  /// This process among those of its host, and how many they are.
+  /// \pre joined
   virtual std::int32_t local_rank() const = 0;
   virtual std::int32_t local_ranks() const = 0;
 
-  /// `mine` of every process of this host, by local rank. \pre joined
+  /// `mine` of every process of this host, by local rank.
+  /// \pre joined
   virtual Result<std::vector<double>> gather_on_host(double mine, Watch& watch) = 0;
 
-  /// Waits for all processes. \return kIo if the watch stops it.
+  /// Waits for all processes.
+  /// \return kIo if the watch stops it.
   virtual std::optional<Error> barrier(Watch& watch) = 0;
 
   /// After a barrier: an instant of std::chrono::steady_clock, in seconds, that lies ahead for all

@@ -34,7 +34,8 @@ class ProgramMemory {
   std::optional<Error> reserve();
 
   void begin_step();
-  /// The Allocates of an instance that starts. \return kInfeasible if gaps leave no room.
+  /// The Allocates of an instance that starts.
+  /// \return kInfeasible if gaps leave no room.
   std::optional<Error> starts(std::size_t instance);
   /// The Frees of which it was the last.
   void finished(std::size_t instance);

@@ -39,7 +39,8 @@ class Work {
 
   /// Time since the step's beginning.
   virtual Seconds now() = 0;
-  /// An instance starts: its Allocates happen. \return kInfeasible.
+  /// An instance starts: its Allocates happen.
+  /// \return kInfeasible.
   virtual std::optional<Error> starts(std::size_t instance) = 0;
   /// Its Frees happen, those whose other instances are done.
   virtual void finished(std::size_t instance) = 0;
@@ -56,7 +57,8 @@ class Streams {
   /// \param plan  must outlive it.
   explicit Streams(const RankPlan& plan);
 
-  /// The step once. \return what `work` reports; kIo if the watch stops it.
+  /// The step once.
+  /// \return what `work` reports; kIo if the watch stops it.
   Result<StepTimes> run(Work& work, Watch& watch);
 
  private:

@@ -13,7 +13,7 @@ namespace foreshard::replay::host {
 /// Faults that a rank names.
 inline constexpr std::size_t kMostFaults = 20;
 
-/// Writes what this rank gives. Buffers as start_collective wants them (collective.h).
+/// Writes what this rank gives. Buffers as start_collective takes them (collective.h).
 void write_given(const RankPlan& plan, std::size_t instance, std::span<std::byte> send,
                  std::span<std::byte> receive);
 

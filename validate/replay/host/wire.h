@@ -20,8 +20,9 @@ class Wire {
 
   virtual ~Wire() = default;
 
-  /// Between two ranks, messages of one `channel` arrive in the order in which they were sent.
-  /// The memory must stay until the message is done. \return kIo.
+  /// Between two ranks, messages of one `channel` arrive in the order in which they were sent. The
+  /// memory must stay until the message is done.
+  /// \return kIo.
   virtual Result<Ticket> send(std::int32_t to, std::int64_t channel,
                               std::span<const std::byte> data) = 0;
   virtual Result<Ticket> receive(std::int32_t from, std::int64_t channel,

@@ -25,16 +25,19 @@ class Directory {
     std::string name{};
   };
 
-  /// \param program, expander  must outlive it. \pre verify(program) finds nothing.
+  /// \param program, expander  must outlive it.
+  /// \pre verify(program) finds nothing.
   /// \return as plan_rank.
   static Result<Directory> of(const program::Program& program, const program::Expander& expander);
 
   const std::vector<Entry>& entries() const { return entries_; }
 
   /// The set of ranks that a collective of `rank` with this group runs on: what operations are
-  /// counted by. \pre the Program uses the group in a collective, and `rank` takes part.
+  /// counted by.
+  /// \pre the Program uses the group in a collective, and `rank` takes part.
   std::int32_t set_of(const program::Group& group, std::int32_t rank) const;
-  /// Numbers. \pre the Program runs such an operation.
+  /// Numbers.
+  /// \pre the Program runs such an operation.
   std::int64_t collective(std::int32_t set, std::int32_t stream) const;
   std::int64_t transfer(std::int32_t from, std::int32_t to, std::string_view tag) const;
 

@@ -48,7 +48,7 @@ struct Frame {
 std::string encode(const Frame& frame);
 /// Of the first kFrameHead bytes: how many follow.
 std::size_t size_after_head(std::string_view head);
-/// What follows the head. Nothing if it is no frame: sizes that do not add up, an unknown kind.
+/// What follows the head. Nothing if it is not a frame: sizes that do not add up, an unknown kind.
 std::optional<Frame> decode(std::string_view rest);
 
 }  // namespace foreshard::replay::internal

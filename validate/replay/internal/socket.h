@@ -34,11 +34,12 @@ struct Listening {
   std::uint16_t port = 0;
 };
 /// Listens on `port` (0: any that is free): of the loopback only if `address` is one of it, else of
-/// all interfaces. Does not block. \return kIo; "in use" names the remedy.
+/// all interfaces. Does not block.
+/// \return kIo; "in use" names the remedy.
 Result<Listening> listen_on(const std::string& address, std::uint16_t port);
 
-/// Connects, trying again until `patience` is over. Dead peers are noticed (keep-alive). \return
-/// kIo with the last reason.
+/// Connects, trying again until `patience` is over. Dead peers are noticed (keep-alive).
+/// \return kIo with the last reason.
 Result<Descriptor> connect_to(const std::string& address, std::uint16_t port, Seconds patience);
 
 /// Of an accepted connection, as connect_to does.

@@ -19,7 +19,8 @@ inline constexpr std::int64_t kMostFolded = 65536;
 std::optional<Numbers> folded(const Node& node, const std::vector<const Value*>& inputs,
                               const Shape& shape, bool real);
 
-/// Element count. \pre no overflow (read_onnx bounds shapes).
+/// Element count.
+/// \pre no overflow (read_onnx bounds shapes).
 std::int64_t count_of(const Shape& shape);
 std::size_t size_of(const Numbers& numbers);
 
@@ -29,7 +30,8 @@ std::optional<std::vector<std::int64_t>> integers_of(const Node& node, const std
 double real_of(const Node& node, const std::string& name, double otherwise);
 std::string text_of(const Node& node, const std::string& name, const std::string& otherwise);
 
-/// The integers of a constant. \return nothing if it has none.
+/// The integers of a constant.
+/// \return nothing if it has none.
 std::optional<std::vector<std::int64_t>> integers_of(const Value& value);
 
 }  // namespace foreshard::onnx_file

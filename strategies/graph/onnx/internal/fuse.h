@@ -16,8 +16,9 @@ struct Fused {
   std::int64_t gelus = 0;
 };
 
-/// Replaces the pieces by nodes LayerNormalization and Gelu, wherever nobody else reads a value in
-/// between. \return how many.
+/// Replaces the pieces by nodes LayerNormalization and Gelu, wherever nothing else reads a value in
+/// between.
+/// \return how many.
 Fused fuse(Model& model);
 
 }  // namespace foreshard::onnx_file

@@ -18,7 +18,8 @@ struct Operand {
 };
 
 /// Types and shapes of the outputs of `node`, in order; a dimension that cannot be told is left
-/// open. \return kUnsupported if libonnx has no shape rule for the operator at that version;
+/// open.
+/// \return kUnsupported if libonnx has no shape rule for the operator at that version;
 ///     kInvalidInput, with libonnx's reason, if the node contradicts its inputs.
 Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
                                                       const std::vector<Operand>& inputs,

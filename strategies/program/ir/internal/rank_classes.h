@@ -39,8 +39,7 @@ struct RankClasses {
 
 /// \pre invariants 1 to 14.
 /// \return invariant 16 or 17 if a rank names a group that it is not in, sends to itself, or
-/// belongs
-///     to a group that it never names.
+///     belongs to a group that it never names.
 Result<RankClasses> rank_classes(const Program& program);
 
 }  // namespace foreshard::program::internal
