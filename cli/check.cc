@@ -1,4 +1,5 @@
 #include <charconv>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/graph.h"
+#include "topology/import/import.h"
 
 namespace foreshard::cli {
 namespace {
@@ -47,9 +49,16 @@ class Check final : public Command {
     const auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     if (file_.ends_with(".onnx")) return check_onnx(*overrides);
-    if (kind_.empty() && study::is_hf_config(file_)) return check_hf_config(*overrides);
+    std::error_code status;
+    if (std::filesystem::is_directory(file_, status) && study::is_hf_config(file_))
+      return check_hf_config(*overrides);
     const auto bytes = read_file(file_, kLargestFile);
     if (!bytes) return fail(bytes.error());
+    if (kind_.empty() && bytes->find("\"model_type\"") != std::string::npos &&
+        study::is_hf_config(file_))
+      return check_hf_config(*overrides);
+    for (const ImportFormat& format : import_formats())
+      if (format.recognises(*bytes)) return not_imported(format);
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
     if (kind == nullptr) {
       const auto near = nearest_name(kind_, kind_names());
@@ -77,6 +86,13 @@ class Check final : public Command {
   }
 
  private:
+  ExitCode not_imported(const ImportFormat& format) const {
+    return fail(
+        fmt::format("{} is in the format {} of another tool", file_, format.name),
+        fmt::format("foreshard topology import {} -o FILE.yaml makes a file that check reads",
+                    file_));
+  }
+
   // The model of a config.json, as a file of kind model.
   ExitCode check_hf_config(const std::vector<yaml::Override>& overrides) const {
     yaml::Loader loader({.overrides = overrides});

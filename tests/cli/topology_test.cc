@@ -21,7 +21,14 @@ TEST(TopologyImport, GivesAFileThatCheckAndShowAccept) {
   ASSERT_EQ(imported.code, 0) << imported.err;
   EXPECT_EQ(imported.out, "");
   EXPECT_THAT(imported.err, HasSubstr("the usual machine of H100-SXM"));
-  EXPECT_EQ(foreshard("check '" + node + "'").code, 0);
+  const Outcome checked = foreshard("check '" + node + "'");
+  EXPECT_EQ(checked.code, 0) << checked.err;
+  EXPECT_THAT(checked.out, HasSubstr("is a well-formed node"));
+  EXPECT_EQ(foreshard("check - <'" + node + "'").code, 0);
+  const Outcome raw = foreshard(std::string("check '") + kXml + "'");
+  EXPECT_EQ(raw.code, 2);
+  EXPECT_THAT(raw.err, HasSubstr("is in the format nccl-xml of another tool"));
+  EXPECT_THAT(raw.err, HasSubstr("foreshard topology import"));
   const std::string cluster =
       folder.write("cluster.yaml", "nodes: 2\nnode: ./node.yaml\nfabric: {kind: single-switch}\n")
           .string();
