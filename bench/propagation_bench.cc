@@ -24,7 +24,7 @@ Graph gpt(std::int64_t layers, bool sparse) {
   Graph graph = transformer_graph(model, {.mesh = kMesh,
                                           .batch = 8,
                                           .sequence_parallel = !sparse,
-                                          .flash_attention = false,
+                                          .attention = AttentionImplementation::kUnfused,
                                           .vocabulary_multiple = 1024});
   for (Tensor& tensor : graph.tensors) {
     const bool input = tensor.dtype == DType::kInt64;

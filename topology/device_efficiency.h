@@ -37,6 +37,9 @@ struct GemmEfficiency {
   /// Share of the dense peak that the inner loop of a large tile reaches at full clocks.
   double rate = 0;
   std::map<std::string, double> rate_of;  ///< By dtype name, where it differs from `rate`.
+  /// Share of `rate` that is left where rows of an operand or of the result are no multiple of 16
+  /// bytes, which is what the tensor cores' loads want (cuBLAS documentation, tensor core usage).
+  double unaligned = 1;
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
   /// Share of the memory bandwidth that a memory-bound product reaches.
@@ -90,7 +93,9 @@ struct MeasuredKernel {
 struct DeviceEfficiency {
   std::vector<std::string> measured_on;  ///< Device names. Elsewhere the numbers are transferred.
   GemmEfficiency gemm;
-  AttentionEfficiency attention;
+  AttentionEfficiency attention;  ///< Of the fused kernel that is usual on the device.
+  /// By name of the implementation (kernel.h `find_attention`), those that it also has.
+  std::map<std::string, AttentionEfficiency> attention_of;
   PassEfficiency passes;
   std::vector<MeasuredKernel> measured{};
   /// Octaves over which measured kernels correct the model for similar ones; 0: not at all.

@@ -66,6 +66,9 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
                     yaml::positive(), yaml::at_most(1))
           .optional("rate_of", &G::rate_of, "The same share by dtype, where it differs.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("unaligned", &G::unaligned,
+                    "Share of the rate left where rows are no multiple of 16 bytes. Default: all.",
+                    yaml::positive(), yaml::at_most(1))
           .required("sustained", &G::sustained,
                     "Share of the rate that remains under the power limit in continuous use.",
                     yaml::positive(), yaml::at_most(1))
@@ -161,7 +164,10 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
           .optional("measured_on", &E::measured_on,
                     "Devices of the measurements; on others the numbers are transferred.")
           .required("gemm", &E::gemm, "Matrix products.")
-          .required("attention", &E::attention, "Fused attention.")
+          .required("attention", &E::attention, "Fused attention, the usual kernel.")
+          .optional("attention_of", &E::attention_of,
+                    "The same of implementations that frameworks name: triton-flash-1, flash-2, "
+                    "flash-3, cudnn.")
           .required("passes", &E::passes, "Memory-bound kernels.")
           .optional("measured", &E::measured,
                     "Measured kernels, whose times take the place of the model's.")

@@ -65,7 +65,7 @@ std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   return gemm;
 }
 
-// attention_fwd BxH/G seq QxK dim D [causal] DTYPE
+// attention_fwd BxH/G seq QxK dim D [causal] DTYPE [IMPLEMENTATION]
 std::optional<Kernel> attention_from(const std::vector<std::string_view>& words) {
   Attention attention;
   attention.direction = words[0] == "attention_fwd" ? Direction::kForward : Direction::kBackward;
@@ -82,7 +82,13 @@ std::optional<Kernel> attention_from(const std::vector<std::string_view>& words)
   attention.key_length = lengths[1];
   attention.head_dim = dim[0];
   attention.causal = words[6] == "causal";
-  if (!read(words.back(), attention.dtype)) return std::nullopt;
+  const std::size_t dtype = attention.causal ? 7 : 6;
+  if (words.size() <= dtype || !read(words[dtype], attention.dtype)) return std::nullopt;
+  if (words.size() > dtype + 1) {
+    const auto implementation = find_attention(words[dtype + 1]);
+    if (!implementation) return std::nullopt;
+    attention.implementation = *implementation;
+  }
   return attention;
 }
 

@@ -34,7 +34,8 @@ bool alike(const Gemm& a, const Gemm& b) {
   return a.dtype == b.dtype && a.accumulate == b.accumulate;
 }
 bool alike(const Attention& a, const Attention& b) {
-  return a.dtype == b.dtype && a.direction == b.direction && a.causal == b.causal;
+  return a.dtype == b.dtype && a.direction == b.direction && a.causal == b.causal &&
+         a.implementation == b.implementation;
 }
 bool alike(const Pass& a, const Pass& b) {
   return a.dtype == b.dtype && a.kind == b.kind;
@@ -120,6 +121,14 @@ OperatorTime MeasuredKernels::corrected(const Kernel& kernel, const OperatorTime
 }
 
 std::string fault_in(const DeviceEfficiency& efficiency) {
+  for (const auto& [name, rates] : efficiency.attention_of) {
+    const auto known = find_attention(name);
+    if (!known || *known == AttentionImplementation::kFused ||
+        *known == AttentionImplementation::kUnfused)
+      return "'" + name +
+             "' under attention_of is no implementation of fused attention; there are "
+             "triton-flash-1, flash-2, flash-3, cudnn";
+  }
   std::set<std::string> seen;
   for (const MeasuredKernel& one : efficiency.measured) {
     if (!kernel_from(one.kernel))

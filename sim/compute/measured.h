@@ -58,8 +58,9 @@ class MeasuredKernels {
   std::unordered_map<Kernel, std::size_t, KernelHash> exact_;  // into known_; looked up only
 };
 
-/// What is wrong with the measured kernels of an efficiency file: a text that is not a kernel (the
-/// message names it), a kernel twice. Empty if nothing is.
+/// What is wrong with the names in an efficiency file: an unknown implementation of attention, a
+/// measured kernel whose text is not a kernel (the message names it), a kernel twice. Empty if
+/// nothing is.
 std::string fault_in(const DeviceEfficiency& efficiency);
 
 }  // namespace foreshard

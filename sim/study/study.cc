@@ -310,7 +310,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   for (const NodeGroup& group : study->cluster->node_groups()) {
     const DeviceType& device = *group.node->device;
     if (const std::string fault = fault_in(*device.efficiency); !fault.empty())
-      return loader.error_at("cluster", "measured kernels of " + device.name + ": " + fault);
+      return loader.error_at("cluster", "efficiency of " + device.name + ": " + fault);
   }
 
   if (study->disturbances && !files.sizes_matter)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include "strategies/execute/random.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::execute {
@@ -49,7 +50,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(Graph graph, const Strategy&
   auto forward = shard(block->forward, mesh);
   if (!forward) return forward.error();
   block->forward_sharded = *std::move(forward);
-  block->backward = backward_graph(block->forward_sharded, backward_options(*strategy.framework));
+  block->backward = backward_graph(block->forward_sharded, backward_options(strategy));
   auto backward = shard(block->backward, mesh);
   if (!backward) return backward.error();
   block->backward_sharded = *std::move(backward);

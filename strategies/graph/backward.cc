@@ -262,19 +262,36 @@ class Backward {
 
   void accumulate(TensorId gradient) {
     if (options_.fused_accumulation) return;
-    std::string letters;
-    for (std::size_t d = 0; d < graph_[gradient].shape.size(); ++d)
-      letters += static_cast<char>('a' + d);
     Tensor sum = graph_[gradient];
-    sum.name = "main." + sum.name;
+    const std::string of = sum.name;
+    const bool same = sum.dtype == options_.accumulator;
+    sum.name = "main." + of;
     sum.dtype = options_.accumulator;
-    const TensorId main = graph_.add(std::move(sum));
-    graph_.operators.push_back({.name = "accumulate." + graph_[gradient].name,
-                                .equation = std::string(letters) + "->" + letters,
-                                .inputs = {gradient},
-                                .outputs = {main},
-                                .pass = PassKind::kGradientAccumulate,
+    if (!same && options_.casts) {
+      Tensor wide = sum;
+      wide.name = "cast." + of;
+      wide.role = TensorRole::kActivation;
+      wide.gradient_of = {};
+      gradient = summed("cast." + of, gradient, std::move(wide), PassKind::kCast);
+    }
+    // Two operands of one dtype; else the gradient's and fp32.
+    summed("accumulate." + of, gradient, std::move(sum),
+           same || options_.casts ? PassKind::kResidualAdd : PassKind::kGradientAccumulate);
+  }
+
+  // A pass over all of `from` that works on summands too.
+  TensorId summed(std::string name, TensorId from, Tensor to, PassKind kind) {
+    std::string letters;
+    for (std::size_t d = 0; d < graph_[from].shape.size(); ++d)
+      letters += static_cast<char>('a' + d);
+    const TensorId result = graph_.add(std::move(to));
+    graph_.operators.push_back({.name = std::move(name),
+                                .equation = letters + "->" + letters,
+                                .inputs = {from},
+                                .outputs = {result},
+                                .pass = kind,
                                 .linear = true});
+    return result;
   }
 
   void derive(const Operator& op) {
@@ -333,6 +350,7 @@ class Backward {
                                 .heads = op.heads,
                                 .causal = op.causal,
                                 .dropout = op.dropout,
+                                .attention = op.attention,
                                 .direction = Direction::kBackward,
                                 .core_attention = op.core_attention});
     contribute(op.inputs[0], gradient);

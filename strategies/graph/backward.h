@@ -13,6 +13,8 @@ struct BackwardOptions {
   bool fused_accumulation = true;
   /// Of the buffer that a pass of its own adds to.
   DType accumulator = DType::kFp32;
+  /// Where it differs from the gradient's dtype: a cast before the addition, not one pass for both.
+  bool casts = false;
 };
 
 /// Tensor ids of the forward graph stay valid: its tensors come first, pinned as the forward graph

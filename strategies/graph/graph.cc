@@ -101,7 +101,8 @@ std::optional<Kernel> kernel_of(const Operator& op,
                        .head_dim = op.heads.head_dim,
                        .causal = op.causal,
                        .direction = op.direction,
-                       .dtype = dtype};
+                       .dtype = dtype,
+                       .implementation = op.attention};
     }
   }
   return std::nullopt;

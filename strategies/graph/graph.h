@@ -72,6 +72,7 @@ struct Operator {
   HeadLayout heads{};    ///< For kAttention, and of what else looks into heads.
   bool causal = true;    ///< Where `heads` are set: a query sees no later key.
   bool dropout = false;  ///< For kAttention: weights are dropped at random.
+  AttentionImplementation attention = AttentionImplementation::kFused;  ///< For kAttention.
   Direction direction = Direction::kForward;
   bool accumulates = false;  ///< For kMatmul: adds to an fp32 gradient.
   /// Of kMatmul: a bias that its epilogue adds for nothing. Where ranks compute summands of the

@@ -164,7 +164,7 @@ class BlockBuilder {
 };
 
 TensorId BlockBuilder::attention(TensorId qkv) {
-  if (!options_.flash_attention) return unfused_attention(qkv);
+  if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
   const TensorId context = activation("context", tokens(attention_width()));
   const TensorId statistics =
       typed("attention.logsumexp", {options_.batch, model_.sequence, model_.heads}, DType::kFp32);
@@ -175,7 +175,8 @@ TensorId BlockBuilder::attention(TensorId qkv) {
       .inputs = {qkv},
       .outputs = {context, statistics},
       .heads = heads(),
-      .dropout = model_.dropout});
+      .dropout = model_.dropout,
+      .attention = options_.attention});
   graph_.operators.back().core_attention = true;
   return context;
 }

@@ -20,7 +20,7 @@ struct TransformerOptions {
   std::vector<MeshAxis> mesh;      ///< Axes named below are looked up here by name.
   std::int64_t batch = 1;          ///< Sequences per micro-batch over all data-parallel ranks.
   bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
-  bool flash_attention = true;     ///< Fused attention; else scores, softmax and dropout apart.
+  AttentionImplementation attention = AttentionImplementation::kFused;
   Pointwise pointwise{};
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;

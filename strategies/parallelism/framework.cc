@@ -48,6 +48,20 @@ const yaml::Names<Implementation>& yaml_names(const Implementation*) {
   return names;
 }
 
+const yaml::Names<AttentionImplementation>& yaml_names(const AttentionImplementation*) {
+  using A = AttentionImplementation;
+  static const yaml::Names<A> names{
+      {"fused", A::kFused, "The fused kernel that is usual on the device."},
+      {"unfused", A::kUnfused,
+       "Two batched products; softmax and dropout are kernels between them."},
+      {"triton-flash-1", A::kTritonFlash1, "FlashAttention (2022), written in Triton."},
+      {"flash-2", A::kFlash2, "FlashAttention-2 (2023)."},
+      {"flash-3", A::kFlash3, "FlashAttention-3 (2024), for Hopper."},
+      {"cudnn", A::kCudnn, "cuDNN's, as Transformer Engine takes it from Hopper on."},
+  };
+  return names;
+}
+
 const yaml::Names<DType>& yaml_names(const DType*) {
   static const yaml::Names<DType> names{
       {"fp32", DType::kFp32, "IEEE single precision."},
@@ -68,7 +82,11 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
                     "When the next unit is asked for, backward.")
           .optional("fp32", &Shards::fp32,
                     "Shards lie in fp32 (the optimizer needs no copy) and are cast before each "
-                    "gather.");
+                    "gather.")
+          .optional("gather_each", &Shards::gather_each,
+                    "Parameters of more elements than this are gathered each by itself, the host "
+                    "waiting for each; smaller ones are never given up.",
+                    yaml::at_least(0));
   return table;
 }
 
@@ -100,13 +118,18 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
       yaml::Table<Framework>("framework", "What a training framework fuses, overlaps and awaits.")
           .folder("frameworks")
           .required("name", &Framework::name, "Name in reports.", yaml::non_empty())
-          .optional("flash_attention", &Framework::flash_attention,
-                    "Whether attention is fused; otherwise scores, softmax and dropout are "
-                    "separate kernels.")
+          .optional("attention", &Framework::attention,
+                    "Whose kernel computes attention. A device whose efficiency does not list it "
+                    "takes the fused kernel that is usual there.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("gradient_dtype", &Framework::gradient_dtype,
                     "Type of accumulated gradients and of their reduction.")
+          .optional("fp16_gradient_dtype", &Framework::fp16_gradient_dtype,
+                    "The same for training in fp16 (default: gradient_dtype).")
+          .optional("accumulation_casts", &Framework::accumulation_casts,
+                    "Whether a gradient is first cast to the type of the accumulated ones in a "
+                    "kernel of its own.")
           .optional("gradient_reduction", &Framework::gradient_reduction,
                     "When gradients are reduced over data-parallel ranks.")
           .optional("gradient_bucket", &Framework::gradient_bucket,
@@ -122,6 +145,8 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "Whether a stage waits for its pipeline transfers.")
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
                     "Whether the host waits for every pipeline transfer.")
+          .optional("pass_host_sync", &Framework::pass_host_sync,
+                    "Whether the host waits for every forward and backward pass of a micro-batch.")
           .optional("pipeline_scatter_gather", &Framework::pipeline_scatter_gather,
                     "Whether replicated activations cross stages in pieces of 1/tensor_parallel.")
           .optional("shards", &Framework::shards, "Parameters of ZeRO 3.")

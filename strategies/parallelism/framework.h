@@ -47,6 +47,9 @@ struct Shards {
   Prefetch backward_prefetch = Prefetch::kPre;
   /// Shards lie in fp32, which are then the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
+  /// Parameters of more elements than this are gathered each by itself, and the host waits for each;
+  /// smaller ones are never given up. Nothing: a unit's are gathered together.
+  std::optional<std::int64_t> gather_each{};
   bool operator==(const Shards&) const = default;
 };
 
@@ -62,9 +65,14 @@ struct Residual {
 
 struct Framework {
   std::string name{};  ///< Empty: none was named.
-  bool flash_attention = true;
+  /// Of transformers. A device that does not have it takes its own usual kernel.
+  AttentionImplementation attention = AttentionImplementation::kFused;
   bool fused_gradient_accumulation = true;
   DType gradient_dtype = DType::kFp32;  ///< Of the accumulated gradient, and of its reduction.
+  /// The same where training is in fp16; nothing: as ever.
+  std::optional<DType> fp16_gradient_dtype;
+  /// Unfused, and of another dtype than the gradient: it is cast first, in a pass of its own.
+  bool accumulation_casts = false;
   GradientReduction gradient_reduction = GradientReduction::kOverlapped;
   /// Overlapped gradients of a general graph are reduced when so many bytes are there (a
   /// transformer's by the layer).
@@ -72,7 +80,10 @@ struct Framework {
   bool overlap_parameter_gather = false;  ///< ZeRO-1/2: gather beside the next forward pass.
   bool overlap_tensor_gradients = true;   ///< Tensor-parallel reductions beside weight gradients.
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
-  bool pipeline_host_sync = false;       ///< The host waits for every pipeline transfer.
+  bool pipeline_host_sync = false;  ///< The host waits for every pipeline transfer.
+  /// The host waits for every forward and backward pass of a micro-batch (timers that synchronise).
+  /// Not modelled: in an interleaved pipeline.
+  bool pass_host_sync = false;
   bool pipeline_scatter_gather = false;  ///< Replicated activations are sent in 1/tensor pieces.
   Shards shards{};
   Pointwise pointwise{};
@@ -81,6 +92,12 @@ struct Framework {
   std::int64_t vocabulary_multiple = 128;  ///< Padded to this times the tensor-parallel size.
   std::optional<Residual> residual;
   std::string source;
+
+  /// Of the accumulated gradient, and of its reduction, of training in `precision`.
+  DType gradients_of(DType precision) const {
+    return precision == DType::kFp16 ? fp16_gradient_dtype.value_or(gradient_dtype)
+                                     : gradient_dtype;
+  }
 };
 
 const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*);
@@ -88,6 +105,7 @@ const yaml::Names<PipelineTransfers>& yaml_names(const PipelineTransfers*);
 const yaml::Names<Prefetch>& yaml_names(const Prefetch*);
 const yaml::Names<OptimizerKernels>& yaml_names(const OptimizerKernels*);
 const yaml::Names<Implementation>& yaml_names(const Implementation*);
+const yaml::Names<AttentionImplementation>& yaml_names(const AttentionImplementation*);
 const yaml::Names<DType>& yaml_names(const DType*);
 const yaml::Table<Shards>& yaml_table(const Shards*);
 const yaml::Table<Pointwise>& yaml_table(const Pointwise*);

@@ -17,15 +17,17 @@ TransformerOptions transformer_options(const Strategy& strategy) {
   return {.mesh = mesh_of(strategy),
           .batch = strategy.micro_batch * strategy.data_parallel,
           .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
-          .flash_attention = framework.flash_attention,
+          .attention = framework.attention,
           .pointwise = framework.pointwise,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision};
 }
 
-BackwardOptions backward_options(const Framework& framework) {
+BackwardOptions backward_options(const Strategy& strategy) {
+  const Framework& framework = *strategy.framework;
   return {.fused_accumulation = framework.fused_gradient_accumulation,
-          .accumulator = framework.gradient_dtype};
+          .accumulator = framework.gradients_of(strategy.precision),
+          .casts = framework.accumulation_casts};
 }
 
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {

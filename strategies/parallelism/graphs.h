@@ -17,8 +17,8 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy);
 /// The options with which a strategy builds the graphs of a model.
 TransformerOptions transformer_options(const Strategy& strategy);
 
-/// The options with which a framework derives backward graphs.
-BackwardOptions backward_options(const Framework& framework);
+/// The options with which it makes their backward graphs.
+BackwardOptions backward_options(const Strategy& strategy);
 
 /// Embedding, layer and head of one step.
 /// \pre faults_in(strategy, model, ...) is empty.

@@ -82,6 +82,8 @@ class Step {
   }
   bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
 
+  DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
+
   Axis axis_named(const char* name) const {
     const auto it = std::ranges::find(blocks_.mesh, std::string(name), &MeshAxis::name);
     FORESHARD_CHECK(it != blocks_.mesh.end());
@@ -101,7 +103,7 @@ class Step {
     from.partial = sums_over({data_});
     Attribute to = replicated(1);
     if (shards_optimizer()) to.dims[0] = {data_};
-    return conversion(count, framework_.gradient_dtype, from, to);
+    return conversion(count, gradient_dtype(), from, to);
   }
   Result<Seconds> gathering(std::int64_t count) {
     Attribute from = replicated(1);
@@ -122,6 +124,19 @@ class Step {
     for (const Kinds& kinds : kinds_)
       slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
     return slowest;
+  }
+
+  // A layer's parameters, together or each by itself.
+  Result<Seconds> gathering(const lower::LoweredBlock& block) {
+    if (!shards_parameters() || !framework_.shards.gather_each) return gathering(block.elements());
+    Seconds sum;
+    for (const std::int64_t count : block.parameter_sizes) {
+      if (count <= *framework_.shards.gather_each) continue;
+      const auto time = gathering(count);
+      if (!time) return time;
+      sum += *time + launch_;
+    }
+    return sum;
   }
 
   struct UnitTimes {
@@ -146,7 +161,7 @@ class Step {
       if (!reduce) return reduce.error();
       part.into.reduce = *reduce;
       if (!shards_optimizer()) continue;
-      const auto gather = gathering(part.block.elements());
+      const auto gather = gathering(part.block);
       if (!gather) return gather.error();
       part.into.gather = *gather + cast_time(part.block.elements());
     }
@@ -210,7 +225,8 @@ class Step {
       time += with_shards(pass(passes(stage).head), head_, 1, forward);
       launches += pass(passes(stage).head).launches;
     }
-    return std::max(time, static_cast<double>(launches) * launch_);
+    const Seconds wait = framework_.pass_host_sync ? launch_ : Seconds{};
+    return std::max(time, static_cast<double>(launches) * launch_) + wait;
   }
 
   // `n` passes in a row with what ZeRO 2 and 3 do for each micro-batch beside them.
@@ -223,8 +239,10 @@ class Step {
     const auto count = static_cast<double>(n);
     const Prefetch prefetch =
         forward ? framework_.shards.forward_prefetch : framework_.shards.backward_prefetch;
+    const bool twice = !forward && n > 1 && framework_.shards.gather_each.has_value() &&
+                       strategy_.recompute == Recompute::kFull;
     if (shards_parameters() && prefetch == Prefetch::kNone)
-      return std::max(alone + count * gather, count * (gather + reduce));
+      return std::max(alone + (twice ? 2 : 1) * count * gather, count * (gather + reduce));
     const Seconds each = std::max(alone / count, gather + reduce);
     return gather + (count - 1) * each + alone / count;
   }
@@ -309,7 +327,7 @@ class Step {
     if (model_.tied_embeddings && p > 1) {
       const auto tied = times_.ends(
           program::CollectiveKind::kAllReduce,
-          size_of(framework_.gradient_dtype) * static_cast<double>(blocks_.head.largest_parameter),
+          size_of(gradient_dtype()) * static_cast<double>(blocks_.head.largest_parameter),
           line_of(blocks_.mesh, pipeline_));
       if (!tied) return tied;
       time += *tied;
@@ -345,7 +363,7 @@ class Step {
     for (const auto& [axes, count] : partial) {
       Attribute from = replicated(1);
       from.partial = sums_over(axes);
-      const auto one = conversion(count, framework_.gradient_dtype, from, replicated(1));
+      const auto one = conversion(count, gradient_dtype(), from, replicated(1));
       if (!one) return one;
       time += *one;
     }

@@ -118,9 +118,10 @@ Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::L
     return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
   };
   const lower::ElementBytes bytes = lower::element_bytes(strategy);
-  const Bytes fixed = bytes.parameter * (count * part(3)) +
-                      size_of(strategy.framework->gradient_dtype) * (count * part(2)) +
-                      bytes.optimizer * (count * part(1));
+  const Bytes fixed =
+      bytes.parameter * (count * part(3)) +
+      size_of(strategy.framework->gradients_of(strategy.precision)) * (count * part(2)) +
+      bytes.optimizer * (count * part(1));
 
   const auto split = layers_of_stages(strategy, model);
   const std::int64_t pipeline = strategy.pipeline_parallel;

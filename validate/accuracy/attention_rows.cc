@@ -50,6 +50,27 @@ bool unfused(std::string_view implementation) {
   return has(implementation, "unfused") || implementation == "pyt_math";
 }
 
+// What tables call an implementation; another one is the device's usual kernel. The first line that
+// fits.
+struct Named {
+  std::string_view words;
+  AttentionImplementation implementation;
+};
+constexpr std::array kImplementations{
+    Named{"Triton FlashAttention (v1", AttentionImplementation::kTritonFlash1},
+    Named{"FlashAttention-2", AttentionImplementation::kFlash2},
+    Named{"flash-attn 2", AttentionImplementation::kFlash2},
+    Named{"flash_attention", AttentionImplementation::kFlash2},
+    Named{"FlashAttention-3", AttentionImplementation::kFlash3},
+    Named{"cudnn", AttentionImplementation::kCudnn},
+    Named{"cuDNN", AttentionImplementation::kCudnn},
+};
+AttentionImplementation implementation_of(std::string_view text) {
+  for (const Named& line : kImplementations)
+    if (has(text, line.words)) return line.implementation;
+  return AttentionImplementation::kFused;
+}
+
 struct Remark {
   std::string_view words;  ///< In the column `note`.
   std::string_view obstacle;
@@ -123,7 +144,8 @@ std::vector<KernelRow> attention_chart_rows(const CsvTable& table, std::string_v
                    .key_length = length,
                    .head_dim = cells.required_integer("head_dim"),
                    .causal = !causal.starts_with('0'),
-                   .dtype = DType::kFp16},
+                   .dtype = DType::kFp16,
+                   .implementation = implementation_of(cells.text("impl"))},
                   *directions);
       row.measured = time_at(row, cells.required("tflops"));
     }
@@ -151,7 +173,8 @@ std::vector<KernelRow> attention_rate_rows(const CsvTable& table, std::string_vi
                           .query_length = length,
                           .key_length = length,
                           .head_dim = cells.required_integer("head_dim_qk"),
-                          .causal = cells.text("causal") != "0"};
+                          .causal = cells.text("causal") != "0",
+                          .implementation = implementation_of(cells.text("implementation"))};
       if (row.obstacle.empty()) attention.dtype = dtype_of(cells, row);
       set_kernels(row, attention, *directions);
       row.measured = cells.text("time_ms").empty() ? time_at(row, cells.required("tflops"))

@@ -69,6 +69,7 @@ struct FrameworkLine {
 // for every pipeline transfer) is that of the SC 2021 paper; the sources below say so themselves.
 constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},
+    FrameworkLine{"DeepSpeed", "SC21", {"deepspeed-zero3-2021", 3, false}},
     FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}},
     FrameworkLine{"llm-foundry", "", {"llm-foundry", 3, false}},
     FrameworkLine{"torchtitan", "", {"torchtitan", 3, false}},
@@ -85,6 +86,8 @@ constexpr std::array kFrameworks{
     FrameworkLine{"Megatron-LM", "Zero Bubble", {"megatron-lm-sc21", 0, false}},
     FrameworkLine{"Megatron", "", {"megatron-lm", 0, false}},
     FrameworkLine{"NeMo", "", {"megatron-lm", 0, false}},
+    FrameworkLine{"OneFlow", "", {"oneflow-libai", 0, false}},
+    FrameworkLine{"LiBai", "", {"oneflow-libai", 0, false}},
     FrameworkLine{"", "", {"generic", 0, true}},
 };
 

@@ -39,9 +39,15 @@ Kernel gemm(const Node& node) {
               .accumulate = node["accumulate"].flag()};
 }
 
+std::optional<AttentionImplementation> find_fused_attention(std::string_view name) {
+  const auto found = find_attention(name);
+  return found == AttentionImplementation::kUnfused ? std::nullopt : found;
+}
+
 Kernel attention(const Node& node) {
   node.fields({"batch", "query_heads", "kv_heads", "query_length", "key_length", "head_dim",
-               "causal", "direction", "dtype"});
+               "causal", "direction", "dtype"},
+              {"implementation"});
   return Attention{.batch = node["batch"].count(),
                    .query_heads = node["query_heads"].count(),
                    .kv_heads = node["kv_heads"].count(),
@@ -50,7 +56,11 @@ Kernel attention(const Node& node) {
                    .head_dim = node["head_dim"].count(),
                    .causal = node["causal"].flag(),
                    .direction = node["direction"].named("direction", find_direction),
-                   .dtype = dtype_of(node["dtype"])};
+                   .dtype = dtype_of(node["dtype"]),
+                   .implementation = node.has("implementation")
+                                         ? node["implementation"].named("kernel of fused attention",
+                                                                        find_fused_attention)
+                                         : AttentionImplementation::kFused};
 }
 
 Kernel pass(const Node& node) {

@@ -68,15 +68,18 @@ Json json_of(const Gemm& gemm) {
           {"accumulate", gemm.accumulate}};
 }
 Json json_of(const Attention& attention) {
-  return {{"batch", attention.batch},
-          {"query_heads", attention.query_heads},
-          {"kv_heads", attention.kv_heads},
-          {"query_length", attention.query_length},
-          {"key_length", attention.key_length},
-          {"head_dim", attention.head_dim},
-          {"causal", attention.causal},
-          {"direction", name_of(attention.direction)},
-          {"dtype", foreshard::name_of(attention.dtype)}};
+  Json json{{"batch", attention.batch},
+            {"query_heads", attention.query_heads},
+            {"kv_heads", attention.kv_heads},
+            {"query_length", attention.query_length},
+            {"key_length", attention.key_length},
+            {"head_dim", attention.head_dim},
+            {"causal", attention.causal},
+            {"direction", name_of(attention.direction)},
+            {"dtype", foreshard::name_of(attention.dtype)}};
+  if (attention.implementation != AttentionImplementation::kFused)
+    json["implementation"] = foreshard::name_of(attention.implementation);
+  return json;
 }
 Json json_of(const Pass& pass) {
   return {{"kind", traffic_of(pass.kind).name},

@@ -1,5 +1,6 @@
 #include "strategies/program/ir/kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -26,6 +27,10 @@ const DTypeLine& line_of(DType dtype) {
   FORESHARD_CHECK(index < kDTypes.size() && kDTypes[index].dtype == dtype);
   return kDTypes[index];
 }
+
+// In the order of AttentionImplementation.
+constexpr std::array<std::string_view, 6> kAttentions{"fused",   "unfused", "triton-flash-1",
+                                                      "flash-2", "flash-3", "cudnn"};
 
 // In the order of PassKind. A dropout mask is one byte an element; statistics kept for the backward
 // pass are one or two numbers a row and not counted. The arithmetic counts one for each +, * or
@@ -136,7 +141,10 @@ std::string describe_kernel(const Attention& a) {
   text += times(a.batch, a.query_heads) + "/" + std::to_string(a.kv_heads) + " seq " +
           times(a.query_length, a.key_length) + " dim " + std::to_string(a.head_dim);
   if (a.causal) text += " causal";
-  return text + " " + std::string(name_of(a.dtype));
+  text += " " + std::string(name_of(a.dtype));
+  if (a.implementation != AttentionImplementation::kFused)
+    text += " " + std::string(name_of(a.implementation));
+  return text;
 }
 std::string describe_kernel(const Pass& p) {
   return std::string(traffic_of(p.kind).name) + " " + times(p.rows, p.columns) + " " +
@@ -150,6 +158,16 @@ std::string_view name_of(DType dtype) {
 }
 Bytes size_of(DType dtype) {
   return line_of(dtype).size;
+}
+
+std::string_view name_of(AttentionImplementation implementation) {
+  return kAttentions.at(static_cast<std::size_t>(implementation));
+}
+
+std::optional<AttentionImplementation> find_attention(std::string_view name) {
+  const auto it = std::ranges::find(kAttentions, name);
+  if (it == kAttentions.end()) return std::nullopt;
+  return static_cast<AttentionImplementation>(it - kAttentions.begin());
 }
 
 const PassTraffic& traffic_of(PassKind kind) {

@@ -7,6 +7,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -35,6 +36,22 @@ struct Gemm {
   auto operator<=>(const Gemm&) const = default;
 };
 
+/// Whose kernel computes attention. What each reaches on a device says the device's efficiency
+/// file.
+enum class AttentionImplementation : std::uint8_t {
+  kFused,         ///< The fused kernel that is usual on the device.
+  kUnfused,       ///< Two batched products with softmax and dropout between them: no one kernel.
+  kTritonFlash1,  ///< FlashAttention (2022) as its authors wrote it in Triton.
+  kFlash2,        ///< FlashAttention-2 (2023).
+  kFlash3,        ///< FlashAttention-3 (2024), for Hopper.
+  kCudnn,         ///< cuDNN's, as Transformer Engine takes it from Hopper on.
+};
+
+/// "flash-2". \pre `implementation` is one of the enumerators.
+std::string_view name_of(AttentionImplementation implementation);
+/// \return nothing if no implementation has that name.
+std::optional<AttentionImplementation> find_attention(std::string_view name);
+
 /// Fused ("flash") attention: softmax(Q K^T / sqrt(d)) V without the score matrix in memory.
 struct Attention {
   std::int64_t batch = 1;
@@ -46,6 +63,8 @@ struct Attention {
   bool causal = true;
   Direction direction = Direction::kForward;
   DType dtype = DType::kBf16;
+  /// Never kUnfused: that is other kernels.
+  AttentionImplementation implementation = AttentionImplementation::kFused;
   auto operator<=>(const Attention&) const = default;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -40,13 +41,19 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
   return groups;
 }
 
-std::int64_t largest_parameter(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  std::int64_t largest = 0;
+std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  std::vector<std::int64_t> sizes;
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role != TensorRole::kParameter) continue;
-    largest = std::max(largest, local_elements(tensor, *tensor.pinned, mesh));
+    if (tensor.role == TensorRole::kParameter)
+      sizes.push_back(local_elements(tensor, *tensor.pinned, mesh));
   }
-  return largest;
+  return sizes;
+}
+
+void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  lowered.parameter_sizes = parameter_sizes(graph, mesh);
+  const auto& sizes = lowered.parameter_sizes;
+  lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
 }
 
 // Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
@@ -57,13 +64,10 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   lowered.backward.name = graph.name + ".backward";
   Emitter(lowered.forward, false).emit(forward);
   lowered.transient_forward = transient_peak(forward, {}, true);
-  std::int64_t count = 0;
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter)
-      count += local_elements(tensor, *tensor.pinned, forward.mesh);
-  }
+  add_sizes(lowered, graph, forward.mesh);
+  const auto& sizes = lowered.parameter_sizes;
+  const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
   if (count > 0) lowered.parameters = {{{}, count}};
-  lowered.largest_parameter = largest_parameter(graph, forward.mesh);
   return lowered;
 }
 
@@ -73,7 +77,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   auto forward = shard(graph, mesh);
   if (!forward) return forward.error();
   if (strategy.mode == Mode::kForward) return lower_forward_only(*forward);
-  const Graph back = backward_graph(*forward, backward_options(framework));
+  const Graph back = backward_graph(*forward, backward_options(strategy));
   auto backward = shard(back, mesh);
   if (!backward) return backward.error();
 
@@ -103,7 +107,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   }
   lowered.transient_backward += bytes_held(recomputed, *forward);
   lowered.parameters = parameter_groups(*forward, *backward, data);
-  lowered.largest_parameter = largest_parameter(graph, mesh);
+  add_sizes(lowered, graph, mesh);
   return lowered;
 }
 

@@ -47,6 +47,7 @@ struct LoweredBlock {
   Bytes transient_forward;  ///< Peak of other activations while it runs.
   Bytes transient_backward;
   std::vector<ParameterGroup> parameters;
+  std::vector<std::int64_t> parameter_sizes{};  ///< Elements of each that one rank holds.
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
 
   std::int64_t elements() const {

@@ -14,6 +14,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/graph_blocks.h"
 #include "strategies/program/lower/lower.h"
@@ -285,7 +286,8 @@ class Step {
       state += stepped(axes, count);
     }
     role_.memory.push_back(
-        {MemoryKind::kGradients, bytes(size_of(framework_.gradient_dtype), gradients)});
+        {MemoryKind::kGradients,
+         bytes(size_of(framework_.gradients_of(strategy_.precision)), gradients)});
     role_.memory.push_back(
         {MemoryKind::kOptimizer, bytes(optimizer_bytes(strategy_.precision), state)});
   }
@@ -514,7 +516,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   Graph back;
   std::optional<ShardedGraph> backward;
   if (trains) {
-    back = backward_graph(*forward, backward_options(framework));
+    back = backward_graph(*forward, backward_options(strategy));
     prune(back);
     auto sharded = distributed(back, program.mesh);
     if (!sharded) return sharded.error();

@@ -148,7 +148,8 @@ class Cutter {
       std::vector<std::int32_t> after;
     };
     std::map<std::vector<Axis>, Bucket> buckets;
-    const Bytes element = size_of(options_.strategy->framework->gradient_dtype);
+    const Bytes element =
+        size_of(options_.strategy->framework->gradients_of(options_.strategy->precision));
     const std::size_t first = block.tasks.size();
     std::int32_t sent = 0;
     const auto send = [&](const std::vector<Axis>& axes, Bucket& bucket) {
@@ -343,8 +344,8 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
     if (strategy.zero_stage >= 1 && mesh[static_cast<std::size_t>(axis)].name == "data")
       to.dims[0] = {axis};
   }
-  append_reshard(block, name, {count}, strategy.framework->gradient_dtype, from, to, mesh,
-                 stream(kDataStream), std::move(after));
+  append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
+                 to, mesh, stream(kDataStream), std::move(after));
 }
 
 }  // namespace foreshard::lower

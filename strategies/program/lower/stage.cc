@@ -106,6 +106,7 @@ class Stage {
     return static_cast<std::int32_t>(
         std::accumulate(split_.begin(), split_.begin() + piece(chunk), std::int64_t{0}));
   }
+  DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
   bool trains() const { return strategy_.mode == Mode::kTrain; }
   std::int64_t replicas() const { return strategy_.data_parallel; }
   std::int64_t shard_of(std::int64_t count) const { return (count + replicas() - 1) / replicas(); }
@@ -165,7 +166,7 @@ class Stage {
     role_.memory.insert(
         role_.memory.end(),
         {
-            {MemoryKind::kGradients, size_of(framework_.gradient_dtype) * (count * part(2))},
+            {MemoryKind::kGradients, size_of(gradient_dtype()) * (count * part(2))},
             {MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))},
         });
   }
@@ -261,7 +262,9 @@ class Stage {
     after = pass_layers(slot, std::move(after));
     if (has_head(slot.chunk)) {
       pass(head(), slot, std::move(after));
+      await_pass();
     } else {
+      await_pass();
       send(slot, std::move(after));
     }
     slot_before_ = std::exchange(last_slot_, last_);
@@ -277,7 +280,9 @@ class Stage {
     after = pass_layers(slot, std::move(after));
     if (has_embedding(slot.chunk)) {
       pass(embedding(), slot, std::move(after));
+      await_pass();
     } else {
+      await_pass();
       send(slot, std::move(after));
     }
     slot_before_ = std::exchange(last_slot_, last_);
@@ -358,7 +363,7 @@ class Stage {
     if (framework_.pipeline_host_sync && in_ring)
       receive.tasks.push_back(Task{.name = "sync", .body = program::Sync{}, .after = {0}});
     const std::int32_t received = call(block(std::move(receive)), at(slot), std::move(after));
-    if (framework_.pipeline_host_sync && !in_ring) host_sync();
+    if (framework_.pipeline_host_sync && !in_ring) host_sync("pipeline.sync");
     return received;
   }
 
@@ -376,10 +381,15 @@ class Stage {
 
   bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
 
-  void host_sync() {
-    Block wait{.name = "pipeline.sync"};
-    wait.tasks.push_back(Task{.name = "pipeline.sync", .body = program::Sync{}});
+  void host_sync(const std::string& name) {
+    Block wait{.name = name};
+    wait.tasks.push_back(Task{.name = name, .body = program::Sync{}});
     call(block(std::move(wait)), {}, {});
+  }
+
+  // Stages of an interleaved pipeline would wait for each other's transfers in a ring.
+  void await_pass() {
+    if (framework_.pass_host_sync && strategy_.virtual_stages == 1) host_sync("pass.sync");
   }
 
   // --- data parallelism --------------------------------------------------------------------
@@ -400,7 +410,7 @@ class Stage {
     from.partial = sums_over({data_});
     Attribute to = replicated(1);
     if (shards_optimizer()) to.dims[0] = {data_};
-    append_reshard(block, "gradients", shape, framework_.gradient_dtype, from, to, blocks_.mesh,
+    append_reshard(block, "gradients", shape, gradient_dtype(), from, to, blocks_.mesh,
                    stream(kDataStream), {});
     return block;
   }
@@ -414,6 +424,26 @@ class Stage {
     append_reshard(block, "parameters", shape, strategy_.precision, from, replicated(1),
                    blocks_.mesh, stream(kDataStream), {});
     return block;
+  }
+
+  // Each parameter by itself, the host waiting for it. A pass that computes activations again
+  // gathers for that, and again for the gradients.
+  Block gathering_each(const Unit& unit, const Slot& slot) const {
+    const bool twice = slot.direction == Direction::kBackward &&
+                       strategy_.recompute == Recompute::kFull && unit.kind == "layer";
+    Block gather{.name = unit.kind + (twice ? ".gather_twice" : ".gather_each")};
+    for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
+      for (const std::int64_t count : unit.lowered.parameter_sizes) {
+        if (count <= *framework_.shards.gather_each) continue;
+        Block one = gathering(gather.name, count);
+        FORESHARD_CHECK(one.tasks.size() == 1);
+        gather.tasks.push_back(std::move(one.tasks.front()));
+        const auto gathered = static_cast<std::int32_t>(gather.tasks.size()) - 1;
+        gather.tasks.push_back(
+            Task{.name = "gather.sync", .body = program::Sync{}, .after = {gathered}});
+      }
+    }
+    return gather;
   }
 
   void reduce(const Unit& unit, const Slot& slot) {
@@ -433,7 +463,9 @@ class Stage {
 
   // `last`: the pass behind which there is room for the unit.
   std::int32_t gather_shard(const Unit& unit, const Slot& slot, std::int32_t last) {
-    Block gather = gathering(unit.kind + ".gather", unit.lowered.elements());
+    Block gather = framework_.shards.gather_each
+                       ? gathering_each(unit, slot)
+                       : gathering(unit.kind + ".gather", unit.lowered.elements());
     const Bytes whole = size_of(strategy_.precision) * static_cast<double>(unit.lowered.elements());
     std::vector<Task> first{
         memory_task("keep", Allocate{unit.kind + ".parameters", MemoryKind::kParameters, whole})};
@@ -444,6 +476,9 @@ class Stage {
                                                .rows = shard_of(unit.lowered.elements()),
                                                .dtype = strategy_.precision}},
                            .stream = stream(kDataStream)});
+    for (Task& task : gather.tasks) {
+      for (std::int32_t& index : task.after) index += static_cast<std::int32_t>(first.size());
+    }
     gather.tasks.insert(gather.tasks.begin(), first.begin(), first.end());
     Call one = at(slot);
     one.first_layer = unit.layer;
@@ -481,7 +516,7 @@ class Stage {
       Block block_of{.name = fmt::format("replicated_gradients.reduce.{}", count)};
       Attribute from = replicated(1);
       from.partial = sums_over(axes);
-      append_reshard(block_of, "replicated_gradients", {count}, framework_.gradient_dtype, from,
+      append_reshard(block_of, "replicated_gradients", {count}, gradient_dtype(), from,
                      replicated(1), blocks_.mesh, stream(kTensorStream), {});
       last_replicated_ = call(block(std::move(block_of)), {}, {last_, last_reduction_});
     }
@@ -498,9 +533,8 @@ class Stage {
         .kind = CollectiveKind::kAllReduce,
         .group = program::AxisGroup{.axes = {pipeline_},
                                     .coordinates = {0, strategy_.pipeline_parallel - 1}},
-        .bytes = size_of(framework_.gradient_dtype) *
-                 static_cast<double>(blocks_.head.largest_parameter),
-        .dtype = framework_.gradient_dtype,
+        .bytes = size_of(gradient_dtype()) * static_cast<double>(blocks_.head.largest_parameter),
+        .dtype = gradient_dtype(),
         .purpose = Purpose::kPipeline,
         .tag = name};
     last_tied_ = call(block(communication(name, std::move(sum), kTensorStream)), {},

@@ -37,7 +37,7 @@ inline std::string describe(const Model& model, const Strategy& s) {
       "reduction {}, {}-{}-{}",
       model.name, s.tensor_parallel, s.sequence_parallel ? " with sequence" : "",
       s.pipeline_parallel, s.virtual_stages, s.schedule, s.data_parallel, s.zero_stage,
-      yaml::name_of(s.recompute), s.framework->flash_attention ? "fused" : "unfused",
+      yaml::name_of(s.recompute), name_of(s.framework->attention),
       yaml::name_of(s.framework->gradient_reduction), s.rank_order[0], s.rank_order[1],
       s.rank_order[2]);
 }

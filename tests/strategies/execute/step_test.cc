@@ -37,7 +37,8 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
   for (const Model& model : {tiny_gpt(), tiny_llama(), tiny_mixture(false), tiny_mixture(true)}) {
     for (const bool flash : {true, false}) {
       Strategy strategy = tiny_strategy(1, 1, 1, 2);
-      strategy.framework.value.flash_attention = flash;
+      strategy.framework.value.attention =
+          flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused;
       const StepResult base = executed(model, strategy);
       std::map<std::string, std::int64_t> parameters;  // by name: an element in the middle
       for (const Held& held : base.held) {
@@ -68,7 +69,7 @@ TEST(SerialStep, FusedAttentionIsThatInParts) {
   for (const Model& model : {tiny_gpt(), tiny_llama()}) {
     Strategy strategy = tiny_strategy(1, 1, 1, 2);
     const StepResult fused = executed(model, strategy);
-    strategy.framework.value.flash_attention = false;
+    strategy.framework.value.attention = AttentionImplementation::kUnfused;
     EXPECT_THAT(compare(fused, executed(model, strategy), kTolerance).faults, testing::IsEmpty());
   }
 }
@@ -143,7 +144,8 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
     for (std::size_t m = 0; m < models.size(); ++m, ++turn) {
       Strategy s = strategy_of(shapes()[i]);
       Framework& framework = s.framework.value;
-      framework.flash_attention = (i + m) % 2 == 0;
+      framework.attention =
+          (i + m) % 2 == 0 ? AttentionImplementation::kFused : AttentionImplementation::kUnfused;
       framework.fused_gradient_accumulation = turn % 2 == 0;
       framework.gradient_reduction =
           turn % 4 < 2 ? GradientReduction::kOverlapped : GradientReduction::kAfterBackward;

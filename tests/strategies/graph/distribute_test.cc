@@ -332,11 +332,13 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
                     .source = ""};
   for (const bool sequence_parallel : {false, true}) {
     for (const bool flash : {false, true}) {
-      const auto graphs = transformer_graphs(model, {.mesh = mesh,
-                                                     .batch = 2,
-                                                     .sequence_parallel = sequence_parallel,
-                                                     .flash_attention = flash,
-                                                     .vocabulary_multiple = 2});
+      const auto graphs = transformer_graphs(
+          model,
+          {.mesh = mesh,
+           .batch = 2,
+           .sequence_parallel = sequence_parallel,
+           .attention = flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
+           .vocabulary_multiple = 2});
       const auto forward = shard(graphs.layer, mesh);
       ASSERT_TRUE(forward) << forward.error().message;
       const ShardedGraph both = must(graphs.layer, mesh);

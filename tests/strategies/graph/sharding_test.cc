@@ -96,7 +96,8 @@ TransformerGraphs graphs_of(const Model& model, bool sequence_parallel, bool fla
   return transformer_graphs(model, {.mesh = kMesh,
                                     .batch = 2,
                                     .sequence_parallel = sequence_parallel,
-                                    .flash_attention = flash,
+                                    .attention = flash ? AttentionImplementation::kFused
+                                                       : AttentionImplementation::kUnfused,
                                     .vocabulary_multiple = 4});
 }
 

@@ -365,7 +365,7 @@ class SavedActivations : public testing::Test {
                .sequence = 64,
                .source = ""};
   Strategy strategy_ = strategy(1, 1, 1, 1);
-  SavedActivations() { strategy_.framework.value.flash_attention = false; }
+  SavedActivations() { strategy_.framework.value.attention = AttentionImplementation::kUnfused; }
 
   double saved() const {
     const auto blocks = lower_blocks(model_, strategy_);
@@ -402,7 +402,7 @@ TEST_F(SavedActivations, AreThoseOfTheTable) {
 
 // Fused attention keeps four bytes per row and head instead of the scores.
 TEST_F(SavedActivations, OfFusedAttention) {
-  strategy_.framework.value.flash_attention = true;
+  strategy_.framework.value.attention = AttentionImplementation::kFused;
   EXPECT_DOUBLE_EQ(saved(), 34 + 4 * kA / kH);
   // Computed again, the context (2) is not kept either.
   strategy_.recompute = Recompute::kSelective;

@@ -44,7 +44,8 @@ Model random_model(Draw& draw) {
 
 Framework random_framework(Draw& draw) {
   Framework framework;
-  framework.flash_attention = draw.chance();
+  framework.attention =
+      draw.chance() ? AttentionImplementation::kFlash2 : AttentionImplementation::kUnfused;
   framework.fused_gradient_accumulation = draw.chance();
   framework.gradient_dtype = draw.chance() ? DType::kFp32 : DType::kBf16;
   framework.gradient_reduction =
