@@ -69,8 +69,25 @@ TEST(Kernel, IsDescribed) {
                                .key_length = 4096,
                                .head_dim = 128}),
             "attention_fwd 2x32/8 seq 4096x4096 dim 128 causal bf16");
+  EXPECT_EQ(describe(Attention{.batch = 1,
+                               .query_heads = 2,
+                               .kv_heads = 2,
+                               .query_length = 3,
+                               .key_length = 4,
+                               .head_dim = 5,
+                               .causal = false,
+                               .implementation = AttentionImplementation::kFlash2}),
+            "attention_fwd 1x2/2 seq 3x4 dim 5 bf16 flash-2");
   EXPECT_EQ(describe(Pass{.kind = PassKind::kRmsNormForward, .rows = 4, .columns = 5}),
             "rms_norm_fwd 4x5 bf16");
+}
+
+TEST(Kernel, AttentionImplementationsHaveNames) {
+  for (int i = 0; i <= static_cast<int>(AttentionImplementation::kCudnn); ++i) {
+    const auto one = static_cast<AttentionImplementation>(i);
+    EXPECT_EQ(find_attention(name_of(one)), one);
+  }
+  EXPECT_EQ(find_attention("flash-9"), std::nullopt);
 }
 
 TEST(Kernel, DtypesHaveNamesAndSizes) {

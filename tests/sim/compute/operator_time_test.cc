@@ -99,6 +99,21 @@ TEST(GemmTime, ABatchSharesTheWaves) {
   EXPECT_DOUBLE_EQ(us(time.compute), 3 * (0.2 + 1.0));
 }
 
+// Rows of 100 bf16 elements are 200 bytes, 12.5 times 16: at 0.4 of the rate 200 kFLOP over k =
+// 1000 take 2 us / 0.4. Rows of 1000 and 104 elements are whole multiples; fp32 elements always
+// load.
+TEST(GemmTime, OfUnalignedRowsIsSlower) {
+  DeviceType device = toy_device();
+  device.efficiency.value.gemm.unaligned = 0.4;
+  const auto compute = [&](std::int64_t n, std::int64_t k, DType dtype) {
+    return us(burst(Gemm{.m = 100, .n = n, .k = k, .dtype = dtype}, device).compute);
+  };
+  EXPECT_DOUBLE_EQ(compute(100, 1000, DType::kBf16), 1.0 + 2.0 / 0.4);
+  EXPECT_DOUBLE_EQ(compute(96, 1000, DType::kBf16), 1.0 + 2.0);
+  EXPECT_DOUBLE_EQ(compute(96, 996, DType::kBf16), 1.0 + 2.0 / 0.4);
+  EXPECT_DOUBLE_EQ(compute(100, 1000, DType::kFp32), 21.0);
+}
+
 // fp8 without tensor cores of its own runs at the bf16 rate (2 us), fp32 on the vector units at a
 // tenth of it (20 us); fp8 with cores of its own and a rate of 0.5 at 2 * 0.5 times bf16 (2 us).
 TEST(GemmTime, FollowsTheDtype) {
@@ -155,6 +170,26 @@ TEST(AttentionTime, Backward) {
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 21.0);
   attention.head_dim = 75;
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 1.0 + 20.0 * 0.75 / 0.75);
+}
+
+// The device's usual kernel takes 5 us, as in OfOneWave; one that it lists at a quarter of the rate
+// 16 us + 1 us; one that it does not list what the usual one takes.
+TEST(AttentionTime, IsThatOfTheImplementation) {
+  DeviceType device = toy_device();
+  AttentionEfficiency slow = device.efficiency->attention;
+  for (AttentionRate& line : slow.rates) line.forward /= 4;
+  device.efficiency.value.attention_of["flash-2"] = slow;
+  Attention attention{.query_heads = 10,
+                      .kv_heads = 10,
+                      .query_length = 100,
+                      .key_length = 1000,
+                      .head_dim = 100,
+                      .causal = false};
+  EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 5.0);
+  attention.implementation = AttentionImplementation::kFlash2;
+  EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 17.0);
+  attention.implementation = AttentionImplementation::kCudnn;
+  EXPECT_DOUBLE_EQ(us(burst(attention, device).compute), 5.0);
 }
 
 // 1e6 elements, 2 B read and 2 B written each: 4 MB at half of 1 TB/s = 8 us; GELU at a quarter 16.

@@ -240,6 +240,73 @@ TEST(GradientAccumulation, IsInTheGradientsDtype) {
             (Traffic{4, 4 * 6 * matrix}));
 }
 
+// Parameters of more elements than the hidden size go one by one, each followed by a wait of the
+// host, and once more where activations are computed again; the smaller ones (norms, biases of the
+// hidden size) are never gathered.
+TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
+  Strategy s = strategy(1, 1, 2, 1);
+  s.zero_stage = 3;
+  s.framework.value.shards = {.forward_prefetch = Prefetch::kNone,
+                              .backward_prefetch = Prefetch::kNone};
+  const auto gathered = [&] {
+    return traffic(lowered(gpt(), s), 0, Purpose::kData)[CollectiveKind::kAllGather];
+  };
+  const Traffic together = gathered();
+  s.framework.value.shards.gather_each = static_cast<std::int64_t>(kHidden);
+  const auto blocks = lower_blocks(gpt(), s);
+  ASSERT_TRUE(blocks);
+  std::int64_t count = 0;
+  double bytes = 0;
+  const auto add = [&](const LoweredBlock& block, double times) {
+    for (const std::int64_t size : block.parameter_sizes) {
+      if (static_cast<double>(size) <= kHidden) continue;
+      count += static_cast<std::int64_t>(times);
+      bytes += times * 2 * static_cast<double>(size);
+    }
+  };
+  add(blocks->embedding, 2);
+  add(blocks->layer, 2 * kLayers);
+  add(blocks->head, 2);
+  EXPECT_EQ(gathered(), (Traffic{count, bytes}));
+  EXPECT_LT(bytes, together.bytes);
+  EXPECT_GT(count, together.operations);
+  s.recompute = Recompute::kFull;
+  add(blocks->layer, kLayers);
+  EXPECT_EQ(gathered(), (Traffic{count, bytes}));
+}
+
+// Bytes that the accumulation of one parameter's gradients moves per element: 2 + 2 + 2 in fp16;
+// with an fp32 sum 2 + 4 + 4 in one pass; cast first, (2 + 4) + (4 + 4 + 4).
+TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
+  const auto moved = [](const Strategy& s) {
+    const auto blocks = lower_blocks(gpt(), s);
+    EXPECT_TRUE(blocks);
+    double bytes = 0;
+    std::int64_t passes = 0;
+    for (const program::Task& task : blocks->layer.backward.tasks) {
+      if (!task.name.starts_with("accumulate.") && !task.name.starts_with("cast.d.")) continue;
+      bytes += bytes_of(std::get<Kernel>(task.body)).in_base();
+      ++passes;
+    }
+    const auto& sizes = blocks->layer.parameter_sizes;
+    double elements = 0;
+    for (const std::int64_t size : sizes) elements += static_cast<double>(size);
+    return std::pair(bytes / elements,
+                     static_cast<double>(passes) / static_cast<double>(sizes.size()));
+  };
+  Strategy s = strategy(1, 1, 1, 1);
+  s.framework.value.fused_gradient_accumulation = false;
+  const auto one_pass = moved(s);
+  EXPECT_DOUBLE_EQ(one_pass.first, 10);
+  s.framework.value.accumulation_casts = true;
+  const auto two_passes = moved(s);
+  EXPECT_DOUBLE_EQ(two_passes.first, 18);
+  EXPECT_DOUBLE_EQ(two_passes.second, 2 * one_pass.second);
+  s.precision = DType::kFp16;
+  s.framework.value.fp16_gradient_dtype = DType::kFp16;
+  EXPECT_DOUBLE_EQ(moved(s).first, 6);
+}
+
 // A tied embedding is one parameter where one rank has both of its uses.
 TEST(DataParallel, ReducesATiedEmbeddingOnce) {
   Model tied = gpt();

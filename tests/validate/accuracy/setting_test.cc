@@ -220,7 +220,9 @@ TEST(Names, Devices) {
 
 TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-DeepSpeed (microsoft)", "").entry, "megatron-deepspeed");
-  EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3");
+  EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "SC21").entry, "deepspeed-zero3-2021");
+  EXPECT_EQ(framework_named("DeepSpeed ZeRO-3", "").entry, "deepspeed-zero3");
+  EXPECT_EQ(framework_named("LiBai 9fc504c (OneFlow)", "").entry, "oneflow-libai");
   EXPECT_EQ(framework_named("llm-foundry/Composer PyTorch FSDP", "").entry, "llm-foundry");
   EXPECT_EQ(framework_named("NeMo AutoModel (PyTorch FSDP2/DTensor)", "").entry, "pytorch-fsdp");
   EXPECT_EQ(framework_named("torchtitan 9dec370 (2024-12)", "").entry, "torchtitan");
