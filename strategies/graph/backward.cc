@@ -272,6 +272,7 @@ class Backward {
       wide.name = "cast." + of;
       wide.role = TensorRole::kActivation;
       wide.gradient_of = {};
+      wide.pinned.reset();  // of summands over the replicas, as the gradient is
       gradient = summed("cast." + of, gradient, std::move(wide), PassKind::kCast);
     }
     // Two operands of one dtype; else the gradient's and fp32.

@@ -278,33 +278,43 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
 // Bytes that the accumulation of one parameter's gradients moves per element: 2 + 2 + 2 in fp16;
 // with an fp32 sum 2 + 4 + 4 in one pass; cast first, (2 + 4) + (4 + 4 + 4).
 TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
+  struct Moved {
+    double bytes_of_element = 0;
+    double passes = 0;
+  };
   const auto moved = [](const Strategy& s) {
     const auto blocks = lower_blocks(gpt(), s);
     EXPECT_TRUE(blocks);
-    double bytes = 0;
-    std::int64_t passes = 0;
-    for (const program::Task& task : blocks->layer.backward.tasks) {
-      if (!task.name.starts_with("accumulate.") && !task.name.starts_with("cast.d.")) continue;
-      bytes += bytes_of(std::get<Kernel>(task.body)).in_base();
-      ++passes;
-    }
-    const auto& sizes = blocks->layer.parameter_sizes;
+    Moved moved;
     double elements = 0;
-    for (const std::int64_t size : sizes) elements += static_cast<double>(size);
-    return std::pair(bytes / elements,
-                     static_cast<double>(passes) / static_cast<double>(sizes.size()));
+    for (const program::Task& task : blocks->layer.backward.tasks) {
+      const bool sums = task.name.starts_with("accumulate.");
+      if (!sums && !task.name.starts_with("cast.d.")) continue;
+      const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));
+      moved.bytes_of_element += bytes_of(Kernel(pass)).in_base();
+      ++moved.passes;
+      if (sums) elements += static_cast<double>(pass.rows * pass.columns);
+    }
+    moved.bytes_of_element /= elements;
+    return moved;
   };
   Strategy s = strategy(1, 1, 1, 1);
   s.framework.value.fused_gradient_accumulation = false;
   const auto one_pass = moved(s);
-  EXPECT_DOUBLE_EQ(one_pass.first, 10);
+  EXPECT_DOUBLE_EQ(one_pass.bytes_of_element, 10);
   s.framework.value.accumulation_casts = true;
   const auto two_passes = moved(s);
-  EXPECT_DOUBLE_EQ(two_passes.first, 18);
-  EXPECT_DOUBLE_EQ(two_passes.second, 2 * one_pass.second);
+  // The temporary is of summands over the replicas, as the gradient: nothing reduces it.
+  EXPECT_EQ(traffic(lowered(gpt(), strategy(1, 1, 2, 2)), 0, Purpose::kData), [&] {
+    Strategy replicated = strategy(1, 1, 2, 2);
+    replicated.framework = s.framework;
+    return traffic(lowered(gpt(), replicated), 0, Purpose::kData);
+  }());
+  EXPECT_DOUBLE_EQ(two_passes.bytes_of_element, 18);
+  EXPECT_DOUBLE_EQ(two_passes.passes, 2 * one_pass.passes);
   s.precision = DType::kFp16;
   s.framework.value.fp16_gradient_dtype = DType::kFp16;
-  EXPECT_DOUBLE_EQ(moved(s).first, 6);
+  EXPECT_DOUBLE_EQ(moved(s).bytes_of_element, 6);
 }
 
 // A tied embedding is one parameter where one rank has both of its uses.
