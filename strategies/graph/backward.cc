@@ -275,7 +275,7 @@ class Backward {
       wide.pinned.reset();  // of summands over the replicas, as the gradient is
       gradient = summed("cast." + of, gradient, std::move(wide), PassKind::kCast);
     }
-    // Two operands of one dtype; else the gradient's and fp32.
+    // Two operands of one dtype are added; else the gradient's to fp32.
     summed("accumulate." + of, gradient, std::move(sum),
            same || options_.casts ? PassKind::kResidualAdd : PassKind::kGradientAccumulate);
   }

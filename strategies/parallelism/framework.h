@@ -47,8 +47,8 @@ struct Shards {
   Prefetch backward_prefetch = Prefetch::kPre;
   /// Shards lie in fp32, which are then the optimizer's own copy, and are cast before each gather.
   bool fp32 = false;
-  /// Parameters of more elements than this are gathered each by itself, and the host waits for each;
-  /// smaller ones are never given up. Nothing: a unit's are gathered together.
+  /// Parameters of more elements than this are gathered each by itself, and the host waits for
+  /// each; smaller ones are never given up. Nothing: a unit's are gathered together.
   std::optional<std::int64_t> gather_each{};
   bool operator==(const Shards&) const = default;
 };

@@ -205,10 +205,6 @@ std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
   if (turns && op.implementation == Implementation::kEager)
     one.columns = one.columns * (op.heads.query_heads + op.heads.kv_heads) /
                   (op.heads.query_heads + 2 * op.heads.kv_heads);
-  // 16-bit gradients are added to 16-bit ones.
-  if (op.pass == PassKind::kGradientAccumulate &&
-      size_of(graph[op.outputs.front()].dtype) < size_of(DType::kFp32))
-    one.kind = PassKind::kBinary;
   return kernels_of(one, op.implementation);
 }
 

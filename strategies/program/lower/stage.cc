@@ -163,12 +163,11 @@ class Stage {
     const ElementBytes bytes = element_bytes(strategy_);
     role_.memory = {{MemoryKind::kParameters, bytes.parameter * (count * part(3))}};
     if (!trains()) return;
-    role_.memory.insert(
-        role_.memory.end(),
-        {
-            {MemoryKind::kGradients, size_of(gradient_dtype()) * (count * part(2))},
-            {MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))},
-        });
+    role_.memory.insert(role_.memory.end(),
+                        {
+                            {MemoryKind::kGradients, size_of(gradient_dtype()) * (count * part(2))},
+                            {MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))},
+                        });
   }
 
   // --- writing -----------------------------------------------------------------------------
