@@ -36,6 +36,7 @@ class Accuracy final : public Command {
     declaration.option("--machine", "CLUSTER", machine_,
                        "Cluster on which collectives were measured: a file or a catalogue name. "
                        "Default: the usual machine of the rows' devices.");
+    declaration.flag("--summary", summary_, "Summaries alone, without the rows (text, JSON).");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
   }
@@ -49,6 +50,9 @@ class Accuracy final : public Command {
     }
     const auto report = scored(environment);
     if (!report) return fail(report.error());
+    if (summary_ && format_ == "csv")
+      return fail({Error::Code::kInvalidInput,
+                   "--summary leaves out the rows, which are all that CSV has; use --format json"});
     if (const auto error = write_result(output_, written(*report))) return fail(*error);
     return limit ? gate(*report, *limit) : kDone;
   }
@@ -72,7 +76,7 @@ class Accuracy final : public Command {
   }
 
   std::string written(const accuracy::Report& report) const {
-    if (format_ == "json") return accuracy::to_json(report);
+    if (format_ == "json") return accuracy::to_json(report, !summary_);
     return format_ == "csv" ? accuracy::to_csv(report) : accuracy::to_text(report);
   }
 
@@ -92,6 +96,7 @@ class Accuracy final : public Command {
   std::string communication_ = std::string(study::kDefaultCommunication);
   std::string machine_;
   std::int64_t threads_ = 0;
+  bool summary_ = false;
   std::string format_;
   std::string output_;
 };

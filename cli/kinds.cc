@@ -84,6 +84,8 @@ std::span<const Kind> kinds() {
       kind<DeviceType>("device", "devices", "A kind of GPU."),
       kind<accuracy::Exclusions>("exclusions", "accuracy",
                                  "Measured rows that the accuracy of collectives leaves out."),
+      kind<study::ParameterErrors>(
+          "errors", "intervals", "How far off predictions are, by how sure their parameters are."),
       kind<DeviceEfficiency>("efficiency", "devices/efficiency",
                              "How close a device comes to its data sheet."),
       kind<Framework>("framework", "frameworks", "What a training framework fuses and overlaps."),

@@ -129,6 +129,24 @@ Json warnings_of(const sim::Prediction& prediction) {
   return list;
 }
 
+Json interval_json(const sim::Prediction& prediction) {
+  const sim::IntervalSource& source = prediction.interval_source;
+  Json uses = Json::array();
+  for (const sim::CriticalUse& use : prediction.critical_uses)
+    uses.push_back({{"parameters", std::string(name_of(use.group))},
+                    {"device", use.device},
+                    {"evidence", std::string(yaml::name_of(use.evidence))},
+                    {"share", prediction.step > 0_s ? use.time / prediction.step : 0}});
+  return {{"text", source.text},
+          {"framework", source.framework},
+          {"measurements", source.measurements},
+          {"low", source.low},
+          {"high", source.high},
+          {"widened_low", source.widened_low},
+          {"widened_high", source.widened_high},
+          {"rests_on", std::move(uses)}};
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -149,7 +167,8 @@ std::string to_json(const Report& report) {
                {"step",
                 {{"time_s", if_it_ends(prediction.step)},
                  {"low_s", if_it_ends(prediction.low)},
-                 {"high_s", if_it_ends(prediction.high)}}},
+                 {"high_s", if_it_ends(prediction.high)},
+                 {"interval_source", interval_json(prediction)}}},
                {"throughput", throughput_of(prediction)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},

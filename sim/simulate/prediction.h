@@ -11,6 +11,7 @@
 
 #include "base/units.h"
 
+#include "sim/compute/evidence.h"
 #include "sim/disturbance/hit.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
@@ -78,6 +79,25 @@ struct CriticalTask {
   Seconds finish;
 };
 
+/// What the critical path spent on one group of parameters of one device type.
+struct CriticalUse {
+  ParameterGroup group = ParameterGroup::kProducts;
+  std::string device;  ///< Name of the type.
+  yaml::Evidence evidence = yaml::Evidence::kUser;
+  Seconds time;
+};
+
+/// Where the interval of a step comes from (sim/study/interval.h). Factors on the step time.
+struct IntervalSource {
+  std::string text{};  ///< For people.
+  std::string framework{};
+  std::int64_t measurements = 0;  ///< Of steps with that framework; 0: there are none.
+  double low = 1;                 ///< By these alone.
+  double high = 1;
+  double widened_low = 1;  ///< By parameters that are less sure than theirs, alone.
+  double widened_high = 1;
+};
+
 /// How a communication pattern was carried out.
 struct CollectiveUse {
   std::string what;  ///< For example "all_reduce over tensor, 8 ranks".
@@ -138,8 +158,9 @@ struct Prediction {
   std::int64_t idle = 0;     ///< That work, but carry no rank.
   std::int64_t down = 0;     ///< That do not work.
   Seconds step;
-  Seconds low;  ///< Interval: evidence of the parameters decides its width.
+  Seconds low;  ///< Interval: 8 of 10 measurements are expected within; see interval_source.
   Seconds high;
+  IntervalSource interval_source;
   double samples = 0;
   double tokens = 0;
   double model_tflops_per_device = 0;
@@ -150,6 +171,7 @@ struct Prediction {
   Bytes memory_capacity;             ///< Of that class's device.
   bool fits = true;                  ///< Every class fits its device.
   std::vector<CriticalTask> critical_path;
+  std::vector<CriticalUse> critical_uses;  ///< Of that path, also where the path is not asked for.
   std::vector<CollectiveUse> collectives;
   std::optional<double> usd_per_step;
   std::optional<double> joules_per_step;

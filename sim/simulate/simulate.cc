@@ -9,6 +9,7 @@
 #include "base/check.h"
 
 #include "sim/simulate/analyse.h"
+#include "sim/simulate/critical_use.h"
 #include "sim/simulate/disturb.h"
 #include "sim/simulate/interruption.h"
 #include "sim/simulate/memory_limit.h"
@@ -243,8 +244,12 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   prediction.fits = least_room >= 0;
   if (times->complete) add_throughput(cluster, program, prediction);
   if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);
-  if (options.critical_path && times->complete)
-    prediction.critical_path = critical_path_of(program, *built, *times);
+  if (times->complete) {
+    auto path = critical_path_of(program, *built, *times);
+    prediction.critical_uses = critical_uses(program, cluster, communication, communicators, *forms,
+                                             folding, prediction.classes, path);
+    if (options.critical_path) prediction.critical_path = std::move(path);
+  }
   prediction.collectives = collectives_of(program, communicators, *forms, folding, *built);
   if (options.timeline) {
     prediction.timeline = timeline_of(program, *built, shown);

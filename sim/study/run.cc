@@ -57,21 +57,6 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
   return placed;
 }
 
-void set_interval(sim::Prediction& prediction, const Framework& framework) {
-  prediction.low = prediction.step;
-  prediction.high = prediction.step;
-  if (framework.residual) {
-    prediction.low = prediction.step * std::min(1.0, framework.residual->low);
-    prediction.high = prediction.step * std::max(1.0, framework.residual->high);
-    return;
-  }
-  prediction.warnings.push_back(
-      {.code = "interval",
-       .message = "framework '" + framework.name +
-                  "' has no record of measurements, so no interval can be given; add `residual` to "
-                  "its file, or use a framework of the catalogue"});
-}
-
 namespace {
 
 void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
@@ -100,7 +85,7 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (!prediction) return prediction.error();
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
-  set_interval(run.prediction, *study.strategy.framework);
+  set_interval(run.prediction, *study.strategy.framework, study.errors);
   if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
     run.prediction.warnings.push_back(
         {.code = "interval",

@@ -22,11 +22,6 @@ Result<ClusterView> cluster_of(const LoadedStudy& study);
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);
 
-/// Sets the interval of a prediction: what measurements with that framework would lead to expect in
-/// 8 cases of 10, widened to hold the prediction itself where all of those lie to one side. Warns
-/// where there are none; the interval is then the prediction itself.
-void set_interval(sim::Prediction& prediction, const Framework& framework);
-
 struct StudyRun {
   ClusterView cluster;
   program::Program program;

@@ -322,6 +322,8 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   if (!model) return model.error();
   auto communication = communication_of(*study, loader);
   if (!communication) return communication.error();
+  auto errors = read_parameter_errors(loader);
+  if (!errors) return errors.error();
   Strategy strategy = *study->strategy;
   if (strategy.framework->name.empty()) {
     auto framework = loader.read_ref<Framework>(kDefaultFramework, "strategy.framework");
@@ -358,6 +360,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .graph = std::move(graph),
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),
+                     .errors = *std::move(errors),
                      .disturbances = study->disturbances,
                      .pool = *std::move(pool),
                      .inputs = std::move(inputs),

@@ -20,6 +20,7 @@
 
 #include "sim/disturbance/disturbances.h"
 #include "sim/study/graph_source.h"
+#include "sim/study/interval.h"
 #include "sim/study/pool.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/model.h"
@@ -91,6 +92,7 @@ struct LoadedStudy {
   std::optional<LoadedGraph> graph;  ///< In place of the model, which is then empty but for a name.
   Strategy strategy;
   comm::Parameters communication;
+  ParameterErrors errors;  ///< Of the catalogue, for intervals.
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".

@@ -1,6 +1,7 @@
 foreshard_test(study_test
-  SOURCES study/disturbed_test.cc study/pool_test.cc study/study_test.cc study/unequal_nodes_test.cc
-  DEPS foreshard_study)
+  SOURCES study/disturbed_test.cc study/interval_test.cc study/pool_test.cc study/study_test.cc
+          study/unequal_nodes_test.cc
+  DEPS foreshard_study ${RAPIDCHECK_LIBRARY})
 foreshard_test(search_test
   SOURCES study/search_optimum_test.cc study/search_test.cc
   DEPS foreshard_study nlohmann_json::nlohmann_json)

@@ -164,8 +164,11 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
   auto exclusions = loader.read_ref<Exclusions>("excluded-collectives", "exclusions");
   if (!exclusions) return exclusions.error();
+  auto errors = study::read_parameter_errors(loader);
+  if (!errors) return errors.error();
   const Context context{.catalogue = options.catalogue,
                         .communication = *std::move(communication),
+                        .errors = *std::move(errors),
                         .exclusions = *std::move(exclusions),
                         .machine = options.machine ? &*options.machine : nullptr};
 

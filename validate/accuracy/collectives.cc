@@ -1,4 +1,5 @@
 // Single operations, as nccl-tests measures them, beside their time on idle links.
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
@@ -50,6 +51,7 @@ class Group {
     const auto time = repertoire_->time(bytes);
     if (!time) return fail(time.error());
     result.predicted = time->in_base();
+    set_range(result, *range_);
     if (communicator_) {
       const auto estimates = comm::nccl::estimates(group_->kind, bytes, *communicator_, **tables_);
       if (!estimates.empty()) result.nccl = estimates.front().time.in_base();
@@ -64,6 +66,7 @@ class Group {
     auto group = measured_group(row, machines, loader, context.machine);
     if (!group) return group.error();
     group_ = *std::move(group);
+    range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
     auto repertoire = comm::Repertoire::of(group_->kind, group_->group, parameters_);
     if (!repertoire) return repertoire.error();
@@ -76,6 +79,16 @@ class Group {
     return std::nullopt;
   }
 
+  // Whether a form was fitted to devices of this generation at all.
+  static study::ErrorRange range_among(const comm::Participants& group, const Context& context) {
+    const std::string generation = generation_of(group.cluster->type_of(group.devices.front()));
+    auto evidence = yaml::Evidence::kTransferred;
+    for (const comm::FormParameters& form : context.communication.forms)
+      if (std::ranges::find(form.architectures, generation) != form.architectures.end())
+        evidence = std::min(evidence, form.evidence);
+    return context.errors.communication.at(evidence);
+  }
+
   // Plugins of these networks overwrite NCCL's table.
   static bool has_own_tuner(std::string_view network) {
     for (const std::string_view plugin : {"EFA", "ofi-nccl", "Slingshot"})
@@ -84,6 +97,7 @@ class Group {
   }
 
   std::optional<MeasuredGroup> group_;
+  std::optional<study::ErrorRange> range_;  ///< With group_.
   comm::Parameters parameters_;
   std::optional<comm::Repertoire> repertoire_;  ///< Of parameters_.
   std::optional<Result<Tables>> tables_;

@@ -5,6 +5,7 @@
 
 #include "base/yaml/loader.h"
 
+#include "sim/compute/evidence.h"
 #include "sim/compute/operator_time.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/kernel_rows.h"
@@ -13,7 +14,8 @@
 namespace foreshard::accuracy {
 namespace {
 
-Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool guessed) {
+Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool guessed,
+                   const study::ParameterErrors& errors) {
   Outcome result;
   result.id = row.id;
   result.family = family_of(row.source);
@@ -29,6 +31,8 @@ Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool 
   Seconds predicted;
   for (const Kernel& kernel : row.kernels) predicted += time_of(kernel, *device, row.duty).total();
   result.predicted = predicted.in_base();
+  const Kernel& first = row.kernels.front();
+  set_range(result, errors.of(group_of(first)).at(evidence_of(first, *device)));
   return result;
 }
 
@@ -43,7 +47,7 @@ std::vector<Outcome> outcomes_of(const std::string& gpu, const std::vector<Kerne
   std::vector<Outcome> outcomes;
   outcomes.reserve(rows.size());
   for (const KernelRow& row : rows)
-    outcomes.push_back(outcome_of(row, device, named && named->guessed_memory));
+    outcomes.push_back(outcome_of(row, device, named && named->guessed_memory, context.errors));
   return outcomes;
 }
 

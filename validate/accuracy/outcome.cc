@@ -18,6 +18,11 @@ std::string_view name_of(Status status) {
   FORESHARD_CHECK(false);
 }
 
+void set_range(Outcome& outcome, const study::ErrorRange& range) {
+  outcome.low = *outcome.predicted * range.low;
+  outcome.high = *outcome.predicted * range.high;
+}
+
 std::optional<Pair> Outcome::pair() const {
   if (status != Status::kOk || !measured || !predicted) return std::nullopt;
   return Pair{.measured = *measured, .predicted = *predicted, .low = low, .high = high};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/simulate/prediction.h"
+#include "sim/study/interval.h"
 #include "validate/accuracy/statistics.h"
 
 namespace foreshard::accuracy {
@@ -34,15 +35,23 @@ struct Outcome {
   std::vector<std::string> assumed;  ///< What the row does not state.
   std::optional<double> measured;    ///< Seconds, or bytes.
   std::optional<double> predicted;
-  std::optional<double> low, high;
+  std::optional<double> low, high;          ///< 8 of 10 measurements are expected within.
   std::optional<sim::Breakdown> breakdown;  ///< Of training steps.
   std::string kernel{};                     ///< Of kernels: "gemm on H100-SXM".
   /// Of collectives.
   std::string machine{}, operation{}, size_class{};
   std::optional<double> nccl{};  ///< What NCCL's own tuner expects, in seconds, where it applies.
 
+  /// Of training steps: whose residuals the interval rests on, and what less sure parameters add to
+  /// them (sim::IntervalSource).
+  std::string framework{};
+  std::optional<double> widened_low{}, widened_high{};
+
   /// Empty unless both values are there.
   std::optional<Pair> pair() const;
 };
+
+/// Sets low and high to the range around the predicted value.
+void set_range(Outcome& outcome, const study::ErrorRange& range);
 
 }  // namespace foreshard::accuracy

@@ -56,6 +56,11 @@ Json json_of(const Outcome& row) {
                {"status", std::string(name_of(row.status))},
                {"reason", row.reason.empty() ? Json(nullptr) : Json(row.reason)},
                {"assumed", row.assumed}};
+  if (row.widened_low) {
+    json["framework"] = row.framework;
+    json["widened_low"] = *row.widened_low;
+    json["widened_high"] = *row.widened_high;
+  }
   if (!row.kernel.empty()) json["kernel"] = row.kernel;
   if (row.nccl) json["nccl_s"] = *row.nccl;
   if (row.breakdown) {
@@ -209,9 +214,10 @@ std::string to_text(const Report& report) {
   return text + worst_rows(report) + reasons(report);
 }
 
-std::string to_json(const Report& report) {
+std::string to_json(const Report& report, bool with_rows) {
   Json rows = Json::array();
-  for (const Outcome& row : report.rows) rows.push_back(json_of(row));
+  if (with_rows)
+    for (const Outcome& row : report.rows) rows.push_back(json_of(row));
   Json json = {{"schema", "foreshard.accuracy/1"},
                {"rows", std::move(rows)},
                {"summaries",

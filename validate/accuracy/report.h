@@ -24,7 +24,8 @@ std::string to_text(const Report& report);
 /// A summary is {"rows", "ok", "assumed", "unsupported", "infeasible", "mape_pct",
 /// "median_ape_pct", "p90_ape_pct", "bias_pct", "kendall_tau", "interval_coverage_pct",
 /// "memory_rows", "memory_mape_pct", "memory_bias_pct"}. What there is not is null.
-std::string to_json(const Report& report);
+/// \param with_rows  else the rows stay out.
+std::string to_json(const Report& report, bool with_rows = true);
 
 /// One line per row of the tables.
 std::string to_csv(const Report& report);

@@ -12,6 +12,7 @@
 #include "base/csv.h"
 #include "base/result.h"
 
+#include "sim/study/interval.h"
 #include "strategies/comm/parameters.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/exclusions.h"
@@ -24,6 +25,7 @@ namespace foreshard::accuracy {
 struct Context {
   std::vector<std::filesystem::path> catalogue;
   comm::Parameters communication;
+  study::ParameterErrors errors;
   Exclusions exclusions{};
   const ClusterConfig* machine = nullptr;  ///< Of tables of collectives; null: as the rows say.
 };

@@ -24,8 +24,9 @@ struct Trial {
 
 class Row {
  public:
-  Row(const Setting& setting, const ClusterView& cluster, const comm::Parameters& communication)
-      : setting_(setting), cluster_(cluster), communication_(communication) {
+  Row(const Setting& setting, const ClusterView& cluster, const comm::Parameters& communication,
+      const study::ParameterErrors& errors)
+      : setting_(setting), cluster_(cluster), communication_(communication), errors_(errors) {
     for (std::int32_t node = 0; node < cluster.node_count(); ++node)
       launch_time_ = std::max(launch_time_, cluster.host(node).launch_time);
   }
@@ -87,7 +88,7 @@ class Row {
         sim::simulate(cluster_, trial.program, communication_, {.critical_path = false});
     if (prediction) {
       sim::Prediction known = *std::move(prediction);
-      study::set_interval(known, *setting_.strategy.framework);
+      study::set_interval(known, *setting_.strategy.framework, errors_);
       return known;
     }
     return prediction;
@@ -96,6 +97,7 @@ class Row {
   const Setting& setting_;
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
+  const study::ParameterErrors& errors_;
   Seconds launch_time_;
 };
 
@@ -108,6 +110,7 @@ void fail(Outcome& outcome, const Error& error) {
 }  // namespace
 
 Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
+                 const study::ParameterErrors& errors,
                  const std::vector<std::filesystem::path>& catalogue) {
   Outcome outcome;
   outcome.id = row.id;
@@ -136,7 +139,7 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   if (!config) return fail(outcome, config.error()), outcome;
   const auto cluster = build_cluster(*config);
   if (!cluster) return fail(outcome, cluster.error()), outcome;
-  const auto prediction = Row(*setting, *cluster, communication).predict();
+  const auto prediction = Row(*setting, *cluster, communication, errors).predict();
   if (!prediction) return fail(outcome, prediction.error()), outcome;
 
   outcome.breakdown = prediction->breakdown;
@@ -146,11 +149,15 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
                                  fullest.memory.peak / 1_GiB, prediction->memory_capacity / 1_GiB);
   if (memory) {
     outcome.predicted = fullest.memory.peak.in_base();
+    set_range(outcome, errors.memory);
     return outcome;
   }
   outcome.predicted = prediction->step.in_base();
   outcome.low = prediction->low.in_base();
   outcome.high = prediction->high.in_base();
+  outcome.framework = prediction->interval_source.framework;
+  outcome.widened_low = prediction->interval_source.widened_low;
+  outcome.widened_high = prediction->interval_source.widened_high;
   return outcome;
 }
 
@@ -160,8 +167,8 @@ Result<Jobs> training_jobs(const Table& table, const Context& context) {
   Jobs result{.jobs = {}, .outcomes = rows->size()};
   for (std::size_t i = 0; i < rows->size(); ++i) {
     result.jobs.push_back({{i}, [row = (*rows)[i], &context] {
-                             return std::vector{
-                                 evaluate(row, context.communication, context.catalogue)};
+                             return std::vector{evaluate(row, context.communication, context.errors,
+                                                         context.catalogue)};
                            }});
   }
   return result;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "sim/study/interval.h"
 #include "strategies/comm/parameters.h"
 #include "validate/accuracy/outcome.h"
 #include "validate/accuracy/training_row.h"
@@ -15,6 +16,7 @@ namespace foreshard::accuracy {
 /// finds that it does not, the row stays kOk and `reason` explains. `metric` peak_memory compares
 /// the peak of the fullest device (unit GiB).
 Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
+                 const study::ParameterErrors& errors,
                  const std::vector<std::filesystem::path>& catalogue);
 
 }  // namespace foreshard::accuracy

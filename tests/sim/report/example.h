@@ -91,6 +91,24 @@ inline Report example_report(Bytes second = 60_GB) {
                                .micro_batch = 0,
                                .start = 5_s,
                                .finish = 8_s}};
+  prediction.critical_uses = {{.group = ParameterGroup::kProducts,
+                               .device = "A100-SXM-80GB",
+                               .evidence = yaml::Evidence::kFitted,
+                               .time = 7_s},
+                              {.group = ParameterGroup::kCommunication,
+                               .device = "A100-SXM-80GB",
+                               .evidence = yaml::Evidence::kTransferred,
+                               .time = 1_s}};
+  prediction.interval_source = {.text =
+                                    "8 of 10 of 42 measured steps with generic; widened for "
+                                    "communication of A100-SXM-80GB (a relative's, 10 % of "
+                                    "the step)",
+                                .framework = "generic",
+                                .measurements = 42,
+                                .low = 0.92,
+                                .high = 1.13,
+                                .widened_low = 0.95,
+                                .widened_high = 1.06};
   prediction.collectives = {{.what = "all_reduce over tensor, 4 ranks",
                              .algorithm = "ring",
                              .protocol = "LL128",

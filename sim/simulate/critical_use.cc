@@ -1,0 +1,63 @@
+#include "sim/simulate/critical_use.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace foreshard::sim {
+namespace {
+
+using Key = std::tuple<ParameterGroup, std::string, yaml::Evidence>;
+
+}  // namespace
+
+yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
+                           std::string_view protocol, const DeviceType& device) {
+  const std::string generation = generation_of(device);
+  for (const comm::FormParameters& form : communication.forms) {
+    if (form.algorithm != algorithm || comm::name_of(form.protocol) != protocol) continue;
+    if (form.architectures.empty() ||
+        std::ranges::find(form.architectures, generation) != form.architectures.end())
+      return form.evidence;
+  }
+  return yaml::Evidence::kUser;
+}
+
+std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
+                                       const comm::Parameters& communication,
+                                       const Communicators& communicators,
+                                       const CommunicatorForms& forms, const Folding& folding,
+                                       const std::vector<DeviceClass>& classes,
+                                       const std::vector<CriticalTask>& path) {
+  // The same task of a class comes again with each layer and micro-batch.
+  std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Seconds> times;
+  for (const CriticalTask& one : path)
+    times[{one.device_class, one.block, one.task}] += one.finish - one.start;
+  std::map<Key, Seconds> sums;
+  for (const auto& [place, time] : times) {
+    const auto c = static_cast<std::size_t>(std::get<0>(place));
+    const auto b = static_cast<std::size_t>(std::get<1>(place));
+    const auto t = static_cast<std::size_t>(std::get<2>(place));
+    const DeviceType& type = cluster.type_of(classes[c].device);
+    const auto& body = program.blocks[b].tasks[t].body;
+    if (const auto* kernel = std::get_if<Kernel>(&body)) {
+      sums[{group_of(*kernel), type.name, foreshard::evidence_of(*kernel, type)}] += time;
+    } else if (const auto* what = std::get_if<program::Communication>(&body)) {
+      const auto endpoint = static_cast<std::size_t>(communicators.endpoint_of_task[b][t]);
+      const auto communicator = static_cast<std::size_t>(
+          communicators
+              .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
+      const comm::FlatCollective& form = forms.at(communicator, what->bytes);
+      sums[{ParameterGroup::kCommunication, type.name,
+            evidence_of(communication, form.algorithm, form.protocol, type)}] += time;
+    }
+  }
+  std::vector<CriticalUse> uses;
+  uses.reserve(sums.size());
+  for (const auto& [key, time] : sums)
+    uses.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), time});
+  std::ranges::stable_sort(uses, std::greater{}, &CriticalUse::time);
+  return uses;
+}
+
+}  // namespace foreshard::sim

@@ -1,0 +1,28 @@
+/// \file
+/// What the critical path of a step spent on which parameters, and how sure those are.
+#pragma once
+
+#include <vector>
+
+#include "sim/simulate/communicators.h"
+#include "sim/simulate/fold.h"
+#include "sim/simulate/forms.h"
+#include "sim/simulate/prediction.h"
+
+namespace foreshard::sim {
+
+/// By group, device type and evidence, the longest first. The host's launches and waiting are left
+/// out: of how wrong they are there are no measurements apart.
+std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
+                                       const comm::Parameters& communication,
+                                       const Communicators& communicators,
+                                       const CommunicatorForms& forms, const Folding& folding,
+                                       const std::vector<DeviceClass>& classes,
+                                       const std::vector<CriticalTask>& path);
+
+/// How sure the times of a form are among devices of this type. An algorithm that the library's
+/// file does not list is the user's word.
+yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
+                           std::string_view protocol, const DeviceType& device);
+
+}  // namespace foreshard::sim

@@ -1,0 +1,197 @@
+#include "sim/study/interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+
+#include "base/text.h"
+
+namespace foreshard::study {
+namespace {
+
+using yaml::Evidence;
+
+double square(double x) {
+  return x * x;
+}
+
+// Logarithms of how far below and above the prediction, both >= 0.
+struct Reach {
+  double below = 0;
+  double above = 0;
+};
+Reach reach_of(double low, double high) {
+  return {std::max(0.0, -std::log(low)), std::max(0.0, std::log(high))};
+}
+Reach reach_of(const ErrorRange& range) {
+  return reach_of(range.low, range.high);
+}
+
+// What less sure parameters add to those of the steps that residuals come from.
+Reach beyond_fitted(const ErrorsByEvidence& errors, Evidence evidence) {
+  const Reach own = reach_of(errors.at(evidence));
+  const Reach fitted = reach_of(errors.fitted);
+  return {std::sqrt(std::max(0.0, square(own.below) - square(fitted.below))),
+          std::sqrt(std::max(0.0, square(own.above) - square(fitted.above)))};
+}
+
+std::string_view words_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kMeasured:
+    case Evidence::kFitted:
+      return "measured on it";
+    case Evidence::kTransferred:
+      return "a relative's";
+    case Evidence::kDatasheet:
+      return "from data sheets";
+    case Evidence::kUser:
+      return "the user's word";
+  }
+  return "";
+}
+
+// "MI300X: matrix products, attention (from data sheets, 61 % of the step)".
+std::string words_of(const std::vector<sim::CriticalUse>& uses, Seconds step) {
+  std::map<std::pair<std::string, Evidence>, std::pair<std::vector<std::string>, Seconds>> devices;
+  for (const sim::CriticalUse& use : uses) {
+    auto& [groups, time] = devices[{use.device, use.evidence}];
+    groups.emplace_back(name_of(use.group));
+    time += use.time;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : devices)
+    parts.push_back(fmt::format("{} of {} ({}, {:.0f} % of the step)", join(value.first), key.first,
+                                words_of(key.second), 100 * (value.second / step)));
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+const ErrorRange& ErrorsByEvidence::at(Evidence evidence) const {
+  switch (evidence) {
+    case Evidence::kMeasured:
+    case Evidence::kFitted:
+      return fitted;
+    case Evidence::kTransferred:
+      return transferred;
+    case Evidence::kDatasheet:
+      return datasheet;
+    case Evidence::kUser:
+      break;
+  }
+  return user;
+}
+
+const ErrorsByEvidence& ParameterErrors::of(ParameterGroup group) const {
+  switch (group) {
+    case ParameterGroup::kProducts:
+      return products;
+    case ParameterGroup::kAttention:
+      return attention;
+    case ParameterGroup::kPasses:
+      return passes;
+    case ParameterGroup::kCommunication:
+      break;
+  }
+  return communication;
+}
+
+const yaml::Table<ErrorRange>& yaml_table(const ErrorRange*) {
+  using E = ErrorRange;
+  static const auto table =
+      yaml::Table<E>("error range", "How far measurements lie from predictions.")
+          .required("low", &E::low, "10th percentile of measured / predicted.", yaml::positive(),
+                    yaml::at_most(1))
+          .required("high", &E::high, "90th percentile of measured / predicted.", yaml::at_least(1))
+          .required("measurements", &E::measurements, "How many.", yaml::at_least(1))
+          .required("source", &E::source, "Which ones.", yaml::non_empty());
+  return table;
+}
+
+const yaml::Table<ErrorsByEvidence>& yaml_table(const ErrorsByEvidence*) {
+  using E = ErrorsByEvidence;
+  static const auto table =
+      yaml::Table<E>("errors by evidence", "How far off times are, by how sure parameters are.")
+          .required("fitted", &E::fitted, "Parameters of the very devices.")
+          .required("transferred", &E::transferred, "Parameters of a relative.")
+          .required("datasheet", &E::datasheet, "Parameters of another architecture.")
+          .required("user", &E::user, "The user's word, which nobody can check.");
+  return table;
+}
+
+const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*) {
+  using P = ParameterErrors;
+  static const auto table =
+      yaml::Table<P>("parameter errors", "How far off predictions are, for their intervals.")
+          .folder("intervals")
+          .required("products", &P::products, "Matrix products.")
+          .required("attention", &P::attention, "Fused attention.")
+          .required("passes", &P::passes, "Memory-bound kernels.")
+          .required("communication", &P::communication, "Collectives and transfers.")
+          .required("repetition", &P::repetition, "A step, measured again by somebody else.")
+          .required("memory", &P::memory, "The peak of allocated memory.");
+  return table;
+}
+
+Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader) {
+  return loader.read_ref<ParameterErrors>("parameter-errors");
+}
+
+void set_interval(sim::Prediction& prediction, const Framework& framework,
+                  const ParameterErrors& errors) {
+  const Seconds step = prediction.step;
+  sim::IntervalSource source{.framework = framework.name};
+  const Reach repeated = reach_of(errors.repetition);
+  Reach own = repeated;
+  if (const auto& residual = framework.residual) {
+    own = reach_of(residual->low, residual->high);
+    own = {std::max(own.below, repeated.below), std::max(own.above, repeated.above)};
+    source.measurements = residual->measurements;
+  }
+  Reach wider;
+  Seconds unsure;
+  std::vector<sim::CriticalUse> weak;
+  for (const sim::CriticalUse& use : prediction.critical_uses) {
+    if (!(step > 0_s)) break;
+    const ErrorsByEvidence& by_evidence = errors.of(use.group);
+    const Reach reach = framework.residual ? beyond_fitted(by_evidence, use.evidence)
+                                           : reach_of(by_evidence.at(use.evidence));
+    const double share = use.time / step;
+    wider.below += share * reach.below;
+    wider.above += share * reach.above;
+    if (use.evidence <= Evidence::kFitted) continue;
+    weak.push_back(use);
+    if (use.evidence >= Evidence::kTransferred) unsure += use.time;
+  }
+  source.low = std::exp(-own.below);
+  source.high = std::exp(own.above);
+  source.widened_low = std::exp(-wider.below);
+  source.widened_high = std::exp(wider.above);
+  prediction.low = step * std::exp(-std::hypot(own.below, wider.below));
+  prediction.high = step * std::exp(std::hypot(own.above, wider.above));
+
+  source.text =
+      framework.residual
+          ? fmt::format("8 of 10 of {} measured steps with {}", source.measurements, framework.name)
+          : "kernels and collectives alone: no step was measured with " +
+                (framework.name.empty() ? "this framework" : framework.name);
+  if (!weak.empty()) source.text += "; widened for " + words_of(weak, step);
+  prediction.interval_source = std::move(source);
+
+  if (!framework.residual)
+    prediction.warnings.push_back(
+        {.code = "interval",
+         .message = "framework '" + framework.name +
+                    "' has no record of measurements, so the interval is that of kernels and "
+                    "collectives alone; give its file a residual, or use one of the catalogue's"});
+  constexpr double kMost = 0.5;
+  if (step > 0_s && unsure / step > kMost)
+    prediction.warnings.push_back(
+        {.code = "interval",
+         .message = fmt::format("{:.0f} % of the step rests on parameters that were not measured "
+                                "on its devices: {}",
+                                100 * (unsure / step), words_of(weak, step))});
+}
+
+}  // namespace foreshard::study

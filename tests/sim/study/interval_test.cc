@@ -1,0 +1,170 @@
+// Intervals of predictions: by hand, as properties, and in words.
+#include "sim/study/interval.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/study/run.h"
+
+namespace foreshard::study {
+namespace {
+
+using testing::HasSubstr;
+using yaml::Evidence;
+
+ErrorRange range(double low, double high) {
+  return {.low = low, .high = high, .measurements = 10, .source = "by hand"};
+}
+
+// Kernels with fitted parameters lie within 0.9 to 1.1, with a relative's within 0.8 to 1.25, ...
+ParameterErrors errors() {
+  const ErrorsByEvidence all{.fitted = range(0.9, 1.1),
+                             .transferred = range(0.8, 1.25),
+                             .datasheet = range(0.6, 1.5),
+                             .user = range(0.5, 2)};
+  return {.products = all,
+          .attention = all,
+          .passes = all,
+          .communication = all,
+          .repetition = range(0.97, 1.03),
+          .memory = range(0.99, 1.02)};
+}
+
+Framework framework(double low, double high) {
+  Framework result;
+  result.name = "some";
+  result.residual = Residual{.low = low, .high = high, .measurements = 42, .source = "by hand"};
+  return result;
+}
+
+sim::Prediction step_of(Seconds products, Evidence evidence) {
+  sim::Prediction prediction;
+  prediction.step = 10_s;
+  prediction.critical_uses = {{ParameterGroup::kProducts, "X100", evidence, products}};
+  return prediction;
+}
+
+sim::Prediction with(sim::Prediction prediction, const Framework& framework) {
+  set_interval(prediction, framework, errors());
+  return prediction;
+}
+
+TEST(Interval, IsThatOfTheFrameworkWhereParametersAreFitted) {
+  const auto prediction = with(step_of(8_s, Evidence::kFitted), framework(0.9, 1.3));
+  EXPECT_NEAR(prediction.low / 1_s, 9, 1e-9);
+  EXPECT_NEAR(prediction.high / 1_s, 13, 1e-9);
+  EXPECT_EQ(prediction.interval_source.text, "8 of 10 of 42 measured steps with some");
+  EXPECT_TRUE(prediction.warnings.empty());
+}
+
+// All 42 were slower than predicted: still, the same step measured again is not nearer than 3 %.
+TEST(Interval, IsNeverNarrowerThanARepetition) {
+  const auto prediction = with(step_of(8_s, Evidence::kFitted), framework(1.05, 1.3));
+  EXPECT_NEAR(prediction.low / 1_s, 9.7, 1e-9);
+  EXPECT_NEAR(prediction.high / 1_s, 13, 1e-9);
+}
+
+// Half of the step rests on a data sheet: below, the logarithms are 0.5 sqrt(ln(0.6)^2 - ln(0.9)^2)
+// = 0.24994 and ln(0.9) = -0.10536, together 0.27124; above 0.5 sqrt(ln(1.5)^2 - ln(1.1)^2) =
+// 0.19706 and ln(1.3) = 0.26236, together 0.32813.
+TEST(Interval, IsWidenedByTheShareThatRestsOnADataSheet) {
+  const auto prediction = with(step_of(5_s, Evidence::kDatasheet), framework(0.9, 1.3));
+  EXPECT_NEAR(std::log(prediction.low / 10_s), -0.27124, 1e-4);
+  EXPECT_NEAR(std::log(prediction.high / 10_s), 0.32813, 1e-4);
+  EXPECT_EQ(
+      prediction.interval_source.text,
+      "8 of 10 of 42 measured steps with some; widened for matrix products of X100 (from data "
+      "sheets, 50 % of the step)");
+  EXPECT_TRUE(prediction.warnings.empty());
+}
+
+TEST(Interval, OfADeviceWithoutDataSaysSo) {
+  const auto prediction = with(step_of(6_s, Evidence::kUser), framework(0.9, 1.3));
+  ASSERT_EQ(prediction.warnings.size(), 1u);
+  EXPECT_EQ(prediction.warnings[0].code, "interval");
+  EXPECT_THAT(prediction.warnings[0].message, HasSubstr("60 % of the step"));
+  EXPECT_THAT(prediction.warnings[0].message, HasSubstr("X100 (the user's word"));
+}
+
+// 0.8 of the logarithms of 0.9 and 1.1.
+TEST(Interval, OfAFrameworkWithoutStepsIsThatOfKernelsAndSaysSo) {
+  Framework bare;
+  bare.name = "mine";
+  const auto prediction = with(step_of(8_s, Evidence::kFitted), bare);
+  const double above = 0.8 * std::log(1.1);
+  EXPECT_NEAR(std::log(prediction.high / 10_s), std::hypot(above, std::log(1.03)), 1e-9);
+  EXPECT_LT(prediction.low, prediction.step);
+  EXPECT_THAT(prediction.interval_source.text, HasSubstr("no step was measured with mine"));
+  ASSERT_EQ(prediction.warnings.size(), 1u);
+  EXPECT_THAT(prediction.warnings[0].message, HasSubstr("'mine' has no record"));
+}
+
+RC_GTEST_PROP(Interval, HoldsThePredictionAndWidensWithDoubt, ()) {
+  const double low = *rc::gen::inRange(50, 150) / 100.0;
+  const double high = low + *rc::gen::inRange(0, 100) / 100.0;
+  const Seconds products = *rc::gen::inRange(0, 1001) * 0.01_s;
+  Seconds width;
+  for (const Evidence evidence : {Evidence::kMeasured, Evidence::kFitted, Evidence::kTransferred,
+                                  Evidence::kDatasheet, Evidence::kUser}) {
+    const auto prediction = with(step_of(products, evidence), framework(low, high));
+    RC_ASSERT(prediction.low < prediction.step && prediction.step < prediction.high);
+    RC_ASSERT(prediction.high - prediction.low >= width);
+    width = prediction.high - prediction.low;
+  }
+}
+
+// What the catalogue says: the less sure, the wider.
+TEST(ParameterErrors, OfTheCatalogueWidenWithDoubt) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const auto read = read_parameter_errors(loader);
+  ASSERT_TRUE(read) << read.error().message;
+  for (std::size_t g = 0; g < kParameterGroups; ++g) {
+    const ErrorsByEvidence& group = read->of(static_cast<ParameterGroup>(g));
+    double low = 1;
+    double high = 1;
+    for (const ErrorRange* one :
+         {&group.fitted, &group.transferred, &group.datasheet, &group.user}) {
+      EXPECT_LE(one->low, low);
+      EXPECT_GE(one->high, high);
+      low = one->low;
+      high = one->high;
+    }
+    EXPECT_LT(group.user.low / group.user.high, group.fitted.low / group.fitted.high);
+  }
+}
+
+// The same machine three times: measured, known by its sheet, and invented.
+TEST(Interval, OfStudiesFollowsTheDevice) {
+  const auto width = [](const std::string& node, const std::vector<yaml::Override>& changes) {
+    const TemporaryFolder folder;
+    const auto file = folder.write(
+        "mine.yaml", "cluster: {name: box, node: " + node +
+                         "}\nmodel: {name: small, layers: 4, hidden: 2048, heads: 16, vocabulary: "
+                         "1000, sequence: 512}\nstrategy: {data_parallel: 8, global_batch: 64, "
+                         "micro_batch: 8, framework: megatron-lm}\n");
+    yaml::Options options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}};
+    options.overrides = changes;
+    const auto study = load_study({.study = file}, options);
+    EXPECT_TRUE(study) << study.error().message;
+    const auto run = run_study(*study, {});
+    EXPECT_TRUE(run) << run.error().message;
+    const sim::Prediction& prediction = run->prediction;
+    return std::pair(prediction.high / prediction.low, prediction.warnings.size());
+  };
+  const auto measured = width("dgx-h100", {});
+  const auto sheet = width("mi300x-8gpu", {});
+  const auto invented = width("dgx-h100", {{"cluster.node.device.tensor_peak.bf16", "3 PFLOP/s"},
+                                           {"cluster.node.device.memory_bandwidth", "9 TB/s"}});
+  EXPECT_GT(sheet.first, measured.first);
+  EXPECT_GT(invented.first, measured.first);
+  EXPECT_EQ(measured.second, 0u);
+  EXPECT_GE(sheet.second, 1u);
+  EXPECT_GE(invented.second, 1u);
+}
+
+}  // namespace
+}  // namespace foreshard::study

@@ -1,0 +1,75 @@
+"""What `foreshard accuracy` says of the tables of measurements beside the project, and quantiles of it."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared/data"
+PROGRAM = ROOT / "build/release/bin/foreshard"
+KERNELS = ("attention_rates.csv", "norm_rates.csv", "gemm_b300_gb200_gb300.csv")  # of facts/
+
+
+def tables(kind):
+    """The files of a kind: training, collectives, kernels."""
+    files = sorted((DATA / kind).glob("*.csv"))
+    if kind == "kernels":
+        files += [DATA / "facts" / name for name in KERNELS if (DATA / "facts" / name).exists()]
+    return files
+
+
+def need_data(tool):
+    if not DATA.exists():
+        print(f"{tool}: no measurements at {DATA}; nothing to do")
+        sys.exit(0)
+
+
+def accuracy(files, how, *more, program=PROGRAM, configs=None):
+    environment = dict(os.environ, **({"FORESHARD_CONFIGS": str(configs)} if configs else {}))
+    command = [str(program), "accuracy", *map(str, files), "--format", how, *more]
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
+    if run.returncode != 0:
+        sys.exit(f"{' '.join(command[:3])} ... failed ({run.returncode}):\n{run.stderr}")
+    return run.stdout
+
+
+def rows(files, **options):
+    """The predicted rows with their columns; measured / predicted is their `ratio`."""
+    found = []
+    for row in csv.DictReader(io.StringIO(accuracy(files, "csv", **options))):
+        if row["status"] == "ok" and row["predicted"] and row["measured"]:
+            row["ratio"] = float(row["measured"]) / float(row["predicted"])
+            found.append(row)
+    return found
+
+
+def report(files, rows=True, **options):
+    return json.loads(accuracy(files, "json", *([] if rows else ["--summary"]), **options))
+
+
+def quantile(pairs, share):
+    """Of (value, weight): the least value with at least `share` of the weight at or below it."""
+    ordered = sorted(pairs)
+    total = sum(weight for _, weight in ordered)
+    below = 0.0
+    for value, weight in ordered:
+        below += weight
+        if below >= share * total * (1 - 1e-12):
+            return value
+    return ordered[-1][0]
+
+
+def equally(rows_by_group):
+    """(ratio, weight) of rows, each group with a weight of 1 in all."""
+    return [(row["ratio"], 1 / len(members)) for members in rows_by_group.values() for row in members]
+
+
+def grouped(found, key):
+    groups = {}
+    for row in found:
+        groups.setdefault(key(row), []).append(row)
+    return groups
