@@ -28,9 +28,9 @@ def need_data(tool):
         sys.exit(0)
 
 
-def accuracy(files, how, *more, program=PROGRAM, configs=None):
+def accuracy(files, how, *more, program=None, configs=None):
     environment = dict(os.environ, **({"FORESHARD_CONFIGS": str(configs)} if configs else {}))
-    command = [str(program), "accuracy", *map(str, files), "--format", how, *more]
+    command = [str(program or PROGRAM), "accuracy", *map(str, files), "--format", how, *more]
     run = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL)
     if run.returncode != 0:
         sys.exit(f"{' '.join(command[:3])} ... failed ({run.returncode}):\n{run.stderr}")

@@ -57,8 +57,7 @@ void write_result(Page& page, const sim::Prediction& prediction) {
       page.toned(fmt::format("between {} and {}", format(prediction.low), format(prediction.high)),
                  Tone::kFaint)));
   if (!prediction.interval_source.text.empty())
-    page.remark(fmt::format("  {}  ", left("interval", 12)), prediction.interval_source.text,
-                Tone::kFaint);
+    page.remark(left("interval", 12) + " ", prediction.interval_source.text, Tone::kFaint);
   if (step <= 0) return;
   page.line(fmt::format("  {}  {} tokens/s, {} sequences/s", left("throughput", 12),
                         scaled(prediction.tokens / step), scaled(prediction.samples / step)));

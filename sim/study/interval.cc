@@ -135,7 +135,7 @@ const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*) {
 }
 
 Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader) {
-  return loader.read_ref<ParameterErrors>("parameter-errors");
+  return loader.read_ref<ParameterErrors>("parameter-errors", "interval");
 }
 
 void set_interval(sim::Prediction& prediction, const Framework& framework,
