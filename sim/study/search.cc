@@ -128,7 +128,7 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
                                   study.communication, {.critical_path = false});
   if (!simulation) return simulation.error();
   sim::Prediction prediction = *std::move(simulation);
-  set_interval(prediction, *study.strategy.framework);
+  set_interval(prediction, *study.strategy.framework, study.errors);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   return Simulated{.strategy = candidate.strategy,
                    .estimate = candidate.estimate,
