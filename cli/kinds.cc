@@ -76,7 +76,7 @@ std::set<std::string> top_level_keys(std::string_view text) {
 }  // namespace
 
 std::span<const Kind> kinds() {
-  static constexpr std::array<Kind, 15> kKinds{
+  static constexpr std::array<Kind, 16> kKinds{
       kind<study::Study>("study", "studies", "A cluster, a model and a strategy."),
       kind<ClusterConfig>("cluster", "clusters", "Nodes and the fabric between them."),
       kind<comm::Parameters>("communication", "communication",
