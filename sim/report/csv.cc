@@ -63,6 +63,8 @@ std::string to_csv(const Report& report) {
   }
   line.add("capacity_bytes",
            static_cast<std::int64_t>(std::llround(prediction.memory_capacity.in_base())));
+  line.add("reserve_bytes",
+           static_cast<std::int64_t>(std::llround(prediction.memory_reserve.in_base())));
   line.add("fits", prediction.fits ? "true" : "false");
   line.add("engine", prediction.engine);
   line.add("granularity", prediction.granularity);

@@ -50,6 +50,7 @@ Json throughput_of(const sim::Prediction& prediction) {
 Json memory_of(const sim::Prediction& prediction) {
   Json json = {{"peak_bytes", 0},
                {"capacity_bytes", bytes(prediction.memory_capacity)},
+               {"reserve_bytes", bytes(prediction.memory_reserve)},
                {"fits", prediction.fits},
                {"worst_device", nullptr},
                {"by_kind_bytes", Json::object()}};

@@ -33,10 +33,11 @@ void write_verdict(Page& page, const sim::Prediction& prediction) {
     page.line(page.toned("Does not finish: the step never ends.", Tone::kBad));
   } else if (!prediction.fits && !prediction.classes.empty()) {
     const auto& worst = prediction.classes[static_cast<std::size_t>(prediction.worst_memory)];
-    page.line(page.toned(
-        fmt::format("Does not fit: rank {} ({}) needs {}, its device has {}.", worst.representative,
-                    worst.role, format(worst.memory.peak), format(prediction.memory_capacity)),
-        Tone::kBad));
+    page.line(
+        page.toned(fmt::format("Does not fit: rank {} ({}) needs {} and has room for {}.",
+                               worst.representative, worst.role, format(worst.memory.peak),
+                               format(prediction.memory_capacity - prediction.memory_reserve)),
+                   Tone::kBad));
   }
 }
 
@@ -96,9 +97,14 @@ struct RoleMemory {
   std::int64_t devices = 0;
 };
 
+Bytes room_of(const Report& report, std::size_t i) {
+  const sim::DeviceClass& one = report.prediction.classes[i];
+  return report.capacities[i] - report.prediction.memory_reserve - one.memory.peak;
+}
+
 std::vector<RoleMemory> memory_of_roles(const Report& report) {
   const auto& classes = report.prediction.classes;
-  const auto room = [&](std::size_t i) { return report.capacities[i] - classes[i].memory.peak; };
+  const auto room = [&](std::size_t i) { return room_of(report, i); };
   std::map<std::string, std::size_t> position;
   std::vector<RoleMemory> roles;
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -115,7 +121,9 @@ void write_memory(Page& page, const Report& report) {
   constexpr std::size_t kBar = 24;
   const auto& classes = report.prediction.classes;
   if (classes.empty()) return;
-  page.heading("Memory", fmt::format("{} per device", format(report.prediction.memory_capacity)));
+  page.heading("Memory",
+               fmt::format("{} per device, {} reserved", format(report.prediction.memory_capacity),
+                           format(report.prediction.memory_reserve)));
   page.line(fmt::format("  {}{}{}{}", left("role", 16), right("devices", 8), right("peak", 11),
                         right("headroom", 11)));
   std::vector<RoleMemory> roles = memory_of_roles(report);
@@ -132,7 +140,7 @@ void write_memory(Page& page, const Report& report) {
   for (const RoleMemory& role : roles) {
     const sim::DeviceClass& one = classes[role.worst];
     const Bytes capacity = report.capacities[role.worst];
-    const Bytes headroom = capacity - one.memory.peak;
+    const Bytes headroom = room_of(report, role.worst);
     const double use = one.memory.peak / capacity;
     const Tone tone = headroom < 0_B ? Tone::kBad : Tone::kBar;
     page.line(fmt::format("  {}{}{}{}  {} {}", left(one.role, 16), right(grouped(role.devices), 8),

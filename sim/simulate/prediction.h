@@ -169,7 +169,8 @@ struct Prediction {
   std::vector<DeviceClass> classes;  ///< By lowest rank.
   std::int32_t worst_memory = 0;     ///< Index of the class with the least room.
   Bytes memory_capacity;             ///< Of that class's device.
-  bool fits = true;                  ///< Every class fits its device.
+  Bytes memory_reserve;              ///< Of each device's, what is not for tensors.
+  bool fits = true;                  ///< Every class fits its device, the reserve left out.
   std::vector<CriticalTask> critical_path;
   std::vector<CriticalUse> critical_uses;  ///< Of that path, also where the path is not asked for.
   std::vector<CollectiveUse> collectives;

@@ -229,7 +229,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.tasks += instances;
     prediction.total_tasks += instances * of.count;
     const Bytes capacity = cluster.type_of(of.device).memory.value;
-    const double room = (capacity - of.memory.peak).in_base();
+    const double room = (capacity - options.reserve - of.memory.peak).in_base();
     if (room < least_room) {
       least_room = room;
       prediction.worst_memory = static_cast<std::int32_t>(c);
@@ -241,6 +241,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     }
     prediction.classes.push_back(std::move(of));
   }
+  prediction.memory_reserve = options.reserve;
   prediction.fits = least_room >= 0;
   if (times->complete) add_throughput(cluster, program, prediction);
   if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);

@@ -38,6 +38,8 @@ struct SimulateOptions {
   /// Most memory that the simulated tasks may take, as estimated before they are written out
   /// (memory_limit.h). Infinite: no limit.
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
+  /// What each device's memory has no room for besides tensors (strategies/parallelism/reserve.h).
+  Bytes reserve{};
   /// The disturbances; may be null. The caller applies its slow devices (disturbance::slowed).
   const disturbance::Plan* disturbances = nullptr;
 };

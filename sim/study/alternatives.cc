@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -77,11 +78,12 @@ Bytes room_of(const program::Program& program, const program::Role& role,
 Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidate candidate,
                   const program::Program& program) {
   Alternative result;
+  const Bytes reserve = reserve_of(candidate.strategy);
   result.change = std::move(candidate.change);
   result.fits = true;
   for (const program::Role& role : program.roles) {
     const Bytes peak = peak_in_issue_order(program, role);
-    const Bytes room = room_of(program, role, cluster);
+    const Bytes room = room_of(program, role, cluster) - reserve;
     result.fits = result.fits && peak <= room;
     if (result.capacity == 0_B || room - peak < result.capacity - result.peak) {
       result.peak = peak;
@@ -89,15 +91,15 @@ Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidat
     }
   }
   if (!result.fits) return result;
-  const auto prediction =
-      sim::simulate(cluster, program, study.communication, {.critical_path = false});
+  const auto prediction = sim::simulate(cluster, program, study.communication,
+                                        {.critical_path = false, .reserve = reserve});
   if (!prediction) {
     result.fits = false;
     return result;
   }
   const auto worst = static_cast<std::size_t>(prediction->worst_memory);
   result.peak = prediction->classes[worst].memory.peak;
-  result.capacity = prediction->memory_capacity;
+  result.capacity = prediction->memory_capacity - reserve;
   result.fits = prediction->fits;
   result.step = prediction->step;
   return result;

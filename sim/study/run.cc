@@ -6,6 +6,7 @@
 
 #include "sim/study/disturbed.h"
 #include "strategies/graph/annotate.h"
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
@@ -79,9 +80,11 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   std::vector<std::string> remarks;
   auto program = program_of(study, *cluster, &remarks);
   if (!program) return program.error();
+  sim::SimulateOptions with_reserve = options;
+  with_reserve.reserve = reserve_of(study.strategy);
   auto prediction = study.disturbances
-                        ? simulate_disturbed(study, *cluster, *program, options)
-                        : sim::simulate(*cluster, *program, study.communication, options);
+                        ? simulate_disturbed(study, *cluster, *program, with_reserve)
+                        : sim::simulate(*cluster, *program, study.communication, with_reserve);
   if (!prediction) return prediction.error();
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);

@@ -11,6 +11,7 @@
 #include "sim/simulate/simulate.h"
 #include "sim/study/run.h"
 #include "sim/study/search_output.h"
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -124,8 +125,9 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
   auto program =
       lower::lower(study.model, candidate.strategy, {.launch_time = launch_time_of(cluster)});
   if (!program) return program.error();
-  auto simulation = sim::simulate(cluster, candidate.place->pool.placed(*std::move(program)),
-                                  study.communication, {.critical_path = false});
+  auto simulation =
+      sim::simulate(cluster, candidate.place->pool.placed(*std::move(program)), study.communication,
+                    {.critical_path = false, .reserve = reserve_of(candidate.strategy)});
   if (!simulation) return simulation.error();
   sim::Prediction prediction = *std::move(simulation);
   set_interval(prediction, *study.strategy.framework, study.errors);
@@ -138,7 +140,7 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
                    .high = prediction.high,
                    .idle = prediction.idle,
                    .peak = prediction.classes[worst].memory.peak,
-                   .capacity = prediction.memory_capacity,
+                   .capacity = prediction.memory_capacity - prediction.memory_reserve,
                    .fits = prediction.fits,
                    .mfu = prediction.mfu,
                    .tflops_per_device = prediction.model_tflops_per_device,

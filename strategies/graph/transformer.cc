@@ -349,7 +349,9 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   constexpr std::int64_t kStatistics = 2;
   const TensorId maximum = build.typed("loss.maximum", build.tokens(1), DType::kFp32);
   const TensorId partial = build.typed("loss.partial", build.tokens(kStatistics), DType::kFp32);
-  const TensorId exponentials = build.typed("loss.exponentials", build.tokens(v), DType::kFp32);
+  const TensorId exponentials =
+      build.typed("loss.exponentials", build.tokens(v),
+                  options.fused_cross_entropy ? options.dtype : DType::kFp32);
   const TensorId statistics = build.typed("loss", build.tokens(kStatistics), DType::kFp32);
   // The reading of the logits for it is counted by the loss kernel.
   build.op({.name = "loss.maximum",

@@ -22,6 +22,8 @@ struct TransformerOptions {
   bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
   AttentionImplementation attention = AttentionImplementation::kFused;
   Pointwise pointwise{};
+  /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
+  bool fused_cross_entropy = false;
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;
 };

@@ -123,6 +123,17 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "takes the fused kernel that is usual there.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
+          .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,
+                    "Keeps an unused gradient tensor of each distinct shape of weight.")
+          .optional("fused_cross_entropy", &Framework::fused_cross_entropy,
+                    "The loss writes its gradient over the logits; else it keeps exponentials in "
+                    "fp32.")
+          .optional("workspace", &Framework::workspace,
+                    "What libraries of matrix products allocate for themselves, for good.")
+          .optional("context", &Framework::context,
+                    "What the driver keeps of a device's memory for a process.")
+          .optional("communicator", &Framework::communicator,
+                    "What the communication library keeps of it for one communicator.")
           .optional("gradient_dtype", &Framework::gradient_dtype,
                     "Type of accumulated gradients and of their reduction.")
           .optional("fp16_gradient_dtype", &Framework::fp16_gradient_dtype,

@@ -68,6 +68,14 @@ struct Framework {
   /// Of transformers. A device that does not have it takes its own usual kernel.
   AttentionImplementation attention = AttentionImplementation::kFused;
   bool fused_gradient_accumulation = true;
+  /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
+  /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else
+  /// it comes and goes with its product.
+  bool keeps_gradient_placeholders = false;
+  bool fused_cross_entropy = false;  ///< The loss writes its gradient over the logits.
+  Bytes workspace{};     ///< What libraries of matrix products allocate for themselves, for good.
+  Bytes context{};       ///< What the driver keeps of a device's memory for a process.
+  Bytes communicator{};  ///< What the communication library keeps of it for one communicator.
   DType gradient_dtype = DType::kFp32;  ///< Of the accumulated gradient, and of its reduction.
   /// The same where training is in fp16; nothing: as ever.
   std::optional<DType> fp16_gradient_dtype;

@@ -19,6 +19,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
           .attention = framework.attention,
           .pointwise = framework.pointwise,
+          .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision};
 }

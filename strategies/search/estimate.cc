@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "strategies/parallelism/reserve.h"
+#include "strategies/program/lower/resident.h"
 #include "strategies/search/memory.h"
 
 namespace foreshard::search {
@@ -167,7 +169,7 @@ class Step {
     }
     if (!overlaps_reduction() || !framework_.overlap_parameter_gather) {
       for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-        const auto count = parameters_of(strategy_, model_, blocks_, s);
+        const auto count = lower::elements_of_stage(strategy_, model_, blocks_, s);
         const auto reduce = reduction(count);
         if (!reduce) return reduce.error();
         all_reduced_ = std::max(all_reduced_, *reduce);
@@ -372,7 +374,7 @@ class Step {
 
   // Its kernels.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
-    std::int64_t count = parameters_of(strategy_, model_, blocks_, stage);
+    std::int64_t count = lower::elements_of_stage(strategy_, model_, blocks_, stage);
     if (shards_optimizer()) count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
     Seconds time;
     for (const Pass& pass :
@@ -497,6 +499,7 @@ Result<Estimate> Estimator::memory(const Strategy& strategy) {
     Bytes memory = places_.kinds()[static_cast<std::size_t>(kinds[stage].front())].memory;
     for (const std::int32_t kind : kinds[stage])
       memory = std::min(memory, places_.kinds()[static_cast<std::size_t>(kind)].memory);
+    memory -= reserve_of(strategy);
     if (s == 0 || memory - peak < estimate.memory - estimate.peak) {
       estimate.peak = peak;
       estimate.memory = memory;

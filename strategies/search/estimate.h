@@ -51,7 +51,7 @@ struct Estimate {
   Seconds step;
   Seconds bound;           ///< No engine finds less.
   Bytes peak;              ///< Of the stage with the least room.
-  Bytes memory;            ///< Of the smallest device of that stage.
+  Bytes memory;            ///< What the smallest device of that stage has for tensors.
   std::int64_t stage = 0;  ///< That stage.
 };
 

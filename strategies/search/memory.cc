@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/program/lower/resident.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::search {
@@ -12,52 +13,79 @@ using lower::LoweredBlock;
 // What is live while one pass of a chunk runs, on top of the passes before it.
 class PassMemory {
  public:
-  explicit PassMemory(const Strategy& strategy) : strategy_(strategy) {}
+  PassMemory(const Strategy& strategy, const lower::LoweredModel& blocks, bool one_table)
+      : strategy_(strategy), blocks_(blocks), one_table_(one_table) {}
 
   // The next `count` blocks, in the order of the forward pass.
   void add(const LoweredBlock& block, std::int64_t count) {
     if (count == 0) return;
+    const Bytes gradient = whole_gradient(block);
+    // Backward, the block before it runs while its gradient is reduced - unless parameters are
+    // gathered between the two, behind that on the same stream.
+    if (before_ && !gathers()) peak_ = std::max(peak_, backward_before_ + gradient);
     saved_ += static_cast<double>(count) * block.saved;
+    const Bytes whole =
+        gathers() ? size_of(strategy_.precision) * static_cast<double>(block.elements()) : Bytes{};
     // Beside the block that runs, the one that is gathered for the next.
+    const bool next = gathers() && count > 1;
     const Shards& shards = strategy_.framework->shards;
-    const bool ahead = count > 1 && (shards.forward_prefetch != Prefetch::kNone ||
-                                     shards.backward_prefetch != Prefetch::kNone);
-    Bytes whole;
-    const bool gathers = strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
-    if (gathers)
-      whole = (ahead ? 2.0 : 1.0) *
-              (size_of(strategy_.precision) * static_cast<double>(block.elements()));
+    const Bytes ahead = next && shards.forward_prefetch != Prefetch::kNone ? whole : Bytes{};
+    const Bytes ahead_back = next && shards.backward_prefetch != Prefetch::kNone ? whole : Bytes{};
     // Work of the pass that ran before is still held where its last task is not on the compute
     // stream: the next pass does not wait for it.
-    const Bytes held_forward =
-        count > 1 && trails(block.forward) ? block.transient_forward : Bytes{};
-    const Bytes held_backward =
-        count > 1 && trails(block.backward) ? block.transient_backward : Bytes{};
-    peak_ = std::max(peak_, saved_ + whole +
-                                std::max(block.transient_forward + held_forward,
-                                         block.transient_backward + held_backward));
-    // A forward pass is followed by a backward one: behind the head its own. Where parameters are
-    // gathered for it, that waits for all of the pass before.
-    if (!gathers && trails(block.forward))
-      peak_ = std::max(peak_, saved_ + block.transient_forward + block.transient_backward);
-    // Backward, the block before runs next.
-    if (!gathers && before_ && trails(block.backward))
-      peak_ = std::max(peak_, saved_ + block.transient_backward + before_->transient_backward);
+    const bool follows = count > 1 && trails(block.forward);
+    peak_ = std::max(peak_, saved_ + whole + ahead + block.transient_forward +
+                                (follows ? block.transient_forward : Bytes{}));
+    // A table that is the output projection too has its whole gradient since the head's pass.
+    const bool table = one_table_ && &block != &blocks_.embedding;
+    backward_before_ = saved_ + whole + gradient + block.transient_backward +
+                       (table ? whole_gradient(blocks_.embedding) : Bytes{});
+    // While the second of such blocks runs, the gradient of the first is reduced; what that had
+    // kept is gone. Gathered is the next one behind the reduction, on the same stream.
+    peak_ = std::max(peak_, backward_before_ + ahead_back);
+    if (count > 1 && (!gathers() || ahead_back > 0_B))
+      peak_ = std::max(peak_, backward_before_ - block.saved + gradient);
+    if (!shares()) add_trailing(block, count);
     before_ = &block;
   }
   Bytes saved() const { return saved_; }
   Bytes peak() const { return peak_; }
 
  private:
+  bool shares() const { return strategy_.zero_stage >= 2 && strategy_.data_parallel > 1; }
+  bool gathers() const { return strategy_.zero_stage == 3 && strategy_.data_parallel > 1; }
+
+  Bytes whole_gradient(const LoweredBlock& block) const {
+    if (!shares()) return {};
+    const bool shared = one_table_ && &block == &blocks_.head;
+    return size_of(strategy_.framework->gradients_of(strategy_.precision)) *
+           static_cast<double>(block.elements() - (shared ? block.largest_parameter : 0));
+  }
+
+  // Where gradients are shared, a backward pass waits for all of the pass before.
+  void add_trailing(const LoweredBlock& block, std::int64_t count) {
+    const Bytes here = saved_ + block.transient_backward;
+    if (trails(block.backward)) {
+      if (count > 1) peak_ = std::max(peak_, here + block.transient_backward);
+      // Backward, the block before runs next.
+      if (before_) peak_ = std::max(peak_, here + before_->transient_backward);
+    }
+    // A forward pass is followed by a backward one: behind the head its own.
+    if (trails(block.forward)) peak_ = std::max(peak_, here + block.transient_forward);
+  }
+
   static bool trails(const program::Block& block) {
     return !block.tasks.empty() &&
            block.tasks.back().stream != lower::stream(lower::kComputeStream);
   }
 
   const Strategy& strategy_;
+  const lower::LoweredModel& blocks_;
+  bool one_table_;
   Bytes saved_;
   Bytes peak_;
   const LoweredBlock* before_ = nullptr;
+  Bytes backward_before_;  // while its backward pass runs
 };
 
 }  // namespace
@@ -95,33 +123,10 @@ Result<std::vector<std::vector<KeptPasses>>> kept_passes(const Strategy& strateg
   return result;
 }
 
-std::int64_t parameters_of(const Strategy& strategy, const Model& model,
-                           const lower::LoweredModel& blocks, std::int64_t stage) {
-  const auto split = layers_of_stages(strategy, model);
-  const bool first = stage == 0;
-  const bool last = stage == strategy.pipeline_parallel - 1;
-  std::int64_t elements = 0;
-  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    elements += split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)] *
-                blocks.layer.elements();
-  if (first) elements += blocks.embedding.elements();
-  if (last) elements += blocks.head.elements();
-  // One stage alone has a tied output projection once.
-  if (model.tied_embeddings && strategy.stages() == 1) elements -= blocks.head.largest_parameter;
-  return elements;
-}
-
 Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
                     std::int64_t stage, const std::vector<KeptPasses>& kept) {
-  const auto count = static_cast<double>(parameters_of(strategy, model, blocks, stage));
-  const auto part = [&](std::int64_t zero) {
-    return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
-  };
-  const lower::ElementBytes bytes = lower::element_bytes(strategy);
-  const Bytes fixed =
-      bytes.parameter * (count * part(3)) +
-      size_of(strategy.framework->gradients_of(strategy.precision)) * (count * part(2)) +
-      bytes.optimizer * (count * part(1));
+  Bytes fixed;
+  for (const auto& one : lower::resident_memory(strategy, model, blocks, stage)) fixed += one.bytes;
 
   const auto split = layers_of_stages(strategy, model);
   const std::int64_t pipeline = strategy.pipeline_parallel;
@@ -129,7 +134,7 @@ Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::L
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk) {
     const bool last_stage = stage == pipeline - 1;
     const std::int64_t layers = split[static_cast<std::size_t>(chunk * pipeline + stage)];
-    PassMemory pass(strategy);
+    PassMemory pass(strategy, blocks, model.tied_embeddings && strategy.stages() == 1);
     if (stage == 0 && chunk == 0) pass.add(blocks.embedding, 1);
     pass.add(blocks.layer, layers);
     if (last_stage && chunk == strategy.virtual_stages - 1) pass.add(blocks.head, 1);

@@ -22,10 +22,6 @@ struct KeptPasses {
 /// Per stage, per chunk, from the order that the schedule itself gives.
 Result<std::vector<std::vector<KeptPasses>>> kept_passes(const Strategy& strategy);
 
-/// Parameters that one rank of `stage` holds (before they are shared over data-parallel ranks).
-std::int64_t parameters_of(const Strategy& strategy, const Model& model,
-                           const lower::LoweredModel& blocks, std::int64_t stage);
-
 /// Peak of one rank of `stage`.
 Bytes peak_of_stage(const Strategy& strategy, const Model& model, const lower::LoweredModel& blocks,
                     std::int64_t stage, const std::vector<KeptPasses>& kept);

@@ -7,6 +7,7 @@
 #include "sim/simulate/simulate.h"
 #include "sim/study/alternatives.h"
 #include "sim/study/run.h"
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_config.h"
 #include "validate/accuracy/conversion.h"
@@ -76,16 +77,17 @@ class Row {
     if (!faults.empty()) return Error{Error::Code::kUnsupported, faults.front().message};
     auto program = lower::lower(setting_.model, strategy, {.launch_time = launch_time_});
     if (!program) return Error{Error::Code::kUnsupported, program.error().message};
-    Bytes excess = -cluster_.device_types()[0].memory.value;
+    const Bytes usable = cluster_.device_types()[0].memory.value - reserve_of(strategy);
+    Bytes excess = -usable;
     for (const program::Role& role : program->roles)
-      excess = std::max(excess, study::peak_in_issue_order(*program, role) -
-                                    cluster_.device_types()[0].memory.value);
+      excess = std::max(excess, study::peak_in_issue_order(*program, role) - usable);
     return Trial{strategy, *std::move(program), excess};
   }
 
   Result<sim::Prediction> simulated(const Trial& trial) const {
     auto prediction =
-        sim::simulate(cluster_, trial.program, communication_, {.critical_path = false});
+        sim::simulate(cluster_, trial.program, communication_,
+                      {.critical_path = false, .reserve = reserve_of(trial.strategy)});
     if (prediction) {
       sim::Prediction known = *std::move(prediction);
       study::set_interval(known, *setting_.strategy.framework, errors_);
@@ -145,8 +147,9 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
   outcome.breakdown = prediction->breakdown;
   const auto& fullest = prediction->classes[static_cast<std::size_t>(prediction->worst_memory)];
   if (!prediction->fits)
-    outcome.reason = fmt::format("predicted not to fit: {:.1f} of {:.1f} GiB",
-                                 fullest.memory.peak / 1_GiB, prediction->memory_capacity / 1_GiB);
+    outcome.reason =
+        fmt::format("predicted not to fit: {:.1f} of {:.1f} GiB", fullest.memory.peak / 1_GiB,
+                    (prediction->memory_capacity - prediction->memory_reserve) / 1_GiB);
   if (memory) {
     outcome.predicted = fullest.memory.peak.in_base();
     set_range(outcome, errors.memory);

@@ -7,8 +7,10 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/liveness.h"
 #include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
@@ -56,6 +58,19 @@ void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<Mesh
   lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
 }
 
+// Of the gradients that products add up themselves.
+std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& backward) {
+  const Graph& graph = *backward.graph;
+  std::map<std::vector<std::int64_t>, Bytes> found;
+  for (const Operator& op : graph.operators) {
+    if (!op.accumulates) continue;
+    const Tensor& weight = graph[graph[op.outputs.front()].gradient_of];
+    found[largest_local_shape(weight.shape, *weight.pinned, backward.mesh)] =
+        local_bytes(weight, *weight.pinned, backward.mesh);
+  }
+  return found;
+}
+
 // Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
 LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   const Graph& graph = *forward.graph;
@@ -63,7 +78,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   lowered.forward.name = graph.name + ".forward";
   lowered.backward.name = graph.name + ".backward";
   Emitter(lowered.forward, false).emit(forward);
-  lowered.transient_forward = transient_peak(forward, {}, true);
+  lowered.transient_forward = forward_work(forward, {});
   add_sizes(lowered, graph, forward.mesh);
   const auto& sizes = lowered.parameter_sizes;
   const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
@@ -95,17 +110,13 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   }
   backward_tasks.emit(*backward);
 
-  const auto everything = saved_tensors(graph, back);
-  const std::set<TensorId> saved(everything.begin(), everything.end());
   const std::set<TensorId> kept = kept_tensors(graph, back, recompute);
   lowered.saved = bytes_held(kept, *forward);
-  lowered.transient_forward = transient_peak(*forward, kept);
-  lowered.transient_backward = transient_peak(*backward, saved);
-  std::set<TensorId> recomputed;
-  for (const TensorId id : saved) {
-    if (!kept.contains(id)) recomputed.insert(id);
-  }
-  lowered.transient_backward += bytes_held(recomputed, *forward);
+  lowered.transient_forward = forward_work(*forward, kept);
+  lowered.transient_backward = backward_work(
+      *forward, *backward, kept,
+      {.recompute = recompute, .placeholders_kept = framework.keeps_gradient_placeholders});
+  lowered.placeholders = placeholders(*backward);
   lowered.parameters = parameter_groups(*forward, *backward, data);
   add_sizes(lowered, graph, mesh);
   return lowered;
@@ -125,26 +136,25 @@ program::Purpose purpose_of(const MeshAxis& axis) {
 }
 
 std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute) {
-  const auto all = saved_tensors(forward, backward);
-  std::set<TensorId> kept(all.begin(), all.end());
   if (recompute == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
-  if (recompute == Recompute::kSelective) {
-    const auto storage = storages_of(forward);
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      for (const TensorId id : op.outputs) kept.erase(storage[id.index()]);
-    }
-    std::set<TensorId> made;
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      made.insert(op.outputs.begin(), op.outputs.end());
-    }
-    for (const Operator& op : forward.operators) {
-      if (!op.core_attention) continue;
-      for (const TensorId id : op.inputs) {
-        if (!made.contains(id)) kept.insert(storage[id.index()]);
-      }
-    }
+  const auto saved = saved_tensors(forward, backward);
+  if (recompute == Recompute::kNone) return {saved.begin(), saved.end()};
+  // What core attention is computed from, and what others read of all that it would save: its
+  // result too, which the gradient of the next product's weight needs.
+  const auto storage = storages_of(forward);
+  std::set<TensorId> kept;
+  std::set<TensorId> made;
+  for (const Operator& op : forward.operators) {
+    if (!op.core_attention) continue;
+    for (const TensorId id : op.inputs)
+      if (!made.contains(id)) kept.insert(storage[id.index()]);
+    made.insert(op.outputs.begin(), op.outputs.end());
+  }
+  for (const Operator& op : backward.operators) {
+    if (op.core_attention) continue;
+    for (const TensorId id : op.inputs)
+      if (id.index() < storage.size() && forward[id].role == TensorRole::kActivation)
+        kept.insert(storage[id.index()]);
   }
   return kept;
 }

@@ -4,6 +4,7 @@
 /// follows from the sharded graphs; no formula per strategy.
 #pragma once
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -44,10 +45,13 @@ struct LoweredBlock {
   program::Block forward;
   program::Block backward;
   Bytes saved;              ///< Activations between forward and backward, one micro-batch.
-  Bytes transient_forward;  ///< Peak of other activations while it runs.
+  Bytes transient_forward;  ///< What its peak has besides `saved` (liveness.h).
   Bytes transient_backward;
   std::vector<ParameterGroup> parameters;
   std::vector<std::int64_t> parameter_sizes{};  ///< Elements of each that one rank holds.
+  /// By shape: the gradient tensors, in the type of their parameters, that autograd wants of
+  /// products that add gradients up themselves.
+  std::map<std::vector<std::int64_t>, Bytes> placeholders;
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
 
   std::int64_t elements() const {

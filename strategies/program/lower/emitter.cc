@@ -35,19 +35,6 @@ std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
 
 }  // namespace
 
-std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
-                            const std::vector<MeshAxis>& mesh) {
-  std::int64_t count = 1;
-  for (const std::int64_t extent : largest_local_shape(tensor.shape, attribute, mesh))
-    count *= extent;
-  return count;
-}
-
-Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
-                  const std::vector<MeshAxis>& mesh) {
-  return size_of(tensor.dtype) * static_cast<double>(local_elements(tensor, attribute, mesh));
-}
-
 void Emitter::emit(const ShardedGraph& sharded, const Wanted& wanted) {
   const Graph& graph = *sharded.graph;
   std::vector<std::size_t> selected;
@@ -163,64 +150,6 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
     last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;
   }
   for (const TensorId output : op.outputs) producer_[output] = last_kernel_;
-}
-
-Bytes transient_peak(const ShardedGraph& sharded, const std::set<TensorId>& kept,
-                     bool holds_inputs) {
-  const Graph& graph = *sharded.graph;
-  std::map<TensorId, std::size_t> last_use;
-  std::map<std::int32_t, std::size_t> last_conversion_use;
-  const auto storage = storages_of(graph);
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    for (const TensorId id : graph.operators[i].inputs) last_use[storage[id.index()]] = i;
-    for (const std::int32_t c : sharded.operators[i].conversions) last_conversion_use[c] = i;
-  }
-  for (const TensorId id : graph.outputs) last_use[id] = graph.operators.size();
-
-  Bytes live;
-  Bytes peak;
-  std::map<std::size_t, Bytes> expire;
-  std::set<std::int32_t> done;
-  const auto appear = [&](Bytes bytes, std::size_t until) {
-    live += bytes;
-    expire[until] += bytes;
-  };
-  if (holds_inputs) {
-    for (const TensorId id : graph.inputs) {
-      const auto use = last_use.find(id);
-      appear(local_bytes(graph[id], graph[id].pinned.value_or(sharded.attributes[id.index()]),
-                         sharded.mesh),
-             use == last_use.end() ? 0 : use->second);
-    }
-  }
-  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
-    const Operator& op = graph.operators[i];
-    for (const std::int32_t c : sharded.operators[i].conversions) {
-      if (!done.insert(c).second) continue;
-      const Conversion& wish = sharded.conversions[static_cast<std::size_t>(c)];
-      appear(local_bytes(graph[wish.tensor], wish.to, sharded.mesh), last_conversion_use[c]);
-    }
-    if (!is_view(op)) {
-      for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-        const TensorId id = op.outputs[o];
-        if (kept.contains(id) || graph[id].role != TensorRole::kActivation) continue;
-        const auto use = last_use.find(id);
-        appear(local_bytes(graph[id], sharded.operators[i].operands[op.inputs.size() + o],
-                           sharded.mesh),
-               use == last_use.end() ? i : use->second);
-      }
-    }
-    peak = std::max(peak, live);
-    if (const auto it = expire.find(i); it != expire.end()) live -= it->second;
-  }
-  return peak;
-}
-
-Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded) {
-  Bytes sum;
-  for (const TensorId id : tensors)
-    sum += local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh);
-  return sum;
 }
 
 }  // namespace foreshard::lower

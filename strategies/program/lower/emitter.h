@@ -1,6 +1,6 @@
 /// \file
-/// From operators of a sharded graph to the tasks of a block, and what lives in memory while they
-/// run. Kernels go to the compute stream in order; conversions become communication beside them.
+/// From operators of a sharded graph to the tasks of a block. Kernels go to the compute stream in
+/// order; conversions become communication beside them.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,6 @@
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {
-
-/// Elements and bytes of the slice that one rank holds of a tensor that lies so.
-std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
-                            const std::vector<MeshAxis>& mesh);
-Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
-                  const std::vector<MeshAxis>& mesh);
 
 /// Writes operators of sharded graphs as tasks, in the order of the graphs given to it.
 class Emitter {
@@ -58,14 +52,5 @@ class Emitter {
   std::int32_t last_kernel_ = -1;
   std::int32_t pending_ = -1;  // communication that the next kernel waits for without overlap
 };
-
-/// Peak of the bytes that live only while all operators run in order: tensors and conversions that
-/// they produce, from there to the last reader. Tensors in `kept`, parameters and their gradients
-/// are booked elsewhere. With `holds_inputs`, the graph's inputs live too, until their last reader.
-Bytes transient_peak(const ShardedGraph& sharded, const std::set<TensorId>& kept,
-                     bool holds_inputs = false);
-
-/// What a rank holds of `tensors`, each as its producer left it.
-Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded);
 
 }  // namespace foreshard::lower

@@ -10,6 +10,7 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/liveness.h"
 
 namespace foreshard::lower {
 namespace {
@@ -263,10 +264,10 @@ void add_memory_named(const std::string& name, const ShardedGraph& forward_graph
     kept.insert(saved.begin(), saved.end());
   }
   hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
-       transient_peak(forward_graph, kept, backward == nullptr));
+       forward_work(forward_graph, kept));
   if (backward != nullptr) {
     hold(*backward, *backward, name + ".backward.work", MemoryKind::kBuffers,
-         transient_peak(*backward_graph, kept, true));
+         backward_work(forward_graph, *backward_graph, kept, {}));
     hold(forward, *backward, name + ".activations", MemoryKind::kActivations,
          bytes_held(kept, forward_graph));
   }

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 
+#include "strategies/program/lower/resident.h"
 #include "strategies/schedule/schedule.h"
 
 namespace foreshard::lower {
@@ -54,14 +55,14 @@ class Stage {
   Stage(Program& program, const Model& model, const Strategy& strategy, const LoweredModel& blocks,
         std::int64_t stage)
       : program_(program),
+        model_(model),
         strategy_(strategy),
         framework_(*strategy.framework),
         blocks_(blocks),
         stage_(stage),
         split_(layers_of_stages(strategy, model)),
         pipeline_(axis_named(blocks.mesh, "pipeline")),
-        data_(axis_named(blocks.mesh, "data")),
-        tied_(model.tied_embeddings) {}
+        data_(axis_named(blocks.mesh, "data")) {}
 
   Result<Role> run() {
     auto order =
@@ -78,7 +79,7 @@ class Stage {
       if (slot.direction == Direction::kBackward) last_backward_[slot.chunk] = slot.micro_batch;
     }
     role_.name = fmt::format("stage {}", stage_);
-    memory();
+    role_.memory = resident_memory(strategy_, model_, blocks_, stage_);
     if (early_gather()) {
       for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) gather_chunk(chunk);
     }
@@ -127,7 +128,9 @@ class Stage {
   bool reduces_every_micro_batch() const { return strategy_.zero_stage >= 2 && replicas() > 1; }
   // The output projection of a one-stage model with tied embeddings is the embedding itself.
   std::int64_t duplicate_elements(std::int64_t chunk) const {
-    return tied_ && has_embedding(chunk) && has_head(chunk) ? blocks_.head.largest_parameter : 0;
+    return model_.tied_embeddings && has_embedding(chunk) && has_head(chunk)
+               ? blocks_.head.largest_parameter
+               : 0;
   }
 
   Unit embedding() const { return {"embedding", blocks_.embedding}; }
@@ -147,28 +150,7 @@ class Stage {
       }
     }
   }
-  std::int64_t elements() const {
-    std::int64_t sum = 0;
-    visit_parameters(
-        [&](const ParameterGroup& group, std::int64_t times) { sum += group.elements * times; });
-    for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk)
-      sum -= duplicate_elements(chunk);
-    return sum;
-  }
-
-  void memory() {
-    const auto count = static_cast<double>(elements());
-    const auto shared = static_cast<double>(replicas());
-    const auto part = [&](int stage) { return strategy_.zero_stage >= stage ? 1 / shared : 1.0; };
-    const ElementBytes bytes = element_bytes(strategy_);
-    role_.memory = {{MemoryKind::kParameters, bytes.parameter * (count * part(3))}};
-    if (!trains()) return;
-    role_.memory.insert(role_.memory.end(),
-                        {
-                            {MemoryKind::kGradients, size_of(gradient_dtype()) * (count * part(2))},
-                            {MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))},
-                        });
-  }
+  std::int64_t elements() const { return elements_of_stage(strategy_, model_, blocks_, stage_); }
 
   // --- writing -----------------------------------------------------------------------------
   BlockId block(Block wanted) {
@@ -204,8 +186,11 @@ class Stage {
   }
 
   // --- passes ------------------------------------------------------------------------------
-  // Forward or backward tasks with what they keep in memory around them.
-  Block with_memory(const LoweredBlock& lowered, Direction direction) const {
+  // Forward or backward tasks with what they keep in memory around them. Where ranks hold shards of
+  // the gradients, the whole gradient of a unit is there from its backward pass until it is
+  // reduced; that of a tied table since the output projection's.
+  Block with_memory(const Unit& unit, Direction direction, std::int32_t chunk) const {
+    const LoweredBlock& lowered = unit.lowered;
     const bool is_forward = direction == Direction::kForward;
     Block block = is_forward ? lowered.forward : lowered.backward;
     const Bytes transient = is_forward ? lowered.transient_forward : lowered.transient_backward;
@@ -218,6 +203,11 @@ class Stage {
     if (transient > 0_B)
       tasks.push_back(
           memory_task("work", Allocate{block.name + ".work", MemoryKind::kBuffers, transient}));
+    if (!is_forward && reduces_every_micro_batch()) {
+      const bool tied = duplicate_elements(chunk) > 0;
+      if (tied && unit.kind == "head") tasks.push_back(whole_gradient(embedding(), chunk));
+      if (!tied || unit.kind != "embedding") tasks.push_back(whole_gradient(unit, chunk));
+    }
     const auto shift = static_cast<std::int32_t>(tasks.size());
     for (Task& task : block.tasks) {
       for (std::int32_t& index : task.after) index += shift;
@@ -229,6 +219,12 @@ class Stage {
       tasks.push_back(memory_task("forget", Free{kind + ".activations"}));
     block.tasks = std::move(tasks);
     return block;
+  }
+
+  Task whole_gradient(const Unit& unit, std::int64_t chunk) const {
+    const Bytes whole = size_of(gradient_dtype()) * static_cast<double>(own_elements(unit, chunk));
+    return memory_task("gradients",
+                       Allocate{unit.kind + ".gradients", MemoryKind::kGradients, whole});
   }
 
   // A pass through one block: its parameters are gathered before it (unless `gathered` is the call
@@ -245,14 +241,21 @@ class Stage {
     if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(unit, slot, last_);
     if (gathers_now(slot)) gathered = early_gathers_.at({slot.chunk, unit.key()});
     after.push_back(gathered);
+    // Two whole gradients at most: the third waits until the first is reduced (PyTorch:
+    // torch/distributed/fsdp/_fully_shard, FSDPCommContext::reduce_scatter_state). As where
+    // parameters are gathered, a unit begins when the one before is done.
+    if (slot.direction == Direction::kBackward && reduces_every_micro_batch())
+      after.insert(after.end(), {last_, reduction_before_});
     Call call_of = at(slot);
     call_of.first_layer = unit.layer;
-    last_ = call(block(with_memory(unit.lowered, slot.direction)), std::move(call_of),
+    last_ = call(block(with_memory(unit, slot.direction, slot.chunk)), std::move(call_of),
                  std::move(after));
   }
 
   void forward(const Slot& slot) {
     std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
+    // A backward pass ends when all is reduced (PyTorch FSDP: _post_backward_final_callback).
+    if (reduces_every_micro_batch()) after.push_back(last_reduction_);
     if (has_embedding(slot.chunk)) {
       pass(embedding(), slot, std::exchange(after, {}));
     } else {
@@ -301,8 +304,8 @@ class Stage {
       all.repeat = n;
       all.first_layer = start;
       all.layer_step = step;
-      last_ =
-          call(block(with_memory(blocks_.layer, slot.direction)), std::move(all), std::move(after));
+      last_ = call(block(with_memory(layer_unit(start), slot.direction, slot.chunk)),
+                   std::move(all), std::move(after));
       return {};
     }
     std::int32_t gathered = kNoCall;
@@ -451,7 +454,11 @@ class Stage {
     if (count == 0) return;
     Call one = at(slot);
     one.first_layer = unit.layer;
-    last_reduction_ = call(block(reduction(unit.kind + ".reduce", count)), std::move(one), {last_});
+    Block reduced = reduction(unit.kind + ".reduce", count);
+    if (reduces_every_micro_batch())
+      reduced.tasks.push_back(memory_task("release", Free{unit.kind + ".gradients"}));
+    reduction_before_ = last_reduction_;
+    last_reduction_ = call(block(std::move(reduced)), std::move(one), {last_});
   }
 
   // The tied output projection of a stage that has the embedding too is reduced and gathered with
@@ -526,7 +533,7 @@ class Stage {
   void reduce_tied_embedding() {
     const bool first = stage_ == 0;
     const bool last = stage_ == strategy_.pipeline_parallel - 1;
-    if (!tied_ || first == last) return;
+    if (!model_.tied_embeddings || first == last) return;
     const std::string name = "tied_embedding.reduce";
     Communication sum{
         .kind = CollectiveKind::kAllReduce,
@@ -593,6 +600,7 @@ class Stage {
   }
 
   Program& program_;
+  const Model& model_;
   const Strategy& strategy_;
   const Framework& framework_;
   const LoweredModel& blocks_;
@@ -600,13 +608,13 @@ class Stage {
   std::vector<std::int64_t> split_;
   Axis pipeline_;
   Axis data_;
-  bool tied_;
   Role role_;
   std::map<std::int32_t, std::int32_t> last_backward_;  // by chunk: its last micro-batch
   std::int32_t last_ = kNoCall;                         // the latest pass
   std::int32_t last_slot_ = kNoCall;                    // the last pass of the slot before
   std::int32_t slot_before_ = kNoCall;                  // ... and that of the one before it
   std::int32_t last_reduction_ = kNoCall;
+  std::int32_t reduction_before_ = kNoCall;  // ... and the one before it
   std::int32_t last_replicated_ = kNoCall;
   std::int32_t last_tied_ = kNoCall;
   std::vector<std::int32_t> unfinished_transfers_;  // sends that the next pass waits for

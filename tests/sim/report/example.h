@@ -69,6 +69,7 @@ inline Report example_report(Bytes second = 60_GB) {
   prediction.breakdown = prediction.classes[0].breakdown;
   prediction.worst_memory = second > 72_GB ? 1 : 0;
   prediction.memory_capacity = 80_GB;
+  prediction.memory_reserve = 1_GB;
   prediction.fits = second <= 80_GB;
   prediction.critical_path = {{.device_class = 0,
                                .block = 0,

@@ -179,6 +179,15 @@ TEST(Simulate, MemoryIsLiveFromAllocateToFree) {
   EXPECT_TRUE(prediction.fits);
   EXPECT_EQ(prediction.memory_capacity, 1_GB);
 
+  // 600 MB of tensors and a reserve of 400 MB are just all that the device has.
+  for (const Bytes reserve : {400_MB, 401_MB}) {
+    const auto held = simulate(star(1), program, rings(), {.reserve = reserve});
+    ASSERT_TRUE(held) << held.error().message;
+    EXPECT_EQ(held->fits, reserve == 400_MB);
+    EXPECT_EQ(held->memory_reserve, reserve);
+    EXPECT_EQ(held->classes[0].memory.peak, 600_MB);
+  }
+
   program.roles[0].memory = {{MemoryKind::kParameters, 600_MB}};
   EXPECT_FALSE(run(star(1), program).fits);
 }

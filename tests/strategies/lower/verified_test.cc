@@ -36,7 +36,8 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   if (model.tied_embeddings && strategy.pipeline_parallel > 1)
     all += padded.vocabulary * model.hidden;
   const std::int64_t norm = model.hidden * (model.norm == Norm::kLayerNorm ? 2 : 1);
-  std::int64_t copies = model.layers * (2 * norm + (model.bias ? 2 * model.hidden : 0)) + norm;
+  const int biases = (model.has_attention_out_bias() ? 1 : 0) + (model.has_mlp_bias() ? 1 : 0);
+  std::int64_t copies = model.layers * (2 * norm + biases * model.hidden) + norm;
   if (model.positions == Positions::kLearned) copies += model.sequence * model.hidden;
   const std::int64_t divided = (all - copies) / tp;
   return static_cast<double>(divided + copies);

@@ -1,5 +1,6 @@
 // Against public measurements, which are not part of the project: without them the tests say so and
 // are skipped. Bounds hold what is reached; nothing is tuned to these rows.
+#include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
 
@@ -32,6 +33,23 @@ TEST(PublicRows, VtrainOnSeveralNodes) {
 TEST(PublicRows, ZeroBubblesPlainPipelines) {
   if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
   EXPECT_LE(*scored("zero_bubble_pp_a100.csv").overall.time.mape_pct, 8);
+}
+
+// Peaks of allocated memory of four strategies of one model.
+TEST(PublicRows, SimuMaxsPeaksOfMemory) {
+  if (!std::filesystem::exists(kData)) GTEST_SKIP() << "no measurements at " << kData;
+  const Report report = scored("simumax_b200_memory.csv");
+  double sum = 0;
+  int count = 0;
+  for (const Outcome& one : report.rows) {
+    if (one.quantity != Quantity::kMemory || !one.predicted || !one.measured) continue;
+    const double error = 100 * (*one.predicted / *one.measured - 1);
+    EXPECT_GT(error, -1) << one.id;
+    sum += std::abs(error);
+    ++count;
+  }
+  ASSERT_EQ(count, 12);
+  EXPECT_LE(sum / count, 0.5);
 }
 
 // Where a transcriber noted the step time that follows from a printed rate, ours is the same: to

@@ -1,0 +1,237 @@
+#include "strategies/program/lower/liveness.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/operators/build.h"
+
+namespace foreshard::lower {
+namespace {
+
+struct Step {
+  const ShardedGraph* sharded;
+  std::size_t op;
+};
+
+// The loss writes over what it reads where that has room: its exponentials over the logits, their
+// gradients over the exponentials.
+bool works_in_place(const Graph& graph, const Operator& op) {
+  const bool is_loss =
+      op.pass == PassKind::kCrossEntropyForward || op.pass == PassKind::kCrossEntropyBackward;
+  return op.kind == OperatorKind::kPass && is_loss &&
+         graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
+}
+
+std::vector<Step> steps_of(const ShardedGraph& sharded) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < sharded.graph->operators.size(); ++i) steps.push_back({&sharded, i});
+  return steps;
+}
+
+// Sweeps over the operators of a pass. Tensors that share bytes are one: a view is what it looks
+// at, the result of an operator that works in place is its first input.
+class Sweep {
+ public:
+  Sweep(const ShardedGraph& forward, std::vector<Step> steps, const BackwardWork& how)
+      : steps_(std::move(steps)),
+        how_(how),
+        storage_(storages_of(*forward.graph)),
+        change_(steps_.size() + 2) {}
+
+  // In memory before the first operator.
+  void present(const ShardedGraph& sharded, TensorId id) {
+    open(root(*sharded.graph, id),
+         local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh), 0);
+  }
+
+  // Peak over all operators; `outlasting` are in use until the end.
+  Bytes peak(const std::vector<TensorId>& outlasting) {
+    for (std::size_t s = 0; s < steps_.size(); ++s) run(s);
+    for (const TensorId id : outlasting) {
+      const auto found = live_.find(id.index() < storage_.size() ? storage_[id.index()] : id);
+      if (found != live_.end()) found->second.last = steps_.size();
+    }
+    for (const auto& [id, one] : live_) close(one);
+    Bytes now;
+    Bytes most;
+    for (std::size_t s = 0; s <= steps_.size(); ++s) {
+      now += change_[s];
+      most = std::max(most, now);
+    }
+    return most;
+  }
+
+ private:
+  struct Live {
+    Bytes bytes;
+    std::size_t from = 0;
+    std::size_t last = 0;
+  };
+
+  // Tensors of the forward graph keep their ids in the backward graph.
+  TensorId root(const Graph& graph, TensorId id) {
+    if (id.index() < storage_.size()) return storage_[id.index()];
+    auto& known = later_storage_[&graph];
+    if (known.empty()) known = storages_of(graph);
+    const TensorId viewed = known[id.index()];
+    const TensorId first = viewed.index() < storage_.size() ? storage_[viewed.index()] : viewed;
+    const auto written = in_place_.find(first);
+    return written == in_place_.end() ? first : written->second;
+  }
+
+  void open(TensorId id, Bytes bytes, std::size_t at) { live_[id] = {bytes, at, at}; }
+  void close(const Live& one) {
+    change_[one.from] += one.bytes;
+    change_[one.last + 1] -= one.bytes;
+  }
+  void during(Bytes bytes, std::size_t from, std::size_t last) { close({bytes, from, last}); }
+
+  void run(std::size_t s) {
+    const ShardedGraph& sharded = *steps_[s].sharded;
+    const Graph& graph = *sharded.graph;
+    const Operator& op = graph.operators[steps_[s].op];
+    for (const std::int32_t c : sharded.operators[steps_[s].op].conversions) convert(sharded, c, s);
+    for (const TensorId id : op.inputs) {
+      const auto read = live_.find(root(graph, id));
+      if (read != live_.end()) read->second.last = s;
+    }
+    if (is_view(op)) return;
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) make(s, o);
+  }
+
+  // A conversion is made before its first reader and stays until its last one.
+  void convert(const ShardedGraph& sharded, std::int32_t c, std::size_t s) {
+    if (!converted_.insert({&sharded, c}).second) return;
+    std::size_t last = s;
+    for (std::size_t later = s; later < steps_.size(); ++later) {
+      if (steps_[later].sharded != &sharded) continue;
+      const auto& needs = sharded.operators[steps_[later].op].conversions;
+      if (std::ranges::find(needs, c) != needs.end()) last = later;
+    }
+    const Conversion& wish = sharded.conversions[static_cast<std::size_t>(c)];
+    during(local_bytes((*sharded.graph)[wish.tensor], wish.to, sharded.mesh), s, last);
+  }
+
+  void make(std::size_t s, std::size_t o) {
+    const ShardedGraph& sharded = *steps_[s].sharded;
+    const Graph& graph = *sharded.graph;
+    const std::size_t i = steps_[s].op;
+    const Operator& op = graph.operators[i];
+    const TensorId id = op.outputs[o];
+    const Tensor& tensor = graph[id];
+    const Attribute& made = sharded.operators[i].operands[op.inputs.size() + o];
+    if (tensor.role == TensorRole::kParameterGradient && !is_read(sharded, id)) {
+      if (op.linear && op.kind == OperatorKind::kPass) return;  // the accumulated one
+      const bool takes_room = !op.accumulates || !how_.placeholders_kept;
+      const DType type =
+          tensor.gradient_of.valid() ? graph[tensor.gradient_of].dtype : tensor.dtype;
+      if (takes_room)
+        during(size_of(type) * static_cast<double>(local_elements(tensor, made, sharded.mesh)), s,
+               s);
+      return;
+    }
+    if (tensor.role == TensorRole::kParameter) return;
+    if (o + 1 == op.outputs.size() && works_in_place(graph, op)) {
+      in_place_[id] = root(graph, op.inputs[0]);
+      if (id.index() < storage_.size()) storage_[id.index()] = in_place_[id];
+      return;
+    }
+    Bytes bytes = local_bytes(tensor, made, sharded.mesh);
+    for (const std::int32_t c : sharded.after_operator[i]) {
+      if (sharded.conversions[static_cast<std::size_t>(c)].tensor != id) continue;
+      during(bytes, s, s);
+      bytes = local_bytes(tensor, sharded.attributes[id.index()], sharded.mesh);
+    }
+    const TensorId where = root(graph, id);
+    if (const auto before = live_.find(where); before != live_.end()) close(before->second);
+    open(where, bytes, s);
+  }
+
+  bool is_read(const ShardedGraph& sharded, TensorId id) {
+    auto& read = read_[&sharded];
+    if (read.empty())
+      for (const Operator& op : sharded.graph->operators)
+        read.insert(op.inputs.begin(), op.inputs.end());
+    return read.contains(id);
+  }
+
+  std::vector<Step> steps_;
+  BackwardWork how_;
+  std::vector<TensorId> storage_;  // of the forward graph's tensors
+  std::map<const Graph*, std::vector<TensorId>> later_storage_;
+  std::map<TensorId, TensorId> in_place_;
+  std::map<TensorId, Live> live_;
+  std::set<std::pair<const ShardedGraph*, std::int32_t>> converted_;
+  std::map<const ShardedGraph*, std::set<TensorId>> read_;
+  std::vector<Bytes> change_;  // by operator: what comes, less what went after the one before
+};
+
+Bytes beside(Bytes peak, const std::set<TensorId>& kept, const ShardedGraph& forward) {
+  return std::max(Bytes{}, peak - bytes_held(kept, forward));
+}
+
+}  // namespace
+
+std::int64_t local_elements(const Tensor& tensor, const Attribute& attribute,
+                            const std::vector<MeshAxis>& mesh) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : largest_local_shape(tensor.shape, attribute, mesh))
+    count *= extent;
+  return count;
+}
+
+Bytes local_bytes(const Tensor& tensor, const Attribute& attribute,
+                  const std::vector<MeshAxis>& mesh) {
+  return size_of(tensor.dtype) * static_cast<double>(local_elements(tensor, attribute, mesh));
+}
+
+Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded) {
+  Bytes sum;
+  for (const TensorId id : tensors)
+    sum += local_bytes((*sharded.graph)[id], sharded.attributes[id.index()], sharded.mesh);
+  return sum;
+}
+
+Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) {
+  const Graph& graph = *forward.graph;
+  Sweep sweep(forward, steps_of(forward), {});
+  for (const TensorId id : graph.inputs) sweep.present(forward, id);
+  std::set<TensorId> made;
+  for (const Operator& op : graph.operators) made.insert(op.outputs.begin(), op.outputs.end());
+  std::vector<TensorId> outlasting = graph.outputs;
+  for (const TensorId id : kept) {
+    if (!made.contains(id)) sweep.present(forward, id);
+    outlasting.push_back(id);
+  }
+  return beside(sweep.peak(outlasting), kept, forward);
+}
+
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
+                    const std::set<TensorId>& kept, const BackwardWork& how) {
+  std::vector<Step> steps = steps_of(backward);
+  std::vector<Step> again = steps_of(forward);
+  const auto is_core = [](const Step& step) {
+    return step.sharded->graph->operators[step.op].core_attention;
+  };
+  auto where = steps.begin();
+  if (how.recompute == Recompute::kNone) again.clear();
+  if (how.recompute == Recompute::kSelective) {
+    std::erase_if(again, [&](const Step& step) { return !is_core(step); });
+    where = std::ranges::find_if(steps, is_core);
+  }
+  steps.insert(where, again.begin(), again.end());
+
+  Sweep sweep(forward, std::move(steps), how);
+  for (const TensorId id : kept) sweep.present(forward, id);
+  for (const TensorId id : backward.graph->inputs) sweep.present(backward, id);
+  std::vector<TensorId> outlasting = backward.graph->outputs;
+  if (how.recompute == Recompute::kFull)
+    outlasting.insert(outlasting.end(), forward.graph->outputs.begin(),
+                      forward.graph->outputs.end());
+  return beside(sweep.peak(outlasting), kept, forward);
+}
+
+}  // namespace foreshard::lower

@@ -1,0 +1,24 @@
+/// \file
+/// What a rank of a pipeline stage holds during the whole step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "strategies/program/lower/block.h"
+
+namespace foreshard::lower {
+
+/// Elements of the parameters that one rank of `stage` holds, before data-parallel ranks share them
+/// (ZeRO).
+std::int64_t elements_of_stage(const Strategy& strategy, const Model& model,
+                               const LoweredModel& blocks, std::int64_t stage);
+
+/// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
+/// framework's workspace, the placeholders of gradients that it keeps, and the gradient that the
+/// stage sent to the stage before it last: a pipeline engine holds that until the next one is there
+/// (megatron/core/pipeline_parallel/schedules.py: `input_tensor_grad`).
+std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
+                                                   const LoweredModel& blocks, std::int64_t stage);
+
+}  // namespace foreshard::lower

@@ -1,0 +1,197 @@
+// What a rank holds while blocks run, byte by byte.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/resident.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::MemoryKind;
+using program::Program;
+
+// The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
+constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kLayers = 2;
+constexpr double kLayerElements = kH * (kQkv + kH + 2 * kF + kF) + 2 * kH;
+constexpr double kHeadElements = kH * kV + kH;
+constexpr double kElements = kLayers * kLayerElements + kHeadElements + kH * kV;
+
+Model llama() {
+  return {.name = "small Llama",
+          .layers = 2,
+          .hidden = 32,
+          .heads = 4,
+          .kv_heads = 2,
+          .ffn = 64,
+          .vocabulary = 512,
+          .sequence = 64,
+          .norm = Norm::kRmsNorm,
+          .activation = Activation::kSwiglu,
+          .positions = Positions::kRotary,
+          .bias = false,
+          .tied_embeddings = false,
+          .dropout = false,
+          .source = ""};
+}
+
+Strategy on(std::int64_t data_parallel, std::int64_t pipeline = 1, std::int64_t micro_batches = 1) {
+  Strategy s;
+  s.data_parallel = data_parallel;
+  s.pipeline_parallel = pipeline;
+  s.micro_batch = 1;
+  s.global_batch = data_parallel * micro_batches;
+  s.framework.value.vocabulary_multiple = 1;
+  return s;
+}
+
+LoweredModel blocks_of(const Strategy& strategy) {
+  auto blocks = lower_blocks(llama(), strategy);
+  EXPECT_TRUE(blocks) << blocks.error().message;
+  return *std::move(blocks);
+}
+
+// A layer keeps, in bf16: its input, two norms' results, rotated queries, keys and values, the
+// attention's result, the residual stream between, what goes into SwiGLU and what comes out; and in
+// fp32 one number per row and head of the attention's softmax.
+constexpr double kSavedOfLayer = 2 * kS * (kH + kH + kQkv + kH + kH + kH + 2 * kF + kF);
+constexpr double kStatistics = 4 * kS * kA;
+
+TEST(SelectiveRecomputation, KeepsTheResultOfFusedAttention) {
+  Strategy s = on(1);
+  EXPECT_EQ(blocks_of(s).layer.saved.in_base(), kSavedOfLayer + kStatistics);
+  // The statistics are made again. The result is not given up: the gradient of the next product's
+  // weight reads it.
+  s.recompute = Recompute::kSelective;
+  EXPECT_EQ(blocks_of(s).layer.saved.in_base(), kSavedOfLayer);
+}
+
+// Most is there while SwiGLU runs backward: the gradient that came in (it is still needed for the
+// residual stream), that of SwiGLU's result (2 s f) and those of its two inputs (4 s f), less its
+// result (2 s f), which the weight gradient of the product behind was the last to read.
+TEST(BackwardPass, HoldsTheIncomingGradientAndGivesBackWhatIsRead) {
+  const double work = 2 * kS * kH + 4 * kS * kF;
+  Strategy s = on(1);
+  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(), work);
+  s.recompute = Recompute::kSelective;  // makes statistics and another result, but later
+  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(), work);
+  // Beside the input alone, which is what full recomputation keeps: all that a layer would save,
+  // its result, and the work.
+  s.recompute = Recompute::kFull;
+  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(),
+            kSavedOfLayer + kStatistics - 2 * kS * kH + 2 * kS * kH + work);
+}
+
+// The head keeps its input, the norm's result, exponentials in fp32, two statistics (fp32) and the
+// target (int64) of each token. Most is there while it makes the logits' gradients.
+TEST(Head, KeepsExponentialsInFullPrecision) {
+  const LoweredBlock head = blocks_of(on(1)).head;
+  EXPECT_EQ(head.saved.in_base(), 4 * kS * kH + 4 * kS * kV + 16 * kS);
+  EXPECT_EQ(head.transient_backward.in_base(), 2 * kS * kV);
+}
+
+// Fused, the loss leaves gradients where the logits were. Then most is there when the weight's
+// gradient is made: the gradient of the norm's result, and the tensor of the weight's shape that
+// autograd is given in its place; statistics and targets have been read.
+TEST(Head, FusedLossWritesOverTheLogits) {
+  Strategy s = on(1);
+  s.framework.value.fused_cross_entropy = true;
+  LoweredBlock head = blocks_of(s).head;
+  EXPECT_EQ(head.saved.in_base(), 4 * kS * kH + 2 * kS * kV + 16 * kS);
+  EXPECT_EQ(head.transient_backward.in_base(), 2 * kS * kH - 16 * kS + 2 * kH * kV);
+  s.framework.value.keeps_gradient_placeholders = true;
+  head = blocks_of(s).head;
+  EXPECT_EQ(head.transient_backward.in_base(), 2 * kS * kH - 16 * kS);
+}
+
+double buffers_of(const Strategy& strategy, std::int64_t stage) {
+  for (const auto& one : resident_memory(strategy, llama(), blocks_of(strategy), stage))
+    if (one.kind == MemoryKind::kBuffers) return one.bytes.in_base();
+  return 0;
+}
+
+// One placeholder in bf16 for each shape of weight: the layer's four (on both stages), the head's.
+// The last stage holds the gradient of the residual stream that it sent last, too.
+TEST(ResidentMemory, HasWorkspacesPlaceholdersAndTheGradientSentLast) {
+  Strategy s = on(1, 2, 3);
+  EXPECT_EQ(buffers_of(s, 0), 0);
+  EXPECT_EQ(buffers_of(s, 1), 2 * kS * kH);
+  s.framework.value.workspace = 1_MiB;
+  s.framework.value.keeps_gradient_placeholders = true;
+  const double layer = 2 * kH * (kQkv + kH + 2 * kF + kF);
+  EXPECT_EQ(buffers_of(s, 0), 1048576 + layer);
+  EXPECT_EQ(buffers_of(s, 1), 1048576 + layer + 2 * kH * kV + 2 * kS * kH);
+  s.mode = Mode::kForward;
+  EXPECT_EQ(buffers_of(s, 1), 1048576);
+}
+
+// Peak of the first role, calls one after another.
+double peak_of(const Strategy& strategy) {
+  const auto program = lower(llama(), strategy, {});
+  EXPECT_TRUE(program) << program.error().message;
+  Bytes live;
+  for (const auto& part : program->roles[0].memory) live += part.bytes;
+  Bytes peak = live;
+  std::map<std::tuple<std::string, std::int32_t>, Bytes> buffers;
+  for (const program::Call& call : program->roles[0].calls) {
+    for (std::int32_t i = 0; i < call.repeat; ++i) {
+      for (const program::Task& task : program->blocks[call.block.index()].tasks) {
+        if (const auto* made = std::get_if<program::Allocate>(&task.body)) {
+          buffers[{made->buffer, call.layer(i)}] = made->bytes;
+          peak = std::max(peak, live += made->bytes);
+        } else if (const auto* gone = std::get_if<program::Free>(&task.body)) {
+          live -= buffers.at({gone->buffer, call.layer(i)});
+        }
+      }
+    }
+  }
+  return peak.in_base();
+}
+
+// All is fullest in the head's backward pass: what both layers keep, the token ids (int64) of the
+// embedding, what the head keeps and its work. From ZeRO 2 on also the head's whole gradient in
+// fp32, of which the rank's share of all gradients has no part; at ZeRO 3 its whole parameters.
+TEST(Zero, HoldsTheWholeGradientOfTheUnitThatIsReduced) {
+  const double activations = kLayers * (kSavedOfLayer + kStatistics) + 8 * kS + 4 * kS * kH +
+                             4 * kS * kV + 16 * kS + 2 * kS * kV;
+  Strategy s = on(4);
+  s.zero_stage = 1;
+  // Without either the loss itself is fullest: it has the logits and the largest of each token.
+  EXPECT_EQ(peak_of(s), (2 + 4 + 12 / 4.0) * kElements + activations + 4 * kS);
+  s.zero_stage = 2;
+  EXPECT_EQ(peak_of(s), (2 + (4 + 12) / 4.0) * kElements + activations + 4 * kHeadElements);
+  s.zero_stage = 3;
+  EXPECT_EQ(peak_of(s), (2 + 4 + 12) / 4.0 * kElements + activations + (4 + 2) * kHeadElements);
+}
+
+// The first layer's backward pass waits until the head's gradient is reduced: it comes third.
+TEST(Zero, HoldsTwoWholeGradientsAtMost) {
+  Strategy s = on(4);
+  s.zero_stage = 2;
+  const auto program = lower(llama(), s, {});
+  ASSERT_TRUE(program) << program.error().message;
+  const auto& calls = program->roles[0].calls;
+  std::vector<std::size_t> passes;
+  std::vector<std::int32_t> reductions;
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    const std::string& name = program->blocks[calls[c].block.index()].name;
+    if (name.ends_with(".backward")) passes.push_back(c);
+    if (name.ends_with(".reduce")) reductions.push_back(static_cast<std::int32_t>(c));
+  }
+  ASSERT_EQ(passes.size(), 4U);  // head, two layers, embedding
+  ASSERT_EQ(reductions.size(), 4U);
+  const auto waits = [&](std::size_t pass, std::size_t reduction) {
+    return std::ranges::any_of(calls[passes[pass]].after,
+                               [&](const auto& on) { return on.call == reductions[reduction]; });
+  };
+  EXPECT_FALSE(waits(1, 0));
+  EXPECT_TRUE(waits(2, 0));
+  EXPECT_FALSE(waits(2, 1));
+  EXPECT_TRUE(waits(3, 1));
+}
+
+}  // namespace
+}  // namespace foreshard::lower
