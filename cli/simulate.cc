@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/quantity.h"
@@ -22,12 +24,13 @@ namespace {
 class Simulate final : public Command {
  public:
   void declare(Declaration& declaration) override {
+    declaration_ = declaration;
     study_.declare(declaration);
     declaration.choice("--engine", engine_, {"fluid", "simgrid"},
                        "The event engine; simgrid is the reference.");
-    declaration.choice(
-        "--granularity", granularity_, {"flat", "stepwise"},
-        "flat: a collective is one activity; stepwise: each of its messages is a flow.");
+    declaration.choice("--granularity", granularity_, {"flat", "stepwise"},
+                       "flat: a collective is one activity; stepwise: each of its messages is a "
+                       "flow, the default with simgrid.");
     declaration.flag("--no-fold", no_fold_,
                      "Simulate every device, not one of each class of equal devices.");
     declaration.option("--max-memory", "SIZE", max_memory_,
@@ -83,9 +86,12 @@ class Simulate final : public Command {
   }
 
   sim::SimulateOptions options() const {
-    return {.engine = engine_ == "simgrid" ? sim::EngineKind::kSimgrid : sim::EngineKind::kFluid,
-            .granularity =
-                granularity_ == "flat" ? sim::Granularity::kFlat : sim::Granularity::kStepwise,
+    const auto given = declaration_->given();
+    const bool asked = std::ranges::find(given, "--granularity") != given.end();
+    const bool simgrid = engine_ == "simgrid";
+    const bool stepwise = asked ? granularity_ == "stepwise" : simgrid;
+    return {.engine = simgrid ? sim::EngineKind::kSimgrid : sim::EngineKind::kFluid,
+            .granularity = stepwise ? sim::Granularity::kStepwise : sim::Granularity::kFlat,
             .fold = !no_fold_,
             .timeline = !trace_.empty()};
   }
@@ -97,6 +103,7 @@ class Simulate final : public Command {
     return report::to_text(report, {.colour = to_terminal && colour_on_stdout()});
   }
 
+  std::optional<Declaration> declaration_;
   StudyOptions study_;
   std::string engine_;
   std::string granularity_;

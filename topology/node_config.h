@@ -39,7 +39,9 @@ struct NvlinkConfig {
   NvlinkLayout layout = NvlinkLayout::kSwitch;
   yaml::Sourced<BytesPerSecond> bandwidth{};
   yaml::Sourced<double> efficiency{
-      0.783, "ring all-reduce of 8 A100 at 16 GiB: 234.9 of 300 GB/s (stas00/ml-engineering)",
+      0.816,
+      "nccl-tests sendrecv of 8 H100, 16 GiB: 367.2 of 450 GB/s (xxrjun/nccl-tests-cluster); what "
+      "a ring loses besides is its turnaround (communication/nccl.yaml)",
       yaml::Evidence::kTransferred};
   yaml::Sourced<Seconds> latency{0.3_us,
                                  "half of the 0.6 us that NCCL 2.28 (src/graph/tuning.cc) counts "

@@ -50,7 +50,7 @@ struct WiringConfig {
   std::vector<WiringPart> parts;  ///< NICs: in the order of their rails.
   std::vector<WiringLink> links;
   // Defaults as in node_config.h, where the sources stand.
-  yaml::Sourced<double> nvlink_efficiency{0.783, "as nvlink.efficiency",
+  yaml::Sourced<double> nvlink_efficiency{0.816, "as nvlink.efficiency",
                                           yaml::Evidence::kTransferred};
   yaml::Sourced<double> pcie_efficiency{0.88, "as pcie.efficiency", yaml::Evidence::kTransferred};
   yaml::Sourced<double> nic_efficiency{0.978, "as nics.efficiency", yaml::Evidence::kTransferred};

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 
 #include "base/check.h"
 
+#include "sim/simulate/internal/messages.h"
 #include "sim/simulate/internal/shapes.h"
 #include "strategies/program/ir/group.h"
 
@@ -235,7 +237,10 @@ class Builder {
           what.bandwidth.in_base(), cluster_.vertices()[what.from.index()].name + " -> " +
                                         cluster_.vertices()[what.to.index()].name));
     }
-    if (granularity_ == Granularity::kFlat) add_communication_shapes();
+    if (granularity_ == Granularity::kFlat)
+      add_communication_shapes();
+    else
+      messages_.emplace(built_.workload, links_);
   }
 
   void add_communication_shapes() {
@@ -454,72 +459,33 @@ class Builder {
   std::vector<ResourceId> links_;  // per link class
   // (communicator class, bytes) -> shape, and whether anything limits its rate.
   std::map<std::pair<std::int32_t, double>, std::pair<ShapeId, bool>> communication_shape_;
-  std::map<std::vector<std::pair<std::int32_t, double>>, ShapeId> message_shape_;
+  std::optional<internal::MessageWriter> messages_;  // stepwise
   std::vector<std::size_t> type_of_class_;
   std::vector<double> speed_of_class_;
   std::vector<std::vector<std::vector<Seconds>>> kernel_time_;  // device type, block, task
 };
 
-// A stepwise collective is a start that waits for all members, a flow per message, and an end.
+// A stepwise collective is a start that waits for all members and for what passes before bytes
+// flow, the flows of its messages, and an end.
 std::optional<Error> Builder::add_messages(std::size_t n, Activity start, std::int32_t group_class,
                                            const Communication& what) {
   const auto communicator = static_cast<std::size_t>(
       folding_.communicator_representative[static_cast<std::size_t>(group_class)]);
-  const Communicator& group = communicators_.all[communicator];
-  const comm::Participants participants =
-      participants_of(cluster_, program_, communicators_, communicator);
-  const auto& form = forms_.at(communicator, what.bytes);
-  const auto stepwise = comm::stepwise_form(form.algorithm, group.kind, participants);
-  if (!stepwise) return stepwise.error();
-
-  auto& workload = built_.workload;
   start.shape = host_shape_;
-  const ActivityId begins = workload.add_activity(start);
-  if (group.ranks.size() == 1) {  // nobody to talk to
-    finish_node(n, begins, begins);
-    return std::nullopt;
+  start.latency = forms_.idle(communicator, what.bytes).delay;
+  const ActivityId begins = built_.workload.add_activity(start);
+  ActivityId ends = begins;
+  if (communicators_.all[communicator].ranks.size() > 1) {
+    const auto written = messages_->write({communicator, what.bytes.in_base()}, begins, [&] {
+      return internal::operation_of(cluster_, program_, communicators_, forms_, communicator,
+                                    what.bytes);
+    });
+    if (!written) return written.error();
+    ends = *written;
   }
-  std::vector<ActivityId> ids;
-  std::vector<bool> last(stepwise->messages.size(), true);
-  // What follows the start gets its places in `carried` after it.
-  std::size_t padding = 0;
-  for (const comm::Message& message : stepwise->messages) {
-    const auto from = participants.devices[static_cast<std::size_t>(message.from)];
-    const auto to = participants.devices[static_cast<std::size_t>(message.to)];
-    const auto route = cluster_.route(from, to, participants.flow);
-    if (!route) return route.error();
-    std::vector<std::pair<std::int32_t, double>> path;
-    for (const RoutedLink& link : route->links)
-      path.emplace_back(folding_.class_of_link[link.link.index()], link.share);
-    auto known = message_shape_.find(path);
-    if (known == message_shape_.end()) {
-      Shape shape{.usages = {}, .occupations = {}};
-      for (const auto& [link, share] : path) {
-        shape.usages.push_back(
-            {.resource = links_[static_cast<std::size_t>(link)], .weight = share});
-      }
-      known = message_shape_.emplace(path, workload.add_shape(std::move(shape))).first;
-    }
-    ids.push_back(workload.add_activity({.shape = known->second,
-                                         .latency = message.latency,
-                                         .work = what.bytes.in_base() * message.part,
-                                         .release_from = {},
-                                         .release_lag = {}}));
-    ++padding;
-    if (message.after.empty()) workload.add_edge(begins, ids.back());
-    for (const std::int32_t before : message.after) {
-      workload.add_edge(ids[static_cast<std::size_t>(before)], ids.back());
-      last[static_cast<std::size_t>(before)] = false;
-    }
-  }
-  const ActivityId ends = workload.add_activity(
-      {.shape = host_shape_, .latency = {}, .work = 0, .release_from = {}, .release_lag = {}});
-  for (std::size_t m = 0; m < ids.size(); ++m) {
-    if (last[m]) workload.add_edge(ids[m], ends);
-  }
-  workload.add_edge(begins, ends);
   finish_node(n, begins, ends);
-  for (std::size_t i = 0; i < padding + 1; ++i) pad_carried();
+  for (std::size_t id = begins.index() + 1; id < built_.workload.activity_count(); ++id)
+    pad_carried();
   return std::nullopt;
 }
 

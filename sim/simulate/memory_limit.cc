@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,25 +19,35 @@ constexpr double kBytesOfTask = 256;
 constexpr double kBytesOfTimeline = 64;
 constexpr double kBytesOfMessage = 512;
 
-// Of the stepwise form: rings send p (p - 1) messages a round, the others no more than that twice.
-double messages_of(const Communicator& communicator) {
-  const auto members = static_cast<double>(communicator.ranks.size());
-  if (communicator.kind == program::CollectiveKind::kSend) return 1;
-  return 2 * members * (members - 1);
+// Of the stepwise form of the group: rings send p (p - 1) messages a round, at most two rounds, and
+// there are as many of them as the smallest node has members; others send no more than that.
+double messages_of(const ClusterView& cluster, const program::Program& program,
+                   const Communicators& communicators, std::size_t communicator) {
+  if (communicators.all[communicator].kind == program::CollectiveKind::kSend) return 1;
+  const auto group = participants_of(cluster, program, communicators, communicator);
+  std::map<std::int32_t, double> on_node;
+  for (const DeviceId device : group.devices) ++on_node[cluster.devices()[device.index()].node];
+  const auto members = static_cast<double>(group.devices.size());
+  const double rings =
+      on_node.size() == 1 ? 1 : std::ranges::min_element(on_node, {}, [](const auto& node) {
+                                  return node.second;
+                                })->second;
+  return 2 * members * (members - 1) * rings;
 }
 
-// Of one rank of a role; a collective's messages are shared out among its members.
-double messages_of(const Communicators& communicators, const program::Role& role,
-                   std::int32_t rank) {
+// Of one rank of a role, where `of` says how many messages a communicator sends; these are shared
+// out among its members.
+double messages_of(const Communicators& communicators, const program::Role& role, std::int32_t rank,
+                   const std::vector<double>& of) {
   double messages = 0;
   for (const program::Call& call : role.calls) {
     for (const std::int32_t endpoint : communicators.endpoint_of_task[call.block.index()]) {
       if (endpoint == Communicators::kNone) continue;
-      const auto& communicator =
-          communicators.all[static_cast<std::size_t>(communicators.of_rank[static_cast<std::size_t>(
-              endpoint)][static_cast<std::size_t>(rank)])];
-      messages +=
-          call.repeat * messages_of(communicator) / static_cast<double>(communicator.ranks.size());
+      const auto communicator = static_cast<std::size_t>(
+          communicators
+              .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(rank)]);
+      messages += call.repeat * of[communicator] /
+                  static_cast<double>(communicators.all[communicator].ranks.size());
     }
   }
   return messages;
@@ -44,8 +55,9 @@ double messages_of(const Communicators& communicators, const program::Role& role
 
 }  // namespace
 
-MemoryEstimate estimate_memory(const program::Program& program, const Communicators& communicators,
-                               const Folding& folding, const SimulateOptions& options) {
+MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Program& program,
+                               const Communicators& communicators, const Folding& folding,
+                               const SimulateOptions& options) {
   std::vector<std::size_t> role_of(static_cast<std::size_t>(program.ranks()));
   std::vector<double> tasks;
   for (std::size_t r = 0; r < program.roles.size(); ++r) {
@@ -53,22 +65,27 @@ MemoryEstimate estimate_memory(const program::Program& program, const Communicat
       role_of[static_cast<std::size_t>(rank)] = r;
     tasks.push_back(static_cast<double>(program::count_instances(program, program.roles[r])));
   }
+  std::vector<double> of_communicator;
+  for (std::size_t c = 0;
+       options.granularity == Granularity::kStepwise && c < communicators.all.size(); ++c)
+    of_communicator.push_back(messages_of(cluster, program, communicators, c));
   MemoryEstimate estimate{.classes = std::ssize(folding.rank_representative), .bytes = {}};
   for (const std::int32_t rank : folding.rank_representative) {
     const std::size_t r = role_of[static_cast<std::size_t>(rank)];
     estimate.tasks += tasks[r];
     if (options.granularity == Granularity::kStepwise)
-      estimate.messages += messages_of(communicators, program.roles[r], rank);
+      estimate.messages += messages_of(communicators, program.roles[r], rank, of_communicator);
   }
   const double of_task = kBytesOfTask + (options.timeline ? kBytesOfTimeline : 0);
   estimate.bytes = Bytes::from_base(estimate.tasks * of_task + estimate.messages * kBytesOfMessage);
   return estimate;
 }
 
-std::optional<Error> beyond_memory(const program::Program& program,
+std::optional<Error> beyond_memory(const ClusterView& cluster, const program::Program& program,
                                    const Communicators& communicators, const Folding& folding,
                                    const SimulateOptions& options) {
-  const MemoryEstimate estimate = estimate_memory(program, communicators, folding, options);
+  const MemoryEstimate estimate =
+      estimate_memory(cluster, program, communicators, folding, options);
   if (estimate.bytes <= options.max_memory) return std::nullopt;
   std::string remedies;
   const auto add = [&](bool applies, std::string_view what) {

@@ -23,12 +23,13 @@ struct MemoryEstimate {
   Bytes bytes;
 };
 
-/// Cost: O(classes x calls).
-MemoryEstimate estimate_memory(const program::Program& program, const Communicators& communicators,
-                               const Folding& folding, const SimulateOptions& options);
+/// Cost: O(classes x calls); stepwise also O(members of communicators).
+MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Program& program,
+                               const Communicators& communicators, const Folding& folding,
+                               const SimulateOptions& options);
 
 /// \return kInvalidInput, with what could be done, if the estimate exceeds options.max_memory.
-std::optional<Error> beyond_memory(const program::Program& program,
+std::optional<Error> beyond_memory(const ClusterView& cluster, const program::Program& program,
                                    const Communicators& communicators, const Folding& folding,
                                    const SimulateOptions& options);
 

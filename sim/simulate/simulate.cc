@@ -11,6 +11,7 @@
 #include "sim/simulate/analyse.h"
 #include "sim/simulate/critical_use.h"
 #include "sim/simulate/disturb.h"
+#include "sim/simulate/granularity.h"
 #include "sim/simulate/interruption.h"
 #include "sim/simulate/memory_limit.h"
 #include "strategies/program/ir/group.h"
@@ -177,7 +178,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   const Folding folding = plan == nullptr ? fold(cluster, program, communicators, *forms, folds)
                                           : fold_disturbed(cluster, program, communicators, *forms,
                                                            folds, *plan, *routes);
-  if (auto fault = beyond_memory(program, communicators, folding, options))
+  if (auto fault = beyond_memory(cluster, program, communicators, folding, options))
     return *std::move(fault);
   const auto built = plan == nullptr
                          ? build_workload(cluster, program, communicators, *forms, folding,
@@ -189,10 +190,14 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                                                           : engine::run_simgrid(built->workload);
   if (!times) {
     Error fault = times.error();
-    // Flat collectives have weights and hold SMs: SimGrid knows neither.
+    // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
+    // over several paths at a time.
     if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid &&
         built->workload.events().empty())
-      fault.message += "; messages one by one it can: --granularity stepwise";
+      fault.message += options.granularity == Granularity::kFlat
+                           ? "; messages one by one it can: --granularity stepwise"
+                           : "; messages that take one path each it can: --set "
+                             "cluster.routing=ecmp-hash";
     return fault;
   }
 
@@ -256,6 +261,9 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.timeline = timeline_of(program, *built, shown);
     prediction.class_of_rank = folding.class_of_rank;
   }
+  auto warnings = granularity_warnings(cluster, program, communicators, *forms, options);
+  if (!warnings) return warnings.error();
+  prediction.warnings = *std::move(warnings);
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   return prediction;

@@ -1,5 +1,7 @@
 /// \file
-/// The time of one stepwise collective on idle links, message by message, without a Program.
+/// The time of one stepwise collective on idle links, message by message, without a Program: as
+/// textbooks have it, each message with the latency of its wire, and of a ring collective one ring.
+/// (In a prediction all latencies pass before the first message: internal/messages.h.)
 ///
 /// **Folding.** Messages of one step whose lanes (strategies/comm/lanes.h) have the same class are
 /// simulated once. Classes are the coarsest that keep, of every lane: size, latency and links of

@@ -19,6 +19,7 @@ struct Pattern {
   internal::Path path;           ///< Hops one after another, from start to end.
   double message = 1;            ///< Of the operation's bytes, what all channels send in one hop.
   double fill_chunks = 0;        ///< See StartUp.
+  bool overlaps_rounds = false;  ///< See FlatCollective.
   bool copies_by_chunk = false;  ///< A chunk is copied out of a buffer while the next one arrives.
   double sent_per_member =
       0;  ///< Bytes that a member sends per byte of the operation (R2.5), on average.
@@ -35,8 +36,7 @@ struct Algorithm {
   /// \return kInfeasible where there is no route. kUnsupported if this group's hardware cannot do
   ///     it: the algorithm is then left out.
   Result<Pattern> (*pattern)(const Participants& group);
-  /// \pre As above.
-  /// \return kUnsupported if it is not made of messages between members (nvls).
+  /// \pre As above. Null if it is not made of messages between members (has_messages).
   Result<StepwiseCollective> (*steps)(const Participants& group);
 };
 
@@ -52,13 +52,9 @@ Result<StepwiseCollective> ring_reduce_scatter_steps(const Participants& group);
 Result<Pattern> tree_all_reduce(const Participants& group);
 Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group);
 Result<Pattern> nvls_all_reduce(const Participants& group);
-Result<StepwiseCollective> nvls_all_reduce_steps(const Participants& group);
 Result<Pattern> nvls_all_gather(const Participants& group);
-Result<StepwiseCollective> nvls_all_gather_steps(const Participants& group);
 Result<Pattern> nvls_reduce_scatter(const Participants& group);
-Result<StepwiseCollective> nvls_reduce_scatter_steps(const Participants& group);
 Result<Pattern> nvls_tree_all_reduce(const Participants& group);
-Result<StepwiseCollective> nvls_tree_all_reduce_steps(const Participants& group);
 Result<Pattern> pat_all_gather(const Participants& group);
 Result<StepwiseCollective> pat_all_gather_steps(const Participants& group);
 Result<Pattern> pat_reduce_scatter(const Participants& group);
@@ -72,7 +68,6 @@ Result<StepwiseCollective> halving_doubling_all_reduce_steps(const Participants&
 Result<Pattern> hierarchical_all_reduce(const Participants& group);
 Result<StepwiseCollective> hierarchical_all_reduce_steps(const Participants& group);
 Result<Pattern> hierarchical_all_to_all(const Participants& group);
-Result<StepwiseCollective> hierarchical_all_to_all_steps(const Participants& group);
 Result<Pattern> chain_broadcast(const Participants& group);
 Result<StepwiseCollective> chain_broadcast_steps(const Participants& group);
 Result<Pattern> pairwise_all_to_all(const Participants& group);
@@ -83,6 +78,5 @@ Result<Pattern> direct_transfer(const Participants& group);
 Result<StepwiseCollective> direct_transfer_steps(const Participants& group);
 Result<Pattern> collnet_chain_all_reduce(const Participants& group);
 Result<Pattern> collnet_direct_all_reduce(const Participants& group);
-Result<StepwiseCollective> collnet_all_reduce_steps(const Participants& group);
 
 }  // namespace foreshard::comm

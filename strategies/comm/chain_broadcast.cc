@@ -16,8 +16,6 @@
 namespace foreshard::comm {
 namespace {
 
-constexpr std::int32_t kChunksOfStepwiseForm = 8;
-
 // The ring, cut open before the root.
 std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring, std::int32_t root) {
   std::rotate(ring.begin(), std::find(ring.begin(), ring.end(), root), ring.end());
@@ -53,13 +51,16 @@ Result<Pattern> chain_broadcast(const Participants& group) {
 }
 
 Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
-  const auto chain = chain_of(internal::first_ring(group), group.root);
-  const auto hops = static_cast<std::int32_t>(chain.size()) - 1;
-  if (const auto fault =
-          internal::too_many_messages("chain", static_cast<double>(hops) * kChunksOfStepwiseForm))
+  const auto all = internal::rings(group);
+  if (!all) return all.error();
+  const auto ways = static_cast<std::int32_t>(all->size());
+  const auto hops = static_cast<std::int32_t>(group.devices.size()) - 1;
+  if (const auto fault = internal::too_many_messages("chain", static_cast<double>(hops) * ways))
     return *fault;
-  StepwiseCollective result{.algorithm = "chain", .chunks = kChunksOfStepwiseForm, .messages = {}};
-  for (std::int32_t chunk = 0; chunk < kChunksOfStepwiseForm; ++chunk) {
+  StepwiseCollective result{
+      .algorithm = "chain", .chunks = ways, .pipelined = true, .messages = {}};
+  for (std::int32_t way = 0; way < ways; ++way) {
+    const auto chain = chain_of((*all)[static_cast<std::size_t>(way)], group.root);
     for (std::int32_t i = 0; i < hops; ++i) {
       const std::int32_t from = chain[static_cast<std::size_t>(i)];
       const std::int32_t to = chain[static_cast<std::size_t>(i) + 1];
@@ -67,12 +68,11 @@ Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
       if (!route) return route.error();
       Message message{.from = from,
                       .to = to,
-                      .part = 1.0 / kChunksOfStepwiseForm,
+                      .part = 1.0 / ways,
                       .latency = route->latency,
                       .after = {},
-                      .first_chunk = chunk};
-      if (chunk > 0) message.after.push_back((chunk - 1) * hops + i);
-      if (i > 0) message.after.push_back(chunk * hops + i - 1);
+                      .first_chunk = way};
+      if (i > 0) message.after.push_back(way * hops + i - 1);
       result.messages.push_back(std::move(message));
     }
   }

@@ -108,6 +108,7 @@ FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, con
   flat.bandwidth_fraction = numbers.bandwidth_fraction;
   flat.rate_cap = numbers.rate_cap;
   flat.start = numbers.start;
+  flat.overlaps_rounds = pattern.overlaps_rounds;
   flat.sm_share = part_of_multiprocessors(numbers.channels, group);
   const bool networked = pattern.path.network > 0;
   flat.channels = numbers.channels;
@@ -269,6 +270,12 @@ std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,
   return least_of(curves, bytes);
 }
 
+bool has_messages(std::string_view algorithm, CollectiveKind kind) {
+  return std::ranges::any_of(algorithms(), [&](const Algorithm& one) {
+    return one.kind == kind && one.name == algorithm && one.steps != nullptr;
+  });
+}
+
 Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,
                                          const Participants& group) {
   if (const auto fault = fault_in(kind, group)) return *fault;
@@ -277,8 +284,10 @@ Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveK
     if (candidate.kind != kind) continue;
     if (candidate.name == algorithm) {
       if (group.devices.size() == 1)
-        return StepwiseCollective{.algorithm = candidate.name, .chunks = 1, .messages = {}};
-      return candidate.steps(group);
+        return StepwiseCollective{.algorithm = candidate.name, .messages = {}};
+      if (candidate.steps != nullptr) return candidate.steps(group);
+      return Error{Error::Code::kUnsupported,
+                   std::string(algorithm) + ": is not made of messages between members"};
     }
     known += (known.empty() ? "" : ", ") + std::string(candidate.name);
   }

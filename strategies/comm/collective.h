@@ -2,7 +2,8 @@
 /// What a collective puts on a cluster's links: algorithms as data. An algorithm turns a group of
 /// devices into
 ///   - a *flat* form: one activity with a weight on each link and a latency (the default in steps);
-///   - a *stepwise* form: every message of every step, as flows with dependencies;
+///   - a *stepwise* form: every message of every step, as flows with dependencies; what passes
+///     before bytes flow is that of the flat form;
 ///   - a *closed form*: latency + bytes / bandwidth on idle links, which the flat form equals.
 /// To add an algorithm: its .cc, its declaration in algorithms.h, one line in registry.cc.
 /// collective_contract_test.cc then holds it to what all must obey.
@@ -99,6 +100,9 @@ struct FlatCollective {
   /// Most bytes of the operation per second, whatever the links: what its channels can copy.
   BytesPerSecond rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
   StartUp start;
+  /// It goes in rounds that wait for one another; this form has the bytes of all rounds on the
+  /// links at once, so that links which are busy in different rounds do not add up.
+  bool overlaps_rounds = false;
 
   /// Bytes per second on idle links: min(rate_cap, min over links of fraction x bandwidth / load).
   BytesPerSecond idle_rate(const ClusterView& cluster) const;
@@ -118,7 +122,7 @@ struct Message {
   std::int32_t from = 0;  ///< Index into Participants::devices.
   std::int32_t to = 0;
   double part = 0;  ///< Of the operation's bytes: chunk_count / chunks.
-  Seconds latency;
+  Seconds latency;  ///< Of its wire. FlatCollective::delay has those of the whole operation.
   std::vector<std::int32_t> after;  ///< Earlier messages, by index.
   std::int32_t first_chunk = 0;
   std::int32_t chunk_count = 1;
@@ -128,6 +132,9 @@ struct Message {
 struct StepwiseCollective {
   std::string_view algorithm;
   std::int32_t chunks = 1;
+  /// A message passes on what those of `after` bring while they bring it, a little at a time: all
+  /// of them are under way together. FlatCollective::delay has what it takes to fill the pipeline.
+  bool pipelined = false;
   std::vector<Message> messages;
 };
 
@@ -140,7 +147,7 @@ Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Partic
                                                const Parameters& parameters);
 /// The same from a few members of a large group, for ranking: right in latency and idle rate where
 /// the nodes' own links are the slowest; `loads` has a part of the links only.
-/// \pre nodes of the group are alike and have as many members each.
+/// \pre nodes with equal numbers of members are alike.
 Result<std::vector<FlatCollective>> representative_forms(CollectiveKind kind,
                                                          const Participants& group,
                                                          const Parameters& parameters);
@@ -149,9 +156,15 @@ Result<std::vector<FlatCollective>> representative_forms(CollectiveKind kind,
 /// \pre !forms.empty()
 std::size_t best_form(const std::vector<FlatCollective>& forms, Bytes bytes,
                       const ClusterView& cluster);
-/// The stepwise form of one algorithm (of its one channel, plain alpha-beta: no protocol).
+/// Whether the algorithm is made of messages between members: else switches add and copy, or
+/// messages hold parts of several members, which the stepwise form cannot say.
+/// \pre such an algorithm does `kind`
+bool has_messages(std::string_view algorithm, CollectiveKind kind);
+/// The stepwise form of one algorithm: all its rings or trees, links alone (no protocol). It puts
+/// on every link what the flat form does.
 /// \return kInvalidInput for an impossible group or if no such algorithm does `kind`; kInfeasible
-///     where devices have no route; kUnsupported if the group is too large to write out.
+///     where devices have no route; kUnsupported without messages, or if the group is too large to
+///     write out.
 Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,
                                          const Participants& group);
 

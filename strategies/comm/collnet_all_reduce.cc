@@ -113,9 +113,4 @@ Result<Pattern> collnet_direct_all_reduce(const Participants& group) {
   return pattern;
 }
 
-Result<StepwiseCollective> collnet_all_reduce_steps(const Participants&) {
-  return Error{Error::Code::kUnsupported,
-               "collnet: the network itself sends; there are no messages between members"};
-}
-
 }  // namespace foreshard::comm

@@ -131,10 +131,4 @@ Result<Pattern> hierarchical_all_to_all(const Participants& group) {
   return pattern;
 }
 
-Result<StepwiseCollective> hierarchical_all_to_all_steps(const Participants&) {
-  return Error{Error::Code::kUnsupported,
-               "hierarchical: an all-to-all's messages hold parts of several members, which the "
-               "stepwise form cannot express"};
-}
-
 }  // namespace foreshard::comm

@@ -4,7 +4,8 @@
 /// in the same way in every step. A ring of p members has p lanes of 2 (p - 1) steps, where its
 /// messages are 2 p (p - 1).
 ///
-/// stepwise_form (collective.h) is the same, message by message, and says what is in them.
+/// stepwise_form (collective.h) is the same, message by message, and says what is in them; where
+/// several rings share an operation it has all of them.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,9 @@ struct LaneForm {
   double messages() const { return static_cast<double>(steps) * static_cast<double>(lanes.size()); }
 };
 
-/// The messages of `stepwise_form(algorithm, kind, group)`; latencies are those of the routes.
-/// Rings cost O(members), other algorithms O(messages).
+/// The messages of `stepwise_form(algorithm, kind, group)`, of a ring collective those of its first
+/// ring with all the bytes; latencies are those of the routes. Rings cost O(members), other
+/// algorithms O(messages).
 /// \return as stepwise_form, but for rings never that the group is too large.
 Result<LaneForm> lane_form(std::string_view algorithm, CollectiveKind kind,
                            const Participants& group);

@@ -37,11 +37,6 @@ Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVol
   return pattern;
 }
 
-Error no_messages() {
-  return {Error::Code::kUnsupported,
-          "nvls: the switch itself sends; there are no messages between members"};
-}
-
 }  // namespace
 
 Result<Pattern> nvls_all_reduce(const Participants& group) {
@@ -74,22 +69,13 @@ Result<Pattern> nvls_all_reduce(const Participants& group) {
   pattern.loads = loads.take();
   return pattern;
 }
-Result<StepwiseCollective> nvls_all_reduce_steps(const Participants&) {
-  return no_messages();
-}
 
 Result<Pattern> nvls_all_gather(const Participants& group) {
   return on_one_node(group, {1 / static_cast<double>(group.devices.size()), 1});
 }
-Result<StepwiseCollective> nvls_all_gather_steps(const Participants&) {
-  return no_messages();
-}
 
 Result<Pattern> nvls_reduce_scatter(const Participants& group) {
   return on_one_node(group, {1, 1 / static_cast<double>(group.devices.size())});
-}
-Result<StepwiseCollective> nvls_reduce_scatter_steps(const Participants&) {
-  return no_messages();
 }
 
 }  // namespace foreshard::comm

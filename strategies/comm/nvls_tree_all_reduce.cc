@@ -88,9 +88,4 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
   return pattern;
 }
 
-Result<StepwiseCollective> nvls_tree_all_reduce_steps(const Participants&) {
-  return Error{Error::Code::kUnsupported,
-               "nvls_tree: the switch itself sends; there are no messages between members"};
-}
-
 }  // namespace foreshard::comm

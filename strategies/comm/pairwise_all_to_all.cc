@@ -5,7 +5,7 @@
 //     volume = (p-1)/p B per member, (p-1) B in total (R2.5)
 //
 // Its latency is that of one message, and a member starts the others one after another: the path
-// counts the rounds by what they cross. Stepwise, a member's rounds follow one another.
+// counts the rounds by what they cross.
 // Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
 // MPICH", IJHPCA 19(1), 2005, section 4.5 (pairwise exchange); NCCL's rounds: nccl-tests and
 // NVIDIA/nccl src/enqueue.cc (a group of p sends and p receives).
@@ -53,14 +53,12 @@ Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group) 
       const std::int32_t to = (from + round) % count;
       const auto route = internal::route_between(group, from, to);
       if (!route) return route.error();
-      Message message{.from = from,
-                      .to = to,
-                      .part = 1.0 / count,
-                      .latency = route->latency,
-                      .after = {},
-                      .first_chunk = to};
-      if (round > 1) message.after.push_back((round - 2) * count + from);
-      result.messages.push_back(std::move(message));
+      result.messages.push_back({.from = from,
+                                 .to = to,
+                                 .part = 1.0 / count,
+                                 .latency = route->latency,
+                                 .after = {},
+                                 .first_chunk = to});
     }
   }
   return result;

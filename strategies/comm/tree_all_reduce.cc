@@ -30,7 +30,6 @@ using Nodes = std::vector<std::vector<std::int32_t>>;
 
 using internal::kTrees;
 using internal::node_parent;
-constexpr std::int32_t kChunksPerTree = 4;  // of the stepwise form
 
 // Parent of each member; -1 for the root. Channel c hangs node trees on each node's member c.
 std::vector<std::int32_t> member_parents(const Nodes& nodes, std::size_t members, std::int32_t tree,
@@ -72,8 +71,15 @@ std::vector<std::int32_t> leaves_first(const std::vector<std::int32_t>& parent) 
   return order;
 }
 
-std::size_t channel_count(const Nodes& nodes) {
-  return nodes.size() == 1 ? 1 : internal::rails_of(nodes);
+// Parents of each member in every tree: two for each channel.
+std::vector<std::vector<std::int32_t>> trees_of(const Participants& group) {
+  const Nodes nodes = internal::members_by_node(group);
+  const std::size_t channels = nodes.size() == 1 ? 1 : internal::rails_of(nodes);
+  std::vector<std::vector<std::int32_t>> trees;
+  for (std::size_t channel = 0; channel < channels; ++channel)
+    for (std::int32_t tree = 0; tree < kTrees; ++tree)
+      trees.push_back(member_parents(nodes, group.devices.size(), tree, channel));
+  return trees;
 }
 
 // The longest way from a member up to the root and down again.
@@ -96,13 +102,7 @@ internal::Path longest_way(const internal::Traffic& traffic,
 }  // namespace
 
 Result<Pattern> tree_all_reduce(const Participants& group) {
-  const Nodes nodes = internal::members_by_node(group);
-  const std::size_t channels = channel_count(nodes);
-  std::vector<std::vector<std::int32_t>> trees;
-  for (std::size_t channel = 0; channel < channels; ++channel)
-    for (std::int32_t tree = 0; tree < kTrees; ++tree)
-      trees.push_back(member_parents(nodes, group.devices.size(), tree, channel));
-
+  const auto trees = trees_of(group);
   internal::Traffic traffic(group);
   for (const auto& parent : trees) {
     for (std::size_t member = 0; member < parent.size(); ++member) {
@@ -120,7 +120,7 @@ Result<Pattern> tree_all_reduce(const Participants& group) {
     if (internal::longer(path, pattern.path)) pattern.path = path;
   }
   pattern.fill_chunks = pattern.path.nvlink + pattern.path.pcie + pattern.path.network - 1;
-  pattern.ways = static_cast<double>(channels);
+  pattern.ways = static_cast<double>(trees.size()) / kTrees;
   pattern.sent_per_member = 2 * (static_cast<double>(group.devices.size()) - 1) /
                             static_cast<double>(group.devices.size());
   pattern.loads = traffic.take_loads();
@@ -128,49 +128,44 @@ Result<Pattern> tree_all_reduce(const Participants& group) {
 }
 
 Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group) {
-  const Nodes nodes = internal::members_by_node(group);
+  const auto trees = trees_of(group);
   const std::size_t members = group.devices.size();
-  if (const auto fault = internal::too_many_messages(
-          "tree", 2.0 * kTrees * kChunksPerTree * static_cast<double>(members)))
+  const auto chunks = static_cast<std::int32_t>(trees.size());
+  if (const auto fault =
+          internal::too_many_messages("tree", 2.0 * chunks * static_cast<double>(members)))
     return *fault;
 
-  StepwiseCollective result{.algorithm = "tree", .chunks = kTrees * kChunksPerTree, .messages = {}};
-  for (std::int32_t tree = 0; tree < kTrees; ++tree) {
-    const auto parent = member_parents(nodes, members, tree, 0);
+  StepwiseCollective result{
+      .algorithm = "tree", .chunks = chunks, .pipelined = true, .messages = {}};
+  for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto& parent = trees[static_cast<std::size_t>(chunk)];
+    std::vector<std::vector<std::int32_t>> arrived(members);
+    const auto send = [&](std::int32_t from, std::int32_t to,
+                          bool reduces) -> std::optional<Error> {
+      const auto route = internal::route_between(group, from, to);
+      if (!route) return route.error();
+      arrived[static_cast<std::size_t>(to)].push_back(
+          static_cast<std::int32_t>(result.messages.size()));
+      result.messages.push_back({.from = from,
+                                 .to = to,
+                                 .part = 1.0 / chunks,
+                                 .latency = route->latency,
+                                 .after = arrived[static_cast<std::size_t>(from)],
+                                 .first_chunk = chunk,
+                                 .chunk_count = 1,
+                                 .reduces = reduces});
+      return std::nullopt;
+    };
     const auto order = leaves_first(parent);
-    std::vector<std::int32_t> last_up(members, -1);  // of the previous chunk, by child
-    std::vector<std::int32_t> last_down(members, -1);
-    for (std::int32_t chunk = 0; chunk < kChunksPerTree; ++chunk) {
-      std::vector<std::vector<std::int32_t>> arrived(members);
-      const auto send = [&](std::int32_t from, std::int32_t to, bool reduces,
-                            std::int32_t* last) -> std::optional<Error> {
-        const auto route = internal::route_between(group, from, to);
-        if (!route) return route.error();
-        Message message{.from = from,
-                        .to = to,
-                        .part = 1.0 / (kTrees * kChunksPerTree),
-                        .latency = route->latency,
-                        .after = arrived[static_cast<std::size_t>(from)],
-                        .first_chunk = tree * kChunksPerTree + chunk,
-                        .chunk_count = 1,
-                        .reduces = reduces};
-        if (*last >= 0) message.after.push_back(*last);
-        std::sort(message.after.begin(), message.after.end());
-        *last = static_cast<std::int32_t>(result.messages.size());
-        arrived[static_cast<std::size_t>(to)].push_back(*last);
-        result.messages.push_back(std::move(message));
-        return std::nullopt;
-      };
-      for (const std::int32_t member : order) {
-        const auto at = static_cast<std::size_t>(member);
-        if (parent[at] < 0) continue;
-        if (const auto fault = send(member, parent[at], true, &last_up[at])) return *fault;
-      }
-      for (auto member = order.rbegin(); member != order.rend(); ++member) {
-        const auto at = static_cast<std::size_t>(*member);
-        if (parent[at] < 0) continue;
-        if (const auto fault = send(parent[at], *member, false, &last_down[at])) return *fault;
-      }
+    for (const std::int32_t member : order) {
+      const std::int32_t above = parent[static_cast<std::size_t>(member)];
+      if (above < 0) continue;
+      if (auto fault = send(member, above, true)) return *std::move(fault);
+    }
+    for (auto member = order.rbegin(); member != order.rend(); ++member) {
+      const std::int32_t above = parent[static_cast<std::size_t>(*member)];
+      if (above < 0) continue;
+      if (auto fault = send(above, *member, false)) return *std::move(fault);
     }
   }
   return result;

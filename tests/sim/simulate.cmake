@@ -11,6 +11,10 @@ foreshard_test(simulate_studies_test SLOW
 foreshard_test(simulate_stepwise_test
   SOURCES simulate/stepwise_test.cc simulate/small.cc simulate/random_cluster.cc compute/toy_device.cc
   DEPS foreshard_simulate)
+foreshard_test(simulate_granularity_test
+  SOURCES simulate/granularity_test.cc simulate/small.cc simulate/random_cluster.cc simulate/random_program.cc
+          compute/toy_device.cc
+  DEPS foreshard_simulate)
 foreshard_test(simulate_folding_test
   SOURCES simulate/folding_test.cc simulate/random_program.cc compute/toy_device.cc
           ../strategies/lower/random_strategy.cc

@@ -1,5 +1,6 @@
 #include "strategies/comm/internal/ring_pattern.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/check.h"
@@ -57,43 +58,51 @@ Result<Pattern> ring_pattern(const Participants& group, int rounds) {
 
 Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_rounds,
                                       int gather_rounds) {
-  const auto ring = first_ring(group);
-  const auto count = static_cast<std::int32_t>(ring.size());
+  const auto all = rings(group);
+  if (!all) return all.error();
+  const auto ways = static_cast<std::int32_t>(all->size());
+  const auto count = static_cast<std::int32_t>(group.devices.size());
   const std::int32_t steps = (reduce_rounds + gather_rounds) * (count - 1);
-  if (const auto fault = too_many_messages("ring", static_cast<double>(steps) * count))
+  if (const auto fault = too_many_messages("ring", static_cast<double>(steps) * count * ways))
     return *fault;
 
+  StepwiseCollective result{.algorithm = "ring", .chunks = count * ways, .messages = {}};
+  result.messages.reserve(static_cast<std::size_t>(steps * count) * all->size());
   std::vector<Seconds> latency;
-  for (std::int32_t i = 0; i < count; ++i) {
-    const auto route = route_between(group, ring[static_cast<std::size_t>(i)],
-                                     ring[static_cast<std::size_t>((i + 1) % count)]);
-    if (!route) return route.error();
-    latency.push_back(route->latency);
+  for (const auto& ring : *all) {
+    for (std::int32_t i = 0; i < count; ++i) {
+      const auto route = route_between(group, ring[static_cast<std::size_t>(i)],
+                                       ring[static_cast<std::size_t>((i + 1) % count)]);
+      if (!route) return route.error();
+      latency.push_back(route->latency);
+    }
   }
-
-  StepwiseCollective result{.algorithm = "ring", .chunks = count, .messages = {}};
-  result.messages.reserve(static_cast<std::size_t>(steps) * ring.size());
-  // Chunk numbers are ranks: reduce-scatter leaves rank r with chunk r, all-gather starts there. In
-  // step s of a round the member at place i passes on the chunk of the member s places before it
-  // (gathering) or s + 1 places before it (reducing).
+  // Every member has as many chunks as there are rings, one after another: reduce-scatter leaves
+  // rank r with them, all-gather starts there, and ring w carries the w-th of each. In step s of a
+  // round the member at place i passes on the chunk of the member s places before it (gathering) or
+  // s + 1 places before it (reducing).
   for (std::int32_t step = 0; step < steps; ++step) {
     const bool reduces = step < reduce_rounds * (count - 1);
     const std::int32_t back = step % (count - 1) + (reduces ? 1 : 0);
-    for (std::int32_t i = 0; i < count; ++i) {
-      Message message{.from = ring[static_cast<std::size_t>(i)],
-                      .to = ring[static_cast<std::size_t>((i + 1) % count)],
-                      .part = 1.0 / count,
-                      .latency = latency[static_cast<std::size_t>(i)],
-                      .after = {},
-                      .first_chunk = ring[static_cast<std::size_t>((i - back + 2 * count) % count)],
-                      .chunk_count = 1,
-                      .reduces = reduces};
-      if (step > 0) {  // its own last send, and what it passes on
-        message.after.push_back((step - 1) * count + (i + count - 1) % count);
-        message.after.push_back((step - 1) * count + i);
-        if (message.after[0] > message.after[1]) std::swap(message.after[0], message.after[1]);
+    for (std::int32_t way = 0; way < ways; ++way) {
+      const auto& ring = (*all)[static_cast<std::size_t>(way)];
+      const std::int32_t before = ((step - 1) * ways + way) * count;  // this ring's last step
+      for (std::int32_t i = 0; i < count; ++i) {
+        const std::int32_t owner = ring[static_cast<std::size_t>((i - back + 2 * count) % count)];
+        Message message{.from = ring[static_cast<std::size_t>(i)],
+                        .to = ring[static_cast<std::size_t>((i + 1) % count)],
+                        .part = 1.0 / (count * ways),
+                        .latency = latency[static_cast<std::size_t>(way * count + i)],
+                        .after = {},
+                        .first_chunk = owner * ways + way,
+                        .chunk_count = 1,
+                        .reduces = reduces};
+        if (step > 0) {  // its own last send, and what it passes on
+          message.after = {before + (i + count - 1) % count, before + i};
+          std::ranges::sort(message.after);
+        }
+        result.messages.push_back(std::move(message));
       }
-      result.messages.push_back(std::move(message));
     }
   }
   return result;

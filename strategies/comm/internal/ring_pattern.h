@@ -11,7 +11,7 @@ namespace foreshard::comm::internal {
 /// which leave out the shortest `rounds` adjacent ones.
 Result<Pattern> ring_pattern(const Participants& group, int rounds);
 
-/// Round by round, step by step; in each step every member passes one of p chunks on.
+/// Round by round, step by step; in each step every member passes one of p chunks on in each ring.
 /// \param reduce_rounds  how many of the rounds reduce (reduce-scatter); they come first.
 Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_rounds,
                                       int gather_rounds);

@@ -32,6 +32,7 @@ Result<Pattern> pattern_of(const Participants& group, const Rounds& rounds) {
     return static_cast<double>(message.chunk_count) / rounds.chunks;
   };
   Pattern pattern;
+  pattern.overlaps_rounds = true;
   double sent = 0;
   double longest_rounds = 0;
   for (const auto& round : rounds.rounds) {

@@ -74,6 +74,7 @@ void write_out(const ClusterView& cluster, Work& work, Operation operation) {
                                                 .work = message.part * operation.bytes.in_base(),
                                                 .release_from = {},
                                                 .release_lag = {}});
+    if (operation.form.pipelined) continue;
     for (const auto before : message.after)
       work.workload.add_edge(ActivityId(static_cast<std::int64_t>(operation.first) + before), id);
   }

@@ -20,14 +20,6 @@ namespace {
 
 using program::Program;
 
-comm::Parameters alpha_beta() {
-  comm::Parameters parameters = comm::ideal_parameters();
-  std::erase_if(parameters.forms, [](const comm::FormParameters& form) {
-    return form.algorithm.find("nvls") != std::string::npos;  // has no stepwise form
-  });
-  return parameters;
-}
-
 Program lowered(const Training& training) {
   auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
   EXPECT_TRUE(program) << program.error().message;
@@ -35,7 +27,7 @@ Program lowered(const Training& training) {
 }
 
 Prediction run(const ClusterView& cluster, const Program& program, SimulateOptions options) {
-  auto prediction = simulate(cluster, program, alpha_beta(), options);
+  auto prediction = simulate(cluster, program, comm::ideal_parameters(), options);
   EXPECT_TRUE(prediction) << prediction.error().message;
   return prediction ? *std::move(prediction) : Prediction{};
 }
@@ -82,7 +74,7 @@ void expect_equal(const Prediction& folded, const Prediction& unfolded) {
 void expect_equal_members(const ClusterView& cluster, const Program& program,
                           const Prediction& unfolded) {
   const Communicators communicators = communicators_of(program);
-  const auto forms = choose_forms(cluster, program, communicators, alpha_beta());
+  const auto forms = choose_forms(cluster, program, communicators, comm::ideal_parameters());
   ASSERT_TRUE(forms);
   const Folding folding = fold(cluster, program, communicators, *forms, true);
   for (std::size_t rank = 0; rank < folding.class_of_rank.size(); ++rank) {

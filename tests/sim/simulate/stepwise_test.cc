@@ -31,28 +31,33 @@ double relative(Seconds a, Seconds b) {
   return scale > 0 ? std::abs(a.in_base() - b.in_base()) / scale : 0;
 }
 
-// Finish times of the messages of `stepwise_form`, one flow each.
+// Finish times of the messages of all lanes, step by step, one flow each.
 std::vector<Seconds> by_messages(std::string_view algorithm, CollectiveKind kind, Bytes bytes,
                                  const comm::Participants& group) {
-  const auto form = comm::stepwise_form(algorithm, kind, group);
+  const auto form = comm::lane_form(algorithm, kind, group);
   EXPECT_TRUE(form) << form.error().message;
   const ClusterView& cluster = *group.cluster;
   engine::Workload workload;
   for (const Link& link : cluster.links()) workload.add_resource(link.bandwidth.in_base());
-  for (const comm::Message& message : form->messages) {
-    const auto route = cluster.route(group.devices[static_cast<std::size_t>(message.from)],
-                                     group.devices[static_cast<std::size_t>(message.to)]);
-    engine::Shape shape{.usages = {}, .occupations = {}};
-    for (const RoutedLink& routed : route->links)
-      shape.usages.push_back(
-          {.resource = engine::ResourceId(routed.link.value()), .weight = routed.share});
-    const auto id = workload.add_activity({.shape = workload.add_shape(std::move(shape)),
-                                           .latency = message.latency,
-                                           .work = bytes.in_base() * message.part,
-                                           .release_from = {},
-                                           .release_lag = {}});
-    for (const std::int32_t before : message.after)
-      workload.add_edge(engine::ActivityId(before), id);
+  const auto lanes = static_cast<std::int32_t>(form->lanes.size());
+  for (std::int32_t step = 0; step < form->steps; ++step) {
+    for (const comm::Lane& lane : form->lanes) {
+      const auto route = cluster.route(group.devices[static_cast<std::size_t>(lane.from)],
+                                       group.devices[static_cast<std::size_t>(lane.to)]);
+      engine::Shape shape{.usages = {}, .occupations = {}};
+      for (const RoutedLink& routed : route->links)
+        shape.usages.push_back(
+            {.resource = engine::ResourceId(routed.link.value()), .weight = routed.share});
+      const auto id = workload.add_activity({.shape = workload.add_shape(std::move(shape)),
+                                             .latency = route->latency,
+                                             .work = bytes.in_base() * lane.part,
+                                             .release_from = {},
+                                             .release_lag = {}});
+      for (const comm::LaneDependency& after : lane.after)
+        if (after.steps_before <= step)
+          workload.add_edge(engine::ActivityId((step - after.steps_before) * lanes + after.lane),
+                            id);
+    }
   }
   const auto times = engine::run_fluid(workload);
   EXPECT_TRUE(times);

@@ -41,9 +41,6 @@ TEST_P(ShippedStudy, RunsAlikeOnBothEngines) {
     strategy.global_batch =
         strategy.data_parallel * strategy.micro_batch * strategy.pipeline_parallel;
   }
-  std::erase_if(reduced.communication.forms, [](const comm::FormParameters& form) {
-    return form.algorithm.find("nvls") != std::string::npos;  // not messages between devices
-  });
 
   sim::SimulateOptions stepwise{.granularity = sim::Granularity::kStepwise, .timeline = true};
   const auto ours = run_study(reduced, stepwise);

@@ -15,8 +15,8 @@ namespace {
 double tokens_per_second(int a, int b) {
   const auto node = [](int gpus) {
     const std::string count = std::to_string(gpus);
-    return "{nodes: 1, node: {extends: dgx-h100, gpus: " + count + ", nics: {count: " + count +
-           "}}}";
+    return "{nodes: 1, node: {device: H100-SXM, gpus: " + count +
+           ", nvlink: {bandwidth: 450 GB/s}, nics: {count: " + count + ", bandwidth: 400 Gbit/s}}}";
   };
   const std::string ranks = std::to_string(a + b);
   const TemporaryFolder folder;

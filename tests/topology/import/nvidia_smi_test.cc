@@ -25,7 +25,7 @@ std::string a100_table(const char* separator) {
   return result;
 }
 
-// 12 links x 25 GB/s x 0.783 to the switch; two PCIe switches and sockets.
+// 12 links x 25 GB/s x 0.816 to the switch; two PCIe switches and sockets.
 TEST(NvidiaSmi, ReadsAnHgxA100) {
   for (const char* separator : {"\t", "     "}) {
     const auto imported = import_text(a100_table(separator), "A100-SXM-80GB");

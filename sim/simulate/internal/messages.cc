@@ -1,0 +1,180 @@
+#include "sim/simulate/internal/messages.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace foreshard::sim::internal {
+namespace {
+
+// The channels of one sender, where they and not the links decide how fast an operation is: a
+// resource of which every byte that it sends takes one.
+class Channels {
+ public:
+  Channels(engine::Workload& workload, const Operation& operation) : workload_(workload) {
+    comm::FlatCollective links_alone = operation.form;
+    links_alone.rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
+    const ClusterView& cluster = *operation.group.cluster;
+    if (!(operation.form.rate_cap < links_alone.idle_rate(cluster))) return;
+    rate_ = operation.form.rate_cap / operation.form.bandwidth_fraction;
+  }
+
+  bool decide() const { return rate_.has_value(); }
+  // Of a sender of that part of the operation's bytes, all its messages together.
+  engine::ResourceId of_sender_of(double part) const {
+    return workload_.add_resource((*rate_ * part).in_base(), "channels");
+  }
+
+ private:
+  engine::Workload& workload_;
+  std::optional<BytesPerSecond> rate_;
+};
+
+std::size_t at(std::int32_t index) {
+  return static_cast<std::size_t>(index);
+}
+
+}  // namespace
+
+Operation operation_of(const ClusterView& cluster, const program::Program& program,
+                       const Communicators& communicators, const CommunicatorForms& forms,
+                       std::size_t communicator, Bytes bytes) {
+  Operation operation{.kind = communicators.all[communicator].kind,
+                      .group = participants_of(cluster, program, communicators, communicator),
+                      .form = forms.at(communicator, bytes),
+                      .bytes = bytes};
+  std::vector<comm::LinkLoad> loads;
+  loads.reserve(operation.form.loads.size());
+  forms.each_load(communicator, operation.form, [&](LinkId link, double bytes_per_byte) {
+    loads.push_back({link, bytes_per_byte});
+  });
+  operation.form.loads = std::move(loads);
+  return operation;
+}
+
+MessageWriter::MessageWriter(engine::Workload& workload, std::vector<engine::ResourceId> links)
+    : workload_(workload),
+      links_(std::move(links)),
+      nothing_(workload.add_shape(engine::Shape{.usages = {}, .occupations = {}})) {}
+
+engine::ShapeId MessageWriter::shape_of(Way way) {
+  const auto known = shapes_.find(way);
+  if (known != shapes_.end()) return known->second;
+  engine::Shape shape{.usages = {}, .occupations = {}};
+  shape.connections = way.second;
+  for (const auto& [resource, weight] : way.first)
+    shape.usages.push_back({.resource = resource, .weight = weight});
+  return shapes_.emplace(std::move(way), workload_.add_shape(std::move(shape))).first->second;
+}
+
+Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operation) {
+  if (!comm::has_messages(operation.form.algorithm, operation.kind))
+    return switch_flows_of(operation);
+  return messages_of(operation);
+}
+
+// Messages share links by their bytes: those of an exchange, which begin together, then end
+// together where one link holds them up.
+Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operation) {
+  const auto form = comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group);
+  if (!form) return form.error();
+  const ClusterView& cluster = *operation.group.cluster;
+  const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
+
+  std::vector<double> sent(operation.group.devices.size(), 0);
+  double largest = 0;
+  for (const comm::Message& message : form->messages) {
+    sent[at(message.from)] += message.part;
+    largest = std::max(largest, message.part);
+  }
+  const Channels channels(workload_, operation);
+  std::vector<engine::ResourceId> channels_of;
+  for (std::size_t i = 0; channels.decide() && i < sent.size(); ++i)
+    channels_of.push_back(sent[i] > 0 ? channels.of_sender_of(sent[i]) : engine::ResourceId{});
+
+  Script script;
+  script.reserve(form->messages.size());
+  std::map<std::pair<std::int32_t, std::int32_t>, Way> ways;
+  for (const comm::Message& message : form->messages) {
+    const auto [known, is_new] = ways.try_emplace({message.from, message.to});
+    if (is_new) {
+      const auto route =
+          cluster.route(operation.group.devices[at(message.from)],
+                        operation.group.devices[at(message.to)], operation.group.flow);
+      if (!route) return route.error();
+      auto& [path, widest] = known->second;
+      for (const RoutedLink& routed : route->links) {
+        path.emplace_back(links_[routed.link.index()], routed.share);
+        widest = std::max(widest, routed.share);
+      }
+      if (channels.decide()) path.emplace_back(channels_of[at(message.from)], 1);
+      if (channels.decide()) widest = std::max(widest, 1.0);
+    }
+    // Engines share by the largest weight (workload.h).
+    Way way = known->second;
+    way.second *= message.part / largest;
+    Flow& flow = script.emplace_back();
+    flow.shape = shape_of(std::move(way));
+    flow.work = (work * message.part).in_base();
+    if (form->pipelined) continue;
+    flow.after = message.after;
+    for (const std::int32_t before : message.after) script[at(before)].is_last = false;
+  }
+  return script;
+}
+
+MessageWriter::Script MessageWriter::switch_flows_of(const Operation& operation) {
+  const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
+  const Channels channels(workload_, operation);
+  Script script;
+  for (const comm::LinkLoad& load : operation.form.loads) {
+    Way way{{{links_[load.link.index()], 1}}, 1};
+    if (channels.decide()) way.first.emplace_back(channels.of_sender_of(load.bytes_per_byte), 1);
+    Flow& flow = script.emplace_back();
+    flow.shape = shape_of(std::move(way));
+    flow.work = (work * load.bytes_per_byte).in_base();
+  }
+  return script;
+}
+
+engine::ActivityId MessageWriter::write(const Script& script, engine::ActivityId begins) {
+  const auto first = static_cast<std::int64_t>(workload_.activity_count());
+  const auto add = [&](engine::ShapeId shape, double work) {
+    return workload_.add_activity(
+        {.shape = shape, .latency = {}, .work = work, .release_from = {}, .release_lag = {}});
+  };
+  for (const Flow& flow : script) {
+    const auto id = add(flow.shape, flow.work);
+    if (flow.after.empty()) workload_.add_edge(begins, id);
+    for (const std::int32_t before : flow.after)
+      workload_.add_edge(engine::ActivityId(first + before), id);
+  }
+  const auto ends = add(nothing_, 0);
+  for (std::size_t i = 0; i < script.size(); ++i)
+    if (script[i].is_last)
+      workload_.add_edge(engine::ActivityId(first + static_cast<std::int64_t>(i)), ends);
+  workload_.add_edge(begins, ends);
+  return ends;
+}
+
+Result<Seconds> time_by_messages(const Operation& operation) {
+  const ClusterView& cluster = *operation.group.cluster;
+  engine::Workload workload;
+  std::vector<engine::ResourceId> links;
+  for (const Link& link : cluster.links())
+    links.push_back(workload.add_resource(link.bandwidth.in_base()));
+  MessageWriter writer(workload, std::move(links));
+  const auto begins =
+      workload.add_activity({.shape = workload.add_shape({.usages = {}, .occupations = {}}),
+                             .latency = operation.form.delay(operation.bytes, cluster),
+                             .work = 0,
+                             .release_from = {},
+                             .release_lag = {}});
+  const auto ends = writer.write({0, 0}, begins, [&] { return operation; });
+  if (!ends) return ends.error();
+  const auto times = engine::run_fluid(workload);
+  if (!times) return times.error();
+  return times->makespan;
+}
+
+}  // namespace foreshard::sim::internal
