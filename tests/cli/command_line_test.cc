@@ -224,6 +224,23 @@ TEST(Simulate, ReadsPartsAndOverrides) {
   EXPECT_THAT(values, HasSubstr(",16,"));
 }
 
+// SimGrid knows flows alone: collectives go message by message unless that is forbidden.
+TEST(Simulate, TakesMessagesForSimgridAndSaysSo) {
+  const std::string small = "simulate " + std::string(kSmall) + " --set strategy.global_batch=8";
+  const Outcome outcome = foreshard(small + " --engine simgrid --format json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const json report = json::parse(outcome.out);
+  EXPECT_EQ(report["engine"]["name"], "simgrid");
+  EXPECT_EQ(report["engine"]["granularity"], "stepwise");
+  EXPECT_THAT(report["warnings"][0]["message"], HasSubstr("--granularity stepwise"));
+  const json fluid = json::parse(foreshard(small + " --granularity stepwise --format json").out);
+  EXPECT_NEAR(report["step"]["time_s"].get<double>(), fluid["step"]["time_s"].get<double>(),
+              1e-6 * fluid["step"]["time_s"].get<double>());
+  const Outcome flat = foreshard(small + " --engine simgrid --granularity flat");
+  EXPECT_EQ(flat.code, 2);
+  EXPECT_THAT(flat.err, HasSubstr("--granularity stepwise"));
+}
+
 TEST(Simulate, WritesATrace) {
   const TemporaryFolder folder;
   const std::string trace = (folder.path() / "trace.json").string();
