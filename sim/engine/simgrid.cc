@@ -30,6 +30,7 @@ constexpr int kWorkBits = 62;
 const char* obstacle(const Shapes& shapes, const NormalShape& shape) {
   if (shape.holds > 0) return "occupies a resource";
   if (std::isfinite(shape.cap)) return "has a rate cap";
+  if (shape.connections != 1) return "has connections other than 1";
   for (const auto& load : shapes.loads(shape))
     if (load.load != 1) return "uses its resources with different weights or multiplicities";
   return nullptr;

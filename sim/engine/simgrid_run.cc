@@ -30,15 +30,13 @@ class PathZone final : public NetZoneImpl {
   using Path = std::vector<simgrid::kernel::resource::StandardLinkImpl*>;
 
   explicit PathZone(const std::string& name) : NetZoneImpl(name) {}
-  void set_path(const Path* path, double connections) {
-    path_ = path;
-    connections_ = connections;
-  }
+  void set_path(const Path* path) { path_ = path; }
 
   void get_local_route(const NetPoint*, const NetPoint*, Route* route, double* latency) override {
     route->link_list_.insert(route->link_list_.end(), path_->begin(), path_->end());
-    // CM02 shares a link in proportion to 1 / latency. A factor of 0 takes it out of flows' time.
-    if (latency != nullptr) *latency += 1 / connections_;
+    // CM02 shares a link in proportion to 1 / latency: give all flows the same one. A factor of 0
+    // takes it out of their time.
+    if (latency != nullptr) *latency += 1.0;
   }
   void get_graph(const s_xbt_graph_t*, std::map<std::string, xbt_node_t, std::less<>>*,
                  std::map<std::string, xbt_edge_t, std::less<>>*) override {}
@@ -46,7 +44,6 @@ class PathZone final : public NetZoneImpl {
  private:
   void do_seal() override {}
   const Path* path_ = nullptr;
-  double connections_ = 1;
 };
 
 // Latency and release are kernel timers, and work is a flow without latency: the lazy solver of
@@ -136,8 +133,7 @@ class Driver {
 
   void work(std::int32_t a) {
     if (units_.work[at(a)] == 0) return finish(a);
-    const ShapeId shape = workload_.activities()[at(a)].shape;
-    zone_->set_path(&paths_[shape.index()], workload_.shape(shape).connections);
+    zone_->set_path(&paths_[workload_.activities()[at(a)].shape.index()]);
     s4u::CommPtr flow = s4u::Comm::sendto_init();
     flow->set_data(reinterpret_cast<void*>(static_cast<std::intptr_t>(a) + 1));
     flow->set_payload_size(units_.work[at(a)]);

@@ -2,32 +2,33 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 
 namespace foreshard::sim::internal {
 namespace {
 
-// The channels of one sender, where they and not the links decide how fast an operation is: a
-// resource of which every byte that it sends takes one.
-class Channels {
+// What keeps flows from running as fast as their links: a resource of which every byte takes one.
+class Limits {
  public:
-  Channels(engine::Workload& workload, const Operation& operation) : workload_(workload) {
+  Limits(engine::Workload& workload, const Operation& operation) : workload_(workload) {
     comm::FlatCollective links_alone = operation.form;
     links_alone.rate_cap = BytesPerSecond::from_base(std::numeric_limits<double>::infinity());
-    const ClusterView& cluster = *operation.group.cluster;
-    if (!(operation.form.rate_cap < links_alone.idle_rate(cluster))) return;
-    rate_ = operation.form.rate_cap / operation.form.bandwidth_fraction;
+    const BytesPerSecond of_links = links_alone.idle_rate(*operation.group.cluster);
+    channels_decide_ = operation.form.rate_cap < of_links;
+    rate_ = std::min(operation.form.rate_cap, of_links) / operation.form.bandwidth_fraction;
   }
 
-  bool decide() const { return rate_.has_value(); }
-  // Of a sender of that part of the operation's bytes, all its messages together.
-  engine::ResourceId of_sender_of(double part) const {
-    return workload_.add_resource((*rate_ * part).in_base(), "channels");
+  // Whether the channels, and not the links, decide how fast the operation is.
+  bool channels_decide() const { return channels_decide_; }
+  // Of flows that have this part of the operation's bytes, all together: no faster than they need
+  // to be for all of the operation to take as long as on idle links.
+  engine::ResourceId of(double part) const {
+    return workload_.add_resource((rate_ * part).in_base(), "channels");
   }
 
  private:
   engine::Workload& workload_;
-  std::optional<BytesPerSecond> rate_;
+  bool channels_decide_ = false;
+  BytesPerSecond rate_;
 };
 
 std::size_t at(std::int32_t index) {
@@ -73,24 +74,22 @@ Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operatio
   return messages_of(operation);
 }
 
-// Messages share links by their bytes: those of an exchange, which begin together, then end
-// together where one link holds them up.
+// A sender's messages share its channels. Those of an exchange, which begin together, each go at a
+// pace of their own, so that all end together.
 Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operation) {
   const auto form = comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group);
   if (!form) return form.error();
   const ClusterView& cluster = *operation.group.cluster;
   const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
-
-  std::vector<double> sent(operation.group.devices.size(), 0);
-  double largest = 0;
-  for (const comm::Message& message : form->messages) {
-    sent[at(message.from)] += message.part;
-    largest = std::max(largest, message.part);
+  const Limits limits(workload_, operation);
+  const bool is_paced = operation.kind == program::CollectiveKind::kExchange;
+  std::vector<engine::ResourceId> channels(operation.group.devices.size());
+  if (limits.channels_decide() && !is_paced) {
+    std::vector<double> sent(channels.size(), 0);
+    for (const comm::Message& message : form->messages) sent[at(message.from)] += message.part;
+    for (std::size_t i = 0; i < sent.size(); ++i)
+      if (sent[i] > 0) channels[i] = limits.of(sent[i]);
   }
-  const Channels channels(workload_, operation);
-  std::vector<engine::ResourceId> channels_of;
-  for (std::size_t i = 0; channels.decide() && i < sent.size(); ++i)
-    channels_of.push_back(sent[i] > 0 ? channels.of_sender_of(sent[i]) : engine::ResourceId{});
 
   Script script;
   script.reserve(form->messages.size());
@@ -107,12 +106,14 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
         path.emplace_back(links_[routed.link.index()], routed.share);
         widest = std::max(widest, routed.share);
       }
-      if (channels.decide()) path.emplace_back(channels_of[at(message.from)], 1);
-      if (channels.decide()) widest = std::max(widest, 1.0);
     }
-    // Engines share by the largest weight (workload.h).
     Way way = known->second;
-    way.second *= message.part / largest;
+    const engine::ResourceId limit =
+        is_paced ? limits.of(message.part) : channels[at(message.from)];
+    if (limit.valid()) {
+      way.first.emplace_back(limit, 1);
+      way.second = 1;
+    }
     Flow& flow = script.emplace_back();
     flow.shape = shape_of(std::move(way));
     flow.work = (work * message.part).in_base();
@@ -125,11 +126,11 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
 
 MessageWriter::Script MessageWriter::switch_flows_of(const Operation& operation) {
   const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
-  const Channels channels(workload_, operation);
+  const Limits limits(workload_, operation);
   Script script;
   for (const comm::LinkLoad& load : operation.form.loads) {
     Way way{{{links_[load.link.index()], 1}}, 1};
-    if (channels.decide()) way.first.emplace_back(channels.of_sender_of(load.bytes_per_byte), 1);
+    if (limits.channels_decide()) way.first.emplace_back(limits.of(load.bytes_per_byte), 1);
     Flow& flow = script.emplace_back();
     flow.shape = shape_of(std::move(way));
     flow.work = (work * load.bytes_per_byte).in_base();

@@ -11,7 +11,8 @@
 /// Sums and copies that switches make are no messages between members: they are a flow on each link
 /// that the flat form loads.
 ///
-/// Not modelled: that messages of a chain or tree, which pass on what arrives while it arrives,
+/// Not modelled: that messages of an exchange catch up after they were held up; that messages of a
+/// chain or tree, which pass on what arrives while it arrives,
 /// cannot be faster than those that bring it; multiprocessors that a collective holds (the flat
 /// form slows kernels beside it).
 #pragma once
@@ -72,7 +73,8 @@ class MessageWriter {
     bool is_last = true;              ///< Nothing waits for it but the end.
   };
   using Script = std::vector<Flow>;
-  /// Resources with their weights, and connections.
+  /// Resources with their weights, and the connections with which flows share by bytes: engines
+  /// share by the largest weight (workload.h).
   using Way = std::pair<std::vector<std::pair<engine::ResourceId, double>>, double>;
 
   Result<Script> script_of(const Operation& operation);

@@ -335,7 +335,7 @@ TEST(FlatAndStepwise, AgreeOnAnIdleUniformRing) {
     }
 }
 
-// The figures stand in docs/fabrics-and-engines.md; a change of more than a percentage point is one
+// The figures stand in docs/topology-import.md; a change of more than a percentage point is one
 // to look at.
 TEST(FlatAndStepwise, ErrorUnderContention) {
   std::vector<double> errors;

@@ -28,7 +28,7 @@ struct RandomOptions {
   int shapes = 10;
   int activities = 30;
   int longest_path = 4;
-  bool plain = false;       ///< Unit weights, no caps or occupations: what SimGrid can express.
+  bool plain = false;       ///< Unit weights and nothing else: what SimGrid can express.
   bool occupations = true;  ///< Where not plain.
 };
 
@@ -51,7 +51,7 @@ inline void add_random_shapes(Workload& w, Random& random, const RandomOptions& 
       if (!options.plain && random.one_in(3)) usage.multiplicity = 1 + random.below(4);
       shape.usages.push_back(usage);
     }
-    if (random.one_in(3)) shape.connections = 1 + random.below(8);
+    if (!options.plain && random.one_in(3)) shape.connections = 1 + random.below(8);
     if (!options.plain && random.one_in(3)) shape.rate_cap = random.between(0.1, 5);
     // At most a fifth each: more than five at once may fill a resource, and others wait.
     if (!options.plain && options.occupations && random.one_in(3))

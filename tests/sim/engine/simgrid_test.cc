@@ -92,6 +92,8 @@ TEST(Simgrid, SaysWhatItCannotExpress) {
   EXPECT_THAT(message(shape), HasSubstr("activity 1: it occupies a resource"));
   shape = {.usages = unit, .occupations = {}, .rate_cap = 2};
   EXPECT_THAT(message(shape), HasSubstr("activity 1: it has a rate cap"));
+  shape = {.usages = unit, .occupations = {}, .connections = 2};
+  EXPECT_THAT(message(shape), HasSubstr("connections"));
   shape = {.usages = {{.resource = ResourceId(0), .multiplicity = 2}}, .occupations = {}};
   EXPECT_THAT(message(shape), HasSubstr("weights or multiplicities"));
   shape = {.usages = {{.resource = ResourceId(0)}, {.resource = ResourceId(1), .weight = 0.5}},

@@ -242,7 +242,7 @@ TEST(Granularity, SaysWhichFormsDiffer) {
   ASSERT_EQ(stepwise.warnings.size(), 1u);
   EXPECT_EQ(stepwise.warnings[0].code, "granularity");
   EXPECT_THAT(stepwise.warnings[0].message,
-              HasSubstr("halving_doubling all_reduce of 40 MB among 4 takes " +
+              HasSubstr("halving_doubling all_reduce of " + format(40_MB) + " among 4 takes " +
                         format(stepwise.step) + ", flat " + format(flat.step)));
   const auto ring = run(cluster, program, {.granularity = Granularity::kStepwise}, only("ring"));
   EXPECT_TRUE(ring.warnings.empty());
