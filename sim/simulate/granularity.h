@@ -16,7 +16,8 @@ namespace foreshard::sim {
 ///  - that SimGrid has no other way, if it is the engine;
 ///  - what kernels gain, since messages hold no multiprocessors;
 ///  - the forms of the step that take another time on idle links, each with both times.
-/// Cost: the messages of one operation of each such form. \return as MessageWriter::write.
+/// Cost: the messages of one operation of each such form.
+/// \return as MessageWriter::write.
 Result<std::vector<Warning>> granularity_warnings(const ClusterView& cluster,
                                                   const program::Program& program,
                                                   const Communicators& communicators,

@@ -36,7 +36,8 @@ struct Algorithm {
   /// \return kInfeasible where there is no route. kUnsupported if this group's hardware cannot do
   ///     it: the algorithm is then left out.
   Result<Pattern> (*pattern)(const Participants& group);
-  /// \pre As above. Null if it is not made of messages between members (has_messages).
+  /// Null if it is not made of messages between members (has_messages).
+  /// \pre As above.
   Result<StepwiseCollective> (*steps)(const Participants& group);
 };
 

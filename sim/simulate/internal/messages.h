@@ -49,7 +49,7 @@ class MessageWriter {
   /// Adds the operation's flows, which begin when `begins` is done, and an activity that waits for
   /// all of them. What passes before bytes flow is the caller's matter: a latency of `begins`.
   /// \param key  operations with equal keys are equal (their groups have channels of their own).
-  /// \param operation  called for the first one of each key. \pre its group has several members
+  /// \param operation  called for the first one of each key; its group has several members
   /// \return that activity; kInfeasible where there is no route, kUnsupported if the messages are
   ///     too many to be written out.
   template <class MakeOperation>
@@ -90,7 +90,8 @@ class MessageWriter {
   std::map<Way, engine::ShapeId> shapes_;
 };
 
-/// What the operation takes on idle links, message by message. \return as MessageWriter::write.
+/// What the operation takes on idle links, message by message.
+/// \return as MessageWriter::write.
 Result<Seconds> time_by_messages(const Operation& operation);
 
 }  // namespace foreshard::sim::internal
