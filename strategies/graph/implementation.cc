@@ -59,6 +59,16 @@ std::span<const Step> eager_steps(PassKind kind) {
   }
 }
 
+// Maximum, then sum of exponentials; softmax less one at the target, times the incoming gradient.
+constexpr Step kRecomputedLoss[]{{PassKind::kReduce}, {PassKind::kReduce}};
+constexpr Step kRecomputedLossBackward[]{{PassKind::kUnary}};
+
+std::span<const Step> recomputed_steps(PassKind kind) {
+  if (kind == PassKind::kCrossEntropyForward) return kRecomputedLoss;
+  if (kind == PassKind::kCrossEntropyBackward) return kRecomputedLossBackward;
+  return {};
+}
+
 constexpr Step kRmsForwardFp32[]{{PassKind::kCast}, {PassKind::kRmsNormForward, true}};
 constexpr Step kRmsBackwardFp32[]{{PassKind::kCast},
                                   {PassKind::kRmsNormForward, true},
@@ -70,7 +80,7 @@ constexpr Step kLayerBackwardFp32[]{{PassKind::kCast},
                                     {PassKind::kLayerNormBackward, true},
                                     {PassKind::kCast}};
 
-std::span<const Step> recomputed_steps(PassKind kind) {
+std::span<const Step> recomputed_fp32_steps(PassKind kind) {
   switch (kind) {
     case PassKind::kRmsNormForward:
       return kRmsForwardFp32;
@@ -85,12 +95,24 @@ std::span<const Step> recomputed_steps(PassKind kind) {
   }
 }
 
+std::span<const Step> steps_of(PassKind kind, Implementation how) {
+  switch (how) {
+    case Implementation::kFused:
+      return {};
+    case Implementation::kRecomputedFp32:
+      return recomputed_fp32_steps(kind);
+    case Implementation::kRecomputed:
+      return recomputed_steps(kind);
+    case Implementation::kEager:
+      return eager_steps(kind);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<Kernel> kernels_of(const Pass& pass, Implementation how) {
-  const auto steps = how == Implementation::kEager            ? eager_steps(pass.kind)
-                     : how == Implementation::kRecomputedFp32 ? recomputed_steps(pass.kind)
-                                                              : std::span<const Step>{};
+  const auto steps = steps_of(pass.kind, how);
   if (steps.empty()) return {pass};
   std::vector<Kernel> kernels;
   for (const Step& step : steps) {

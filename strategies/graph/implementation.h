@@ -9,9 +9,11 @@
 ///
 /// Source: the operators that the Python code of each names, one pass each as PyTorch's ATen runs
 /// them: torchtitan's and Transformers' RMSNorm and rotary embedding (through fp32), a SwiGLU of
-/// silu and product, nanotron's sharded cross-entropy (through fp32).
-/// Not modelled: LayerNorm and GELU, which are one kernel in PyTorch too, in more than one; what
-/// a compiler fuses of an eager operator and what it does not.
+/// silu and product, nanotron's sharded cross-entropy (through fp32); the recomputed loss is
+/// flash-attention's csrc/xentropy.
+/// Not modelled: that a recomputed loss keeps 16-bit logits in place of fp32 exponentials;
+/// LayerNorm and GELU, which are one kernel in PyTorch too, in more than one; what a compiler fuses
+/// of an eager operator and what it does not.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +26,36 @@ namespace foreshard {
 enum class Implementation : std::uint8_t {
   kFused,           ///< One kernel.
   kRecomputedFp32,  ///< One, on a copy in fp32, which the backward pass makes again.
+  kRecomputed,      ///< One, whose backward pass works on its input again.
   kEager,           ///< One for each operator of PyTorch.
 };
 
+/// What there is of each operator; the same enumerators as above.
+enum class NormKernels : std::uint8_t {
+  kFused = static_cast<std::uint8_t>(Implementation::kFused),
+  kRecomputedFp32 = static_cast<std::uint8_t>(Implementation::kRecomputedFp32),
+  kEager = static_cast<std::uint8_t>(Implementation::kEager),
+};
+enum class LossKernels : std::uint8_t {
+  kFused = static_cast<std::uint8_t>(Implementation::kFused),
+  kRecomputed = static_cast<std::uint8_t>(Implementation::kRecomputed),
+  kEager = static_cast<std::uint8_t>(Implementation::kEager),
+};
+enum class OtherKernels : std::uint8_t {
+  kFused = static_cast<std::uint8_t>(Implementation::kFused),
+  kEager = static_cast<std::uint8_t>(Implementation::kEager),
+};
+template <class E>
+Implementation implementation_of(E kernels) {
+  return static_cast<Implementation>(kernels);
+}
+
 /// How the pointwise operators of a transformer are implemented.
 struct Pointwise {
-  Implementation norm = Implementation::kFused;
-  Implementation rope = Implementation::kFused;
-  Implementation activation = Implementation::kFused;
-  Implementation cross_entropy = Implementation::kFused;
+  NormKernels norm = NormKernels::kFused;
+  OtherKernels rope = OtherKernels::kFused;
+  OtherKernels activation = OtherKernels::kFused;
+  LossKernels cross_entropy = LossKernels::kFused;
   bool operator==(const Pointwise&) const = default;
 };
 

@@ -83,7 +83,7 @@ class BlockBuilder {
           .inputs = {x, scale},
           .outputs = {y},
           .pass = PassKind::kRmsNormForward,
-          .implementation = options_.pointwise.norm});
+          .implementation = implementation_of(options_.pointwise.norm)});
     } else {
       const TensorId shift = parameter(name + ".bias", {h}, {kWhole});
       op({.name = name,
@@ -92,7 +92,7 @@ class BlockBuilder {
           .inputs = {x, scale, shift},
           .outputs = {y},
           .pass = PassKind::kLayerNormForward,
-          .implementation = options_.pointwise.norm});
+          .implementation = implementation_of(options_.pointwise.norm)});
     }
     return y;
   }
@@ -255,7 +255,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
               .inputs = {qkv},
               .outputs = {rotated},
               .pass = PassKind::kRopeForward,
-              .implementation = options.pointwise.rope,
+              .implementation = implementation_of(options.pointwise.rope),
               .heads = build.heads()});
     qkv = rotated;
   }
@@ -279,7 +279,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
               .outputs = {activated},
               .pass = PassKind::kSwigluForward,
               .extent = 1,
-              .implementation = options.pointwise.activation});
+              .implementation = implementation_of(options.pointwise.activation)});
   } else {
     Operator gelu{.name = "mlp_activation",
                   .equation = "bsf->bsf",
@@ -365,7 +365,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
             .inputs = {logits, maximum, targets},
             .outputs = {partial, exponentials},
             .pass = PassKind::kCrossEntropyForward,
-            .implementation = options.pointwise.cross_entropy});
+            .implementation = implementation_of(options.pointwise.cross_entropy)});
   build.op({.name = "loss.combine",
             .kind = OperatorKind::kView,
             .equation = "bsc->bsc",

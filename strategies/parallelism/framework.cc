@@ -38,12 +38,29 @@ const yaml::Names<OptimizerKernels>& yaml_names(const OptimizerKernels*) {
   return names;
 }
 
-const yaml::Names<Implementation>& yaml_names(const Implementation*) {
-  static const yaml::Names<Implementation> names{
-      {"fused", Implementation::kFused, "One kernel."},
-      {"recomputed-fp32", Implementation::kRecomputedFp32,
-       "One, on a copy in fp32, which the backward pass makes again (norms)."},
-      {"eager", Implementation::kEager, "One for each operator of PyTorch."},
+const yaml::Names<NormKernels>& yaml_names(const NormKernels*) {
+  static const yaml::Names<NormKernels> names{
+      {"fused", NormKernels::kFused, "One kernel."},
+      {"recomputed-fp32", NormKernels::kRecomputedFp32,
+       "One, on a copy in fp32, which the backward pass makes again."},
+      {"eager", NormKernels::kEager, "One for each operator of PyTorch (RMS norm)."},
+  };
+  return names;
+}
+
+const yaml::Names<LossKernels>& yaml_names(const LossKernels*) {
+  static const yaml::Names<LossKernels> names{
+      {"fused", LossKernels::kFused, "One kernel, which keeps exponentials in fp32."},
+      {"recomputed", LossKernels::kRecomputed, "One, whose backward pass reads the logits again."},
+      {"eager", LossKernels::kEager, "One for each operator of PyTorch."},
+  };
+  return names;
+}
+
+const yaml::Names<OtherKernels>& yaml_names(const OtherKernels*) {
+  static const yaml::Names<OtherKernels> names{
+      {"fused", OtherKernels::kFused, "One kernel."},
+      {"eager", OtherKernels::kEager, "One for each operator of PyTorch."},
   };
   return names;
 }
@@ -93,7 +110,7 @@ const yaml::Table<Shards>& yaml_table(const Shards*) {
 const yaml::Table<Pointwise>& yaml_table(const Pointwise*) {
   static const auto table =
       yaml::Table<Pointwise>("pointwise", "Into which kernels pointwise operators go.")
-          .optional("norm", &Pointwise::norm, "Layer norm (fp32 or one kernel), RMS norm.")
+          .optional("norm", &Pointwise::norm, "RMS norm; a LayerNorm is one kernel.")
           .optional("rope", &Pointwise::rope, "Rotary position embedding.")
           .optional("activation", &Pointwise::activation, "SwiGLU; a GELU is one kernel.")
           .optional("cross_entropy", &Pointwise::cross_entropy, "The loss.");

@@ -35,6 +35,15 @@ TEST(Eager, SwigluAndTheLossLikewise) {
   EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kCrossEntropyBackward, Implementation::kEager), 14);
 }
 
+// Logits are read for the maximum and for the sum; backward they are read and their gradient is
+// written.
+TEST(Recomputed, LossReadsItsLogitsThreeTimes) {
+  const auto how = Implementation::kRecomputed;
+  EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kCrossEntropyForward, how), 4);
+  EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kCrossEntropyBackward, how), 4);
+  EXPECT_DOUBLE_EQ(bytes_an_element(PassKind::kRmsNormForward, how), 4);
+}
+
 // Cast 6, norm in fp32 8; backward both again, the gradient in fp32 12, cast 6.
 TEST(RecomputedFp32, NormIsDoneTwiceInFp32) {
   const auto how = Implementation::kRecomputedFp32;

@@ -61,15 +61,15 @@ Framework random_framework(Draw& draw) {
   };
   framework.shards = {
       .forward_prefetch = prefetch(), .backward_prefetch = prefetch(), .fp32 = draw.chance()};
-  const auto implementation = [&] {
-    return draw.chance()   ? Implementation::kFused
-           : draw.chance() ? Implementation::kRecomputedFp32
-                           : Implementation::kEager;
-  };
-  framework.pointwise = {.norm = implementation(),
-                         .rope = implementation(),
-                         .activation = implementation(),
-                         .cross_entropy = implementation()};
+  const auto other = [&] { return draw.chance() ? OtherKernels::kFused : OtherKernels::kEager; };
+  framework.pointwise = {.norm = draw.chance()   ? NormKernels::kFused
+                                 : draw.chance() ? NormKernels::kRecomputedFp32
+                                                 : NormKernels::kEager,
+                         .rope = other(),
+                         .activation = other(),
+                         .cross_entropy = draw.chance()   ? LossKernels::kFused
+                                          : draw.chance() ? LossKernels::kRecomputed
+                                                          : LossKernels::kEager};
   framework.optimizer = draw.chance() ? OptimizerKernels::kFused : OptimizerKernels::kLoop;
   framework.gradient_clipping = draw.chance();
   framework.vocabulary_multiple = draw.from({1, 8});
