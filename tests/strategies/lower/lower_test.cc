@@ -285,18 +285,18 @@ TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
   const auto moved = [](const Strategy& s) {
     const auto blocks = lower_blocks(gpt(), s);
     EXPECT_TRUE(blocks);
-    Moved moved;
+    Moved sum;
     double elements = 0;
     for (const program::Task& task : blocks->layer.backward.tasks) {
       const bool sums = task.name.starts_with("accumulate.");
       if (!sums && !task.name.starts_with("cast.d.")) continue;
       const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));
-      moved.bytes_of_element += bytes_of(Kernel(pass)).in_base();
-      ++moved.passes;
+      sum.bytes_of_element += bytes_of(Kernel(pass)).in_base();
+      ++sum.passes;
       if (sums) elements += static_cast<double>(pass.rows * pass.columns);
     }
-    moved.bytes_of_element /= elements;
-    return moved;
+    sum.bytes_of_element /= elements;
+    return sum;
   };
   Strategy s = strategy(1, 1, 1, 1);
   s.framework.value.fused_gradient_accumulation = false;
