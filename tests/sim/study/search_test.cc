@@ -33,6 +33,9 @@ LoadedStudy study_of(const std::string& cluster, const std::string& framework,
 }
 
 constexpr const char* kBox = "{name: box, node: dgx-a100-80gb}";
+constexpr const char* kUnequal =
+    "{name: two kinds, groups: [{node: dgx-a100-40gb}, {node: dgx-h100}], fabric: {kind: "
+    "single-switch}, degraded: [{devices: node1/gpu2, speed: 0.7}]}";
 constexpr const char* kSmall =
     "{name: small, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
 constexpr const char* kHuge =
@@ -93,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                                          Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
                                          Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
                                          Case{"two_nodes_llm_foundry", "two-dgx-a100",
-                                              "llm-foundry"}),
+                                              "llm-foundry"},
+                                         Case{"unequal_nodes", kUnequal, "megatron-lm"}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {

@@ -1,0 +1,74 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace foreshard::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kSearch = "search --cluster two-dgx-a100 --model gpt-1.7b ";
+
+TEST(SearchCommand, NeedsOfAStrategyTheBatchAlone) {
+  const Outcome none = foreshard(kSearch);
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("a search needs of a strategy only --set strategy.global_batch"));
+  const Outcome found = foreshard(std::string(kSearch) +
+                                  "--set strategy.global_batch=64 --effort 1 --simulate 4 "
+                                  "--certify 0 --format json");
+  ASSERT_EQ(found.code, 0) << found.err;
+  EXPECT_THAT(found.err, Not(HasSubstr("do not matter")));
+  const auto json = nlohmann::json::parse(found.out);
+  EXPECT_EQ(json["certified_within"], "the model");
+  EXPECT_EQ(json["devices"], 16);
+  for (const auto& one : json["best"]) {
+    EXPECT_LE(one["low_s"], one["time_s"]);
+    EXPECT_GE(one["high_s"], one["time_s"]);
+    EXPECT_EQ(one["idle_devices"], 0);
+  }
+}
+
+TEST(SearchCommand, SaysWhatItsSpaceLosesAndWhy) {
+  const TemporaryFolder folder;
+  const std::string space =
+      folder.write("space.yaml", "zero_stage: [2]\npipeline_parallel: [2]\n").string();
+  const Outcome outcome =
+      foreshard(std::string(kSearch) + "--set strategy.global_batch=64 --space '" + space + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("no framework offers ZeRO 2 or 3 with a pipeline"));
+}
+
+TEST(SearchCommand, HasASchemaOfItsSpace) {
+  const Outcome outcome = foreshard("schema search");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  const auto& keys = json["definitions"]["search"]["properties"];
+  for (const char* key : {"effort", "tensor_parallel", "zero_stage", "idle"})
+    EXPECT_TRUE(keys.contains(key)) << key;
+}
+
+// 16 devices, one of them dead: the first 8 have the same step as on a cluster that has lost none.
+TEST(SimulateCommand, LeavesDevicesIdleAndSaysSo) {
+  const auto step = [](const std::string& more) {
+    const Outcome outcome = foreshard(
+        "simulate --model gpt-1.7b --set strategy.global_batch=64 --set "
+        "strategy.data_parallel=8 --format json " +
+        more);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  };
+  const auto whole = step("--cluster two-dgx-a100");
+  const auto dead = step("--cluster two-dgx-a100 --set 'cluster.down=[node1/gpu3]'");
+  const auto named = step("--cluster two-dgx-a100 --set 'use=[node1]'");
+  EXPECT_EQ(whole["step"]["time_s"], dead["step"]["time_s"]);
+  EXPECT_EQ(whole["step"]["time_s"], named["step"]["time_s"]);
+  EXPECT_EQ(dead["study"]["idle_devices"], 7);
+  EXPECT_EQ(dead["study"]["down_devices"], 1);
+  EXPECT_EQ(named["study"]["idle_devices"], 8);
+}
+
+}  // namespace
+}  // namespace foreshard::cli
