@@ -67,6 +67,11 @@ bool same_devices(const Pool& a, const Pool& b, std::int64_t ranks) {
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
 
+void keep_nearest(std::optional<Nearest>& nearest, const Nearest& other) {
+  const auto missing = [](const Nearest& one) { return one.estimate.peak - one.estimate.memory; };
+  if (!nearest || missing(other) < missing(*nearest)) nearest = other;
+}
+
 // Adds those of `strategies` that may fit; counts the others.
 void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const Place& place,
                     std::vector<Strategy> strategies, std::vector<Candidate>& candidates,
@@ -82,9 +87,7 @@ void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const 
     }
     if (memory->peak * (1 - kMemoryError) > memory->memory) {
       ++result.too_large;
-      const auto missing = [](const search::Estimate& of) { return of.peak - of.memory; };
-      if (!result.nearest || missing(*memory) < missing(result.nearest->estimate))
-        result.nearest = Nearest{strategy, *memory};
+      keep_nearest(result.nearest, {strategy, *memory});
       continue;
     }
     const auto estimate = estimator.estimate(strategy);
@@ -275,7 +278,14 @@ class Race {
       if (!result_.best_bound || bound < *result_.best_bound) result_.best_bound = bound;
       if (!may_win(i)) ++result_.provably_slower;
     }
-    if (!best_) return;
+    if (!best_) {
+      for (const Simulated& one : result_.simulated)
+        keep_nearest(
+            result_.nearest,
+            {.strategy = one.strategy,
+             .estimate = {.peak = one.peak, .memory = one.capacity, .stage = one.estimate.stage}});
+      return;
+    }
     result_.nearest.reset();
     result_.certified = result_.provably_slower == result_.slower;
   }

@@ -52,7 +52,7 @@ struct Simulated {
   Bytes headroom() const { return capacity - peak; }
 };
 
-/// A candidate that would need the least memory, where none fits.
+/// The candidate that misses the least memory, where none fits.
 struct Nearest {
   Strategy strategy;
   search::Estimate estimate;

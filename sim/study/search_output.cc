@@ -133,9 +133,12 @@ std::string sureness_text(const SearchResult& result) {
 }
 
 std::string nothing_fits_text(const SearchResult& result) {
-  if (result.too_large == 0 && result.simulated.empty() && result.unroutable > 0)
-    return fmt::format("\nNothing can run: {}.\n", result.no_route);
-  if (!result.nearest) return "\nNothing fits.\n";
+  if (result.slower > 0)
+    return fmt::format(
+        "\nNone of the {} that were simulated fits; {} more might: give --simulate and --certify "
+        "more{}.\n",
+        result.simulated.size(), result.slower, result.partial ? " and --max-seconds" : "");
+  if (!result.nearest) return fmt::format("\nNothing can run: {}.\n", result.no_route);
   const search::Estimate& needs = result.nearest->estimate;
   return fmt::format(
       "\nNothing fits. The one that misses least needs {} on stage {}, {} more than the {} of a "
@@ -186,7 +189,7 @@ std::string search_text(const LoadedStudy& study, const SearchResult& result, st
           interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
           100 * (one.breakdown.*first.time / one.step), one.fits ? "" : "; DOES NOT FIT");
     }
-    text += sureness_text(result);
+    if (best.front().fits) text += sureness_text(result);
   }
   if (best.empty() || !best.front().fits) text += nothing_fits_text(result);
   return text;
