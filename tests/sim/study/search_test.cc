@@ -155,6 +155,33 @@ TEST(Search, TellsHowFarTheNearestIsFromFitting) {
   EXPECT_GT(json["nearest"]["missing_bytes"], 0);
 }
 
+// By hand: 10 s (9 to 11) is the best; 10.5 s (10 to 12) reaches into its interval, 13 s (11.5 to
+// 14) does not, and what does not fit does not count.
+TEST(Search, SaysWhichIntervalsReachIntoThatOfTheBest) {
+  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const auto one = [&](Seconds low, Seconds step, Seconds high, bool fits) {
+    Simulated result;
+    result.strategy = study.strategy;
+    result.step = step;
+    result.low = low;
+    result.high = high;
+    result.fits = fits;
+    return result;
+  };
+  SearchResult result;
+  result.simulated = {one(9_s, 10_s, 11_s, true), one(10_s, 10.5_s, 12_s, true),
+                      one(11.5_s, 13_s, 14_s, true), one(8_s, 9_s, 10_s, false)};
+  result.certified = true;
+  EXPECT_EQ(result.overlapping(), 1);
+  const std::string text = search_text(study, result, 3);
+  EXPECT_THAT(text, HasSubstr("Certified within the model"));
+  EXPECT_THAT(text, HasSubstr("9.00 s to 11.0 s"));
+  EXPECT_THAT(text, HasSubstr("The intervals of the first (9.00 s to 11.0 s) and the next"));
+  result.simulated.erase(result.simulated.begin() + 1);
+  EXPECT_EQ(result.overlapping(), 0);
+  EXPECT_THAT(search_text(study, result, 3), testing::Not(HasSubstr("The intervals of the first")));
+}
+
 TEST(Search, StopsAtItsTimeLimit) {
   const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto result = run_search(study, {.time_limit = std::chrono::duration<double>(0)});
