@@ -279,11 +279,12 @@ class Race {
       if (!may_win(i)) ++result_.provably_slower;
     }
     if (!best_) {
-      for (const Simulated& one : result_.simulated)
-        keep_nearest(
-            result_.nearest,
-            {.strategy = one.strategy,
-             .estimate = {.peak = one.peak, .memory = one.capacity, .stage = one.estimate.stage}});
+      for (const Simulated& one : result_.simulated) {
+        search::Estimate needs = one.estimate;
+        needs.peak = one.peak;
+        needs.memory = one.capacity;
+        keep_nearest(result_.nearest, {one.strategy, needs});
+      }
       return;
     }
     result_.nearest.reset();
