@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/compute/internal/attention_time.h"
+
 namespace foreshard {
 namespace {
 
@@ -35,7 +37,7 @@ yaml::Evidence evidence_of(const Kernel& kernel, const DeviceType& device) {
   if (const auto* gemm = std::get_if<Gemm>(&kernel))
     return arithmetic(device, gemm->dtype, efficiency.gemm.fit);
   if (const auto* attention = std::get_if<Attention>(&kernel))
-    return arithmetic(device, attention->dtype, efficiency.attention.fit);
+    return arithmetic(device, attention->dtype, compute::efficiency_of(*attention, efficiency).fit);
   if (device.memory_bandwidth.evidence == yaml::Evidence::kUser) return yaml::Evidence::kUser;
   const auto own =
       efficiency.passes.of.find(std::string(traffic_of(std::get<Pass>(kernel).kind).name));

@@ -31,14 +31,13 @@ double rate_at(const AttentionEfficiency& e, std::int64_t head_dim, Direction di
   return std::lerp(rate_of(*below, direction), rate_of(*above, direction), way);
 }
 
-// An implementation that the device does not have: its usual one, as PyTorch's
-// scaled_dot_product_attention and Transformer Engine choose among those that run.
-const AttentionEfficiency& efficiency_of(const Attention& a, const DeviceEfficiency& device) {
-  const auto own = device.attention_of.find(std::string(name_of(a.implementation)));
+}  // namespace
+
+const AttentionEfficiency& efficiency_of(const Attention& attention,
+                                         const DeviceEfficiency& device) {
+  const auto own = device.attention_of.find(std::string(name_of(attention.implementation)));
   return own == device.attention_of.end() ? device.attention : own->second;
 }
-
-}  // namespace
 
 OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty duty) {
   const AttentionEfficiency& e = efficiency_of(a, *device.efficiency);

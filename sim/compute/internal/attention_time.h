@@ -6,6 +6,12 @@
 
 namespace foreshard::compute {
 
+/// The numbers of the implementation that `attention` names. A device that does not list it takes
+/// its usual one, as PyTorch's scaled_dot_product_attention and Transformer Engine choose among
+/// those that run.
+const AttentionEfficiency& efficiency_of(const Attention& attention,
+                                         const DeviceEfficiency& device);
+
 OperatorTime attention_time(const Attention& attention, const DeviceType& device, Duty duty);
 
 }  // namespace foreshard::compute

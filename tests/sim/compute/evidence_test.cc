@@ -35,6 +35,16 @@ TEST(EvidenceOf, AFitIsOneOnTheDevicesThatItWasMeasuredOn) {
   EXPECT_EQ(evidence_of(Pass{.kind = PassKind::kCast}, device), Evidence::kTransferred);
 }
 
+TEST(EvidenceOf, AnImplementationOfAttentionHasItsOwn) {
+  DeviceType device = sheet_device();
+  device.efficiency.value.attention_of["triton-flash-1"].fit.evidence = Evidence::kTransferred;
+  Attention attention{.batch = 1};
+  attention.implementation = AttentionImplementation::kTritonFlash1;
+  EXPECT_EQ(evidence_of(attention, device), Evidence::kTransferred);
+  attention.implementation = AttentionImplementation::kFlash2;  // not listed: the usual one's
+  EXPECT_EQ(evidence_of(attention, device), Evidence::kFitted);
+}
+
 TEST(EvidenceOf, APassHasItsOwn) {
   EXPECT_EQ(evidence_of(Pass{.kind = PassKind::kGeluForward}, sheet_device()),
             Evidence::kTransferred);
