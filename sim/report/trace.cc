@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
@@ -37,6 +39,16 @@ std::string_view category_of(const program::Task& task) {
   return "host";
 }
 
+// Whole nanoseconds. Both ends of a slice are rounded and its length is their difference: what
+// follows on a track then never begins before what precedes it ends.
+std::int64_t nanoseconds(Seconds time) {
+  return std::llround(time / 1_ns);
+}
+
+std::string microseconds(std::int64_t nanoseconds) {
+  return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
+}
+
 class Writer {
  public:
   Writer(std::ostream& out, const program::Program& program) : out_(out) {
@@ -65,35 +77,41 @@ class Writer {
   void task(const sim::TimelineEntry& entry) {
     const auto& [block, tasks] = blocks_[static_cast<std::size_t>(entry.block)];
     const Words& words = tasks[static_cast<std::size_t>(entry.task)];
-    next(
-        fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":"
-                    "{},\"cat\":\"{}\",\"args\":{{\"block\":{},\"layer\":{},\"chunk\":{},"
-                    "\"micro_batch\":{}}}}}",
-                    entry.device_class, thread_of(entry.stream), entry.start / 1_us,
-                    (entry.finish - entry.start) / 1_us, words.name, words.category, block,
-                    entry.layer, entry.chunk, entry.micro_batch));
+    slice(static_cast<std::size_t>(entry.device_class), thread_of(entry.stream),
+          {nanoseconds(entry.start), nanoseconds(entry.finish)}, words.name, words.category,
+          fmt::format("{{\"block\":{},\"layer\":{},\"chunk\":{},\"micro_batch\":{}}}", block,
+                      entry.layer, entry.chunk, entry.micro_batch));
   }
 
-  // What disturbed the step: a process of its own, a thread per kind.
+  // What disturbed the step: a process of its own, with a thread per kind, and more of a kind
+  // where several of it last at the same time.
   void disturbances(std::size_t process, const sim::Prediction& prediction) {
     metadata(process, 0, "process_name", "{\"name\":\"disturbances\"}");
     metadata(process, 0, "process_sort_index", fmt::format("{{\"sort_index\":{}}}", process));
-    std::vector<std::string> kinds;
-    for (const disturbance::Hit& hit : prediction.disturbances->hits) {
-      if (hit.at > prediction.step) continue;
-      auto kind = std::ranges::find(kinds, hit.kind);
-      if (kind == kinds.end()) {
-        kind = kinds.insert(kinds.end(), hit.kind);
-        metadata(process, static_cast<int>(kind - kinds.begin()), "thread_name",
-                 fmt::format("{{\"name\":{}}}", json_text(hit.kind)));
+    std::vector<const disturbance::Hit*> hits;
+    for (const disturbance::Hit& hit : prediction.disturbances->hits)
+      if (hit.at <= prediction.step) hits.push_back(&hit);
+    std::ranges::stable_sort(hits, {}, [](const disturbance::Hit* hit) { return hit->at; });
+    struct Track {
+      std::string kind;
+      std::int64_t free_from;
+    };
+    std::vector<Track> tracks;
+    for (const disturbance::Hit* hit : hits) {
+      const Slice when{nanoseconds(hit->at), nanoseconds(std::min(hit->until, prediction.step))};
+      auto track = std::ranges::find_if(tracks, [&](const Track& each) {
+        return each.kind == hit->kind && each.free_from <= when.start;
+      });
+      if (track == tracks.end()) {
+        track = tracks.insert(tracks.end(), {hit->kind, 0});
+        metadata(process, static_cast<int>(track - tracks.begin()), "thread_name",
+                 fmt::format("{{\"name\":{}}}", json_text(hit->kind)));
       }
-      const Seconds until = std::min(hit.until, prediction.step);
-      next(fmt::format(
-          "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"name\":{},\"cat\":"
-          "\"disturbance\",\"args\":{{\"count\":{},\"who\":{}}}}}",
-          process, kind - kinds.begin(), hit.at / 1_us, (until - hit.at) / 1_us,
-          json_text(hit.effect), hit.count,
-          json_text(fmt::format("{}", fmt::join(hit.who, ", ")))));
+      track->free_from = when.finish;
+      slice(process, static_cast<int>(track - tracks.begin()), when, json_text(hit->effect),
+            "disturbance",
+            fmt::format("{{\"count\":{},\"who\":{}}}", hit->count,
+                        json_text(fmt::format("{}", fmt::join(hit->who, ", ")))));
     }
   }
 
@@ -104,6 +122,19 @@ class Writer {
     std::string name;  ///< Quoted.
     std::string_view category;
   };
+
+  struct Slice {
+    std::int64_t start;  ///< Nanoseconds.
+    std::int64_t finish;
+  };
+
+  void slice(std::size_t process, int thread, const Slice& when, std::string_view name,
+             std::string_view category, std::string_view args) {
+    next(fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
+                     "\"cat\":\"{}\",\"args\":{}}}",
+                     process, thread, microseconds(when.start),
+                     microseconds(when.finish - when.start), name, category, args));
+  }
 
   void metadata(std::size_t process, int thread, std::string_view what, std::string_view args) {
     next(fmt::format("{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"{}\",\"args\":{}}}", process,
