@@ -2,6 +2,12 @@
 
 namespace foreshard {
 
+std::string fault_in_precision(DType dtype) {
+  return dtype != DType::kFp8 ? ""
+                              : "precision fp8 is not modelled: its casts, scales and wider copies "
+                                "would be missing; use bf16";
+}
+
 const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*) {
   static const yaml::Names<GradientReduction> names{
       {"after-backward", GradientReduction::kAfterBackward,
@@ -85,7 +91,7 @@ const yaml::Names<DType>& yaml_names(const DType*) {
       {"tf32", DType::kTf32, "fp32 in memory, 10-bit mantissa in the matrix units."},
       {"fp16", DType::kFp16, "IEEE half precision."},
       {"bf16", DType::kBf16, "bfloat16."},
-      {"fp8", DType::kFp8, "8-bit floating point, matrix products only."},
+      {"fp8", DType::kFp8, "8-bit floating point: not modelled yet."},
   };
   return names;
 }
@@ -188,7 +194,9 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     yaml::at_least(1))
           .optional("residual", &Framework::residual,
                     "How far public measurements lie from predictions; gives the interval.")
-          .optional("source", &Framework::source, "Where these facts are documented.");
+          .optional("source", &Framework::source, "Where these facts are documented.")
+          .check("gradient_dtype",
+                 [](const Framework& of) { return fault_in_precision(of.gradient_dtype); });
   return table;
 }
 

@@ -98,7 +98,9 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .optional("rank_order", &Strategy::rank_order,
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
-                    "The training framework, which decides what is overlapped and fused.");
+                    "The training framework, which decides what is overlapped and fused.")
+          .check("precision",
+                 [](const Strategy& of) { return fault_in_precision(of.precision); });
   return table;
 }
 

@@ -67,6 +67,18 @@ TEST(BadInput, UnknownKey) {
                  "did you mean 'tensor_parallel'?");
 }
 
+TEST(BadInput, PrecisionThatIsNotModelled) {
+  const std::string fp8 = strategy("  precision: fp8\n  data_parallel: 16\n  global_batch: 16\n");
+  expect_refused(fp8, "study.yaml:14:14: error: precision fp8 is not modelled", "use bf16");
+  const TemporaryFolder folder;
+  const std::string file = folder.write("study.yaml", fp8).string();
+  for (const char* command : {"search", "check", "export --program -"}) {
+    const Outcome outcome = foreshard(std::string(command) + " '" + file + "'");
+    EXPECT_EQ(outcome.code, 2) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("14:14: error: precision fp8 is not modelled")) << command;
+  }
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }
