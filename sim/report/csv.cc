@@ -52,7 +52,10 @@ std::string to_csv(const Report& report) {
   line.add("low_s", ends ? prediction.low.in_base() : kForEver);
   line.add("high_s", ends ? prediction.high.in_base() : kForEver);
   line.add("samples_per_s", prediction.samples / step);
-  line.add("tokens_per_s", prediction.tokens / step);
+  if (prediction.tokens > 0)
+    line.add("tokens_per_s", prediction.tokens / step);
+  else
+    line.add("tokens_per_s", "");
   line.add("model_tflops_per_gpu", prediction.model_tflops_per_device);
   line.add("mfu", prediction.mfu);
   for (const Part& part : kParts)

@@ -36,11 +36,15 @@ Json optional(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
-Json throughput_of(const sim::Prediction& prediction) {
+Json throughput_of(const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
   const double step = seconds(prediction.step);
-  const auto rate = [&](double amount) { return step > 0 ? Json(amount / step) : Json(nullptr); };
+  const auto rate = [&](double amount) {
+    return step > 0 && amount > 0 ? Json(amount / step) : Json(nullptr);
+  };
   const auto devices = static_cast<double>(prediction.devices);
-  return {{"samples_per_s", rate(prediction.samples)},
+  return {{"sample", report.subject.sample},
+          {"samples_per_s", rate(prediction.samples)},
           {"tokens_per_s", rate(prediction.tokens)},
           {"tokens_per_s_per_gpu", rate(prediction.tokens / devices)},
           {"model_tflops_per_gpu", prediction.model_tflops_per_device},
@@ -170,7 +174,7 @@ std::string to_json(const Report& report) {
                  {"low_s", if_it_ends(prediction.low)},
                  {"high_s", if_it_ends(prediction.high)},
                  {"interval_source", interval_json(prediction)}}},
-               {"throughput", throughput_of(prediction)},
+               {"throughput", throughput_of(report)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},
                {"cost",

@@ -85,7 +85,8 @@ Subject subject_of(const study::LoadedStudy& study) {
           .description = study.description,
           .model = study.graph ? study::describe(*study.graph) : words_of(study.model),
           .cluster = words_of(study.cluster),
-          .strategy = words_of(study.strategy)};
+          .strategy = words_of(study.strategy),
+          .sample = study.graph ? study.graph->sample : "sequence"};
 }
 
 std::vector<CriticalShare> critical_shares(const sim::Prediction& prediction,

@@ -24,6 +24,7 @@ struct Subject {
   std::string model;
   std::string cluster;
   std::string strategy;
+  std::string sample = "sequence";  ///< What the model takes one of: "image".
 };
 
 struct InputDigest {

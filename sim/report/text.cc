@@ -41,7 +41,8 @@ void write_verdict(Page& page, const sim::Prediction& prediction) {
   }
 }
 
-void write_result(Page& page, const sim::Prediction& prediction) {
+void write_result(Page& page, const Report& report) {
+  const sim::Prediction& prediction = report.prediction;
   const double step = prediction.step.in_base();
   const auto devices = static_cast<double>(prediction.devices);
   page.line();
@@ -60,11 +61,18 @@ void write_result(Page& page, const sim::Prediction& prediction) {
   if (!prediction.interval_source.text.empty())
     page.remark(left("interval", 12) + " ", prediction.interval_source.text, Tone::kFaint);
   if (step <= 0) return;
-  page.line(fmt::format("  {}  {} tokens/s, {} sequences/s", left("throughput", 12),
-                        scaled(prediction.tokens / step), scaled(prediction.samples / step)));
-  page.line(fmt::format("  {}  {} tokens/s, {:.1f} TFLOP/s, {} of the peak (MFU)",
-                        left("each device", 12), scaled(prediction.tokens / step / devices),
-                        prediction.model_tflops_per_device, percent(prediction.mfu)));
+  const bool has_tokens = prediction.tokens > 0;
+  const std::string samples =
+      fmt::format("{} {}s/s", scaled(prediction.samples / step), report.subject.sample);
+  const std::string each =
+      has_tokens ? scaled(prediction.tokens / step / devices) + " tokens/s"
+                 : fmt::format("{} {}s/s", scaled(prediction.samples / step / devices),
+                               report.subject.sample);
+  page.line(fmt::format(
+      "  {}  {}{}", left("throughput", 12),
+      has_tokens ? scaled(prediction.tokens / step) + " tokens/s, " : "", samples));
+  page.line(fmt::format("  {}  {}, {:.1f} TFLOP/s, {} of the peak (MFU)", left("each device", 12),
+                        each, prediction.model_tflops_per_device, percent(prediction.mfu)));
   if (prediction.idle + prediction.down > 0)
     page.line(fmt::format("  {}  {} used, {} idle, {} down; rates are per device used",
                           left("devices", 12), grouped(prediction.devices),
@@ -248,7 +256,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
   write_verdict(page, report.prediction);
   write_head(page, report);
   write_misfit(page, report);
-  write_result(page, report.prediction);
+  write_result(page, report);
   write_interruption(page, report);
   write_disturbances(page, report);
   write_breakdown(page, report.prediction);

@@ -46,6 +46,23 @@ std::optional<Error> unused_probability(const GraphSource& source, const Graph& 
   return std::nullopt;
 }
 
+// What a sample is, by the inputs: a row of whole numbers is a sequence of tokens, a real input of
+// four dimensions (batch, channels, height, width) an image.
+void name_sample(LoadedGraph& loaded) {
+  for (const TensorId id : loaded.graph.inputs) {
+    const Tensor& input = loaded.graph[id];
+    const bool counts = input.dtype == DType::kInt32 || input.dtype == DType::kInt64;
+    if (!counts || input.shape.size() != 2 || input.shape[1] < 2) continue;
+    loaded.tokens_per_sample = static_cast<double>(input.shape[1]);
+    loaded.sample = "sequence";
+    return;
+  }
+  constexpr std::size_t kImage = 4;
+  if (!loaded.graph.inputs.empty() &&
+      loaded.graph[loaded.graph.inputs.front()].shape.size() == kImage)
+    loaded.sample = "image";
+}
+
 // What only ONNX files leave open.
 std::optional<Error> only_for_onnx(const GraphSource& source, const yaml::Loader& loader,
                                    std::string_view at) {
@@ -82,7 +99,6 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
   return LoadedGraph{.graph = std::move(graph.graph),
                      .origin = "ONNX" + (model->producer.empty() ? "" : " by " + model->producer),
                      .batch = graph.batch,
-                     .tokens_per_sample = graph.tokens_per_sample,
                      .remarks = std::move(graph.remarks)};
 }
 
@@ -101,14 +117,9 @@ Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strateg
   auto graph = build_graph(*config, lower::mesh_of(strategy, loaded.axes), loader);
   if (!graph) return graph.error();
   loaded.graph = *std::move(graph);
-  for (const TensorId id : loaded.graph.inputs) {
-    const Tensor& input = loaded.graph[id];
-    if (input.shape.empty() || input.shape[0] == 0) continue;
-    if (id == loaded.graph.inputs.front()) loaded.batch = input.shape[0];
-    const bool counts = input.dtype == DType::kInt32 || input.dtype == DType::kInt64;
-    if (counts && loaded.tokens_per_sample == 1)
-      loaded.tokens_per_sample =
-          static_cast<double>(elements(input)) / static_cast<double>(input.shape[0]);
+  if (!loaded.graph.inputs.empty()) {
+    const Tensor& first = loaded.graph[loaded.graph.inputs.front()];
+    if (!first.shape.empty() && first.shape[0] > 0) loaded.batch = first.shape[0];
   }
   for (const yaml::Input& input : loader.inputs()) inputs.push_back(input);
   return loaded;
@@ -139,7 +150,10 @@ const yaml::Table<GraphSource>& yaml_table(const GraphSource*) {
               "Probability of the first branch of each condition, by its name (default: 0.5).",
               yaml::between(0, 1))
           .optional("seed", &GraphSource::seed, "Seed of the random choice of branches.",
-                    yaml::at_least(0));
+                    yaml::at_least(0))
+          .optional("tokens_per_sample", &GraphSource::tokens_per_sample,
+                    "Tokens that a sample holds, where no input of whole numbers shows it.",
+                    yaml::at_least(1));
   return table;
 }
 
@@ -166,6 +180,11 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
   if (auto fault = unused_probability(source, loaded.graph, loader, at)) return *std::move(fault);
   if (suffix == ".onnx")
     for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
+  name_sample(loaded);
+  if (source.tokens_per_sample) {
+    loaded.tokens_per_sample = *source.tokens_per_sample;
+    loaded.sample = "sequence";
+  }
   loaded.annotations = source.annotations;
   loaded.seed = static_cast<std::uint64_t>(source.seed);
   return loaded;

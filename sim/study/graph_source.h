@@ -33,6 +33,7 @@ struct GraphSource {
   std::vector<Annotation> annotations;
   std::map<std::string, double> probabilities;  ///< Of the first branch of conditions, by name.
   std::int64_t seed = 1;                        ///< Of the branches that are drawn.
+  std::optional<double> tokens_per_sample;      ///< Instead of what its inputs show.
 };
 const yaml::Table<GraphSource>& yaml_table(const GraphSource*);
 
@@ -40,7 +41,8 @@ struct LoadedGraph {
   Graph graph{};
   std::string origin{};    ///< "ONNX by pytorch 2.1.0".
   std::int64_t batch = 1;  ///< Samples of a micro-batch, over all data-parallel ranks.
-  double tokens_per_sample = 1;
+  double tokens_per_sample = 0;  ///< 0: its samples do not consist of tokens.
+  std::string sample = "sample";  ///< What a sample is: "sequence", "image", else "sample".
   std::vector<MeshAxis> axes{};
   std::vector<Annotation> annotations{};
   std::uint64_t seed = 1;

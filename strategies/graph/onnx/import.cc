@@ -233,13 +233,9 @@ Result<Imported> import_onnx(const Model& model, const ImportOptions& options) {
     importer.graph().outputs.push_back(importer.tensor(index));
   result.graph = std::move(importer.graph());
 
-  for (const ValueIndex index : pieces.main.inputs) {
-    const Value& input = importer.value(index);
-    if (input.shape.empty()) continue;
-    if (index == pieces.main.inputs.front()) result.batch = input.shape[0];
-    if (input.is_real() || result.tokens_per_sample > 1 || input.shape[0] == 0) continue;
-    result.tokens_per_sample =
-        static_cast<double>(count_of(input.shape)) / static_cast<double>(input.shape[0]);
+  if (!pieces.main.inputs.empty()) {
+    const Value& first = importer.value(pieces.main.inputs.front());
+    if (!first.shape.empty()) result.batch = first.shape[0];
   }
   return result;
 }

@@ -35,8 +35,7 @@ struct ImportOptions {
 
 struct Imported {
   Graph graph{};
-  std::int64_t batch = 1;        ///< First dimension of the first input.
-  double tokens_per_sample = 1;  ///< Elements of the first integer input per sample; else 1.
+  std::int64_t batch = 1;  ///< First dimension of the first input.
   std::vector<std::string> remarks{};
 };
 

@@ -202,8 +202,8 @@ struct Stream {
 
 /// What the step achieves, for throughput figures.
 struct Totals {
-  double samples = 0;   ///< Sequences per step.
-  double tokens = 0;    ///< Tokens per step.
+  double samples = 0;   ///< Sequences, images ... per step.
+  double tokens = 0;    ///< Tokens per step; 0 where samples do not consist of tokens.
   Flops model_flops{};  ///< Forward and backward once, without recomputation, all ranks.
   std::string peak_dtype = "bf16";  ///< The dtype whose peak MFU refers to.
   bool operator==(const Totals&) const = default;

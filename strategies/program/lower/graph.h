@@ -25,7 +25,7 @@ namespace foreshard::lower {
 
 struct GraphOptions {
   std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline; these vary slowest.
-  double tokens_per_sample = 1;  ///< For throughput figures.
+  double tokens_per_sample = 0;  ///< For throughput figures.
   std::uint64_t seed = 1;        ///< Of the branches that are drawn.
   Seconds launch_time{};         ///< Host time per kernel or communication.
 };

@@ -1,7 +1,5 @@
 #include "sim/report/report.h"
 
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -15,7 +13,6 @@
 #include "sim/report/internal/page.h"
 #include "sim/report/json.h"
 #include "sim/report/text.h"
-#include "sim/report/trace.h"
 
 namespace foreshard::report {
 namespace {
@@ -33,6 +30,22 @@ Report misfit() {
 
 TEST(ReportText, IsWhatWasAccepted) {
   expect_golden("report/example.txt", to_text(example_report()));
+}
+
+// 64 samples in 10 s on 8 devices: 6.4 /s, 0.8 /s each.
+TEST(ReportText, NamesSamplesThatHaveNoTokens) {
+  Report report = example_report();
+  report.subject.sample = "image";
+  report.prediction.tokens = 0;
+  EXPECT_THAT(to_text(report), AllOf(HasSubstr("throughput    6.40 images/s\n"),
+                                     HasSubstr("each device   0.80 images/s, 156.0 TFLOP/s"),
+                                     Not(HasSubstr("tokens"))));
+  const auto json = nlohmann::json::parse(to_json(report))["throughput"];
+  EXPECT_EQ(json["sample"], "image");
+  EXPECT_DOUBLE_EQ(json["samples_per_s"].get<double>(), 6.4);
+  EXPECT_TRUE(json["tokens_per_s"].is_null());
+  EXPECT_TRUE(json["tokens_per_s_per_gpu"].is_null());
+  EXPECT_THAT(to_csv(report), HasSubstr(",6.4,,156,"));
 }
 
 TEST(ReportText, SaysWhatWouldFit) {
@@ -94,48 +107,6 @@ TEST(CriticalShares, AreSummedByTask) {
   EXPECT_EQ(shares[0].what, "layer forward / qkv");
   EXPECT_DOUBLE_EQ(shares[0].time / 1_s, 7);
   EXPECT_EQ(shares[0].tasks, 2);
-}
-
-TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
-  sim::Prediction prediction = example_report().prediction;
-  prediction.timeline = {{.device_class = 1,
-                          .stream = 0,
-                          .block = 0,
-                          .task = 0,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 1_ms,
-                          .finish = 3_ms},
-                         {.device_class = 1,
-                          .stream = 1,
-                          .block = 0,
-                          .task = 1,
-                          .layer = 3,
-                          .chunk = 0,
-                          .micro_batch = 2,
-                          .start = 3_ms,
-                          .finish = 3.5_ms}};
-  const auto path = std::filesystem::temp_directory_path() / "foreshard_trace_test.json";
-  ASSERT_FALSE(write_trace(path, prediction, example_program()));
-  std::ifstream file(path);
-  const auto json = nlohmann::json::parse(file);
-  std::filesystem::remove(path);
-  int tasks = 0;
-  for (const auto& event : json["traceEvents"]) {
-    if (event["ph"] != "X") continue;
-    ++tasks;
-    EXPECT_EQ(event["pid"], 1);
-    EXPECT_EQ(event["args"]["layer"], 3);
-  }
-  EXPECT_EQ(tasks, 2);
-  EXPECT_EQ(json["traceEvents"][0]["args"]["name"], "stage 0: rank 0 and 3 like it");
-}
-
-TEST(Trace, LeavesNothingWhereItCannotWrite) {
-  const auto error = write_trace("/nonexistent/trace.json", {}, example_program());
-  ASSERT_TRUE(error);
-  EXPECT_THAT(error->message, HasSubstr("/nonexistent/trace.json"));
 }
 
 TEST(Numbers, AreWrittenForPeople) {

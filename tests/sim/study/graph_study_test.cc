@@ -144,6 +144,26 @@ TEST_F(GraphStudy, SaysThatItHasNoLoss) {
   EXPECT_EQ(got.prediction.tokens, 32);
 }
 
+// Images have no tokens, sequences of token ids have as many as ids; what the inputs do not show can
+// be said.
+TEST_F(GraphStudy, CountsWhatASampleIs) {
+  const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
+  const auto graph = [&](const std::string& bytes, const std::string& keys) {
+    const auto study = load(bytes, dp, 2, keys);
+    EXPECT_TRUE(study) << study.error().message;
+    return *study->graph;
+  };
+  EXPECT_EQ(graph(onnx_models::resnet50(), "").sample, "image");
+  EXPECT_EQ(graph(onnx_models::resnet50(), "").tokens_per_sample, 0);
+  EXPECT_EQ(run(onnx_models::resnet50(), dp, 2).prediction.tokens, 0);
+  const auto bert = graph(onnx_models::bert({.layers = 1}), ", dims: {sequence: 16}");
+  EXPECT_EQ(bert.sample, "sequence");
+  EXPECT_EQ(bert.tokens_per_sample, 16);
+  const auto told = graph(onnx_models::resnet50(), ", tokens_per_sample: 196");
+  EXPECT_EQ(told.sample, "sequence");
+  EXPECT_EQ(told.tokens_per_sample, 196);
+}
+
 TEST_F(GraphStudy, NamesPlacesOfFaults) {
   const auto fault = [&](const std::string& bytes, const std::string& strategy,
                          const std::string& dims = "") {
