@@ -277,6 +277,10 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional("rent", &C::rent,
                     "Price of one device, in place of that in its catalogue entry.",
                     yaml::non_negative())
+          .optional("pue", &C::pue,
+                    "Power usage effectiveness: what the site draws over what its devices draw "
+                    "(default: 1, the devices alone).",
+                    yaml::at_least(1))
           .check("node", fault_in_nodes);
   return table;
 }

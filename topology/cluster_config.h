@@ -62,6 +62,8 @@ struct ClusterConfig {
   bool single_cables = false;
   std::optional<HostConfig> host;                       ///< Instead of that of the nodes.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device, instead of its type's.
+  /// Power usage effectiveness: what the site draws over what its devices draw. 1: they alone.
+  std::optional<yaml::Sourced<double>> pue;
 
   /// `groups`, or the one that `nodes` and `node` make.
   std::vector<NodeGroup> node_groups() const;

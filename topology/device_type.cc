@@ -21,6 +21,12 @@ constexpr std::array kWider{
     Wider{"fp16", {"tf32", "", ""}},
 };
 
+std::string fault_in_power(const DeviceType& device) {
+  if (!device.idle_power) return "";
+  if (!device.power) return "is given, but not power: what it draws when it works";
+  return device.idle_power->value > device.power->value ? "is more than power" : "";
+}
+
 std::string fault_in_splits(const GemmEfficiency& gemm) {
   const bool ascends =
       std::ranges::adjacent_find(gemm.splits, std::greater_equal<>()) == gemm.splits.end();
@@ -198,11 +204,15 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
           .optional("compute_capability", &D::compute_capability,
                     "10 x major + minor version: 90 is sm_90.", yaml::at_least(10),
                     yaml::at_most(999))
-          .optional("power", &D::power, "Power limit of one device.", yaml::positive())
+          .optional("power", &D::power, "Limit of one device: what it draws when it works.",
+                    yaml::positive())
+          .optional("idle_power", &D::idle_power, "What it draws while it waits.",
+                    yaml::non_negative())
           .optional("rent", &D::rent, "Price of one device.", yaml::non_negative())
           .required("efficiency", &D::efficiency,
                     "How close it comes to the data sheet: a name in devices/efficiency, or the "
-                    "numbers.");
+                    "numbers.")
+          .check("idle_power", fault_in_power);
   return table;
 }
 

@@ -37,7 +37,8 @@ struct DeviceType {
   /// 10 x major + minor version: 90 is sm_90. Libraries choose by it.
   yaml::Sourced<std::int64_t> compute_capability{80, "not given: taken as an A100's",
                                                  yaml::Evidence::kTransferred};
-  std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device.
+  std::optional<yaml::Sourced<Watts>> power;            ///< Limit of one device: when it works.
+  std::optional<yaml::Sourced<Watts>> idle_power;       ///< Of one that waits. At most `power`.
   std::optional<yaml::Sourced<DollarsPerSecond>> rent;  ///< Of one device.
   yaml::Ref<DeviceEfficiency> efficiency;
 };

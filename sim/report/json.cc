@@ -32,8 +32,36 @@ Json sizes_of(const sim::MemoryUse& memory) {
   return json;
 }
 
-Json optional(const std::optional<double>& number) {
-  return number ? Json(*number) : Json(nullptr);
+// Of `steps` steps.
+Json usd(const sim::Expense& expense, double steps) {
+  return expense.rent ? Json(*expense.rent / 1_USD * steps) : Json(nullptr);
+}
+Json kwh(const sim::Expense& expense, double steps) {
+  constexpr double kJoules = 3.6e6;
+  return expense.energy ? Json(*expense.energy / 1_J / kJoules * steps) : Json(nullptr);
+}
+
+Json cost_of(const sim::Prediction& prediction) {
+  const sim::Expense& expense = prediction.expense;
+  Json json = {{"usd_per_step", usd(expense, 1)},
+               {"kwh_per_step", kwh(expense, 1)},
+               {"pue", expense.pue},
+               {"idle_devices", expense.unused},
+               {"devices_without_price", expense.without_rent},
+               {"devices_without_power", expense.without_power},
+               {"training", nullptr}};
+  if (!prediction.training) return json;
+  const auto days = [&](Seconds step) {
+    return seconds(step) / 86400 * prediction.training->steps;
+  };
+  json["training"] = {{"length", prediction.training->length},
+                      {"steps", prediction.training->steps},
+                      {"days", days(prediction.step)},
+                      {"low_days", days(prediction.low)},
+                      {"high_days", days(prediction.high)},
+                      {"usd", usd(expense, prediction.training->steps)},
+                      {"kwh", kwh(expense, prediction.training->steps)}};
+  return json;
 }
 
 Json throughput_of(const Report& report) {
@@ -177,9 +205,7 @@ std::string to_json(const Report& report) {
                {"throughput", throughput_of(report)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},
-               {"cost",
-                {{"usd_per_step", optional(prediction.usd_per_step)},
-                 {"joules_per_step", optional(prediction.joules_per_step)}}},
+               {"cost", cost_of(prediction)},
                {"engine",
                 {{"name", prediction.engine},
                  {"granularity", prediction.granularity},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <vector>
 
@@ -68,20 +69,49 @@ void write_result(Page& page, const Report& report) {
       has_tokens ? scaled(prediction.tokens / step / devices) + " tokens/s"
                  : fmt::format("{} {}s/s", scaled(prediction.samples / step / devices),
                                report.subject.sample);
-  page.line(fmt::format(
-      "  {}  {}{}", left("throughput", 12),
-      has_tokens ? scaled(prediction.tokens / step) + " tokens/s, " : "", samples));
+  page.line(fmt::format("  {}  {}{}", left("throughput", 12),
+                        has_tokens ? scaled(prediction.tokens / step) + " tokens/s, " : "",
+                        samples));
   page.line(fmt::format("  {}  {}, {:.1f} TFLOP/s, {} of the peak (MFU)", left("each device", 12),
                         each, prediction.model_tflops_per_device, percent(prediction.mfu)));
   if (prediction.idle + prediction.down > 0)
     page.line(fmt::format("  {}  {} used, {} idle, {} down; rates are per device used",
                           left("devices", 12), grouped(prediction.devices),
                           grouped(prediction.idle), grouped(prediction.down)));
-  if (prediction.usd_per_step)
-    page.line(fmt::format("  {}  {:.4g} USD a step", left("cost", 12), *prediction.usd_per_step));
-  if (prediction.joules_per_step)
-    page.line(fmt::format("  {}  {} a step", left("energy", 12),
-                          format(Joules::from_base(*prediction.joules_per_step))));
+}
+
+// Rent and energy of `steps` steps.
+std::string bill_of(const sim::Expense& expense, double steps) {
+  const std::string rent =
+      expense.rent ? scaled(*expense.rent / 1_USD * steps) + " USD" : "no price";
+  return right(rent, 14) +
+         right(expense.energy ? watt_hours(*expense.energy * steps) : "no power", 14);
+}
+
+void write_expense(Page& page, const sim::Prediction& prediction) {
+  if (prediction.interruption) return;
+  const sim::Expense& expense = prediction.expense;
+  std::string whose = fmt::format("{} devices", grouped(prediction.devices + expense.unused));
+  if (expense.unused > 0) whose += fmt::format(", {} of them idle", grouped(expense.unused));
+  page.heading("Cost", whose + fmt::format(", PUE {:.3g}", expense.pue));
+  page.line(fmt::format("  {}{}", left("a step", 16), bill_of(expense, 1)));
+  if (prediction.training) {
+    const sim::Training& training = *prediction.training;
+    page.line(fmt::format(
+        "  {}{}   {}, {} to {}", left(training.length, 16), bill_of(expense, training.steps),
+        format(prediction.step * training.steps), format(prediction.low * training.steps),
+        format(prediction.high * training.steps)));
+  }
+  if (!expense.without_rent.empty())
+    page.remark("USD:",
+                fmt::format("{} without a price; give cluster.rent, or the device's rent",
+                            fmt::join(expense.without_rent, ", ")),
+                Tone::kFaint);
+  if (!expense.without_power.empty())
+    page.remark("Wh:",
+                fmt::format("{} without power or idle_power; give the device both",
+                            fmt::join(expense.without_power, ", ")),
+                Tone::kFaint);
 }
 
 void write_breakdown(Page& page, const sim::Prediction& prediction) {
@@ -261,6 +291,7 @@ std::string to_text(const Report& report, const TextOptions& options) {
   write_disturbances(page, report);
   write_breakdown(page, report.prediction);
   write_memory(page, report);
+  write_expense(page, report.prediction);
   write_collectives(page, report.prediction);
   write_critical_path(page, report);
   write_warnings(page, report.prediction);

@@ -130,10 +130,11 @@ class Writer {
 
   void slice(std::size_t process, int thread, const Slice& when, std::string_view name,
              std::string_view category, std::string_view args) {
-    next(fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
-                     "\"cat\":\"{}\",\"args\":{}}}",
-                     process, thread, microseconds(when.start),
-                     microseconds(when.finish - when.start), name, category, args));
+    next(
+        fmt::format("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
+                    "\"cat\":\"{}\",\"args\":{}}}",
+                    process, thread, microseconds(when.start),
+                    microseconds(when.finish - when.start), name, category, args));
   }
 
   void metadata(std::size_t process, int thread, std::string_view what, std::string_view args) {

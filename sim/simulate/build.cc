@@ -26,12 +26,6 @@ using program::Communication;
 using program::Program;
 using program::Task;
 
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
-}
-
 // A node of the task graph before it becomes an activity: an instance of one class, or one
 // communication that instances of several classes join in.
 struct Node {
@@ -99,7 +93,8 @@ class Builder {
     for (const std::int32_t rank : folding_.rank_representative) {
       const std::int32_t r = role_of_rank[static_cast<std::size_t>(rank)];
       built_.role_of_class.push_back(r);
-      built_.expansions.push_back(expander.expand(static_cast<std::size_t>(r)));
+      built_.expansions.push_back(
+          expander.expand(static_cast<std::size_t>(r), program_.launch_time_of(rank)));
     }
   }
 

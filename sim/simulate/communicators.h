@@ -13,8 +13,16 @@
 
 #include "strategies/comm/collective.h"
 #include "strategies/program/ir/program.h"
+#include "topology/cluster_view.h"
 
 namespace foreshard::sim {
+
+/// Where a rank runs.
+inline DeviceId device_of(const program::Program& program, std::int32_t rank) {
+  return DeviceId{program.device_of_rank.empty()
+                      ? rank
+                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
+}
 
 struct Communicator {
   program::CollectiveKind kind = program::CollectiveKind::kAllReduce;  ///< kSend for transfers.

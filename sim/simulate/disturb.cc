@@ -20,12 +20,6 @@ using internal::joined;
 using internal::rounded;
 using program::Program;
 
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
-}
-
 std::uint64_t bits(double value) {
   return std::bit_cast<std::uint64_t>(value);
 }

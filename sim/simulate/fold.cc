@@ -20,12 +20,6 @@ using program::Program;
 
 constexpr std::int32_t kNone = -1;
 
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
-}
-
 // Numbers signatures in the order of their first holder. Returns how many differ.
 std::int32_t number(const std::vector<std::uint64_t>& signatures,
                     std::vector<std::int32_t>& colour) {
@@ -76,8 +70,9 @@ class Refinement {
       for (const std::int32_t rank : program.roles[r].ranks) {
         const Device& device = cluster.devices()[device_of(program, rank).index()];
         rank_[static_cast<std::size_t>(rank)] =
-            joined(joined(r, static_cast<std::uint64_t>(device.type.value())),
-                   std::bit_cast<std::uint64_t>(device.speed));
+            joined(joined(joined(r, static_cast<std::uint64_t>(device.type.value())),
+                          std::bit_cast<std::uint64_t>(device.speed)),
+                   std::bit_cast<std::uint64_t>(program.launch_time_of(rank).in_base()));
       }
     }
     for (std::size_t r = 0; r < colours.of_rank.size(); ++r)

@@ -3,8 +3,8 @@
 /// all (design: one Program, classes instead of GPUs).
 ///
 /// **What is refined.** Colours on ranks, communicators and links, refined until they are stable:
-///  - a rank starts with its role and its device's type and speed, and is refined by the colours
-///    of its communicators, endpoint by endpoint;
+///  - a rank starts with its role, its device's type and speed and its host's launch time, and is
+///    refined by the colours of its communicators, endpoint by endpoint;
 ///  - a communicator starts with its pattern, its latencies and rate caps, and is refined by the
 ///    colours of its members and by (load, colour) of the links it uses;
 ///  - a link starts with bandwidth, and is refined by (load, colour) of the communicators on it;

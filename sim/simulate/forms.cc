@@ -21,12 +21,6 @@ using internal::joined;
 using internal::rounded;
 using program::Program;
 
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
-}
-
 // Per communicator, the sizes of its operations: an index into `lists`.
 struct Sizes {
   std::vector<std::vector<double>> lists;

@@ -146,6 +146,23 @@ struct DisturbanceSummary {
   std::int64_t interrupted = 0;  ///< Runs that never ended; their times are not in `steps`.
 };
 
+/// What a step takes in energy and money: of every device of the cluster, also of those that it
+/// does not use.
+struct Expense {
+  std::optional<Joules> energy;  ///< With `pue`. Empty where the power of a device is not known.
+  std::optional<Dollars> rent;   ///< Empty where the price of a device is not known.
+  double pue = 1;
+  std::int64_t unused = 0;                 ///< Devices that the step does not use.
+  std::vector<std::string> without_power;  ///< Names of the device types.
+  std::vector<std::string> without_rent;   ///< Likewise.
+};
+
+/// A whole training: as many such steps as its length takes.
+struct Training {
+  std::string length;  ///< As the study says it: "2T tokens".
+  double steps = 0;    ///< Whole ones.
+};
+
 struct Warning {
   std::string code;  ///< Stable, for example "memory".
   std::string message;
@@ -174,8 +191,8 @@ struct Prediction {
   std::vector<CriticalTask> critical_path;
   std::vector<CriticalUse> critical_uses;  ///< Of that path, also where the path is not asked for.
   std::vector<CollectiveUse> collectives;
-  std::optional<double> usd_per_step;
-  std::optional<double> joules_per_step;
+  Expense expense;
+  std::optional<Training> training;
   std::string engine = "fluid";
   std::string granularity = "flat";
   std::string folding = "none";  ///< "structural", "refined" (fold.h), or every rank for itself.

@@ -93,12 +93,6 @@ std::vector<CollectiveUse> collectives_of(const Program& program,
   return list;
 }
 
-DeviceId device_of(const Program& program, std::int32_t rank) {
-  return DeviceId{program.device_of_rank.empty()
-                      ? rank
-                      : program.device_of_rank[static_cast<std::size_t>(rank)]};
-}
-
 std::optional<Error> misfit(const ClusterView& cluster, const Program& program) {
   const auto devices = static_cast<std::int64_t>(cluster.devices().size());
   if (program.device_of_rank.empty() && program.ranks() > devices) {

@@ -7,7 +7,11 @@
 #include <utility>
 #include <variant>
 
+<<<<<<< HEAD
 #include "strategies/parallelism/reserve.h"
+=======
+#include "sim/simulate/communicators.h"
+>>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -66,12 +70,8 @@ std::vector<Candidate> neighbours(const Strategy& now) {
 Bytes room_of(const program::Program& program, const program::Role& role,
               const ClusterView& cluster) {
   Bytes least = cluster.type_of(DeviceId{0}).memory.value;
-  for (const std::int32_t rank : role.ranks) {
-    const auto index = static_cast<std::size_t>(rank);
-    const std::int32_t device =
-        program.device_of_rank.empty() ? rank : program.device_of_rank[index];
-    least = std::min(least, cluster.type_of(DeviceId{device}).memory.value);
-  }
+  for (const std::int32_t rank : role.ranks)
+    least = std::min(least, cluster.type_of(sim::device_of(program, rank)).memory.value);
   return least;
 }
 
@@ -140,11 +140,10 @@ std::vector<Alternative> alternatives_to(const LoadedStudy& study, const Cluster
   if (study.graph) return alternatives;  // its batch is that of this strategy
   for (Candidate& candidate : neighbours(study.strategy)) {
     if (!faults_in(candidate.strategy, study.model, study.pool.size()).empty()) continue;
-    auto program =
-        lower::lower(study.model, candidate.strategy, {.launch_time = cluster.host(0).launch_time});
-    if (!program) continue;
-    alternatives.push_back(
-        tried(study, cluster, std::move(candidate), study.pool.placed(*std::move(program))));
+    auto lowered = lower::lower(study.model, candidate.strategy, {});
+    if (!lowered) continue;
+    const auto program = with_launch_times(study.pool.placed(*std::move(lowered)), cluster);
+    alternatives.push_back(tried(study, cluster, std::move(candidate), program));
   }
   std::ranges::stable_sort(alternatives, [](const Alternative& a, const Alternative& b) {
     if (a.fits != b.fits) return a.fits;

@@ -39,9 +39,9 @@ const yaml::Table<GraphSource>& yaml_table(const GraphSource*);
 
 struct LoadedGraph {
   Graph graph{};
-  std::string origin{};    ///< "ONNX by pytorch 2.1.0".
-  std::int64_t batch = 1;  ///< Samples of a micro-batch, over all data-parallel ranks.
-  double tokens_per_sample = 0;  ///< 0: its samples do not consist of tokens.
+  std::string origin{};           ///< "ONNX by pytorch 2.1.0".
+  std::int64_t batch = 1;         ///< Samples of a micro-batch, over all data-parallel ranks.
+  double tokens_per_sample = 0;   ///< 0: its samples do not consist of tokens.
   std::string sample = "sample";  ///< What a sample is: "sequence", "image", else "sample".
   std::vector<MeshAxis> axes{};
   std::vector<Annotation> annotations{};

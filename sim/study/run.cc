@@ -1,10 +1,15 @@
 #include "sim/study/run.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
+#include "base/check.h"
+
+#include "sim/simulate/communicators.h"
 #include "sim/study/disturbed.h"
+#include "sim/study/expense.h"
 #include "strategies/graph/annotate.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/ir/verify.h"
@@ -23,7 +28,7 @@ Result<ClusterView> cluster_of(const LoadedStudy& study) {
 
 namespace {
 
-Result<program::Program> lowered_graph(const LoadedStudy& study, Seconds launch_time,
+Result<program::Program> lowered_graph(const LoadedStudy& study,
                                        std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
   auto annotated = annotate(graph, lower::mesh_of(study.strategy, study.graph->axes),
@@ -32,8 +37,7 @@ Result<program::Program> lowered_graph(const LoadedStudy& study, Seconds launch_
   auto lowered = lower::lower_graph(graph, study.strategy,
                                     {.axes = study.graph->axes,
                                      .tokens_per_sample = study.graph->tokens_per_sample,
-                                     .seed = study.graph->seed,
-                                     .launch_time = launch_time});
+                                     .seed = study.graph->seed});
   if (!lowered) return study.loader.error_at("graph", lowered.error().message);
   if (remarks != nullptr) {
     for (const auto& lines : {study.graph->remarks, *annotated, lowered->remarks})
@@ -44,18 +48,37 @@ Result<program::Program> lowered_graph(const LoadedStudy& study, Seconds launch_
 
 }  // namespace
 
+program::Program with_launch_times(program::Program program, const ClusterView& cluster) {
+  std::vector<Seconds> times;
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const Device& device = cluster.devices()[sim::device_of(program, rank).index()];
+    times.push_back(cluster.host(device.node).launch_time);
+  }
+  const auto [shortest, longest] = std::ranges::minmax_element(times);
+  program.launch_time = *longest;
+  program.launch_time_of_rank = *shortest < *longest ? std::move(times) : std::vector<Seconds>{};
+  return program;
+}
+
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks) {
-  Seconds launch_time;
-  for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-    launch_time = std::max(launch_time, cluster.host(node).launch_time);
-  auto program = study.graph
-                     ? lowered_graph(study, launch_time, remarks)
-                     : lower::lower(study.model, study.strategy, {.launch_time = launch_time});
+  auto program =
+      study.graph ? lowered_graph(study, remarks) : lower::lower(study.model, study.strategy, {});
   if (!program) return program;
-  auto placed = study.pool.placed(*std::move(program));
+  auto placed = with_launch_times(study.pool.placed(*std::move(program)), cluster);
   if (auto violation = program::verify(placed)) return *std::move(violation);
   return placed;
+}
+
+void set_expense(sim::Prediction& prediction, const LoadedStudy& study,
+                 const ClusterView& cluster) {
+  prediction.expense = expense_of(prediction, cluster, study.cluster);
+  if (!study.train || prediction.interruption) return;
+  const auto length = parse_training_length(*study.train);
+  FORESHARD_CHECK(length);
+  const double per_step = length->tokens ? prediction.tokens : prediction.samples;
+  prediction.training =
+      sim::Training{.length = *study.train, .steps = std::ceil(length->amount / per_step)};
 }
 
 namespace {
@@ -89,6 +112,7 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_interval(run.prediction, *study.strategy.framework, study.errors);
+  set_expense(run.prediction, study, run.cluster);
   if (study.strategy.mode == Mode::kForward && study.strategy.framework->residual) {
     run.prediction.warnings.push_back(
         {.code = "interval",

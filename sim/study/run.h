@@ -15,12 +15,19 @@ namespace foreshard::study {
 /// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
 Result<ClusterView> cluster_of(const LoadedStudy& study);
 
-/// The verified Program of the study's strategy on a cluster. Every rank launches at the pace of
-/// the slowest host of `cluster`.
+/// `program` with each rank's launch time that of the host which its device is in. \pre the devices
+/// exist
+program::Program with_launch_times(program::Program program, const ClusterView& cluster);
+
+/// The verified Program of the study's strategy on a cluster.
 /// \param remarks  if not null, receives the decisions about a general graph, for people.
 /// \return kInvalidInput where lowering or verification fails.
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);
+
+/// Sets what the prediction costs on the study's cluster, and, of the training that the study
+/// describes, its steps.
+void set_expense(sim::Prediction& prediction, const LoadedStudy& study, const ClusterView& cluster);
 
 struct StudyRun {
   ClusterView cluster;

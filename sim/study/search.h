@@ -48,6 +48,7 @@ struct Simulated {
   double mfu = 0;
   double tflops_per_device = 0;
   sim::Breakdown breakdown;
+  sim::Expense expense;
 
   Bytes headroom() const { return capacity - peak; }
 };

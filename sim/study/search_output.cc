@@ -187,7 +187,9 @@ std::string search_text(const LoadedStudy& study, const SearchResult& result, st
           "  {:>2}  {:>9} {:>9.1f} {:>9}  {}\n  {:>36}{}; compute {:.0f} %, {} {:.0f} %{}\n", i + 1,
           format(one.step), one.tflops_per_device, format(one.headroom()), described(one), "",
           interval_text(one), 100 * (one.breakdown.compute / one.step), first.label,
-          100 * (one.breakdown.*first.time / one.step), one.fits ? "" : "; DOES NOT FIT");
+          100 * (one.breakdown.*first.time / one.step),
+          (one.expense.rent ? fmt::format(", {:.3g} USD", *one.expense.rent / 1_USD) : "") +
+              (one.fits ? "" : "; DOES NOT FIT"));
     }
     if (best.front().fits) text += sureness_text(result);
   }
@@ -246,6 +248,10 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
                             {"mfu", one.mfu},
                             {"model_tflops_per_gpu", one.tflops_per_device},
                             {"fits", one.fits},
+                            {"usd_per_step", one.expense.rent ? Json(*one.expense.rent / 1_USD)
+                                                              : Json(nullptr)},
+                            {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J)
+                                                                   : Json(nullptr)},
                             {"peak_bytes", whole(one.peak)},
                             {"headroom_bytes", whole(one.headroom())},
                             {"dominant", dominant(one.breakdown, true).key},

@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include "sim/compute/measured.h"
+#include "sim/study/expense.h"
 #include "strategies/graph/hf_config.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/schedule/schedule.h"
@@ -228,7 +229,10 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("use", &Study::use,
                     "Devices that ranks run on, in this order: 'node3/gpu5', 'node3' for all of a "
                     "node, * for any text (default: all that work). What is left over is idle.",
-                    yaml::non_empty());
+                    yaml::non_empty())
+          .optional("train", &Study::train,
+                    "How long the whole training is, for its days, energy and rent: 2T tokens, "
+                    "1.2M samples.");
   return table;
 }
 
@@ -293,6 +297,20 @@ std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& g
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
 
+std::optional<Error> fault_in_training(const std::string& text, const Strategy& strategy,
+                                       const std::optional<LoadedGraph>& graph,
+                                       const yaml::Loader& loader) {
+  const auto length = parse_training_length(text);
+  if (!length) return loader.error_at("train", length.error().message);
+  if (strategy.mode == Mode::kForward)
+    return loader.error_at("train", "a step of mode: forward trains nothing", "leave it out");
+  if (length->tokens && graph && graph->tokens_per_sample == 0)
+    return loader.error_at(
+        "train", "the graph's inputs do not show how many tokens a sample holds",
+        fmt::format("count {}s, or give graph.tokens_per_sample", graph->sample));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
@@ -347,6 +365,10 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
       return *std::move(error);
   }
 
+  if (study->train)
+    if (auto fault = fault_in_training(*study->train, strategy, graph, loader))
+      return *std::move(fault);
+
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());
   for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
@@ -363,6 +385,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .errors = *std::move(errors),
                      .disturbances = study->disturbances,
                      .pool = *std::move(pool),
+                     .train = study->train,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
 }

@@ -46,6 +46,7 @@ struct Study {
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
   std::optional<disturbance::Disturbances> disturbances;
   std::vector<std::string> use;  ///< Which devices ranks may run on; see pool_of().
+  std::optional<std::string> train;  ///< How long the whole training is: "2T tokens".
 };
 
 struct ImportedModel {
@@ -95,6 +96,7 @@ struct LoadedStudy {
   ParameterErrors errors;  ///< Of the catalogue, for intervals.
   std::optional<disturbance::Disturbances> disturbances;
   Pool pool;
+  std::optional<std::string> train;  ///< A text that parse_training_length reads.
   /// Every file that took part, in the order of reading; catalogue files as "configs/...".
   std::vector<yaml::Input> inputs;
   yaml::Loader loader;  ///< For errors that show a place in those files.

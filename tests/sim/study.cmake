@@ -1,6 +1,6 @@
 foreshard_test(study_test
-  SOURCES study/disturbed_test.cc study/interval_test.cc study/pool_test.cc study/study_test.cc
-          study/unequal_nodes_test.cc
+  SOURCES study/disturbed_test.cc study/expense_test.cc study/interval_test.cc study/pool_test.cc
+          study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study ${RAPIDCHECK_LIBRARY})
 foreshard_test(search_test
   SOURCES study/search_optimum_test.cc study/search_test.cc

@@ -27,10 +27,7 @@ class Row {
  public:
   Row(const Setting& setting, const ClusterView& cluster, const comm::Parameters& communication,
       const study::ParameterErrors& errors)
-      : setting_(setting), cluster_(cluster), communication_(communication), errors_(errors) {
-    for (std::int32_t node = 0; node < cluster.node_count(); ++node)
-      launch_time_ = std::max(launch_time_, cluster.host(node).launch_time);
-  }
+      : setting_(setting), cluster_(cluster), communication_(communication), errors_(errors) {}
 
   // The fastest of the choices that fit; where none does, the one with the least excess. A choice
   // that cannot be run is none.
@@ -75,10 +72,15 @@ class Row {
                                                           strategy.devices(), devices)};
     const auto faults = faults_in(strategy, setting_.model, devices);
     if (!faults.empty()) return Error{Error::Code::kUnsupported, faults.front().message};
-    auto program = lower::lower(setting_.model, strategy, {.launch_time = launch_time_});
+    auto program = lower::lower(setting_.model, strategy, {});
     if (!program) return Error{Error::Code::kUnsupported, program.error().message};
+<<<<<<< HEAD
     const Bytes usable = cluster_.device_types()[0].memory.value - reserve_of(strategy);
     Bytes excess = -usable;
+=======
+    study::set_launch_times(*program, cluster_);
+    Bytes excess = -cluster_.device_types()[0].memory.value;
+>>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
     for (const program::Role& role : program->roles)
       excess = std::max(excess, study::peak_in_issue_order(*program, role) - usable);
     return Trial{strategy, *std::move(program), excess};
@@ -100,7 +102,6 @@ class Row {
   const ClusterView& cluster_;
   const comm::Parameters& communication_;
   const study::ParameterErrors& errors_;
-  Seconds launch_time_;
 };
 
 void fail(Outcome& outcome, const Error& error) {

@@ -149,6 +149,7 @@ class Planner {
     plan_.device_of_rank = first.device_of_rank;
     plan_.streams = {{"compute"}};
     plan_.launch_time = first.launch_time;
+    plan_.launch_time_of_rank = first.launch_time_of_rank;
     return std::nullopt;
   }
 

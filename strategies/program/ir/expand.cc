@@ -23,7 +23,7 @@ struct Launch {
   std::int32_t stream;
   bool sync;
   bool waits_for_call;  // No `after` of its own.
-  Seconds host_time;
+  Seconds host_time;    // Of HostWork.
   std::vector<std::int32_t> waits;
 };
 
@@ -68,8 +68,7 @@ std::vector<std::int32_t> latest_per_stream(const std::vector<Launch>& launches,
 
 class BlockBuilder {
  public:
-  BlockBuilder(const Program& program, std::map<std::string_view, std::int32_t>& buffers)
-      : program_(program), buffers_(buffers) {}
+  explicit BlockBuilder(std::map<std::string_view, std::int32_t>& buffers) : buffers_(buffers) {}
 
   PreparedBlock build(const Block& block) {
     PreparedBlock out;
@@ -116,8 +115,8 @@ class BlockBuilder {
     return {index, false, {}, {}, intern(std::get<Free>(task.body).buffer), anchors};
   }
 
-  Launch launch(const Task& task, std::int32_t index, const PreparedBlock& block) const {
-    Launch out{index, task.stream.value(), false, task.after.empty(), program_.launch_time, {}};
+  static Launch launch(const Task& task, std::int32_t index, const PreparedBlock& block) {
+    Launch out{index, task.stream.value(), false, task.after.empty(), {}, {}};
     if (const auto* work = std::get_if<HostWork>(&task.body)) {
       out.stream = kHost;
       out.host_time = work->time;
@@ -135,15 +134,15 @@ class BlockBuilder {
     return out;
   }
 
-  const Program& program_;
   std::map<std::string_view, std::int32_t>& buffers_;
 };
 
 // What is known while a role's calls are walked in the order of issue.
 class Walk {
  public:
-  Walk(std::size_t streams, Expansion& out)
+  Walk(std::size_t streams, Seconds launch_time, Expansion& out)
       : streams_(streams),
+        launch_time_(launch_time),
         out_(out),
         last_(streams, kNone),
         waited_(streams * streams, kNone),
@@ -166,7 +165,7 @@ class Walk {
     else if (launch.sync)
       wait_on_host(launch, base);
     if (launch.stream != kHost) {
-      host_offset_ += launch.host_time;
+      host_offset_ += launch_time_;
       last_[at(launch.stream)] = own;
     }
     out_.instances.push_back(
@@ -208,6 +207,7 @@ class Walk {
   }
 
   std::size_t streams_;
+  Seconds launch_time_;
   Expansion& out_;
   std::vector<std::int32_t> last_;         // Per stream.
   std::vector<std::int32_t> waited_;       // [waiting stream][other stream]: latest waited for.
@@ -297,7 +297,7 @@ Expander::Expander(const Program& program) {
   auto prepared = std::make_unique<Prepared>();
   prepared->program = &program;
   std::map<std::string_view, std::int32_t> buffers;
-  BlockBuilder builder(program, buffers);
+  BlockBuilder builder(buffers);
   for (const Block& block : program.blocks) prepared->blocks.push_back(builder.build(block));
   prepared_ = std::move(prepared);
 }
@@ -305,6 +305,10 @@ Expander::Expander(const Program& program) {
 Expander::~Expander() = default;
 
 Expansion Expander::expand(std::size_t role) const {
+  return expand(role, prepared_->program->launch_time);
+}
+
+Expansion Expander::expand(std::size_t role, Seconds launch_time) const {
   const Program& program = *prepared_->program;
   const auto& calls = program.roles[role].calls;
   const std::int64_t count = count_instances(program, program.roles[role]);
@@ -315,7 +319,7 @@ Expansion Expander::expand(std::size_t role) const {
   out.begin.reserve(static_cast<std::size_t>(count) + 1);
   out.flat.reserve(static_cast<std::size_t>(count) * 2);
   out.first_of_call.reserve(calls.size() + 1);
-  Walk walk(program.streams.size(), out);
+  Walk walk(program.streams.size(), launch_time, out);
   std::vector<std::int32_t> latest(program.streams.size());
 
   for (std::size_t c = 0; c < calls.size(); ++c) {

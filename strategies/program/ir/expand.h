@@ -109,6 +109,9 @@ class Expander {
   /// Cost: O(instances + predecessors).
   /// \pre role < program.roles.size()
   Expansion expand(std::size_t role) const;
+  /// The same with launches that take `launch_time` instead of the Program's: as on the host of one
+  /// of the role's ranks. Only `host_offset` depends on it.
+  Expansion expand(std::size_t role, Seconds launch_time) const;
   /// What the role's Allocates and Frees do. `expansion` is that of the same role.
   MemoryEvents memory_events(std::size_t role, const Expansion& expansion) const;
 

@@ -76,13 +76,15 @@ class Reader {
   Program read(const Node& root) {
     root.fields({"schema", "name", "mesh", "streams", "launch_time_s", "totals", "groups", "blocks",
                  "roles"},
-                {"device_of_rank"});
+                {"device_of_rank", "launch_times_s"});
     Program program;
     program.name = root["name"].text();
     program.mesh = mesh(root["mesh"]);
     if (root.has("device_of_rank")) program.device_of_rank = ranks(root["device_of_rank"]);
     root["streams"].each(program.streams, [](const Node& n) { return Stream{n.text()}; });
     program.launch_time = Seconds::from_base(root["launch_time_s"].non_negative());
+    if (root.has("launch_times_s"))
+      program.launch_time_of_rank = launch_times(root["launch_times_s"]);
     program.totals = totals(root["totals"]);
     root["groups"].each(groups_, [this](const Node& n) { return group(n); });
     root["blocks"].each(program.blocks, [this](const Node& n) { return block(n); });
@@ -105,6 +107,29 @@ class Reader {
     if (!list) node.fault(list.error().message);
     listed_ += list->size();
     return *std::move(list);
+  }
+
+  std::vector<Seconds> launch_times(const Node& node) {
+    std::vector<std::pair<Seconds, std::vector<std::int32_t>>> lists;
+    std::size_t count = 0;
+    node.each(lists, [&](const Node& list) {
+      list.size_between(2, 2);
+      auto of = ranks(list.at(1));
+      count += of.size();
+      return std::pair(Seconds::from_base(list.at(0).non_negative()), std::move(of));
+    });
+    const Seconds none = Seconds::from_base(-1);
+    std::vector<Seconds> times(count, none);
+    for (const auto& [time, of] : lists) {
+      for (const std::int32_t rank : of) {
+        if (static_cast<std::size_t>(rank) >= count ||
+            times[static_cast<std::size_t>(rank)] != none)
+          node.fault("rank " + std::to_string(rank) +
+                     " is listed twice, or a lower one is not listed");
+        times[static_cast<std::size_t>(rank)] = time;
+      }
+    }
+    return times;
   }
 
   static Totals totals(const Node& node) {

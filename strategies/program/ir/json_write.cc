@@ -165,6 +165,17 @@ std::string text_of(const Block& block, const GroupTable& groups) {
          "}";
 }
 
+// [[seconds, ranks], ...], the shortest first.
+Json json_of(const std::vector<Seconds>& launch_time_of_rank) {
+  std::map<double, std::vector<std::int32_t>> ranks;
+  for (std::size_t r = 0; r < launch_time_of_rank.size(); ++r)
+    ranks[launch_time_of_rank[r].in_base()].push_back(static_cast<std::int32_t>(r));
+  Json json = Json::array();
+  for (const auto& [time, of] : ranks)
+    json.push_back(Json::array({number(time), write_ranges(of)}));
+  return json;
+}
+
 std::string text_of(const Role& role) {
   Json memory = Json::array();
   for (const StaticMemory& buffer : role.memory)
@@ -197,6 +208,8 @@ std::string to_json(const Program& program) {
     add("device_of_rank", dump(write_ranges(program.device_of_rank)));
   add("streams", dump(streams));
   add("launch_time_s", dump(number(program.launch_time.in_base())));
+  if (!program.launch_time_of_rank.empty())
+    add("launch_times_s", dump(json_of(program.launch_time_of_rank)));
   add("totals", dump(totals));
   add("groups", lines(groups.groups(), "  ", [](const Group* group) {
         return dump(std::visit([](const auto& g) { return json_of(g); }, *group));

@@ -215,6 +215,8 @@ struct Program {
   std::vector<std::int32_t> device_of_rank{};  ///< Empty: rank r runs on device r.
   std::vector<Stream> streams{};               ///< Stream 0 is the compute stream.
   Seconds launch_time{};                       ///< Host time to launch one kernel or communication.
+  /// The same of each rank, where their hosts differ: `launch_time` is then the longest of them.
+  std::vector<Seconds> launch_time_of_rank{};
   std::vector<Block> blocks{};
   std::vector<Role> roles{};
   Totals totals{};
@@ -224,6 +226,10 @@ struct Program {
     std::int64_t n = 1;
     for (const auto& axis : mesh) n *= axis.size;
     return n;
+  }
+  Seconds launch_time_of(std::int32_t rank) const {
+    return launch_time_of_rank.empty() ? launch_time
+                                       : launch_time_of_rank[static_cast<std::size_t>(rank)];
   }
 };
 

@@ -115,6 +115,17 @@ Fault table_fault(const Program& program) {
   if (auto fault = names_fault("roles", program.roles)) return fault;
   if (!is_size(program.launch_time.in_base()))
     return violation(4, "launch_time", "is not a finite time of 0 or more");
+  if (const auto& of_rank = program.launch_time_of_rank; !of_rank.empty()) {
+    if (static_cast<std::int64_t>(of_rank.size()) != program.ranks())
+      return violation(
+          4, "launch_time_of_rank",
+          "has " + text(of_rank.size()) + " times for " + text(program.ranks()) + " ranks");
+    for (const Seconds time : of_rank)
+      if (!is_size(time.in_base()))
+        return violation(4, "launch_time_of_rank", "a time is not finite or below 0");
+    if (std::ranges::max(of_rank) != program.launch_time)
+      return violation(4, "launch_time", "is not the longest of launch_time_of_rank");
+  }
   const Totals& totals = program.totals;
   if (!is_size(totals.samples) || !is_size(totals.tokens) || !is_size(totals.model_flops.in_base()))
     return violation(4, "totals", "are not finite numbers of 0 or more");

@@ -116,6 +116,12 @@ inline Report example_report(Bytes second = 60_GB) {
                              .bytes = 8_MB,
                              .operations = 2048,
                              .idle_time = 75_us}};
+  prediction.expense = {.energy = 1_J * 32.4e6,
+                        .rent = 0.0444_USD,
+                        .pue = 1.25,
+                        .unused = 8,
+                        .without_power = {},
+                        .without_rent = {}};
   prediction.tasks = 12345;
   prediction.total_tasks = 49380;
   prediction.events = 20000;

@@ -17,6 +17,7 @@
 namespace foreshard::report {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -37,8 +38,8 @@ TEST(ReportText, NamesSamplesThatHaveNoTokens) {
   Report report = example_report();
   report.subject.sample = "image";
   report.prediction.tokens = 0;
-  EXPECT_THAT(to_text(report), AllOf(HasSubstr("throughput    6.40 images/s\n"),
-                                     HasSubstr("each device   0.80 images/s, 156.0 TFLOP/s"),
+  EXPECT_THAT(to_text(report), AllOf(HasSubstr("throughput    6.4 images/s\n"),
+                                     HasSubstr("each device   0.8 images/s, 156.0 TFLOP/s"),
                                      Not(HasSubstr("tokens"))));
   const auto json = nlohmann::json::parse(to_json(report))["throughput"];
   EXPECT_EQ(json["sample"], "image");
@@ -87,7 +88,9 @@ TEST(ReportJson, KeepsTheContract) {
   EXPECT_EQ(json["memory"]["worst_device"], 4);
   EXPECT_EQ(json["memory"]["fits"], false);
   EXPECT_EQ(json["alternatives"][0]["change"], "recompute=full");
-  EXPECT_TRUE(json["cost"]["usd_per_step"].is_null());
+  EXPECT_DOUBLE_EQ(json["cost"]["usd_per_step"].get<double>(), 0.0444);
+  EXPECT_DOUBLE_EQ(json["cost"]["kwh_per_step"].get<double>(), 9);  // 32.4 MJ
+  EXPECT_TRUE(json["cost"]["training"].is_null());
   EXPECT_FALSE(json.contains("timing"));
 }
 
@@ -95,6 +98,32 @@ TEST(ReportJson, TellsTheWallTimeOnlyIfAsked) {
   Report report = example_report();
   report.wall = 0.25_s;
   EXPECT_EQ(nlohmann::json::parse(to_json(report))["timing"]["wall_s"], 0.25);
+}
+
+// A step of 10 s (9 to 11.5), 9 kWh and 0.0444 USD, a hundred thousand times: 11.6 days (10.4 to
+// 13.3), 900 MWh, 4,440 USD.
+TEST(Report, TellsWhatATrainingCosts) {
+  Report report = example_report();
+  report.prediction.training = sim::Training{.length = "13B tokens", .steps = 1e5};
+  EXPECT_THAT(to_text(report), HasSubstr("13B tokens            4.44k USD       900 MWh   11.6 d, "
+                                         "10.4 d to 13.3 d\n"));
+  const auto training = nlohmann::json::parse(to_json(report))["cost"]["training"];
+  EXPECT_DOUBLE_EQ(training["days"].get<double>(), 1e6 / 86400);
+  EXPECT_DOUBLE_EQ(training["high_days"].get<double>(), 1.15e6 / 86400);
+  EXPECT_DOUBLE_EQ(training["usd"].get<double>(), 4440);
+  EXPECT_DOUBLE_EQ(training["kwh"].get<double>(), 9e5);
+}
+
+TEST(Report, SaysWhyACostIsNotKnown) {
+  Report report = example_report();
+  report.prediction.expense = {.without_power = {"toy"}, .without_rent = {"toy", "other"}};
+  EXPECT_THAT(to_text(report),
+              AllOf(HasSubstr("no price      no power"), HasSubstr("toy, other without a price"),
+                    HasSubstr("toy without power or idle_power")));
+  const auto cost = nlohmann::json::parse(to_json(report))["cost"];
+  EXPECT_TRUE(cost["usd_per_step"].is_null());
+  EXPECT_TRUE(cost["kwh_per_step"].is_null());
+  EXPECT_EQ(cost["devices_without_price"].size(), 2u);
 }
 
 TEST(ReportCsv, IsAHeaderAndALine) {
@@ -117,6 +146,9 @@ TEST(Numbers, AreWrittenForPeople) {
   EXPECT_EQ(scaled(174.6e9), "175B");
   EXPECT_EQ(scaled(999.9e6), "1.00B");
   EXPECT_EQ(scaled(1234), "1.23k");
+  EXPECT_EQ(watt_hours(3600_J), "1.00 Wh");
+  EXPECT_EQ(watt_hours(999.6 * 3.6e6 * 1_J), "1.00 MWh");
+  EXPECT_EQ(watt_hours(36_J), "0.01 Wh");
   EXPECT_EQ(percent(0.4456), "44.6 %");
   EXPECT_EQ(left("abcdef", 4), "abc…");
   EXPECT_EQ(right("ab", 4), "  ab");

@@ -95,6 +95,15 @@ struct Case {
   comm::Parameters parameters;
 };
 
+// Every other host launches more slowly.
+void slow_hosts(const ClusterView& cluster, Program& program) {
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const std::int32_t node = cluster.devices()[device_of(program, rank).index()].node;
+    program.launch_time_of_rank.push_back(node % 2 == 0 ? 1_us : 3_us);
+  }
+  program.launch_time = std::ranges::max(program.launch_time_of_rank);
+}
+
 Case random_case(unsigned seed) {
   std::mt19937 random(seed);
   const Kind kind = kKinds[seed % kKinds.size()];
@@ -103,12 +112,15 @@ Case random_case(unsigned seed) {
   if (seed % 2 == 0) {
     const std::int64_t ranks = std::array{4, 8, 12, 16, 24}[random() % 5];
     auto cluster = cluster_of(random, ranks, kind);
-    return {what, std::move(cluster), random_program(random, ranks), std::move(parameters)};
+    auto program = random_program(random, ranks);
+    if (seed % 3 == 0) slow_hosts(cluster, program);
+    return {what, std::move(cluster), std::move(program), std::move(parameters)};
   }
   const Training training = random_training(random, 32);
   auto cluster = cluster_of(random, training.strategy.devices(), kind);
   auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
   EXPECT_TRUE(program);
+  if (seed % 3 == 0) slow_hosts(cluster, *program);
   return {what, std::move(cluster), *std::move(program), std::move(parameters)};
 }
 

@@ -115,6 +115,22 @@ TEST(Simulate, LaunchesDelayShortKernels) {
   expect_time(run(star(1), program).step, 85_us);
 }
 
+// As above on two hosts, one of 5 us and one of 1 us a launch: 10 + 4, and 1 + 4 + 4 on the other,
+// which waits for the rest of the step.
+TEST(Simulate, EachRankLaunchesAtThePaceOfItsHost) {
+  auto program = every_rank(2, {kernel("a", kMillion), kernel("b", kMillion)});
+  program.launch_time = 5_us;
+  program.launch_time_of_rank = {5_us, 1_us};
+  const auto prediction = run(star(2), program);
+  expect_time(prediction.step, 14_us);
+  ASSERT_EQ(prediction.classes.size(), 2u);
+  expect_time(prediction.classes[0].breakdown.host, 6_us);
+  expect_time(prediction.classes[1].finish, 9_us);
+  expect_time(prediction.classes[1].breakdown.host, 1_us);
+  expect_time(prediction.classes[1].breakdown.compute, 8_us);
+  expect_time(prediction.classes[1].breakdown.bubble, 5_us);
+}
+
 // A Sync keeps the host from running ahead: 5 + 40, then 5 + 40 again. HostWork delays likewise.
 TEST(Simulate, TheHostWaitsAtASync) {
   auto program = every_rank(1, {kernel("a", 10 * kMillion),

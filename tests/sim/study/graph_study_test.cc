@@ -144,8 +144,8 @@ TEST_F(GraphStudy, SaysThatItHasNoLoss) {
   EXPECT_EQ(got.prediction.tokens, 32);
 }
 
-// Images have no tokens, sequences of token ids have as many as ids; what the inputs do not show can
-// be said.
+// Images have no tokens, sequences of token ids have as many as ids; what the inputs do not show
+// can be said.
 TEST_F(GraphStudy, CountsWhatASampleIs) {
   const std::string dp = "data_parallel: 2, micro_batch: 1, global_batch: 2";
   const auto graph = [&](const std::string& bytes, const std::string& keys) {

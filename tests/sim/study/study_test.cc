@@ -49,6 +49,28 @@ TEST(Study, IsReadWithWhatItRefersTo) {
   EXPECT_EQ(study->inputs.front().path, file.string());
 }
 
+// Two hosts, the second slower: ranks 0 to 7 launch in 2 us, 8 to 15 in 9 us.
+TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
+  const TemporaryFolder folder;
+  const auto host = [](const char* time) {
+    return std::string("{nodes: 1, node: {extends: dgx-a100-80gb, host: {launch_time: {value: ") +
+           time + ", source: test, evidence: user}}}}";
+  };
+  const auto file =
+      folder.write("mine.yaml", "cluster: {groups: [" + host("2 us") + ", " + host("9 us") +
+                                    "], fabric: {kind: single-switch}}\nmodel: gpt-1.7b\n"
+                                    "strategy: {data_parallel: 16, global_batch: 16}\n");
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  const auto cluster = cluster_of(*study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto program = program_of(*study, *cluster);
+  ASSERT_TRUE(program) << program.error().message;
+  EXPECT_EQ(program->launch_time, 9_us);
+  for (std::int32_t rank = 0; rank < 16; ++rank)
+    EXPECT_EQ(program->launch_time_of(rank), rank < 8 ? 2_us : 9_us);
+}
+
 TEST(Study, PartsOnTheCommandLineTakeThePlaceOfItsOwn) {
   const TemporaryFolder folder;
   const auto file = folder.write("mine.yaml", study_with(kSound));

@@ -286,6 +286,9 @@ Program random_program(std::mt19937& random) {
   if (draw.chance(50)) program.device_of_rank = draw.runs();
   for (int i = draw.below(4); i-- > 0;) program.streams.push_back({draw.name()});
   program.launch_time = Seconds::from_base(draw.real());
+  if (draw.chance(30))
+    for (int i = 1 + draw.below(9); i-- > 0;)
+      program.launch_time_of_rank.push_back(1_us * draw.below(3));
   for (int i = draw.below(5); i-- > 0;) {
     Block block{draw.name(), {}};
     for (int t = draw.below(6); t-- > 0;) {

@@ -58,6 +58,12 @@ TEST(Verify, NamesAFaultyMeshAndTables) {
   EXPECT_THAT(fault_after([](Program& p) { p.blocks[0].tasks[1].name = "\xff"; }),
               HasSubstr("not printable UTF-8 (invariant 3)"));
   EXPECT_THAT(fault_after([](Program& p) { p.launch_time = -1_us; }), HasSubstr("(invariant 4)"));
+  EXPECT_THAT(fault_after([](Program& p) {
+                p.launch_time_of_rank = {1_us, 2_us};
+              }),
+              HasSubstr("2 times for 8 ranks (invariant 4)"));
+  EXPECT_THAT(fault_after([](Program& p) { p.launch_time_of_rank.assign(8, p.launch_time / 2); }),
+              HasSubstr("not the longest of launch_time_of_rank (invariant 4)"));
   EXPECT_THAT(
       fault_after([](Program& p) { p.totals.tokens = std::numeric_limits<double>::infinity(); }),
       HasSubstr("(invariant 4)"));
