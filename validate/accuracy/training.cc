@@ -72,18 +72,14 @@ class Row {
                                                           strategy.devices(), devices)};
     const auto faults = faults_in(strategy, setting_.model, devices);
     if (!faults.empty()) return Error{Error::Code::kUnsupported, faults.front().message};
-    auto program = lower::lower(setting_.model, strategy, {});
-    if (!program) return Error{Error::Code::kUnsupported, program.error().message};
-<<<<<<< HEAD
+    auto lowered = lower::lower(setting_.model, strategy, {});
+    if (!lowered) return Error{Error::Code::kUnsupported, lowered.error().message};
+    auto program = study::with_launch_times(*std::move(lowered), cluster_);
     const Bytes usable = cluster_.device_types()[0].memory.value - reserve_of(strategy);
     Bytes excess = -usable;
-=======
-    study::set_launch_times(*program, cluster_);
-    Bytes excess = -cluster_.device_types()[0].memory.value;
->>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
-    for (const program::Role& role : program->roles)
-      excess = std::max(excess, study::peak_in_issue_order(*program, role) - usable);
-    return Trial{strategy, *std::move(program), excess};
+    for (const program::Role& role : program.roles)
+      excess = std::max(excess, study::peak_in_issue_order(program, role) - usable);
+    return Trial{strategy, std::move(program), excess};
   }
 
   Result<sim::Prediction> simulated(const Trial& trial) const {

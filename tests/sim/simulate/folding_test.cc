@@ -118,10 +118,11 @@ Case random_case(unsigned seed) {
   }
   const Training training = random_training(random, 32);
   auto cluster = cluster_of(random, training.strategy.devices(), kind);
-  auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
-  EXPECT_TRUE(program);
-  if (seed % 3 == 0) slow_hosts(cluster, *program);
-  return {what, std::move(cluster), *std::move(program), std::move(parameters)};
+  auto lowered = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
+  EXPECT_TRUE(lowered);
+  Program program = *std::move(lowered);
+  if (seed % 3 == 0) slow_hosts(cluster, program);
+  return {what, std::move(cluster), std::move(program), std::move(parameters)};
 }
 
 Folding folded(const Case& on, const CommunicatorForms& forms, const Communicators& communicators,

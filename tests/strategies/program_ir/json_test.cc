@@ -54,15 +54,16 @@ TEST(ProgramJson, LooksLikeThis) {
 
 // Hosts of different speed: each time once, with the ranks that it is of.
 TEST(ProgramJson, ListsLaunchTimesWhereHostsDiffer) {
-  auto program = program_from_json(kSmall);
-  ASSERT_TRUE(program);
-  program->launch_time_of_rank = {4_us, 1_us, 4_us, 4_us};
-  const std::string text = to_json(*program);
+  auto read = program_from_json(kSmall);
+  ASSERT_TRUE(read);
+  Program program = *std::move(read);
+  program.launch_time_of_rank = {4_us, 1_us, 4_us, 4_us};
+  const std::string text = to_json(program);
   EXPECT_THAT(text, HasSubstr("\"launch_time_s\":4e-06,\n"
                               "\"launch_times_s\":[[1e-06,\"1\"],[4e-06,\"0,2,3\"]],\n"));
   const auto back = program_from_json(text);
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->launch_time_of_rank, program->launch_time_of_rank);
+  EXPECT_EQ(back->launch_time_of_rank, program.launch_time_of_rank);
 }
 
 // kSmall with `from` replaced by `to`.
