@@ -130,6 +130,7 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
                              .errors = one.study.errors,
                              .disturbances = one.study.disturbances,
                              .pool = one.study.pool,
+                             .train = {},
                              .inputs = {},
                              .loader = yaml::Loader()};
     const auto before = study::run_study(study, {});

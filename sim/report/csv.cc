@@ -66,17 +66,14 @@ std::string to_csv(const Report& report) {
   }
   line.add("capacity_bytes",
            static_cast<std::int64_t>(std::llround(prediction.memory_capacity.in_base())));
-<<<<<<< HEAD
   line.add("reserve_bytes",
            static_cast<std::int64_t>(std::llround(prediction.memory_reserve.in_base())));
-=======
   const sim::Expense& expense = prediction.expense;
   line.add("usd_per_step", expense.rent ? fmt::format("{}", *expense.rent / 1_USD) : "");
   line.add("kwh_per_step",
            expense.energy ? fmt::format("{}", *expense.energy / (3.6e6 * 1_J)) : "");
   line.add("training_steps",
            prediction.training ? fmt::format("{}", prediction.training->steps) : "");
->>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
   line.add("fits", prediction.fits ? "true" : "false");
   line.add("engine", prediction.engine);
   line.add("granularity", prediction.granularity);

@@ -43,13 +43,15 @@ Json kwh(const sim::Expense& expense, double steps) {
 
 Json cost_of(const sim::Prediction& prediction) {
   const sim::Expense& expense = prediction.expense;
-  Json json = {{"usd_per_step", usd(expense, 1)},
-               {"kwh_per_step", kwh(expense, 1)},
-               {"pue", expense.pue},
-               {"idle_devices", expense.unused},
-               {"devices_without_price", expense.without_rent},
-               {"devices_without_power", expense.without_power},
-               {"training", nullptr}};
+  Json json = {
+      {"usd_per_step", usd(expense, 1)},
+      {"joules_per_step", expense.energy ? Json(expense.energy->in_base()) : Json(nullptr)},
+      {"kwh_per_step", kwh(expense, 1)},
+      {"pue", expense.pue},
+      {"idle_devices", expense.unused},
+      {"devices_without_price", expense.without_rent},
+      {"devices_without_power", expense.without_power},
+      {"training", nullptr}};
   if (!prediction.training) return json;
   const auto days = [&](Seconds step) {
     return seconds(step) / 86400 * prediction.training->steps;

@@ -7,11 +7,8 @@
 #include <utility>
 #include <variant>
 
-<<<<<<< HEAD
-#include "strategies/parallelism/reserve.h"
-=======
 #include "sim/simulate/communicators.h"
->>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {

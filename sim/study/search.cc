@@ -126,21 +126,13 @@ std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& clust
 
 Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster,
                             const Candidate& candidate) {
-<<<<<<< HEAD
-  auto program =
-      lower::lower(study.model, candidate.strategy, {.launch_time = launch_time_of(cluster)});
-  if (!program) return program.error();
-  auto simulation =
-      sim::simulate(cluster, candidate.place->pool.placed(*std::move(program)), study.communication,
-                    {.critical_path = false, .reserve = reserve_of(candidate.strategy)});
-=======
   auto lowered = lower::lower(study.model, candidate.strategy, {});
   if (!lowered) return lowered.error();
   const auto program =
       with_launch_times(candidate.place->pool.placed(*std::move(lowered)), cluster);
   auto simulation =
-      sim::simulate(cluster, program, study.communication, {.critical_path = false});
->>>>>>> 4bd7523 (Each rank launches at the pace of its host; energy and rent of steps and trainings)
+      sim::simulate(cluster, program, study.communication,
+                    {.critical_path = false, .reserve = reserve_of(candidate.strategy)});
   if (!simulation) return simulation.error();
   sim::Prediction prediction = *std::move(simulation);
   set_interval(prediction, *study.strategy.framework, study.errors);

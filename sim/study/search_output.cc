@@ -237,26 +237,25 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
     Json breakdown = Json::object();
     for (const Part& part : kParts)
       breakdown[std::string(part.key)] = (one.breakdown.*part.time).in_base();
-    json["best"].push_back({{"strategy", strategy_json(one.strategy)},
-                            {"use", one.use},
-                            {"idle_devices", one.idle},
-                            {"time_s", one.step.in_base()},
-                            {"low_s", one.low.in_base()},
-                            {"high_s", one.high.in_base()},
-                            {"estimate_s", one.estimate.step.in_base()},
-                            {"bound_s", one.estimate.bound.in_base()},
-                            {"mfu", one.mfu},
-                            {"model_tflops_per_gpu", one.tflops_per_device},
-                            {"fits", one.fits},
-                            {"usd_per_step", one.expense.rent ? Json(*one.expense.rent / 1_USD)
-                                                              : Json(nullptr)},
-                            {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J)
-                                                                   : Json(nullptr)},
-                            {"peak_bytes", whole(one.peak)},
-                            {"headroom_bytes", whole(one.headroom())},
-                            {"dominant", dominant(one.breakdown, true).key},
-                            {"dominant_overhead", dominant(one.breakdown, false).key},
-                            {"breakdown_s", breakdown}});
+    json["best"].push_back(
+        {{"strategy", strategy_json(one.strategy)},
+         {"use", one.use},
+         {"idle_devices", one.idle},
+         {"time_s", one.step.in_base()},
+         {"low_s", one.low.in_base()},
+         {"high_s", one.high.in_base()},
+         {"estimate_s", one.estimate.step.in_base()},
+         {"bound_s", one.estimate.bound.in_base()},
+         {"mfu", one.mfu},
+         {"model_tflops_per_gpu", one.tflops_per_device},
+         {"fits", one.fits},
+         {"usd_per_step", one.expense.rent ? Json(*one.expense.rent / 1_USD) : Json(nullptr)},
+         {"joules_per_step", one.expense.energy ? Json(*one.expense.energy / 1_J) : Json(nullptr)},
+         {"peak_bytes", whole(one.peak)},
+         {"headroom_bytes", whole(one.headroom())},
+         {"dominant", dominant(one.breakdown, true).key},
+         {"dominant_overhead", dominant(one.breakdown, false).key},
+         {"breakdown_s", breakdown}});
   }
   return json.dump(1, ' ') + "\n";
 }

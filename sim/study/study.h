@@ -45,7 +45,7 @@ struct Study {
   yaml::Ref<Strategy> strategy;
   std::optional<yaml::Ref<comm::Parameters>> communication;  ///< Default: kDefaultCommunication.
   std::optional<disturbance::Disturbances> disturbances;
-  std::vector<std::string> use;  ///< Which devices ranks may run on; see pool_of().
+  std::vector<std::string> use;      ///< Which devices ranks may run on; see pool_of().
   std::optional<std::string> train;  ///< How long the whole training is: "2T tokens".
 };
 

@@ -38,7 +38,7 @@ std::string with_word(double number, const std::array<Scale, N>& scales) {
     const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
     return fmt::format("{:.{}f}{}", value, decimals, word);
   }
-  return fmt::format("{:.3g}", number) + (scales.back().scale == 1 ? scales.back().word : "");
+  return fmt::format("{:.3g}{}", number, scales.back().scale == 1 ? scales.back().word : "");
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ TEST(DisturbedFolding, ChangesNothingOfAStrategy) {
   Tally tally;
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(12000 + seed);
-    const Training training = random_training(random, 32);
+    const auto training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(12000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     const auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});

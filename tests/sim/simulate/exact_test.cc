@@ -20,7 +20,7 @@ namespace {
 
 using program::Program;
 
-Program lowered(const Training& training) {
+Program lowered(const foreshard::Training& training) {
   auto program = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
   EXPECT_TRUE(program) << program.error().message;
   return *std::move(program);
@@ -90,7 +90,7 @@ TEST(Folding, ChangesNothingOfAStrategy) {
   std::int64_t folded_away = 0;
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    const Training training = random_training(random, 64);
+    const auto training = random_training(random, 64);
     const std::int64_t devices = training.strategy.devices();
     const bool slow = seed % 3 == 0 && devices > 1;
     SCOPED_TRACE("seed " + std::to_string(seed) + (slow ? ", one slow node: " : ": ") +
@@ -150,7 +150,7 @@ TEST(Units, OfBytesDoNotMatter) {
 TEST(Coalescing, ChangesNothingButTimesWithinAChain) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(1000 + seed);
-    const Training training = random_training(random, 32);
+    const auto training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(1000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     const Program program = lowered(training);
@@ -177,7 +177,7 @@ TEST(Coalescing, ChangesNothingButTimesWithinAChain) {
 TEST(CriticalPath, IsContiguous) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(2000 + seed);
-    const Training training = random_training(random, 32);
+    const auto training = random_training(random, 32);
     SCOPED_TRACE("seed " + std::to_string(2000 + seed) + ": " + describe(training));
     const ClusterView cluster = random_cluster(random, training.strategy.devices(), {});
     auto program = lower::lower(training.model, training.strategy, {});
@@ -197,7 +197,7 @@ TEST(SlowerDevices, MakeNoStepFaster) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     const auto step = [&](double speed, bool slow_node) {
       std::mt19937 random(3000 + seed);
-      Training training = random_training(random, 32);
+      auto training = random_training(random, 32);
       while (training.strategy.devices() < 2) training = random_training(random, 32);
       const ClusterView cluster = random_cluster(random, training.strategy.devices(),
                                                  {.one_slow_node = slow_node, .speed = speed});
@@ -254,7 +254,7 @@ TEST(Engines, AgreeOnRandomStrategies) {
   double worst = 0;
   for (unsigned seed = 0; seed < 60; ++seed) {
     std::mt19937 random(5000 + seed);
-    const Training training = random_training(random, 12);
+    const auto training = random_training(random, 12);
     SCOPED_TRACE("seed " + std::to_string(5000 + seed) + ": " + describe(training));
     const ClusterView cluster =
         random_cluster(random, training.strategy.devices(), {.routing = Routing::kEcmpHash});

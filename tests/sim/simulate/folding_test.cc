@@ -116,7 +116,7 @@ Case random_case(unsigned seed) {
     if (seed % 3 == 0) slow_hosts(cluster, program);
     return {what, std::move(cluster), std::move(program), std::move(parameters)};
   }
-  const Training training = random_training(random, 32);
+  const auto training = random_training(random, 32);
   auto cluster = cluster_of(random, training.strategy.devices(), kind);
   auto lowered = lower::lower(training.model, training.strategy, {.launch_time = 2_us});
   EXPECT_TRUE(lowered);
