@@ -99,8 +99,7 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
                     "The training framework, which decides what is overlapped and fused.")
-          .check("precision",
-                 [](const Strategy& of) { return fault_in_precision(of.precision); });
+          .check("precision", [](const Strategy& of) { return fault_in_precision(of.precision); });
   return table;
 }
 
