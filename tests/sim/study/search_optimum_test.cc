@@ -8,6 +8,7 @@
 
 #include "sim/study/run.h"
 #include "sim/study/search.h"
+#include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::study {
@@ -33,8 +34,9 @@ std::optional<Seconds> step_of(const LoadedStudy& study, const ClusterView& clus
     launch_time = std::max(launch_time, cluster.host(node).launch_time);
   auto program = lower::lower(study.model, strategy, {.launch_time = launch_time});
   if (!program) return std::nullopt;
-  const auto prediction = sim::simulate(cluster, study.pool.placed(*std::move(program)),
-                                        study.communication, {.critical_path = false});
+  const auto prediction =
+      sim::simulate(cluster, study.pool.placed(*std::move(program)), study.communication,
+                    {.critical_path = false, .reserve = reserve_of(strategy)});
   if (!prediction || !prediction->fits) return std::nullopt;
   return prediction->step;
 }
