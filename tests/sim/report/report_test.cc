@@ -116,7 +116,9 @@ TEST(Report, TellsWhatATrainingCosts) {
 
 TEST(Report, SaysWhyACostIsNotKnown) {
   Report report = example_report();
-  report.prediction.expense = {.without_power = {"toy"}, .without_rent = {"toy", "other"}};
+  report.prediction.expense = {};
+  report.prediction.expense.without_power = {"toy"};
+  report.prediction.expense.without_rent = {"toy", "other"};
   EXPECT_THAT(to_text(report),
               AllOf(HasSubstr("no price      no power"), HasSubstr("toy, other without a price"),
                     HasSubstr("toy without power or idle_power")));
