@@ -180,7 +180,7 @@ class Planner {
       const int number = ++names[named.name];
       if (number > 1) named.name += " #" + std::to_string(number);
       if (result.plans.size() == keep || named.draft.estimate > limit()) {
-        reject(std::move(named.name), "dearer: " + text_of(named.draft.estimate));
+        reject(std::move(named.name), "slower: " + text_of(named.draft.estimate));
         continue;
       }
       Plan plan{.name = std::move(named.name), .steps = {}, .estimate = named.draft.estimate};

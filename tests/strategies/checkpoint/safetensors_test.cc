@@ -100,7 +100,7 @@ TEST(Safetensors, ChecksTheLength) {
   using namespace std::string_literals;
   EXPECT_EQ(length("\x10\x01\0\0\0\0\0\0"s, 280), "272");
   EXPECT_THAT(length("\x10\x01\0\0\0\0\0\0"s, 279), HasSubstr("does not fit into a file of 279"));
-  EXPECT_THAT(length("\x10\x01"s, 2), HasSubstr("2 bytes are no safetensors file"));
+  EXPECT_THAT(length("\x10\x01"s, 2), HasSubstr("2 bytes are not a safetensors file"));
   EXPECT_THAT(length("PK\3\4garb"s, 1 << 30), HasSubstr("above the limit of 100000000"));
 }
 
