@@ -132,6 +132,8 @@ const yaml::Table<Residual>& yaml_table(const Residual*) {
                     yaml::positive())
           .required("measurements", &Residual::measurements, "Number of measurements.",
                     yaml::at_least(1))
+          .optional("steps_of", &Residual::steps_of,
+                    "Whose steps were measured, where not this framework's.")
           .required("source", &Residual::source, "Which measurements these are.");
   return table;
 }

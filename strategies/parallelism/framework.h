@@ -60,6 +60,7 @@ struct Residual {
   double low = 1;
   double high = 1;
   std::int64_t measurements = 0;
+  std::string steps_of{};  ///< Whose steps, where not this framework's: "all frameworks".
   std::string source;
 };
 
