@@ -171,11 +171,14 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
   prediction.low = step * std::exp(-std::hypot(own.below, wider.below));
   prediction.high = step * std::exp(std::hypot(own.above, wider.above));
 
-  source.text =
-      framework.residual
-          ? fmt::format("8 of 10 of {} measured steps with {}", source.measurements, framework.name)
-          : "kernels and collectives alone: no step was measured with " +
-                (framework.name.empty() ? "this framework" : framework.name);
+  const std::string name = framework.name.empty() ? "this framework" : framework.name;
+  if (framework.residual) {
+    const std::string& others = framework.residual->steps_of;
+    source.text = fmt::format("8 of 10 of {} measured steps with {}", source.measurements,
+                              others.empty() ? name : others);
+  } else {
+    source.text = "kernels and collectives alone: no step was measured with " + name;
+  }
   if (!weak.empty()) source.text += "; widened for " + words_of(weak, step);
   prediction.interval_source = std::move(source);
 

@@ -61,6 +61,13 @@ TEST(Interval, IsThatOfTheFrameworkWhereParametersAreFitted) {
   EXPECT_TRUE(prediction.warnings.empty());
 }
 
+TEST(Interval, FromOtherFrameworksStepsSaysSo) {
+  Framework rare = framework(0.9, 1.3);
+  rare.residual->steps_of = "all frameworks";
+  EXPECT_EQ(with(step_of(8_s, Evidence::kFitted), rare).interval_source.text,
+            "8 of 10 of 42 measured steps with all frameworks");
+}
+
 // All 42 were slower than predicted: still, the same step measured again is not nearer than 3 %.
 TEST(Interval, IsNeverNarrowerThanARepetition) {
   const auto prediction = with(step_of(8_s, Evidence::kFitted), framework(1.05, 1.3));
