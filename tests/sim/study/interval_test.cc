@@ -164,7 +164,7 @@ TEST(Interval, OfStudiesFollowsTheDevice) {
   };
   const auto measured = width("dgx-h100", {});
   const auto sheet = width("mi300x-8gpu", {});
-  const auto invented = width("dgx-h100", {{"cluster.node.device.tensor_peak.bf16", "3 PFLOP/s"},
+  const auto invented = width("dgx-h100", {{"cluster.node.device.tensor_peak.bf16", "3000 TFLOP/s"},
                                            {"cluster.node.device.memory_bandwidth", "9 TB/s"}});
   EXPECT_GT(sheet.first, measured.first);
   EXPECT_GT(invented.first, measured.first);
