@@ -72,8 +72,8 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
       {"simulate configs/studies/host-dp2.yaml -o /tmp/x/../x.json --trace /tmp/x.json",
        "both name '/tmp/x/../x.json'", "its own file"},
       {"export --set a=1 --replay-bundle /tmp/b", "needs no study, but --set was given", ""},
-      {"replay dp2.json --host --verify --cluster host-2", "--cluster is of a study", ""},
-      {"replay dp2.json --host --verify --program p.json", "--program is of a study", ""},
+      {"replay dp2.json --host --verify --cluster host-2", "--cluster applies only to a study", ""},
+      {"replay dp2.json --host --verify --program p.json", "--program applies only to a study", ""},
   };
   for (const auto& [arguments, message, help] : cases) {
     const Outcome outcome = foreshard(arguments);

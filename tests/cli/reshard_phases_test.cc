@@ -195,7 +195,7 @@ TEST_F(ReshardPhases, SaysThatItDoesNotFitWhereNothingMoves) {
 TEST_F(ReshardPhases, ForwardAloneNeedsNoOptimizerState) {
   const Outcome served = between("tp8.yaml", "forward.yaml", "");
   EXPECT_EQ(served.code, 0) << served.err;
-  EXPECT_THAT(served.out, HasSubstr("are no longer needed"));
+  EXPECT_THAT(served.out, HasSubstr("no longer needed"));
   const Outcome back = between("forward.yaml", "tp8.yaml", "");
   EXPECT_EQ(back.code, 2);
   EXPECT_THAT(back.err, HasSubstr("does not exist under the first"));
