@@ -18,6 +18,7 @@
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/graph_blocks.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/optimizer_block.h"
 
 namespace foreshard::lower {
 namespace {
@@ -221,9 +222,12 @@ class Step {
       if (own != elements) shared += elements;
     }
     if (count == 0) return;
-    Block step{.name = "optimizer"};
-    if (framework_.gradient_clipping) clip(step, count);
-    append_optimizer(step, framework_.optimizer, count, strategy_.precision);
+    std::set<Axis> spread = parameters_.split_over;
+    for (std::size_t a = 0; a < program_.mesh.size(); ++a)
+      if (program_.mesh[a].name == "data" && shards_optimizer())
+        spread.insert(static_cast<Axis>(a));
+    const Block step = optimizer_block("optimizer", strategy_, program_.mesh,
+                                       {spread.begin(), spread.end()}, count);
     std::vector<CallDependency> all;
     for (std::size_t i = 0; i < role_.calls.size(); ++i) {
       const std::string& name = program_.blocks[role_.calls[i].block.index()].name;
@@ -239,38 +243,6 @@ class Step {
     append_reshard(gather, "parameters", {shared}, strategy_.precision, from, replicated(1),
                    program_.mesh, stream(kDataStream), {});
     call(gather, {}, {{.call = done}});
-  }
-
-  // The gradient's norm over all ranks that hold different parts of it.
-  void clip(Block& step, std::int64_t count) const {
-    step.tasks.push_back(Task{
-        .name = "gradient_norm",
-        .body = Kernel{Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}},
-        .stream = stream(kComputeStream),
-        .optimizer = true});
-    std::set<Axis> axes = parameters_.split_over;
-    for (std::size_t a = 0; a < program_.mesh.size(); ++a)
-      if (program_.mesh[a].name == "data" && shards_optimizer()) axes.insert(static_cast<Axis>(a));
-    std::erase_if(
-        axes, [&](Axis axis) { return program_.mesh[static_cast<std::size_t>(axis)].size == 1; });
-    std::int32_t last = 0;
-    if (!axes.empty()) {
-      const program::AxisGroup group{.axes = {axes.begin(), axes.end()}};
-      step.tasks.push_back(Task{
-          .name = "all_reduce.gradient_norm",
-          .body =
-              program::Communication{
-                  .kind = program::CollectiveKind::kAllReduce,
-                  .group = group,
-                  .bytes = size_of(DType::kFp32),
-                  .dtype = DType::kFp32,
-                  .purpose = purpose_of(program_.mesh[static_cast<std::size_t>(*axes.begin())]),
-                  .tag = "gradient_norm"},
-          .stream = stream(kTensorStream),
-          .after = {0}});
-      last = 1;
-    }
-    step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
   }
 
   void memory() {

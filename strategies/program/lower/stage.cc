@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 
+#include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/resident.h"
 #include "strategies/schedule/schedule.h"
 
@@ -549,54 +550,21 @@ class Stage {
 
   void optimizer() {
     const std::int64_t count = shards_optimizer() ? shard_of(elements()) : elements();
-    Block step{.name = fmt::format("optimizer.{}", count)};
-    if (framework_.gradient_clipping) {
-      step.tasks.push_back(Task{
-          .name = "gradient_norm",
-          .body =
-              Kernel{Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32}},
-          .stream = stream(kComputeStream),
-          .optimizer = true});
-      const std::int32_t reduced = reduce_norm(step);
-      step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {reduced}});
-    }
-    append_optimizer(step, framework_.optimizer, count, strategy_.precision);
     std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
     after.insert(after.end(), {last_, last_reduction_, last_replicated_, last_tied_});
-    const std::int32_t stepped = call(block(std::move(step)), {}, std::move(after));
+    // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
+    std::vector<Axis> spread;
+    for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
+      if (axis != data_ || shards_optimizer()) spread.push_back(axis);
+    }
+    const std::int32_t stepped =
+        call(block(optimizer_block(fmt::format("optimizer.{}", count), strategy_, blocks_.mesh,
+                                   spread, count)),
+             {}, std::move(after));
     if (shards_optimizer() && !shards_parameters() && !framework_.overlap_parameter_gather) {
       call(block(gathering(fmt::format("parameters.gather.{}", elements()), elements())), {},
            {stepped});
     }
-  }
-
-  // Booked under the outermost axis that it crosses.
-  Purpose norm_purpose(const program::AxisGroup& group) const {
-    const auto crosses = [&](Axis axis) {
-      return std::ranges::find(group.axes, axis) != group.axes.end();
-    };
-    if (crosses(data_)) return Purpose::kData;
-    return crosses(pipeline_) ? Purpose::kPipeline : Purpose::kTensor;
-  }
-
-  // The squared norm over all ranks that hold different gradients. Returns the task to wait for.
-  std::int32_t reduce_norm(Block& step) const {
-    program::AxisGroup group;
-    for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
-      const MeshAxis& mesh_axis = blocks_.mesh[static_cast<std::size_t>(axis)];
-      if (mesh_axis.size > 1 && (axis != data_ || shards_optimizer())) group.axes.push_back(axis);
-    }
-    if (group.axes.empty()) return 0;
-    step.tasks.push_back(Task{.name = "all_reduce.gradient_norm",
-                              .body = Communication{.kind = CollectiveKind::kAllReduce,
-                                                    .group = group,
-                                                    .bytes = size_of(DType::kFp32),
-                                                    .dtype = DType::kFp32,
-                                                    .purpose = norm_purpose(group),
-                                                    .tag = "gradient_norm"},
-                              .stream = stream(kTensorStream),
-                              .after = {0}});
-    return 1;
   }
 
   Program& program_;
