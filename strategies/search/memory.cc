@@ -53,6 +53,10 @@ class PassMemory {
 
  private:
   bool shares() const { return strategy_.zero_stage >= 2 && strategy_.data_parallel > 1; }
+  // The host launches a pass when all of the pass before is done.
+  bool waits_for_passes() const {
+    return strategy_.framework->pass_host_sync && strategy_.virtual_stages == 1;
+  }
   bool gathers() const { return strategy_.zero_stage == 3 && strategy_.data_parallel > 1; }
 
   Bytes whole_gradient(const LoweredBlock& block) const {
@@ -71,7 +75,8 @@ class PassMemory {
       if (before_) peak_ = std::max(peak_, here + before_->transient_backward);
     }
     // A forward pass is followed by a backward one: behind the head its own.
-    if (trails(block.forward)) peak_ = std::max(peak_, here + block.transient_forward);
+    if (trails(block.forward) && !waits_for_passes())
+      peak_ = std::max(peak_, here + block.transient_forward);
   }
 
   static bool trails(const program::Block& block) {

@@ -43,8 +43,8 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
   refused("--plan configs/studies/host-dp2.yaml --machine host-2",
           "--machine applies only with --collectives");
   const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
-  refused(table + "--cluster two-dgx-h100", "--cluster says nothing about --collectives");
-  refused("configs/studies/host-dp2.yaml " + table, "a study says nothing about --collectives");
+  refused(table + "--cluster two-dgx-h100", "--cluster does not apply to --collectives");
+  refused("configs/studies/host-dp2.yaml " + table, "a study does not apply to --collectives");
   refused("--collectives --start nccl-start", "a TABLE.csv is missing before --start");
   refused(table + "./tests/golden/nccl_tests/all_reduce.txt", "is given twice");
   refused(table + "--cross-validate", "at least two machines");

@@ -72,7 +72,7 @@ TEST(ReportText, SumsUpManyRoles) {
     report.prediction.classes.push_back(example_class("stage " + std::to_string(i), 4 * i, 50_GB));
     report.capacities.push_back(80_GB);
   }
-  EXPECT_THAT(to_text(report), HasSubstr("and 24 roles with more room"));
+  EXPECT_THAT(to_text(report), HasSubstr("and 24 more with more headroom"));
 }
 
 TEST(ReportJson, IsWhatWasAccepted) {
@@ -105,7 +105,7 @@ TEST(ReportJson, TellsTheWallTimeOnlyIfAsked) {
 TEST(Report, TellsWhatATrainingCosts) {
   Report report = example_report();
   report.prediction.training = sim::Training{.length = "13B tokens", .steps = 1e5};
-  EXPECT_THAT(to_text(report), HasSubstr("13B tokens            4.44k USD       900 MWh   11.6 d, "
+  EXPECT_THAT(to_text(report), HasSubstr("13B tokens           4.44k USD       900 MWh   11.6 d, "
                                          "10.4 d to 13.3 d\n"));
   const auto training = nlohmann::json::parse(to_json(report))["cost"]["training"];
   EXPECT_DOUBLE_EQ(training["days"].get<double>(), 1e6 / 86400);

@@ -232,7 +232,8 @@ TEST(Names, Frameworks) {
   EXPECT_EQ(framework_named("Megatron-LM", "Narayanan et al. SC21").entry, "megatron-lm-sc21");
   EXPECT_EQ(framework_named("Megatron-LM", "README H100 table").entry, "megatron-lm");
   EXPECT_EQ(framework_named("NeMo 24.07", "").entry, "megatron-lm");
-  EXPECT_TRUE(framework_named("nanotron", "").assumed);
+  EXPECT_FALSE(framework_named("nanotron", "").assumed);
+  EXPECT_TRUE(framework_named("Pax/JAX", "").assumed);
 }
 
 }  // namespace
