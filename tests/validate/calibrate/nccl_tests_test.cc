@@ -113,7 +113,7 @@ TEST(NcclTests, NamesThePlaceInJson) {
   const auto json = [&](const std::string& from, const std::string& to) {
     return fault(text, from, to, "out.json");
   };
-  EXPECT_THAT(json("\"version\":2", "\"version\":3"), HasSubstr("version 3 is not known"));
+  EXPECT_THAT(json("\"version\":2", "\"version\":3"), HasSubstr("version: 3 is not known"));
   EXPECT_THAT(json("\"size\":4194304", "\"size\":-1"), HasSubstr("results[1].size:"));
   EXPECT_THAT(json("\"time\":88.125000", "\"time\":\"nan\""),
               HasSubstr("results[0].out_of_place.time: must be a time in us"));

@@ -75,7 +75,7 @@ class Reader {
     const auto version = count(member(root_, "version"), 1000);
     if (!version) return fault("version", "missing: nccl-tests writes 1 or 2 there");
     if (*version < 1 || *version > 2)
-      return fault("version", fmt::format("version {} is not known; 1 and 2 are", *version),
+      return fault("version", fmt::format("{} is not known; 1 and 2 are", *version),
                    Error::Code::kUnsupported);
     if (const auto code = count(member(root_, "nccl_version"), 1'000'000))
       run_.nccl_version = version_of(*code);
