@@ -66,7 +66,7 @@ std::vector<Candidate> neighbours(const Strategy& now) {
 // The role's rank with the smallest device decides how much room it has.
 Bytes room_of(const program::Program& program, const program::Role& role,
               const ClusterView& cluster) {
-  Bytes least = cluster.type_of(DeviceId{0}).memory.value;
+  Bytes least = cluster.type_of(sim::device_of(program, role.ranks.front())).memory.value;
   for (const std::int32_t rank : role.ranks)
     least = std::min(least, cluster.type_of(sim::device_of(program, rank)).memory.value);
   return least;

@@ -10,6 +10,8 @@
 
 #include "base/quantity.h"
 
+#include "strategies/parallelism/reserve.h"
+
 namespace foreshard::study {
 namespace {
 
@@ -109,11 +111,11 @@ std::string interval_text(const Simulated& one) {
 
 std::string sureness_text(const SearchResult& result) {
   std::string text = fmt::format(
-      "\nThe estimate was {:.1f} % to {:+.1f} % off the simulation over those {}.\n",
+      "\nThe estimate was {:+.1f} % to {:+.1f} % off the simulation over those {}.\n",
       100 * (result.lowest_ratio - 1), 100 * (result.highest_ratio - 1), result.simulated.size());
   if (result.certified) {
     text +=
-        "Certified within the model: by its lower bound, no other strategy of this space is\n"
+        "Certified within the model: by its lower bound, no other of the strategies considered is\n"
         "simulated as faster. How near the model is to a machine, the intervals say.\n";
   } else if (result.best_bound) {
     text += fmt::format(
@@ -141,12 +143,13 @@ std::string nothing_fits_text(const SearchResult& result) {
   if (!result.nearest) return fmt::format("\nNothing can run: {}.\n", result.no_route);
   const search::Estimate& needs = result.nearest->estimate;
   return fmt::format(
-      "\nNothing fits. The one that misses least needs {} on stage {}, {} more than the {} of a "
-      "device there:\n"
+      "\nNothing fits. The one that misses least needs {} on stage {}, {} more than the {} that a "
+      "device there has for it:\n"
       "  {}\n"
       "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
       format(needs.peak), needs.stage, format(needs.peak - needs.memory), format(needs.memory),
-      describe(result.nearest->strategy), format(needs.peak));
+      describe(result.nearest->strategy),
+      format(needs.peak + reserve_of(result.nearest->strategy)));
 }
 
 // "tensor 2, ..., 3 devices idle, on whole nodes only".

@@ -75,8 +75,10 @@ class Enumerator {
       for (const std::int64_t pipeline : sizes(space_.pipeline_parallel, model_.layers)) {
         strategy_.tensor_parallel = tensor;
         strategy_.pipeline_parallel = pipeline;
-        strategy_.data_parallel = replicas();
-        if (strategy_.data_parallel > 0) chunks();
+        for (const std::int64_t data : replicas()) {
+          strategy_.data_parallel = data;
+          chunks();
+        }
       }
     }
     return std::move(result_);
@@ -94,18 +96,23 @@ class Enumerator {
     return {found.begin(), found.end()};
   }
 
-  // How many replicas these tensor and pipeline ranks get: as many as possible, or none.
-  std::int64_t replicas() const {
+  // How many replicas these tensor and pipeline ranks get: each number that is named and possible;
+  // else the largest that is.
+  std::vector<std::int64_t> replicas() const {
     const std::int64_t ranks = strategy_.tensor_parallel * strategy_.pipeline_parallel;
     const std::int64_t room = devices_ / ranks;
     const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
     // Sizes that leave devices over are not worth a word where the model does not suit them.
-    if (!space_.idle || model_.heads % strategy_.tensor_parallel != 0 ||
-        model_.layers % strategy_.pipeline_parallel != 0)
-      return divides ? room : 0;
-    for (std::int64_t data = room; data > 0; --data)
-      if (strategy_.global_batch % data == 0 && allows(space_.data_parallel, data)) return data;
-    return divides ? room : 0;
+    const bool suits = model_.heads % strategy_.tensor_parallel == 0 &&
+                       model_.layers % strategy_.pipeline_parallel == 0;
+    std::vector<std::int64_t> found;
+    for (std::int64_t data = room; data > 0 && space_.idle && suits; --data) {
+      if (strategy_.global_batch % data != 0 || !allows(space_.data_parallel, data)) continue;
+      found.push_back(data);
+      if (space_.data_parallel.empty()) break;
+    }
+    if (found.empty() && divides) found.push_back(room);
+    return found;
   }
 
   void chunks() {

@@ -23,6 +23,7 @@ struct SearchSpace {
   std::int64_t effort = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};
+  /// Empty: as many replicas as the devices allow, for each choice of the others.
   std::vector<std::int64_t> data_parallel = {};
   std::vector<std::int64_t> micro_batch = {};
   std::vector<std::int64_t> virtual_stages = {};

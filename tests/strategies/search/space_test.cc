@@ -82,15 +82,17 @@ TEST(Enumerate, LeavesDevicesOverWhereSizesDoNotDivide) {
   EXPECT_THAT(enumerate(space, batch_of(8), small_model(), 7).candidates, IsEmpty());
 }
 
-// What is asked for is what there is: pipelines of 2 with 2 replicas on 7 devices leave 3 over.
-TEST(Enumerate, TakesTheMostReplicasOfThoseWanted) {
+// Pipelines of 2 with 2 replicas on 7 devices leave 3 over, with 1 replica 5. Fewer can be faster,
+// where the others are slow or badly connected.
+TEST(Enumerate, TriesEveryNumberOfReplicasWanted) {
   SearchSpace space = sizes_only();
   space.tensor_parallel = {1};
   space.pipeline_parallel = {2};
   space.data_parallel = {1, 2};
   const auto found = enumerate(space, batch_of(8), small_model(), 7);
-  ASSERT_THAT(found.candidates, SizeIs(1));
+  ASSERT_THAT(found.candidates, SizeIs(2));
   EXPECT_EQ(found.candidates.front().data_parallel, 2);
+  EXPECT_EQ(found.candidates.back().data_parallel, 1);
 }
 
 // ZeRO 2 asked for: of 10 factorisations of 8, the 4 without pipeline may have it.
