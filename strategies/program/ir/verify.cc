@@ -117,9 +117,9 @@ Fault table_fault(const Program& program) {
     return violation(4, "launch_time", "is not a finite time of 0 or more");
   if (const auto& of_rank = program.launch_time_of_rank; !of_rank.empty()) {
     if (static_cast<std::int64_t>(of_rank.size()) != program.ranks())
-      return violation(
-          4, "launch_time_of_rank",
-          "has " + text(of_rank.size()) + " times for " + text(program.ranks()) + " ranks");
+      return violation(4, "launch_time_of_rank",
+                       "has " + text(static_cast<std::int64_t>(of_rank.size())) + " times for " +
+                           text(program.ranks()) + " ranks");
     for (const Seconds time : of_rank)
       if (!is_size(time.in_base()))
         return violation(4, "launch_time_of_rank", "a time is not finite or below 0");
