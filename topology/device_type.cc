@@ -22,7 +22,9 @@ constexpr std::array kWider{
 };
 
 std::string fault_in_power(const DeviceType& device) {
-  if (!device.idle_power) return "";
+  if (!device.idle_power)
+    return device.power ? "is missing: what the device draws while it waits; energy takes both"
+                        : "";
   if (!device.power) return "is given, but not power: what it draws when it works";
   return device.idle_power->value > device.power->value ? "is more than power" : "";
 }
@@ -200,7 +202,6 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
                     yaml::positive())
           .required("multiprocessors", &D::multiprocessors, "Streaming multiprocessors.",
                     yaml::at_least(1))
-          .required("l2_cache", &D::l2_cache, "Size of the last-level cache.", yaml::positive())
           .optional("compute_capability", &D::compute_capability,
                     "10 x major + minor version: 90 is sm_90.", yaml::at_least(10),
                     yaml::at_most(999))

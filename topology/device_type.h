@@ -33,7 +33,6 @@ struct DeviceType {
   std::map<std::string, yaml::Sourced<FlopsPerSecond>> tensor_peak;
   yaml::Sourced<FlopsPerSecond> vector_peak;    ///< fp32, outside the tensor cores.
   yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
-  yaml::Sourced<Bytes> l2_cache;
   /// 10 x major + minor version: 90 is sm_90. Libraries choose by it.
   yaml::Sourced<std::int64_t> compute_capability{80, "not given: taken as an A100's",
                                                  yaml::Evidence::kTransferred};

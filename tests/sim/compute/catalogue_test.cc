@@ -50,7 +50,6 @@ TEST_P(Catalogue, EveryNumberHasASource) {
   expect_sourced(device_.memory_bandwidth, "memory_bandwidth");
   expect_sourced(device_.vector_peak, "vector_peak");
   expect_sourced(device_.multiprocessors, "multiprocessors");
-  expect_sourced(device_.l2_cache, "l2_cache");
   for (const auto& [dtype, peak] : device_.tensor_peak) expect_sourced(peak, dtype);
   if (device_.power) expect_sourced(*device_.power, "power");
   if (device_.rent) expect_sourced(*device_.rent, "rent");
@@ -71,8 +70,6 @@ TEST_P(Catalogue, IsPlausible) {
   EXPECT_LE(*device_.memory, 300_GB);
   EXPECT_GE(*device_.memory_bandwidth, 600_GB_s);
   EXPECT_LE(*device_.memory_bandwidth, 8_TB_s);
-  EXPECT_GE(*device_.l2_cache, 6_MB);
-  EXPECT_LE(*device_.l2_cache, 130_MB);
   const double tensor_over_vector = peak_of(device_, "fp16") / *device_.vector_peak;
   EXPECT_GE(tensor_over_vector, 2);
   EXPECT_LE(tensor_over_vector, 32);

@@ -10,7 +10,6 @@ DeviceType toy_device() {
   device.tensor_peak["bf16"].value = 100_TFLOP_s;
   device.vector_peak.value = 10_TFLOP_s;
   device.multiprocessors.value = 10;
-  device.l2_cache.value = 1_MB;
 
   DeviceEfficiency& efficiency = device.efficiency.value;
   efficiency.gemm.rate = 1;

@@ -1,0 +1,227 @@
+// A key that changes nothing misleads: whoever sets it believes in an effect. Every value that a
+// shipped file writes is set to another one that is legal there, and some result must follow: a
+// prediction, a Program, a time of a collective, a finding. Where every other value is refused, the
+// message is the result.
+//
+// Not covered: the files of configs/communication and configs/tuners.
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/file.h"
+#include "tests/configs/probes.h"
+#include "tests/configs/written_keys.h"
+
+namespace foreshard {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kConfigs = FORESHARD_SOURCE_DIR "/configs";
+
+// Keys that are for people, whatever the file: they say where a number comes from, how sure it is,
+// what a thing is called, what a file is for. (`evidence` widens intervals: interval_test.)
+constexpr std::array<std::string_view, 6> kForPeople{"source", "evidence",    "summary",
+                                                     "doc",    "description", "reason"};
+
+// Keys that change nothing, by kind, file (empty: all) and end of the path, and why.
+struct Exception {
+  std::string_view kind;
+  std::string_view file;
+  std::string_view path;
+  std::string_view why;
+};
+constexpr std::array kExceptions = std::to_array<Exception>({
+    {"efficiency", "", "measured_on", "decides how sure the numbers are (evidence)"},
+    {"efficiency", "", "fit.rows", "how many rows `calibrate` fitted: for people"},
+    {"efficiency", "", "fit.median_error", "how well they were met: for people"},
+    {"efficiency", "", "fit.p90_error", "how well they were met: for people"},
+    {"efficiency", "host-core", "gemm.split_overhead", "its products are not split: splits is [1]"},
+    {"efficiency", "host-core", "gemm.split_traffic", "its products are not split: splits is [1]"},
+    {"efficiency", "host-core", "gemm.smallest_part", "its products are not split: splits is [1]"},
+    {"efficiency", "host-core", "attention.rates.head_dim", "every size has the same rate"},
+    {"efficiency", "Blackwell", "attention_of.flash-2.rates.head_dim", "one rate for every size"},
+    {"intervals", "", "measurements", "how many measurements a range rests on: for people"},
+    {"study", "gpt-39.1b-h100-32", "fabric.levels", "one pod: no level above its leaves is used"},
+    {"study", "llama2-70b-h100-128", "fabric.levels", "one pod: no level above is used"},
+    {"study", "llama3-8b-h100-64-fsdp", "fabric.levels", "one pod: no level above is used"},
+    {"study", "llama3-70b-h100-64-forward", "fabric.levels", "no rank sends to another node"},
+    {"study", "llama3-70b-h100-64-forward", "nodes_per_pod", "no rank sends to another node"},
+    {"hardware", "", "sockets.6.arch", "of arm64: the row below, for all, has the same rate"},
+});
+
+std::string last_part(const std::string& path) {
+  const std::string key = general(path);
+  return key.substr(key.rfind('.') + 1);
+}
+
+bool is_for_people(const std::string& path) {
+  return std::ranges::find(kForPeople, last_part(path)) != kForPeople.end();
+}
+
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(kConfigs / folder))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path());
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<WrittenKey> keys_of(const fs::path& file) {
+  const auto bytes = read_file(file, 4_MiB);
+  EXPECT_TRUE(bytes) << bytes.error().message;
+  return written_keys(*bytes);
+}
+
+// Words of all files of the folder, and the names of the catalogue.
+WordPool pool_of(const std::vector<fs::path>& files) {
+  WordPool pool;
+  for (const fs::path& file : files)
+    for (const WrittenKey& key : keys_of(file)) pool[general(key.path)].insert(key.text);
+  for (const auto& entry : fs::recursive_directory_iterator(kConfigs))
+    if (entry.path().extension() == ".yaml") pool[""].insert(entry.path().stem().string());
+  for (const char* word :
+       {"bf16",     "fp16",   "fp32",    "none",   "full",     "overlapped", "after-backward",
+        "blocking", "ring",   "tree",    "LL",     "Simple",   "layer-norm", "rms-norm",
+        "gelu",     "swiglu", "learned", "rotary", "adaptive", "spread",     "nccl",
+        "fastest",  "switch", "mesh",    "nvlink", "pcie",     "0x9999",     "data",
+        "tensor",   "add",    "sub",     "relu",   "input",    "activation"})
+    pool[""].insert(word);
+  return pool;
+}
+
+// Collects the keys that changed nothing, and expects none but the exceptions.
+class Dead {
+ public:
+  explicit Dead(std::string kind) : kind_(std::move(kind)) {}
+  void add(const fs::path& file, const WrittenKey& key) {
+    const std::string path = general(key.path);
+    const auto known = std::ranges::find_if(kExceptions, [&](const Exception& each) {
+      return each.kind == kind_ && (path.ends_with(each.path) || key.path.ends_with(each.path)) &&
+             (each.file.empty() || each.file == file.stem().string());
+    });
+    if (known != kExceptions.end()) return;
+    ADD_FAILURE() << kind_ << " " << file.filename().string() << ": " << key.path << ": "
+                  << key.text << " changes nothing";
+  }
+
+ private:
+  std::string kind_;
+};
+
+// How many legal values of a key are tried before it counts as dead.
+constexpr int kMostTries = 8;
+
+// Whether some other value of the key is a result of its own. `changed` says of a value: whether
+// the result is another, or nothing where the value is refused.
+template <class Changed>
+bool lives(const WrittenKey& key, const WordPool& pool, const Changed& changed) {
+  int accepted = 0;
+  for (const std::string& value : other_values(key, pool)) {
+    const std::optional<bool> result = changed(value);
+    if (!result) continue;
+    if (*result) return true;
+    if (++accepted == kMostTries) return false;
+  }
+  return accepted == 0;
+}
+
+template <class T>
+std::optional<T> read(const fs::path& file, std::vector<yaml::Override> overrides) {
+  yaml::Loader loader({.catalogue = {kConfigs}, .overrides = std::move(overrides)});
+  auto object = loader.read_file<T>(file);
+  return object ? std::optional(*std::move(object)) : std::nullopt;
+}
+
+template <class T>
+void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
+  Dead dead(kind);
+  const auto files = files_of(folder);
+  const WordPool pool = pool_of(files);
+  for (const fs::path& file : files) {
+    const auto probes = probes_of(static_cast<const T*>(nullptr), file.stem().string());
+    const auto shipped = read<T>(file, {});
+    ASSERT_TRUE(shipped) << file;
+    std::vector<std::optional<std::string>> before(probes.size());
+    for (const WrittenKey& key : keys_of(file)) {
+      if (is_for_people(key.path) || key.path == "name" || key.path == "extends") continue;
+      const bool alive = lives(key, pool, [&](const std::string& value) -> std::optional<bool> {
+        const auto object = read<T>(file, {{key.path, value}});
+        if (!object) return std::nullopt;
+        for (std::size_t i = 0; i < probes.size(); ++i) {
+          if (!before[i]) before[i] = probes[i](*shipped);
+          if (probes[i](*object) != *before[i]) return true;
+        }
+        return false;
+      });
+      if (!alive) dead.add(file, key);
+    }
+  }
+}
+
+TEST(EveryKeyChangesSomething, OfDevices) {
+  expect_no_dead_keys<DeviceType>("device", "devices");
+}
+TEST(EveryKeyChangesSomething, OfEfficiencies) {
+  expect_no_dead_keys<DeviceEfficiency>("efficiency", "devices/efficiency");
+}
+TEST(EveryKeyChangesSomething, OfNodes) {
+  expect_no_dead_keys<NodeConfig>("node", "nodes");
+}
+TEST(EveryKeyChangesSomething, OfUsualNodes) {
+  expect_no_dead_keys<NodeConfig>("node", "nodes/by-device");
+}
+TEST(EveryKeyChangesSomething, OfClusters) {
+  expect_no_dead_keys<ClusterConfig>("cluster", "clusters");
+}
+TEST(EveryKeyChangesSomething, OfTransports) {
+  expect_no_dead_keys<Transport>("transport", "transports");
+}
+TEST(EveryKeyChangesSomething, OfModels) {
+  expect_no_dead_keys<Model>("model", "models");
+}
+TEST(EveryKeyChangesSomething, OfStrategies) {
+  expect_no_dead_keys<Strategy>("strategy", "strategies");
+}
+TEST(EveryKeyChangesSomething, OfFrameworks) {
+  expect_no_dead_keys<Framework>("framework", "frameworks");
+}
+TEST(EveryKeyChangesSomething, OfGraphs) {
+  expect_no_dead_keys<GraphConfig>("graph", "graphs");
+}
+TEST(EveryKeyChangesSomething, OfHardware) {
+  expect_no_dead_keys<Hardware>("hardware", "hardware");
+}
+TEST(EveryKeyChangesSomething, OfIntervals) {
+  expect_no_dead_keys<study::ParameterErrors>("intervals", "intervals");
+}
+TEST(EveryKeyChangesSomething, OfExclusions) {
+  expect_no_dead_keys<accuracy::Exclusions>("exclusions", "accuracy");
+}
+
+TEST(EveryKeyChangesSomething, OfStudies) {
+  Dead dead("study");
+  const auto files = files_of("studies");
+  const WordPool pool = pool_of(files);
+  for (const fs::path& file : files) {
+    bool refused = false;
+    const std::string before = study_result(file.string(), "", "", refused);
+    ASSERT_FALSE(refused) << before;
+    for (const WrittenKey& key : keys_of(file)) {
+      if (key.path == "extends" || is_for_people(key.path)) continue;
+      const bool alive = lives(key, pool, [&](const std::string& value) -> std::optional<bool> {
+        const std::string after = study_result(file.string(), key.path, value, refused);
+        if (refused) return std::nullopt;
+        return after != before;
+      });
+      if (!alive) dead.add(file, key);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foreshard
