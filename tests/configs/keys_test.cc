@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "tests/base/yaml/written_keys.h"
 #include "tests/configs/probes.h"
-#include "tests/configs/written_keys.h"
 
 namespace foreshard {
 namespace {

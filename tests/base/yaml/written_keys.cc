@@ -1,4 +1,4 @@
-#include "tests/configs/written_keys.h"
+#include "tests/base/yaml/written_keys.h"
 
 #include <algorithm>
 #include <array>
