@@ -179,6 +179,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
               "Whether tensor-parallel reductions of data gradients overlap weight gradients.")
           .optional("pipeline_transfers", &Framework::pipeline_transfers,
                     "Whether a stage waits for its pipeline transfers.")
+          .optional("host_time", &Framework::host_time,
+                    "What the host does for each kernel beside its launch: Python, dispatcher, "
+                    "autograd (default: nothing, as of compiled graphs).",
+                    yaml::non_negative())
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
                     "Whether the host waits for every pipeline transfer.")
           .optional("pass_host_sync", &Framework::pass_host_sync,

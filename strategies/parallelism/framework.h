@@ -1,7 +1,7 @@
 /// \file
 /// What a training framework does with a strategy, as facts (configs/frameworks/*.yaml): what it
-/// fuses, overlaps and synchronises. Numbers of time do not belong here: launch times are those of
-/// the host (topology), shared by all frameworks.
+/// fuses, overlaps and synchronises, and what each kernel costs its host beside the launch itself,
+/// which is the node's (topology).
 #pragma once
 
 #include <cstdint>
@@ -89,6 +89,10 @@ struct Framework {
   bool overlap_parameter_gather = false;  ///< ZeRO-1/2: gather beside the next forward pass.
   bool overlap_tensor_gradients = true;   ///< Tensor-parallel reductions beside weight gradients.
   PipelineTransfers pipeline_transfers = PipelineTransfers::kBlocking;
+  /// What the host does for each kernel of the Program before it launches it: modules, dispatcher,
+  /// autograd, and the launches of views and copies that the Program does not name.
+  /// Not modelled: faster and slower hosts; operators of unequal cost.
+  Seconds host_time{};
   bool pipeline_host_sync = false;  ///< The host waits for every pipeline transfer.
   /// The host waits for every forward and backward pass of a micro-batch (timers that synchronise).
   /// Not modelled: in an interleaved pipeline.

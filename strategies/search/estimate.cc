@@ -527,7 +527,8 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
     }
     passes.push_back(&known->second);
   }
-  Step step(strategy, model_, blocks, passes, kinds, times_, launch_time_);
+  Step step(strategy, model_, blocks, passes, kinds, times_,
+            launch_time_ + strategy.framework->host_time);
   if (auto fault = step.run(result)) return *std::move(fault);
   return result;
 }

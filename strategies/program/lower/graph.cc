@@ -480,7 +480,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   program.name = fmt::format("{}, tensor {} x data {}{}", graph.name, strategy.tensor_parallel,
                              strategy.data_parallel, trains ? "" : ", forward");
   program.streams = streams();
-  program.launch_time = options.launch_time;
+  program.launch_time = options.launch_time + strategy.framework->host_time;
 
   const auto forward = distributed(graph, program.mesh);
   if (!forward) return forward.error();

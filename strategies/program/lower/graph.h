@@ -27,7 +27,7 @@ struct GraphOptions {
   std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline; these vary slowest.
   double tokens_per_sample = 0;  ///< For throughput figures.
   std::uint64_t seed = 1;        ///< Of the branches that are drawn.
-  Seconds launch_time{};         ///< Host time per kernel or communication.
+  Seconds launch_time{};         ///< As in LowerOptions.
 };
 
 /// The strategy's axes in its order, then `axes`.

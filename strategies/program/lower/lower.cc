@@ -57,7 +57,7 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
                   strategy.pipeline_parallel, strategy.data_parallel, trains ? "" : ", forward");
   program.mesh = blocks.mesh;
   program.streams = streams();
-  program.launch_time = options.launch_time;
+  program.launch_time = options.launch_time + strategy.framework->host_time;
   std::int32_t pipeline = 0;
   while (program.mesh[static_cast<std::size_t>(pipeline)].name != "pipeline") ++pipeline;
   for (std::int64_t stage = 0; stage < strategy.pipeline_parallel; ++stage) {

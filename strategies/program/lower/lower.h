@@ -11,7 +11,7 @@
 namespace foreshard::lower {
 
 struct LowerOptions {
-  Seconds launch_time{};  ///< Host time per kernel or communication.
+  Seconds launch_time{};  ///< Of the host, to launch a kernel; the framework adds to it.
 };
 
 /// The Program of one step: of training, or (`mode: forward`) the forward pass of its micro-batches
