@@ -505,5 +505,12 @@ TEST(Lower, CarriesTotalsAndLaunchTime) {
   EXPECT_EQ(program.roles.size(), 2u);
 }
 
+// What the framework does for a kernel comes on top of the host's own launch.
+TEST(Lower, AddsTheFrameworksHostTimeToTheLaunch) {
+  Strategy eager = strategy(1, 2, 2, 3);
+  eager.framework.value.host_time = 30_us;
+  EXPECT_EQ(lowered(gpt(), eager).launch_time, 35_us);
+}
+
 }  // namespace
 }  // namespace foreshard::lower
