@@ -34,7 +34,7 @@ struct Candidate {
 
 // The estimate of memory is this near to the simulation: what is farther from fitting does not fit.
 // tests/sim/study/search_test.cc holds it to that.
-constexpr double kMemoryError = 0.01;
+constexpr double kMemoryError = 0.02;
 
 Seconds launch_time_of(const ClusterView& cluster) {
   Seconds launch_time;

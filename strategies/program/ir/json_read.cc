@@ -30,7 +30,7 @@ Bytes bytes_of(const Node& node) {
 }
 
 Kernel gemm(const Node& node) {
-  node.fields({"batch", "m", "n", "k", "dtype", "accumulate", "matrix_units"});
+  node.fields({"batch", "m", "n", "k", "dtype", "accumulate"}, {"matrix_units"});
   return Gemm{.batch = node["batch"].count(),
               .m = node["m"].count(),
               .n = node["n"].count(),

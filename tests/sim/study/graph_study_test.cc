@@ -91,8 +91,9 @@ TEST_F(GraphStudy, Resnet50UnderDataParallelism) {
     const double step = got.prediction.step.in_base();
     std::printf("ResNet-50, data %2d: %.2f ms, %.0f images/s, peak %.2f GiB\n", p, step * 1e3,
                 256 / step, got.prediction.classes[0].memory.peak / 1_GiB);
+    // With 16 images a rank the host sets the pace, whatever the kernels take.
     if (before > 0) {
-      EXPECT_LT(step, before);
+      EXPECT_LT(step, p < 16 ? before : 1.01 * before);
     }
     before = step;
   }
