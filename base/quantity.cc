@@ -86,12 +86,6 @@ std::vector<std::string> suffixes_of(const DimensionInfo& info) {
   return words;
 }
 
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
-}
-
 // Other ways to write a unit that people bring along, and what they are here.
 struct Foreign {
   std::string_view text;
@@ -147,7 +141,7 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     return fault;
   };
 
-  const std::string low = lowered(suffix);
+  const std::string low = lower_case(suffix);
   if (dimension == Dimension::kBytes && (suffix.ends_with("b") || low.ends_with("bit"))) {
     // Bits: "Gb", "Gbit", "Gib". The same prefix in bytes is what is most likely meant.
     std::string bytes(suffix.substr(0, suffix.size() - (low.ends_with("bit") ? 3 : 1)));

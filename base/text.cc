@@ -3,19 +3,16 @@
 #include <algorithm>
 
 namespace foreshard {
-namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::string lowered(std::string_view word) {
-  std::string result(word);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return result;
 }
 
-}  // namespace
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the dynamic programme: a swap looks two rows back.
@@ -41,11 +38,11 @@ std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestName = 100;  // Beyond it the quadratic search serves nobody.
   if (word.empty() || word.size() > kLongestName) return std::nullopt;
-  const std::string wanted = lowered(word);
+  const std::string wanted = lower_case(word);
   std::optional<std::string> best;
   std::size_t smallest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(wanted, lowered(candidate));
+    const std::size_t distance = edit_distance(wanted, lower_case(candidate));
     if (distance < smallest) {
       smallest = distance;
       best = candidate;

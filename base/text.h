@@ -21,6 +21,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates);
 
+/// `text` with ASCII letters in lower case; other bytes stay.
+std::string lower_case(std::string_view text);
+
+/// Whether `part` occurs in `text`.
+bool contains(std::string_view text, std::string_view part);
+
 /// The noun as it stands after `count`: "class" after 1, otherwise "classes".
 std::string plural(std::int64_t count, std::string_view noun);
 

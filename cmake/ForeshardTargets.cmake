@@ -1,8 +1,7 @@
 add_library(foreshard_options INTERFACE)
 target_include_directories(foreshard_options INTERFACE ${PROJECT_SOURCE_DIR})
 set(foreshard_warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
-# For those who change the sources. A user's compiler may see more: GCC 12 warns of inlined strings
-# that depend on the length of the folder's name.
+# For those who change the sources: a user's compiler may see more.
 set(strict OFF)
 if(DEFINED ENV{CI})
   set(strict ON)
@@ -18,6 +17,17 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(foreshard_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 
+# Without a compiler cache a build starts from nothing: then the sources of a library are compiled
+# a dozen at a time, which parses the headers they share once, and tests share precompiled headers. With
+# a cache, which keeps each source on its own and would have to hash 110 MB of precompiled headers for
+# each, neither pays; such builds are also the ones that notice a missing #include.
+set(whole_builds ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+  set(whole_builds OFF)
+endif()
+option(FORESHARD_UNITY "Compile several sources of a library at once" ${whole_builds})
+option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${whole_builds})
+
 # foreshard_library(<name> SOURCES <file>... DEPS <lower library>...): one library per layer.
 # PRIVATE_DEPS are third-party libraries that no header of the layer shows.
 function(foreshard_library name)
@@ -25,19 +35,13 @@ function(foreshard_library name)
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC foreshard_options ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE foreshard_options ${arg_DEPS})
   endif()
 endfunction()
 
-# Halves the compile time of a test. Off with ccache, which would have to hash 110 MB for each; such
-# builds are also the ones that notice a test's missing #include.
-set(pch_default ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
-  set(pch_default OFF)
-endif()
-option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${pch_default})
 if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_pch.cc CONTENT "")
   add_library(foreshard_test_pch OBJECT ${PROJECT_BINARY_DIR}/generated/test_pch.cc)

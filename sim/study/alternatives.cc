@@ -14,14 +14,14 @@
 namespace foreshard::study {
 namespace {
 
-struct Candidate {
+struct Neighbour {
   std::string change;
   Strategy strategy;
 };
 
 // Neighbours that differ from `now`; whether the model can be split that way is not asked here.
-std::vector<Candidate> neighbours(const Strategy& now) {
-  std::vector<Candidate> candidates;
+std::vector<Neighbour> neighbours(const Strategy& now) {
+  std::vector<Neighbour> candidates;
   const auto add = [&](std::string change, const auto& turn) {
     Strategy strategy = now;
     turn(strategy);
@@ -72,7 +72,7 @@ Bytes room_of(const program::Program& program, const program::Role& role,
   return least;
 }
 
-Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidate candidate,
+Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbour candidate,
                   const program::Program& program) {
   Alternative result;
   const Bytes reserve = reserve_of(candidate.strategy);
@@ -135,7 +135,7 @@ Bytes peak_in_issue_order(const program::Program& program, const program::Role& 
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Alternative> alternatives;
   if (study.graph) return alternatives;  // its batch is that of this strategy
-  for (Candidate& candidate : neighbours(study.strategy)) {
+  for (Neighbour& candidate : neighbours(study.strategy)) {
     if (!faults_in(candidate.strategy, study.model, study.pool.size()).empty()) continue;
     auto lowered = lower::lower(study.model, candidate.strategy, {});
     if (!lowered) continue;

@@ -33,7 +33,7 @@ bool is_onnx(std::string_view path) {
   return path.ends_with(".onnx");
 }
 
-struct Part {
+struct GivenPart {
   std::string key;
   std::string value;  ///< YAML.
 };
@@ -44,8 +44,8 @@ std::string part_text(const std::string& given) {
 }
 
 // The parts that are given on the command line, beside the study or instead of it.
-std::vector<Part> parts_of(const StudyFiles& files) {
-  std::vector<Part> parts;
+std::vector<GivenPart> parts_of(const StudyFiles& files) {
+  std::vector<GivenPart> parts;
   if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
   if (files.model && is_hf_config(*files.model)) {
     parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
@@ -71,7 +71,7 @@ Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
     return loader.read_ref<Study>(files.study->string());
   if (files.study) return loader.read_file<Study>(*files.study);
   std::string text = files.cluster || files.model || files.strategy ? "" : "{}";
-  for (const Part& part : parts_of(files)) {
+  for (const GivenPart& part : parts_of(files)) {
     const bool inner = part.key == "graph.file";
     text += inner ? "graph: {file: " + part.value + "}\n" : part.key + ": " + part.value + "\n";
   }
@@ -317,7 +317,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   if (auto error = refuse_download(files, options.catalogue)) return *std::move(error);
   if (files.study) {
     std::vector<yaml::Override> overrides;
-    for (Part& part : parts_of(files))
+    for (GivenPart& part : parts_of(files))
       overrides.push_back({std::move(part.key), std::move(part.value)});
     options.overrides.insert(options.overrides.begin(), overrides.begin(), overrides.end());
   }

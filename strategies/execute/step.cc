@@ -25,9 +25,9 @@ Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
   return static_cast<Axis>(it - mesh.begin());
 }
 
-class Step {
+class WholeStep {
  public:
-  Step(const Model& model, const Strategy& strategy, const StepOptions& options)
+  WholeStep(const Model& model, const Strategy& strategy, const StepOptions& options)
       : training_{.model = model, .strategy = strategy, .options = options} {}
 
   Result<StepResult> run() {
@@ -199,7 +199,7 @@ class Step {
 
 Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
                                 const StepOptions& options) {
-  return Step(model, strategy, options).run();
+  return WholeStep(model, strategy, options).run();
 }
 
 Strategy serial_of(const Strategy& strategy) {

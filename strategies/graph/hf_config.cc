@@ -102,9 +102,9 @@ const std::vector<ModelType>& model_types() {
   return types;
 }
 
-class Reader {
+class HfConfigReader {
  public:
-  Reader(const Json& json, const ModelType& type) : json_(json), type_(type) {}
+  HfConfigReader(const Json& json, const ModelType& type) : json_(json), type_(type) {}
 
   Result<Model> read(std::string name, std::optional<std::int64_t> sequence) {
     Model model = type_.rest;
@@ -318,7 +318,7 @@ Result<Model> read_hf_config(std::string_view json_text, std::string name,
                  "the key 'model_type' is missing; it is one of " + quoted_choice(names));
   const auto wanted = place->get<std::string>();
   for (const ModelType& type : model_types())
-    if (type.name == wanted) return Reader(json, type).read(std::move(name), sequence);
+    if (type.name == wanted) return HfConfigReader(json, type).read(std::move(name), sequence);
   return fault(Error::Code::kUnsupported,
                fmt::format("'model_type' is '{}', which is not modelled; modelled are {}", wanted,
                            quoted_choice(names)));

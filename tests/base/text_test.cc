@@ -7,6 +7,17 @@
 namespace foreshard {
 namespace {
 
+TEST(Text, LowersAsciiLettersAlone) {
+  EXPECT_EQ(lower_case("H100-SXM \u00c4"), "h100-sxm \u00c4");
+  EXPECT_EQ(lower_case(""), "");
+}
+
+TEST(Text, ContainsAPart) {
+  EXPECT_TRUE(contains("pytorch fp8", "fp8"));
+  EXPECT_TRUE(contains("fp8", ""));
+  EXPECT_FALSE(contains("fp16", "fp8"));
+}
+
 // kitten -> sitten -> sittin -> sitting; a swap of neighbours counts once.
 TEST(Text, CountsEdits) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);

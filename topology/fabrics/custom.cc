@@ -114,7 +114,7 @@ std::vector<PortUse> port_uses(const FabricPlan& plan, const std::vector<Cable>&
   return uses;
 }
 
-std::optional<FabricFault> fault_in_switches(const FabricPlan& plan) {
+std::optional<FabricFault> fault_in_switch_names(const FabricPlan& plan) {
   const auto& switches = plan.config.custom->switches;
   std::set<std::string> names;
   for (const auto& port : plan.ports) names.insert(port.name);
@@ -136,7 +136,7 @@ std::optional<FabricFault> fault_in_custom(const FabricPlan& plan) {
   if (!plan.config.custom)
     return FabricFault{"kind", "a custom fabric needs its cables",
                        "add custom: {switches: [...], cables: [{a: ..., b: ...}]}"};
-  if (auto fault = fault_in_switches(plan)) return fault;
+  if (auto fault = fault_in_switch_names(plan)) return fault;
   const auto resolved = resolve(plan);
   if (const auto* fault = std::get_if<FabricFault>(&resolved)) return *fault;
   const auto& cables = std::get<std::vector<Cable>>(resolved);

@@ -47,9 +47,9 @@ struct Socket {
   BytesPerSecond bandwidth;
 };
 
-class Reader {
+class NcclXmlReader {
  public:
-  Reader(const ImportRequest& request, const Hardware& hardware)
+  NcclXmlReader(const ImportRequest& request, const Hardware& hardware)
       : request_(request), hardware_(hardware) {}
 
   /// The first fault found, or nothing.
@@ -110,15 +110,9 @@ class Reader {
   std::size_t host_ = 0;  // being read
 };
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
-Result<std::int64_t> Reader::number(const XmlElement& at, std::string_view key, std::int64_t lowest,
-                                    std::int64_t highest,
-                                    std::optional<std::int64_t> fallback) const {
+Result<std::int64_t> NcclXmlReader::number(const XmlElement& at, std::string_view key,
+                                           std::int64_t lowest, std::int64_t highest,
+                                           std::optional<std::int64_t> fallback) const {
   const std::string* text = at.attribute(key);
   if (text == nullptr || text->empty()) {
     if (fallback) return *fallback;
@@ -131,11 +125,11 @@ Result<std::int64_t> Reader::number(const XmlElement& at, std::string_view key, 
   return *value;
 }
 
-void Reader::unknown(const XmlElement& element) {
+void NcclXmlReader::unknown(const XmlElement& element) {
   remark(element, "is not known and was left out");
 }
 
-Result<BytesPerSecond> Reader::pcie(const XmlElement& at) {
+Result<BytesPerSecond> NcclXmlReader::pcie(const XmlElement& at) {
   auto lanes = number(at, "link_width", 0, kMostLanes, 0);
   if (!lanes) return lanes.error();
   const std::int64_t width = *lanes == 0 ? kUnknownLanes : *lanes;
@@ -152,7 +146,7 @@ Result<BytesPerSecond> Reader::pcie(const XmlElement& at) {
   return pcie_rate(kUnknownTransfers, width);
 }
 
-std::optional<Error> Reader::read(const XmlElement& root) {
+std::optional<Error> NcclXmlReader::read(const XmlElement& root) {
   if (root.name != "system") return error(root, "is not an NCCL topology, whose root is <system>");
   const std::string* version = root.attribute("version");
   if (version == nullptr || *version != "1")
@@ -169,7 +163,7 @@ std::optional<Error> Reader::read(const XmlElement& root) {
   return join_switches();
 }
 
-std::optional<Error> Reader::read_cpu(const XmlElement& cpu) {
+std::optional<Error> NcclXmlReader::read_cpu(const XmlElement& cpu) {
   const std::string* hash = cpu.attribute("host_hash");
   host_ = hosts_.try_emplace(hash == nullptr ? "" : *hash, hosts_.size()).first->second;
   const auto numa = number(cpu, "numaid", -1, 1 << 20, -1);
@@ -205,11 +199,11 @@ std::optional<Error> Reader::read_cpu(const XmlElement& cpu) {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_pci(const XmlElement& pci, std::size_t parent,
-                                      std::size_t socket) {
+std::optional<Error> NcclXmlReader::read_pci(const XmlElement& pci, std::size_t parent,
+                                             std::size_t socket) {
   const std::string* bus = pci.attribute("busid");
   if (bus == nullptr || bus->empty()) return error(pci, "has no busid");
-  const auto slot = buses_.try_emplace({host_, lower(*bus)}, HostTree::kNone);
+  const auto slot = buses_.try_emplace({host_, lower_case(*bus)}, HostTree::kNone);
   if (!slot.second) return error(pci, "busid \"" + shown(*bus) + "\" is there twice");
   const auto up = pcie(pci);
   if (!up) return up.error();
@@ -245,8 +239,8 @@ std::optional<Error> Reader::read_pci(const XmlElement& pci, std::size_t parent,
 }
 
 /// Ports of one adapter share its PCIe link.
-std::optional<Error> Reader::read_nics(const XmlElement& pci, std::size_t parent,
-                                       BytesPerSecond up) {
+std::optional<Error> NcclXmlReader::read_nics(const XmlElement& pci, std::size_t parent,
+                                              BytesPerSecond up) {
   std::vector<const XmlElement*> nets;
   for (const auto& nic : pci.children) {
     if (nic.name != "nic") continue;
@@ -264,8 +258,8 @@ std::optional<Error> Reader::read_nics(const XmlElement& pci, std::size_t parent
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up,
-                                      bool on_cpu) {
+std::optional<Error> NcclXmlReader::read_net(const XmlElement& net, std::size_t parent,
+                                             BytesPerSecond up, bool on_cpu) {
   const auto dev = number(net, "dev", 0, 1 << 20, std::nullopt);
   if (!dev) return dev.error();
   auto mbits = number(net, "speed", 0, kMostMbits, 0);
@@ -291,14 +285,15 @@ std::optional<Error> Reader::read_net(const XmlElement& net, std::size_t parent,
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_gpu(const XmlElement& gpu, const XmlElement& pci,
-                                      std::size_t parent, std::size_t socket, BytesPerSecond up) {
+std::optional<Error> NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci,
+                                             std::size_t parent, std::size_t socket,
+                                             BytesPerSecond up) {
   Found found;
   found.part = tree.add({.kind = Kind::kGpu, .parent = parent, .up = up});
   found.host = host_;
   found.socket = socket;
   found.line = gpu.line;
-  found.bus = lower(*pci.attribute("busid"));
+  found.bus = lower_case(*pci.attribute("busid"));
   if (const std::string* id = pci.attribute("device")) found.pci_id = *id;
   if (gpu.attribute("dev") != nullptr) {
     const auto dev = number(gpu, "dev", 0, 1 << 20, std::nullopt);
@@ -322,7 +317,7 @@ std::optional<Error> Reader::read_gpu(const XmlElement& gpu, const XmlElement& p
 }
 
 /// By host and CUDA index; NICs by their own index.
-std::optional<Error> Reader::number_gpus() {
+std::optional<Error> NcclXmlReader::number_gpus() {
   std::vector<std::size_t> order(gpus_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::size_t i) {
@@ -341,7 +336,7 @@ std::optional<Error> Reader::number_gpus() {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::join_switches() {
+std::optional<Error> NcclXmlReader::join_switches() {
   for (std::size_t i = 0; i < sockets_.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (sockets_[i].host == sockets_[j].host)
@@ -353,7 +348,7 @@ std::optional<Error> Reader::join_switches() {
     if (target == nullptr) return error(*element, "has no target");
     std::size_t to = HostTree::kNone;
     for (const auto& [place, part] : buses_)
-      if (place.second == lower(*target)) to = part;
+      if (place.second == lower_case(*target)) to = part;
     if (to == HostTree::kNone || tree.parts[to].kind != Kind::kSwitch)
       return error(*element, "target \"" + shown(*target) + "\" is not a PCIe switch of this file");
     if (to == from) return error(*element, "joins a switch to itself");
@@ -363,7 +358,7 @@ std::optional<Error> Reader::join_switches() {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::join_nvlinks(
+std::optional<Error> NcclXmlReader::join_nvlinks(
     const Found& gpu, BytesPerSecond rate, std::map<std::size_t, std::int64_t>& to_switch,
     std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>>& to_gpu) {
   for (const auto* link : gpu.links) {
@@ -382,7 +377,7 @@ std::optional<Error> Reader::join_nvlinks(
     const std::string* target = link->attribute("target");
     if (target == nullptr) return error(*link, "has no target");
     const std::string* kind = link->attribute("tclass");
-    const auto known = buses_.find({gpu.host, lower(*target)});
+    const auto known = buses_.find({gpu.host, lower_case(*target)});
     if (kind != nullptr && *kind == kNvSwitchClass) {
       to_switch[gpu.part] += *count;
     } else if (kind != nullptr && *kind == kCpuClass) {
@@ -403,7 +398,7 @@ std::optional<Error> Reader::join_nvlinks(
   return std::nullopt;
 }
 
-std::optional<Error> Reader::join(const Defaults& defaults) {
+std::optional<Error> NcclXmlReader::join(const Defaults& defaults) {
   const BytesPerSecond rate = defaults.hardware.nvlink.value_or(BytesPerSecond());
   std::map<std::size_t, std::int64_t> to_switch;
   std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>> to_gpu;
@@ -428,7 +423,7 @@ std::optional<Error> Reader::join(const Defaults& defaults) {
   return std::nullopt;
 }
 
-Result<std::string> Reader::device(yaml::Loader& loader) const {
+Result<std::string> NcclXmlReader::device(yaml::Loader& loader) const {
   if (!request_.device.empty()) return request_.device;
   const HardwareDevice* found = nullptr;
   for (const auto& gpu : gpus_) {
@@ -457,7 +452,7 @@ Result<std::string> Reader::device(yaml::Loader& loader) const {
   return found->device;
 }
 
-std::optional<Error> Reader::fault_in_device(const DeviceType& type) const {
+std::optional<Error> NcclXmlReader::fault_in_device(const DeviceType& type) const {
   for (const auto& gpu : gpus_)
     if (gpu.sm && *type.compute_capability != *gpu.sm)
       return import_error(request_, gpu.line,
@@ -481,7 +476,7 @@ Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loade
     return import_error(request, fault->line, fault->why);
   const auto& root = std::get<XmlElement>(parsed);
 
-  Reader reader(request, *hardware);
+  NcclXmlReader reader(request, *hardware);
   if (auto fault = reader.read(root)) return *std::move(fault);
   const auto device = reader.device(loader);
   if (!device) return device.error();

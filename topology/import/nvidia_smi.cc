@@ -14,7 +14,7 @@ namespace {
 using Kind = HostTree::Kind;
 
 constexpr std::size_t kMostColumns = 1024;
-constexpr std::int64_t kMostLinks = 1024;
+constexpr std::int64_t kMostLinksOfCell = 1024;
 
 /// From the nearest to the farthest: what the way between two devices crosses.
 enum class Near : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
@@ -32,7 +32,7 @@ std::optional<Cell> cell_of(std::string_view word) {
     if (word == text) return Cell{near, 0};
   if (!word.starts_with("NV")) return std::nullopt;
   const auto links = whole_number(word.substr(2));
-  if (!links || *links < 1 || *links > kMostLinks) return std::nullopt;
+  if (!links || *links < 1 || *links > kMostLinksOfCell) return std::nullopt;
   return Cell{Near::kHidden, *links};
 }
 
@@ -80,9 +80,9 @@ std::vector<Device> header_of(const std::vector<std::string_view>& words) {
   return devices;
 }
 
-class Reader {
+class MatrixReader {
  public:
-  explicit Reader(const ImportRequest& request) : request_(request) {}
+  explicit MatrixReader(const ImportRequest& request) : request_(request) {}
 
   Result<Matrix> read();
 
@@ -94,7 +94,7 @@ class Reader {
   const ImportRequest& request_;
 };
 
-Result<Matrix> Reader::read() {
+Result<Matrix> MatrixReader::read() {
   const std::string text = plain(request_.text);
   Matrix matrix;
   std::int64_t line = 0;
@@ -127,8 +127,9 @@ Result<Matrix> Reader::read() {
   return matrix;
 }
 
-std::optional<Error> Reader::read_row(Matrix& matrix, const std::vector<std::string_view>& words,
-                                      std::int64_t line) const {
+std::optional<Error> MatrixReader::read_row(Matrix& matrix,
+                                            const std::vector<std::string_view>& words,
+                                            std::int64_t line) const {
   const std::size_t row = matrix.cells.size();
   const std::size_t columns = matrix.devices.size();
   Device& device = matrix.devices[row];
@@ -158,7 +159,7 @@ std::optional<Error> Reader::read_row(Matrix& matrix, const std::vector<std::str
   return std::nullopt;
 }
 
-std::optional<Error> Reader::fault_in(const Matrix& matrix) const {
+std::optional<Error> MatrixReader::fault_in(const Matrix& matrix) const {
   const auto name = [&](std::size_t i) { return shown(matrix.devices[i].name); };
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j)
@@ -348,7 +349,7 @@ bool looks_like_nvidia_smi(std::string_view text) {
 }
 
 Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loader) {
-  const auto matrix = Reader(request).read();
+  const auto matrix = MatrixReader(request).read();
   if (!matrix) return matrix.error();
   if (request.device.empty())
     return Error{

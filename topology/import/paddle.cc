@@ -140,10 +140,10 @@ struct Place {
   std::size_t device = 0;
 };
 
-class Reader {
+class PaddleReader {
  public:
-  Reader(const ImportRequest& request, const paddle::Cluster& cluster, const yaml::Loader& json,
-         const Hardware& hardware)
+  PaddleReader(const ImportRequest& request, const paddle::Cluster& cluster,
+               const yaml::Loader& json, const Hardware& hardware)
       : request_(request), cluster_(cluster), json_(json), hardware_(hardware) {}
 
   std::optional<Error> read();
@@ -189,7 +189,7 @@ class Reader {
   std::map<std::string, Defaults> defaults_;
 };
 
-std::optional<Error> Reader::read() {
+std::optional<Error> PaddleReader::read() {
   for (std::size_t m = 0; m < cluster_.machines.size(); ++m)
     for (std::size_t d = 0; d < cluster_.machines[m].devices.size(); ++d) {
       const auto id = cluster_.machines[m].devices[d].global_id;
@@ -221,7 +221,7 @@ std::optional<Error> Reader::read() {
   return std::nullopt;
 }
 
-std::vector<std::int64_t> Reader::ids(std::size_t machine, std::string_view type) const {
+std::vector<std::int64_t> PaddleReader::ids(std::size_t machine, std::string_view type) const {
   std::vector<std::int64_t> found;
   for (const auto& device : cluster_.machines[machine].devices)
     if (device.type == type) found.push_back(device.global_id);
@@ -229,7 +229,7 @@ std::vector<std::int64_t> Reader::ids(std::size_t machine, std::string_view type
   return found;
 }
 
-Result<std::string> Reader::device_of(std::size_t machine) const {
+Result<std::string> PaddleReader::device_of(std::size_t machine) const {
   if (!request_.device.empty()) return request_.device;
   const HardwareDevice* found = nullptr;
   for (const auto id : ids(machine, "GPU")) {
@@ -250,7 +250,7 @@ Result<std::string> Reader::device_of(std::size_t machine) const {
 }
 
 /// The fastest link of a device to another machine.
-double Reader::leaves_host(std::size_t machine, std::int64_t from) const {
+double PaddleReader::leaves_host(std::size_t machine, std::int64_t from) const {
   double fastest = 0;
   for (auto link = rates_.lower_bound({from, 0}); link != rates_.end() && link->first.first == from;
        ++link)
@@ -260,8 +260,8 @@ double Reader::leaves_host(std::size_t machine, std::int64_t from) const {
 }
 
 /// GPUs whose links to others add up to more than the device has share a switch.
-void Reader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus, std::size_t first,
-                         const Defaults& defaults) const {
+void PaddleReader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus,
+                               std::size_t first, const Defaults& defaults) const {
   std::vector<double> sums(gpus.size(), 0);
   std::vector<double> largest(gpus.size(), 0);
   for (std::size_t i = 0; i < gpus.size(); ++i)
@@ -286,7 +286,7 @@ void Reader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus, 
       tree.links.push_back({first + i, hub, WiringLinkKind::kNvLink, largest[i] * 1_GB_s});
 }
 
-Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
+Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader) {
   const auto gpus = ids(machine, "GPU");
   if (gpus.empty()) return at(machine, "devices", "has no device of type GPU");
   const auto name = device_of(machine);
@@ -358,7 +358,7 @@ Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
   return config;
 }
 
-Result<ClusterConfig> Reader::config(yaml::Loader& loader) {
+Result<ClusterConfig> PaddleReader::config(yaml::Loader& loader) {
   ClusterConfig config;
   const auto stem = std::filesystem::path(request_.name).stem().string();
   config.name = stem.empty() ? "paddle" : stem;
@@ -399,7 +399,7 @@ Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader)
   if (!cluster) return cluster.error();
   const auto hardware = read_hardware(loader);
   if (!hardware) return hardware.error();
-  Reader reader(request, *cluster, json, *hardware);
+  PaddleReader reader(request, *cluster, json, *hardware);
   if (auto fault = reader.read()) return *std::move(fault);
   auto config = reader.config(loader);
   if (!config) return config.error();

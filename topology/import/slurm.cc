@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "topology/import/internal/hostlist.h"
 #include "topology/import/internal/readers.h"
@@ -30,12 +31,6 @@ struct Switch {
   std::vector<std::size_t> below;  ///< Its children, once all are known.
   std::int64_t first_node = 0;
 };
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 struct Line {
   std::int64_t number = 0;  ///< Of its first part.
@@ -80,9 +75,9 @@ std::vector<std::pair<std::string, BytesPerSecond>> ports_of(const NodeConfig& n
   return ports;
 }
 
-class Reader {
+class SlurmReader {
  public:
-  explicit Reader(const ImportRequest& request) : request_(request) {}
+  explicit SlurmReader(const ImportRequest& request) : request_(request) {}
 
   std::optional<Error> read();
   Result<ClusterConfig> cluster(const NodeConfig& node, const std::string& name);
@@ -105,21 +100,21 @@ class Reader {
   std::int64_t node_count_ = 0;
 };
 
-std::optional<Error> Reader::read() {
+std::optional<Error> SlurmReader::read() {
   for (const auto& line : lines_of(request_.text))
     if (auto fault = read_switch(line)) return fault;
   if (switches_.empty()) return import_error(request_, 1, "no SwitchName= in the file");
   return join();
 }
 
-std::optional<Error> Reader::read_switch(const Line& line) {
+std::optional<Error> SlurmReader::read_switch(const Line& line) {
   Switch at;
   at.line = line.number;
   for (const auto word : words_of(line.text)) {
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos)
       return import_error(request_, line.number, "'" + shown(word) + "' is not Key=Value");
-    const std::string key = lower(word.substr(0, equals));
+    const std::string key = lower_case(word.substr(0, equals));
     const std::string_view value = word.substr(equals + 1);
     if (value.empty()) return import_error(request_, line.number, shown(word) + " has no value");
     if (key == "switchname") {
@@ -146,7 +141,7 @@ std::optional<Error> Reader::read_switch(const Line& line) {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string_view value) {
+std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::string_view value) {
   if (key == "nodes" || key == "switches") {
     auto names = expand_hostlist(value, kMostHosts);
     if (const auto* why = std::get_if<std::string>(&names))
@@ -178,7 +173,7 @@ std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string
                       "'" + shown(key) + "' is none of SwitchName, Switches, Nodes, LinkSpeed");
 }
 
-std::optional<Error> Reader::join() {
+std::optional<Error> SlurmReader::join() {
   std::map<std::string, std::size_t> leaf_of;
   for (std::size_t i = 0; i < switches_.size(); ++i) {
     Switch& at = switches_[i];
@@ -222,7 +217,7 @@ std::optional<Error> Reader::join() {
   return std::nullopt;
 }
 
-Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string& name) {
+Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::string& name) {
   ClusterConfig config;
   const auto stem = std::filesystem::path(request_.name).stem().string();
   config.name = stem.empty() ? "slurm" : stem;
@@ -283,13 +278,13 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
 bool looks_like_slurm(std::string_view text) {
   for (const auto& line : lines_of(text.substr(0, std::size_t{64} * 1024))) {
     const auto words = words_of(line.text);
-    if (!words.empty()) return lower(words.front()).starts_with("switchname=");
+    if (!words.empty()) return lower_case(words.front()).starts_with("switchname=");
   }
   return false;
 }
 
 Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) {
-  Reader reader(request);
+  SlurmReader reader(request);
   if (auto fault = reader.read()) return *std::move(fault);
   if (request.node.empty() && request.device.empty())
     return Error{Error::Code::kInvalidInput,

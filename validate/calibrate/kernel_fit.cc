@@ -17,15 +17,14 @@
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kFar = 0.3;  // off by more: worth naming
 constexpr std::array kReaches{0.5, 1.0, 2.0};
 // Of a number's logarithm, before any data: what a device may differ from its start.
-constexpr double kRateSpread = 1.5;
+constexpr double kKernelRateSpread = 1.5;
 constexpr double kTimeSpread = 2.5;
 
-enum class Family { kGemm, kAttention, kPass };
-Family family_of(const Kernel& kernel) {
-  return static_cast<Family>(kernel.index());
+enum class KernelFamily { kGemm, kAttention, kPass };
+KernelFamily family_of(const Kernel& kernel) {
+  return static_cast<KernelFamily>(kernel.index());
 }
 
 template <class Q>
@@ -55,15 +54,15 @@ std::vector<LogNumber> gemm_numbers(DeviceType& device, const std::vector<Kernel
   std::vector<LogNumber> numbers;
   for (const std::string& dtype : dtypes) {
     double& rate = e.rate_of.try_emplace(dtype, e.rate).first->second;
-    numbers.push_back(number("gemm.rate_of." + dtype, rate, 1e-4, 1, kRateSpread));
+    numbers.push_back(number("gemm.rate_of." + dtype, rate, 1e-4, 1, kKernelRateSpread));
   }
-  numbers.push_back(number("gemm.streaming", e.streaming, 1e-4, 1, kRateSpread));
+  numbers.push_back(number("gemm.streaming", e.streaming, 1e-4, 1, kKernelRateSpread));
   numbers.push_back(number("gemm.operand_rate", e.operand_rate, 1e6, 1e15, kTimeSpread));
   numbers.push_back(number("gemm.tile_overhead", e.tile_overhead, 1e-12, 1e-2, kTimeSpread));
   numbers.push_back(number("gemm.floor", e.floor, 1e-9, 1e-1, kTimeSpread));
   if (e.splits.size() > 1) {
     numbers.push_back(number("gemm.split_overhead", e.split_overhead, 1e-12, 1e-2, kTimeSpread));
-    numbers.push_back(number("gemm.split_traffic", e.split_traffic, 1e-4, 10, kRateSpread));
+    numbers.push_back(number("gemm.split_traffic", e.split_traffic, 1e-4, 10, kKernelRateSpread));
   }
   return numbers;
 }
@@ -90,9 +89,9 @@ std::vector<LogNumber> attention_numbers(DeviceType& device,
       return fmt::format("attention.rates.{}.{}", line.head_dim, way);
     };
     if (seen.contains({line.head_dim, true}))
-      numbers.push_back(number(name("forward"), line.forward, 1e-5, 1, kRateSpread));
+      numbers.push_back(number(name("forward"), line.forward, 1e-5, 1, kKernelRateSpread));
     if (seen.contains({line.head_dim, false}))
-      numbers.push_back(number(name("backward"), line.backward, 1e-5, 1, kRateSpread));
+      numbers.push_back(number(name("backward"), line.backward, 1e-5, 1, kKernelRateSpread));
   }
   numbers.push_back(number("attention.unit_overhead", e.unit_overhead, 1e-12, 1e-1, kTimeSpread));
   numbers.push_back(number("attention.floor", e.floor, 1e-9, 1e-1, kTimeSpread));
@@ -110,7 +109,7 @@ std::vector<LogNumber> pass_numbers(DeviceType& device, const std::vector<Kernel
     auto& share = e.of.try_emplace(kind, e.streaming).first->second;
     share.source = source;
     share.evidence = yaml::Evidence::kFitted;
-    numbers.push_back(number("passes.of." + kind, share.value, 1e-6, 1, kRateSpread));
+    numbers.push_back(number("passes.of." + kind, share.value, 1e-6, 1, kKernelRateSpread));
   }
   e.floor.source = source;
   e.floor.evidence = yaml::Evidence::kFitted;
@@ -155,13 +154,14 @@ DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& kern
   DeviceType device = start;
   device.efficiency.value.measured.clear();
   device.efficiency.value.reach = 0;
-  for (const Family family : {Family::kGemm, Family::kAttention, Family::kPass}) {
+  for (const KernelFamily family :
+       {KernelFamily::kGemm, KernelFamily::kAttention, KernelFamily::kPass}) {
     std::vector<KernelSample> members;
     for (const KernelSample& sample : kernels)
       if (family_of(sample.kernel) == family && sample.time.median > 0_s) members.push_back(sample);
     if (members.empty()) continue;
-    std::vector<LogNumber> numbers = family == Family::kGemm ? gemm_numbers(device, members)
-                                     : family == Family::kAttention
+    std::vector<LogNumber> numbers = family == KernelFamily::kGemm ? gemm_numbers(device, members)
+                                     : family == KernelFamily::kAttention
                                          ? attention_numbers(device, members)
                                          : pass_numbers(device, members, source);
     std::vector<double> measured;
@@ -235,7 +235,7 @@ Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelS
   result.after = error_of(errors_of(result.device, kernels));
   for (const KernelSample& sample : kernels) {
     const double error = predicted(sample.kernel, result.device) / sample.time.median.in_base() - 1;
-    if (std::abs(error) > kFar)
+    if (std::abs(error) > kFarOff)
       result.outliers.push_back(fmt::format("{}: measured {}, the fitted model says {} ({:+.0f} %)",
                                             describe(sample.kernel), format(sample.time.median),
                                             format((1 + error) * sample.time.median), 100 * error));

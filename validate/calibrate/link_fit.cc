@@ -19,7 +19,6 @@
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kFar = 0.3;
 constexpr double kStartUpSpread = 2.5;
 constexpr double kRateSpread = 1.5;
 
@@ -288,7 +287,7 @@ Result<LinkFit> fit_links(const ClusterView& cluster, const comm::Parameters& st
   for (const Prepared* one : members) {
     const double time = predicted(*one, result.parameters).time;
     const Seconds measured = one->sample->time.median;
-    if (std::abs(time / measured.in_base() - 1) > kFar)
+    if (std::abs(time / measured.in_base() - 1) > kFarOff)
       result.outliers.push_back(
           fmt::format("{} of {} over {} ranks: measured {}, the fitted model says {}",
                       comm::name_of(one->sample->kind), format(one->sample->bytes),

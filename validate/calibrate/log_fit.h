@@ -10,6 +10,9 @@
 
 namespace foreshard::calibrate {
 
+/// A prediction whose relative error is larger than this is worth naming.
+inline constexpr double kFarOff = 0.3;
+
 /// A positive number somewhere in a model's parameters.
 struct LogNumber {
   std::string name;

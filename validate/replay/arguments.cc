@@ -9,12 +9,10 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
-
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
 
 Error illegal(const std::string& name, const std::string& value, const std::string& legal) {
   return bad(name + " is '" + value + "', not " + legal);

@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
 
@@ -22,10 +24,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kSuffix = ".foreshard";
-
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
 
 // A key as a file name: "/" is not one of its characters.
 std::string name_of(std::string_view key) {

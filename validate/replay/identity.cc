@@ -10,15 +10,13 @@
 
 #include "base/text.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
 
 constexpr std::int32_t kMostRanks = 1 << 24;
 constexpr std::uint16_t kDefaultPort = 29500;  // torchrun's.
-
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
 
 std::optional<std::int64_t> number_in(std::string_view text) {
   std::int64_t value = 0;

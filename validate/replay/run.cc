@@ -20,6 +20,7 @@
 #include "validate/replay/arguments.h"
 #include "validate/replay/exit_code.h"
 #include "validate/replay/identity.h"
+#include "validate/replay/internal/faults.h"
 #include "validate/replay/meet.h"
 #include "validate/replay/plan.h"
 #include "validate/replay/process.h"
@@ -32,10 +33,6 @@ namespace {
 using program::Program;
 
 constexpr Seconds kPatienceToTell = 5_s;
-
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
 
 // Reads and checks the Program: nothing has been started yet.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {

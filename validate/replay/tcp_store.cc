@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
 #include "validate/replay/internal/frame.h"
 #include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
@@ -22,10 +23,6 @@ namespace {
 
 using internal::Frame;
 using internal::FrameKind;
-
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
 
 std::optional<Frame> receive(int socket, std::size_t largest) {
   std::string head;

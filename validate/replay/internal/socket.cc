@@ -16,6 +16,8 @@
 
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay::internal {
 namespace {
 
@@ -25,10 +27,6 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
 
 std::string place(const std::string& address, std::uint16_t port) {
   return address + ":" + std::to_string(port);
