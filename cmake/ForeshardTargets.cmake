@@ -25,7 +25,7 @@ set(whole_builds ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
   set(whole_builds OFF)
 endif()
-option(FORESHARD_UNITY "Compile several sources of a library at once" ${whole_builds})
+option(FORESHARD_UNITY "Compile several sources of a library or a test at once" ${whole_builds})
 option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${whole_builds})
 
 # foreshard_library(<name> SOURCES <file>... DEPS <lower library>...): one library per layer.
@@ -51,22 +51,29 @@ if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   set_target_properties(foreshard_test_pch PROPERTIES PCH_WARN_INVALID OFF)
 endif()
 
-# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL]): one binary, one
-# ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
-# tests of processes and wall-clock time, which others beside them would disturb.
+# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL] [APART]): one binary,
+# one ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
+# tests of processes and wall-clock time, which others beside them would disturb. APART is for sources
+# that name different things alike: each is compiled alone.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU;APART" "" "SOURCES;DEPS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FORESHARD_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(NOT arg_APART)
+    set_target_properties(${name} PROPERTIES
+      UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  endif()
   if(TARGET foreshard_test_pch)
     target_precompile_headers(${name} REUSE_FROM foreshard_test_pch)
     set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
   endif()
   set(labels quick)
+  set(cost 0)  # what ctest has measured, else last
   if(arg_SLOW)
     set(labels slow)
+    set(cost 1000)  # ctest begins with these, also where it has not yet seen how long they take
   endif()
   if(arg_GPU)
     set(labels gpu)
@@ -77,7 +84,7 @@ function(foreshard_test name)
   endif()
   # Values are left out of the names: of a struct they are bytes, other ones in each build.
   gtest_discover_tests(${name} NO_PRETTY_VALUES
-    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} DISCOVERY_TIMEOUT 60)
+    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} COST ${cost} DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.

@@ -22,11 +22,11 @@
 namespace foreshard {
 namespace {
 
-constexpr const char* kConfigs = FORESHARD_SOURCE_DIR "/configs";
+constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
 
 template <class T>
 T from_catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   auto object = loader.read_ref<T>(name);
   EXPECT_TRUE(object) << object.error().message;
   return *std::move(object);
@@ -254,7 +254,7 @@ Probes<NodeConfig> probes_of(const NodeConfig*, const std::string&) {
           // What rows of a table take it to be, which name the GPUs of a tray.
           [](const NodeConfig& node) {
             const TemporaryFolder folder;
-            yaml::Loader loader({.catalogue = {kConfigs}});
+            yaml::Loader loader({.catalogue = {kShipped}});
             const auto cluster =
                 cluster_for({.device = node.device->name,
                              .gpus = 4 * node.gpus,
@@ -323,7 +323,7 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
                      fmt::format("cluster: {{nodes: 2, node: dgx-a100-80gb}}\ngraph: {{file: {}}}\n"
                                  "strategy:\n  tensor_parallel: 4\n  data_parallel: 4\n"
                                  "  micro_batch: 1024\n  global_batch: 4096\n  framework: {}\n",
-                                 std::string(kConfigs) + "/graphs/mlp.yaml",
+                                 std::string(kShipped) + "/graphs/mlp.yaml",
                                  folder.write("framework.yaml", yaml::echo(framework)).string()));
     bool refused = false;
     return study_result(file.string(), "", "", refused);
@@ -383,7 +383,7 @@ Probes<GraphConfig> probes_of(const GraphConfig*, const std::string&) {
 }
 
 Probes<Hardware> probes_of(const Hardware*, const std::string&) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   const Hardware shipped = *read_hardware(loader);
   // What importers look up: devices by PCI id and name, sockets by processor.
   const auto lookups = [shipped](const Hardware& hardware) {
@@ -447,9 +447,9 @@ Probes<Hardware> probes_of(const Hardware*, const std::string&) {
 }
 
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string&) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   const auto shipped = *loader.read_file<accuracy::Exclusions>(
-      std::string(kConfigs) + "/accuracy/excluded-collectives.yaml");
+      std::string(kShipped) + "/accuracy/excluded-collectives.yaml");
   return {[shipped](const accuracy::Exclusions& exclusions) {
     std::string text;
     for (const auto& each : shipped.rows) {
@@ -466,7 +466,7 @@ Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::s
 
 std::string study_result(const std::string& file, const std::string& path, const std::string& value,
                          bool& refused) {
-  yaml::Options options{.catalogue = {kConfigs}};
+  yaml::Options options{.catalogue = {kShipped}};
   if (!path.empty()) options.overrides = {{path, value}};
   const auto study = study::load_study({.study = file}, std::move(options));
   refused = !study;

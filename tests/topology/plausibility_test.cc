@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kConfigs = FORESHARD_SOURCE_DIR "/configs";
+constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
 
 Hardware hardware() {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   auto read = read_hardware(loader);
   EXPECT_TRUE(read) << read.error().message;
   return *std::move(read);
@@ -28,7 +28,7 @@ std::vector<Finding> find(const ClusterConfig& config) {
 
 /// Two sound nodes of the catalogue.
 ClusterConfig sound() {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   auto config = loader.read_ref<ClusterConfig>("two-dgx-h100");
   EXPECT_TRUE(config) << config.error().message;
   return *std::move(config);
@@ -44,8 +44,8 @@ std::string rules_after(Change change) {
 }
 
 TEST(Plausibility, TheCatalogueHasNoWarnings) {
-  for (const auto& entry : fs::directory_iterator(fs::path(kConfigs) / "clusters")) {
-    yaml::Loader loader({.catalogue = {kConfigs}});
+  for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "clusters")) {
+    yaml::Loader loader({.catalogue = {kShipped}});
     const auto config = loader.read_file<ClusterConfig>(entry.path());
     ASSERT_TRUE(config) << config.error().message;
     const auto cluster = build_cluster(*config, loader);
@@ -58,9 +58,9 @@ TEST(Plausibility, TheCatalogueHasNoWarnings) {
 }
 
 TEST(Plausibility, EveryMachineOfTheCatalogueIsSound) {
-  for (const auto& entry : fs::directory_iterator(fs::path(kConfigs) / "nodes")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "nodes")) {
     if (entry.path().extension() != ".yaml") continue;
-    yaml::Loader loader({.catalogue = {kConfigs}});
+    yaml::Loader loader({.catalogue = {kShipped}});
     const auto node = loader.read_file<NodeConfig>(entry.path());
     ASSERT_TRUE(node) << node.error().message;
     for (const auto& finding : find(small_cluster(has_nics(*node) ? 2 : 1, {}, *node)))
