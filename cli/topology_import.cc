@@ -11,7 +11,7 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr Bytes kLargestFile = 64_MiB;
+constexpr Bytes kLargestExport = 64_MiB;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void TopologyImport::declare(Declaration& topology) {
 }
 
 ExitCode TopologyImport::run(const Environment& environment) const {
-  const auto text = read_file(file_, kLargestFile);
+  const auto text = read_file(file_, kLargestExport);
   if (!text) return fail(text.error());
   ImportRequest request{
       .text = *text, .name = file_, .format = format_, .device = device_, .node = node_};

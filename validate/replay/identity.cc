@@ -18,7 +18,7 @@ namespace {
 constexpr std::int32_t kMostRanks = 1 << 24;
 constexpr std::uint16_t kDefaultPort = 29500;  // torchrun's.
 
-std::optional<std::int64_t> number_in(std::string_view text) {
+std::optional<std::int64_t> whole_number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -43,7 +43,7 @@ Result<std::optional<Identity>> read(const Environment& environment, const Names
       continue;
     }
     set.emplace_back(names.at(i));
-    const auto value = number_in(*text);
+    const auto value = whole_number_in(*text);
     const std::int64_t least = i == 1 ? 1 : 0;
     if (!value || *value < least || *value > kMostRanks)
       return bad(std::string(names.at(i)) + " is '" + *text + "', not a whole number of " +
@@ -74,7 +74,7 @@ bool by_torchrun(const Environment& environment) {
 Result<Meeting> at_master(const Environment& environment, const std::string& address) {
   Meeting meeting{.kind = Meeting::Kind::kTcp, .address = address, .port = kDefaultPort};
   if (const auto text = environment("MASTER_PORT")) {
-    const auto port = number_in(*text);
+    const auto port = whole_number_in(*text);
     if (!port || *port < 1 || *port > 65534)
       return bad("MASTER_PORT is '" + *text + "', not a port from 1 to 65534");
     meeting.port = static_cast<std::uint16_t>(*port);
@@ -156,8 +156,8 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
   if (environment(kSlurm[0])) {
     auto hosts = environment("SLURM_STEP_NODELIST");
     if (!hosts) hosts = environment("SLURM_JOB_NODELIST");
-    const auto job = number_in(environment("SLURM_JOB_ID").value_or(""));
-    const auto step = number_in(environment("SLURM_STEP_ID").value_or("0"));
+    const auto job = whole_number_in(environment("SLURM_JOB_ID").value_or(""));
+    const auto step = whole_number_in(environment("SLURM_STEP_ID").value_or("0"));
     if (hosts && job && step)
       return Meeting{.kind = Meeting::Kind::kTcp,
                      .address = first_host(*hosts),
