@@ -40,6 +40,9 @@ struct GemmEfficiency {
   /// Share of `rate` that is left where rows of an operand or of the result are no multiple of 16
   /// bytes, which is what the tensor cores' loads want (cuBLAS documentation, tensor core usage).
   double unaligned = 1;
+  /// Share of the vector units' fp32 rate that a product reaches which runs on them (kernel.h,
+  /// `matrix_units`); nothing: such products are taken as unaligned ones.
+  std::optional<double> vector{};
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
   /// Share of the memory bandwidth that a memory-bound product reaches.

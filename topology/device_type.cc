@@ -77,6 +77,10 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .optional("unaligned", &G::unaligned,
                     "Share of the rate left where rows are no multiple of 16 bytes. Default: all.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("vector", &G::vector,
+                    "Share of vector_peak that products reach which run on the vector units, for "
+                    "want of a kernel that takes their rows. Default: as unaligned ones.",
+                    yaml::positive(), yaml::at_most(1))
           .required("sustained", &G::sustained,
                     "Share of the rate that remains under the power limit in continuous use.",
                     yaml::positive(), yaml::at_most(1))

@@ -45,7 +45,7 @@ bool read(std::string_view word, DType& dtype) {
   return false;
 }
 
-// gemm MxNxK [batch B] DTYPE [accumulate]
+// gemm MxNxK [batch B] DTYPE [accumulate] [vector]
 std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   Gemm gemm;
   std::array<std::int64_t, 3> extents{};
@@ -62,6 +62,7 @@ std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   }
   if (!read(words[next], gemm.dtype)) return std::nullopt;
   gemm.accumulate = words.size() > next + 1 && words[next + 1] == "accumulate";
+  gemm.matrix_units = words.back() != "vector";
   return gemm;
 }
 

@@ -183,6 +183,11 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
                     "What the host does for each kernel beside its launch: Python, dispatcher, "
                     "autograd (default: nothing, as of compiled graphs).",
                     yaml::non_negative())
+          .optional("blocking_launches", &Framework::blocking_launches,
+                    "Whether the host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).")
+          .optional("matrix_units_need_alignment", &Framework::matrix_units_need_alignment,
+                    "Whether batched products with rows that are no multiple of 16 bytes run "
+                    "outside the matrix units (cuBLAS before CUDA 11.6).")
           .optional("pipeline_host_sync", &Framework::pipeline_host_sync,
                     "Whether the host waits for every pipeline transfer.")
           .optional("pass_host_sync", &Framework::pass_host_sync,

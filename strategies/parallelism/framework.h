@@ -93,6 +93,10 @@ struct Framework {
   /// autograd, and the launches of views and copies that the Program does not name.
   /// Not modelled: faster and slower hosts; operators of unequal cost.
   Seconds host_time{};
+  bool blocking_launches = false;  ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
+  /// Batched products with rows that are no multiple of 16 bytes run outside the matrix units, as
+  /// with cuBLAS before CUDA 11.6.
+  bool matrix_units_need_alignment = false;
   bool pipeline_host_sync = false;  ///< The host waits for every pipeline transfer.
   /// The host waits for every forward and backward pass of a micro-batch (timers that synchronise).
   /// Not modelled: in an interleaved pipeline.

@@ -228,7 +228,8 @@ class Step {
       launches += pass(passes(stage).head).launches;
     }
     const Seconds wait = framework_.pass_host_sync ? launch_ : Seconds{};
-    return std::max(time, static_cast<double>(launches) * launch_) + wait;
+    const Seconds launching = static_cast<double>(launches) * launch_;
+    return (framework_.blocking_launches ? time + launching : std::max(time, launching)) + wait;
   }
 
   // `n` passes in a row with what ZeRO 2 and 3 do for each micro-batch beside them.

@@ -59,6 +59,7 @@ struct FrameworkLine {
 // First line that fits. Megatron-LM up to 2023 (fp16 or bf16, no flash attention, a host that waits
 // for every pipeline transfer) is that of the SC 2021 paper; the sources below say so themselves.
 constexpr std::array kFrameworks{
+    FrameworkLine{"BigScience", "", {"megatron-deepspeed-bloom", 0, false}},
     FrameworkLine{"Megatron-DeepSpeed", "", {"megatron-deepspeed", 0, false}},
     FrameworkLine{"DeepSpeed", "SC21", {"deepspeed-zero3-2021", 3, false}},
     FrameworkLine{"DeepSpeed", "", {"deepspeed-zero3", 3, false}},

@@ -19,22 +19,21 @@ struct Setting {
   std::int64_t multiprocessors;
 };
 
-// Rows are `n` or `k` elements long. Not modelled: products whose k lies across the rows of both
-// operands (a weight's gradient over an odd number of tokens) are none the slower.
-bool aligned(const Gemm& gemm) {
-  constexpr std::int64_t kLoad = 16;  // bytes
-  const auto bytes = static_cast<std::int64_t>(size_of(gemm.dtype) / 1_B);
-  return bytes >= 4 || (gemm.n * bytes % kLoad == 0 && gemm.k * bytes % kLoad == 0);
-}
-
-Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
+// What the inner loop of a large tile reaches on all multiprocessors.
+FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const GemmEfficiency& e = device.efficiency->gemm;
+  if (!gemm.matrix_units && e.vector) return *device.vector_peak * *e.vector;
   const std::string dtype(name_of(gemm.dtype));
   const auto own = e.rate_of.find(dtype);
   const double rate = own == e.rate_of.end() ? e.rate : own->second;
   const double clocks =
-      (duty == Duty::kSustained ? e.sustained : 1.0) * (aligned(gemm) ? 1.0 : e.unaligned);
-  return {.rate = peak_of(device, dtype) * (rate * clocks) / count(*device.multiprocessors),
+      (duty == Duty::kSustained ? e.sustained : 1.0) * (has_aligned_rows(gemm) ? 1.0 : e.unaligned);
+  return peak_of(device, dtype) * (rate * clocks);
+}
+
+Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
+  const GemmEfficiency& e = device.efficiency->gemm;
+  return {.rate = rate_of(gemm, device, duty) / count(*device.multiprocessors),
           .operand_rate = e.operand_rate,
           .bandwidth = *device.memory_bandwidth * e.streaming,
           .multiprocessors = *device.multiprocessors};

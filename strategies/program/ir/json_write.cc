@@ -60,12 +60,14 @@ Json json_of(const RankGroups& groups) {
 }
 
 Json json_of(const Gemm& gemm) {
-  return {{"batch", gemm.batch},
-          {"m", gemm.m},
-          {"n", gemm.n},
-          {"k", gemm.k},
-          {"dtype", foreshard::name_of(gemm.dtype)},
-          {"accumulate", gemm.accumulate}};
+  Json json{{"batch", gemm.batch},
+            {"m", gemm.m},
+            {"n", gemm.n},
+            {"k", gemm.k},
+            {"dtype", foreshard::name_of(gemm.dtype)},
+            {"accumulate", gemm.accumulate}};
+  if (!gemm.matrix_units) json["matrix_units"] = false;
+  return json;
 }
 Json json_of(const Attention& attention) {
   Json json{{"batch", attention.batch},

@@ -134,6 +134,7 @@ std::string describe_kernel(const Gemm& g) {
   if (g.batch != 1) text += " batch " + std::to_string(g.batch);
   text += " " + std::string(name_of(g.dtype));
   if (g.accumulate) text += " accumulate";
+  if (!g.matrix_units) text += " vector";
   return text;
 }
 std::string describe_kernel(const Attention& a) {
@@ -158,6 +159,12 @@ std::string_view name_of(DType dtype) {
 }
 Bytes size_of(DType dtype) {
   return line_of(dtype).size;
+}
+
+bool has_aligned_rows(const Gemm& gemm) {
+  constexpr std::int64_t kLoad = 16;  // bytes
+  const auto bytes = static_cast<std::int64_t>(size_of(gemm.dtype) / 1_B);
+  return bytes >= 4 || (gemm.n * bytes % kLoad == 0 && gemm.k * bytes % kLoad == 0);
 }
 
 std::string_view name_of(AttentionImplementation implementation) {

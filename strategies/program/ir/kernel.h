@@ -25,7 +25,8 @@ Bytes size_of(DType dtype);
 enum class Direction : std::uint8_t { kForward, kBackward };
 
 /// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
-/// in fp32 (a fused weight-gradient accumulation).
+/// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no kernel
+/// for it that uses them, and it runs on the vector units.
 struct Gemm {
   std::int64_t batch = 1;
   std::int64_t m = 0;
@@ -33,8 +34,14 @@ struct Gemm {
   std::int64_t k = 0;
   DType dtype = DType::kBf16;
   bool accumulate = false;
+  bool matrix_units = true;
   auto operator<=>(const Gemm&) const = default;
 };
+/// Whether the rows of all its matrices are multiples of 16 bytes long, which is what the loads of
+/// the matrix units want, or its type has at least 4 bytes.
+/// Not modelled: products whose k lies across the rows of both operands (a weight's gradient over
+/// an odd number of tokens) are none the slower.
+bool has_aligned_rows(const Gemm& gemm);
 
 /// Whose kernel computes attention. What each reaches on a device says the device's efficiency
 /// file.

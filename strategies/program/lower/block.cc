@@ -10,6 +10,7 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/reshard/within_mesh.h"
 
@@ -228,6 +229,9 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     auto block = lower_block(part.graph, lowered.mesh, data, strategy, part.recompute);
     if (!block) return block.error();
     part.into = *std::move(block);
+    if (strategy.framework->matrix_units_need_alignment)
+      for (program::Block* pass : {&part.into.forward, &part.into.backward})
+        leave_matrix_units(*pass);
   }
   const Tensor& boundary = graphs.layer[graphs.layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;

@@ -16,6 +16,7 @@
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/graph_blocks.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
@@ -523,6 +524,9 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   count_reduced(reducing, 1, on_the_way);
   step.reduced_on_the_way(std::move(on_the_way));
   step.run(ahead, plain, reducing);
+  if (framework.matrix_units_need_alignment)
+    for (program::Block& block : program.blocks) leave_matrix_units(block);
+  if (framework.blocking_launches) block_launches(program);
 
   const auto samples = static_cast<double>(strategy.global_batch);
   const double passes = static_cast<double>(strategy.micro_batches()) * (trains ? 3 : 1);

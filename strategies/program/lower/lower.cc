@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "strategies/program/ir/group.h"
+#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/stage.h"
 
 namespace foreshard::lower {
@@ -69,6 +70,7 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
     const auto stage = program::coordinate_of(program, rank, pipeline);
     program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
   }
+  if (strategy.framework->blocking_launches) block_launches(program);
   const auto samples = static_cast<double>(strategy.global_batch);
   program.totals = {
       .samples = samples,

@@ -62,6 +62,8 @@ TEST(Kernel, IsDescribed) {
   EXPECT_EQ(describe(Gemm{.m = 2048, .n = 12288, .k = 12288}), "gemm 2048x12288x12288 bf16");
   EXPECT_EQ(describe(Gemm{.batch = 8, .m = 1, .n = 2, .k = 3, .accumulate = true}),
             "gemm 1x2x3 batch 8 bf16 accumulate");
+  EXPECT_EQ(describe(Gemm{.batch = 8, .m = 1, .n = 2, .k = 3, .matrix_units = false}),
+            "gemm 1x2x3 batch 8 bf16 vector");
   EXPECT_EQ(describe(Attention{.batch = 2,
                                .query_heads = 32,
                                .kv_heads = 8,

@@ -103,7 +103,8 @@ TEST(KernelText, ReadsWhatDescribeWrites) {
              .n = extent(),
              .k = extent(),
              .dtype = dtype,
-             .accumulate = flag},
+             .accumulate = flag,
+             .matrix_units = *rc::gen::arbitrary<bool>()},
         Attention{
             .batch = extent(),
             .query_heads = extent(),

@@ -114,6 +114,17 @@ TEST(GemmTime, OfUnalignedRowsIsSlower) {
   EXPECT_DOUBLE_EQ(compute(100, 1000, DType::kFp32), 21.0);
 }
 
+// On the vector units at 0.5 of a tenth of the bf16 rate, whatever the clocks leave: 2 us / 0.05.
+// Where the device does not say what they reach, as an unaligned product.
+TEST(GemmTime, WithoutMatrixUnitsIsThatOfTheVectorUnits) {
+  DeviceType device = toy_device();
+  device.efficiency.value.gemm.unaligned = 0.4;
+  const Gemm gemm{.m = 100, .n = 100, .k = 1000, .matrix_units = false};
+  EXPECT_DOUBLE_EQ(us(burst(gemm, device).compute), 1.0 + 2.0 / 0.4);
+  device.efficiency.value.gemm.vector = 0.5;
+  EXPECT_DOUBLE_EQ(us(burst(gemm, device).compute), 1.0 + 2.0 / 0.05);
+}
+
 // fp8 without tensor cores of its own runs at the bf16 rate (2 us), fp32 on the vector units at a
 // tenth of it (20 us); fp8 with cores of its own and a rate of 0.5 at 2 * 0.5 times bf16 (2 us).
 TEST(GemmTime, FollowsTheDtype) {

@@ -1,0 +1,65 @@
+#include "strategies/program/lower/era.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <utility>
+#include <vector>
+
+namespace foreshard::lower {
+namespace {
+
+using program::Block;
+using program::Communication;
+using program::Program;
+using program::Sync;
+using program::Task;
+using testing::ElementsAre;
+
+Task product(const Gemm& gemm, std::vector<std::int32_t> after = {}) {
+  return {.name = "product", .body = Kernel(gemm), .after = std::move(after)};
+}
+
+// Rows of 150 fp16 elements are 300 bytes; 152 elements are 19 times 16 bytes.
+TEST(LeaveMatrixUnits, TakesBatchedProductsOfUnalignedRows) {
+  const auto stays = [](const Gemm& gemm) {
+    Block block{.tasks = {product(gemm)}};
+    leave_matrix_units(block);
+    return std::get<Gemm>(std::get<Kernel>(block.tasks[0].body)).matrix_units;
+  };
+  EXPECT_FALSE(stays({.batch = 12, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp16}));
+  EXPECT_FALSE(stays({.batch = 12, .m = 2048, .n = 150, .k = 2048, .dtype = DType::kFp16}));
+  EXPECT_TRUE(stays({.batch = 12, .m = 2048, .n = 2048, .k = 152, .dtype = DType::kFp16}));
+  EXPECT_TRUE(stays({.batch = 12, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp32}));
+  EXPECT_TRUE(stays({.batch = 1, .m = 2048, .n = 2048, .k = 150, .dtype = DType::kFp16}));
+}
+
+// Waits come behind both kernels and the all-reduce, none behind the send; what waited for the
+// second product, task 2, still does: in the block, and in a later call.
+TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
+  const auto communicate = [](program::CollectiveKind kind) {
+    return Task{.name = "communicate", .body = Communication{.kind = kind}};
+  };
+  Program program;
+  program.blocks = {Block{.tasks = {product({}), communicate(program::CollectiveKind::kAllReduce),
+                                    product({}, {0, 1}),
+                                    communicate(program::CollectiveKind::kSend)}},
+                    Block{.tasks = {product({})}}};
+  program.blocks[0].tasks[3].after = {2};
+  program.roles = {{.calls = {{.block = program::BlockId{0}},
+                              {.block = program::BlockId{1}, .after = {{0, 2}, {0, -1}}}}}};
+  block_launches(program);
+
+  const std::vector<Task>& tasks = program.blocks[0].tasks;
+  ASSERT_EQ(tasks.size(), 7u);
+  for (const std::size_t wait : {1u, 3u, 5u}) {
+    EXPECT_TRUE(std::holds_alternative<Sync>(tasks[wait].body)) << wait;
+    EXPECT_THAT(tasks[wait].after, ElementsAre(static_cast<std::int32_t>(wait) - 1));
+  }
+  EXPECT_THAT(tasks[4].after, ElementsAre(0, 2));
+  EXPECT_THAT(tasks[6].after, ElementsAre(4));
+  EXPECT_THAT(program.roles[0].calls[1].after,
+              ElementsAre(program::CallDependency{0, 4}, program::CallDependency{0, -1}));
+}
+
+}  // namespace
+}  // namespace foreshard::lower
