@@ -49,8 +49,8 @@ TEST(Study, IsReadWithWhatItRefersTo) {
   EXPECT_EQ(study->inputs.front().path, file.string());
 }
 
-// Two hosts, the second slower: ranks 0 to 7 launch in 2 us, 8 to 15 in 9 us, and what the framework
-// does for each kernel comes on top.
+// Two hosts, the second slower: ranks 0 to 7 launch in 2 us, 8 to 15 in 9 us, and what the
+// framework does for each kernel comes on top.
 TEST(Study, EachRankHasTheLaunchTimeOfItsHost) {
   const TemporaryFolder folder;
   const auto host = [](const char* time) {
