@@ -175,6 +175,8 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     if (!has(kInfos[i], suffix)) continue;
     fault.what =
         quoted(text) + " is " + std::string(kInfos[i].name) + ", not " + std::string(info.name);
+    if (info.example.starts_with(std::string(suffix) + "/"))
+      return suggest(std::string(info.example));
     const std::string per_second = std::string(suffix) + "/s";
     if (has(info, per_second)) return suggest(per_second);
     return fault;

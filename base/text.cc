@@ -53,6 +53,9 @@ std::optional<std::string> nearest_name(std::string_view word,
 
 std::string plural(std::int64_t count, std::string_view noun) {
   if (count == 1) return std::string(noun);
+  if (noun.size() > 1 && noun.ends_with('y') &&
+      std::string_view("aeiou").find(noun[noun.size() - 2]) == std::string_view::npos)
+    return std::string(noun.substr(0, noun.size() - 1)) + "ies";
   const bool hisses = noun.ends_with('s') || noun.ends_with("ch") || noun.ends_with('x');
   return std::string(noun) + (hisses ? "es" : "s");
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/yaml/describe.h"
 
@@ -57,18 +59,45 @@ constexpr Kind kind(std::string_view name, std::string_view folder, std::string_
   return {name, folder, summary, echo_file<T>, echo_entry<T>, schema<T>, keys<T>};
 }
 
-// What stands before the colon of each line that begins in the first column.
-std::set<std::string> top_level_keys(std::string_view text) {
-  std::set<std::string> found;
+// What stands before the colon of each line that begins in the first column, and whether a list
+// follows it on that line or the next one.
+std::map<std::string, bool> top_level_keys(std::string_view text) {
+  const auto begins_list = [](std::string_view value) {
+    value.remove_prefix(std::min(value.find_first_not_of(" \r"), value.size()));
+    return value.starts_with('[') || value.starts_with("- ");
+  };
+  std::map<std::string, bool> found;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     const std::size_t colon = line.find(':');
     if (colon != std::string_view::npos && colon > 0 &&
-        std::isalpha(static_cast<unsigned char>(line.front())) != 0)
-      found.emplace(line.substr(0, colon));
+        std::isalpha(static_cast<unsigned char>(line.front())) != 0) {
+      const std::size_t next = std::min(end + 1, text.size());
+      const bool empty = line.find_first_not_of(" \r", colon + 1) == std::string_view::npos;
+      found.emplace(line.substr(0, colon), begins_list(line.substr(colon + 1)) ||
+                                               (empty && begins_list(text.substr(next))));
+    }
     begin = end + 1;
+  }
+  return found;
+}
+
+// How many of the keys the kind knows, and of those, how many are lists here as they are there.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
+                                                   const std::map<std::string, bool>& written) {
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> found{0, 0};
+  const auto schema = kind.schema();
+  const auto definition = schema["definitions"].find(schema["title"].get<std::string>());
+  for (const std::string& key : kind.keys()) {
+    const auto place = written.find(key);
+    if (place == written.end()) continue;
+    ++found.first;
+    if (definition == schema["definitions"].end()) continue;
+    const auto& property = (*definition)["properties"][key];
+    const bool list = property.contains("type") && property["type"] == "array";
+    if (list == place->second) ++found.second;
   }
   return found;
 }
@@ -125,12 +154,10 @@ const Kind& kind_of(const fs::path& path, std::string_view text) {
   }
   const auto written = top_level_keys(text);
   const Kind* best = &kinds().front();
-  std::ptrdiff_t most = 0;
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> most{0, 0};
   for (const Kind& kind : kinds()) {
-    const auto known = kind.keys();
-    const auto matches =
-        std::ranges::count_if(known, [&](const auto& key) { return written.contains(key); });
-    if (matches > most) {
+    const auto matches = likeness(kind, written);
+    if (matches.first > 0 && matches > most) {
       best = &kind;
       most = matches;
     }

@@ -1,5 +1,5 @@
 /// \file
-/// What the command line names: a file or an entry of the catalogue.
+/// What the command line names: a file, an entry of the catalogue, or YAML in braces.
 #pragma once
 
 #include <string>
@@ -10,9 +10,11 @@
 
 namespace foreshard::cli {
 
-/// The object in the file or catalogue entry `name`; overrides see it at `at`.
+/// The object in the file or catalogue entry `name`, or in YAML in braces; overrides see it at
+/// `at`.
 template <class T>
 Result<T> load(const std::string& name, yaml::Loader& loader, std::string_view at = {}) {
+  if (name.starts_with('{')) return loader.read_text<T>(name, "command line", at);
   const bool file = name.ends_with(".yaml") || name.ends_with(".yml");
   return file ? loader.read_file<T>(name, at) : loader.read_ref<T>(name, at);
 }

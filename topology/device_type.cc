@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "base/quantity.h"
+
 namespace foreshard {
 namespace {
 
@@ -26,7 +28,9 @@ std::string fault_in_power(const DeviceType& device) {
     return device.power ? "is missing: what the device draws while it waits; energy takes both"
                         : "";
   if (!device.power) return "is given, but not power: what it draws when it works";
-  return device.idle_power->value > device.power->value ? "is more than power" : "";
+  if (device.idle_power->value <= device.power->value) return "";
+  return "is " + format(device.idle_power->value) +
+         ", more than power: " + format(device.power->value);
 }
 
 std::string fault_in_splits(const GemmEfficiency& gemm) {

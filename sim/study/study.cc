@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Bytes kLargestConfig = 4_MiB;
+
 // A scalar that YAML reads back as exactly `text`.
 std::string yaml_text(std::string_view text) {
   std::string result = "\"";
@@ -66,6 +68,40 @@ bool is_catalogue_name(const fs::path& study) {
          !fs::exists(study, status);
 }
 
+// Where the `model:` of a study's file names a config.json or its folder: that path.
+std::optional<std::string> hf_model_in(const fs::path& study) {
+  const auto bytes = study == "-" ? Result<std::string>("") : read_file(study, kLargestConfig);
+  if (!bytes) return std::nullopt;
+  constexpr std::string_view kKey = "model:";
+  for (std::size_t begin = 0; begin < bytes->size();) {
+    const std::size_t end = std::min(bytes->find('\n', begin), bytes->size());
+    std::string_view value = std::string_view(*bytes).substr(begin, end - begin);
+    begin = end + 1;
+    if (!value.starts_with(kKey)) continue;
+    value = value.substr(kKey.size(), value.find(" #") - kKey.size());
+    const auto is_around = [](char c) {
+      return std::string_view(" \t\r\"'").find(c) != std::string_view::npos;
+    };
+    while (!value.empty() && is_around(value.front())) value.remove_prefix(1);
+    while (!value.empty() && is_around(value.back())) value.remove_suffix(1);
+    const std::string path = (study.parent_path() / value).string();
+    return !value.empty() && value != "-" && is_hf_config(path) ? std::optional(path)
+                                                                : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// As if `--model` named what the `model:` of the study does, where that is a config.json. The key
+// itself must hold a model all the same; the one put there is never looked at.
+void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
+  if (!files.study || is_catalogue_name(*files.study)) return;
+  auto path = hf_model_in(*files.study);
+  if (!path) return;
+  if (!files.model) files.model = *std::move(path);
+  overrides.push_back(
+      {"model", "{name: none, layers: 1, hidden: 1, heads: 1, vocabulary: 1, sequence: 1}"});
+}
+
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
   if (files.study && is_catalogue_name(*files.study))
     return loader.read_ref<Study>(files.study->string());
@@ -90,8 +126,6 @@ fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
   std::error_code status;
   return fs::is_regular_file(place, status) ? fs::path(place).parent_path() : fs::path();
 }
-
-constexpr Bytes kLargestConfig = 4_MiB;
 
 // "organisation/model": two words of letters, digits and . _ -
 bool is_hf_id(std::string_view text) {
@@ -125,14 +159,22 @@ std::optional<Error> refuse_download(const StudyFiles& files,
                   *files.model)};
 }
 
+// Of a config.json that cannot be imported.
+std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
+  std::error_code status;
+  const bool is_here = source.config == "-" || fs::exists(folder / source.config, status);
+  return is_hf_id(source.config) && !is_here
+             ? "foreshard downloads nothing: save the model's config.json and give its path"
+             : "";
+}
+
 Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
                      std::vector<yaml::Input>& inputs) {
-  auto imported = import_model(source, folder_of(loader, "huggingface.config"));
+  const fs::path folder = folder_of(loader, "huggingface.config");
+  auto imported = import_model(source, folder);
   if (!imported)
     return loader.error_at("huggingface.config", imported.error().message,
-                           is_hf_id(source.config) ? "foreshard downloads nothing: save the "
-                                                     "model's config.json and give its path"
-                                                   : "");
+                           help_for(source, folder));
   ImportedModel known = *std::move(imported);
   inputs.push_back(std::move(known.input));
   return std::move(known.model);
@@ -216,7 +258,8 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("description", &Study::description,
                     "A sentence on what the study asks, shown in reports.")
           .required("cluster", &Study::cluster, "The devices and the network that joins them.")
-          .optional("model", &Study::model, "The model that is trained.")
+          .optional("model", &Study::model,
+                    "The model that is trained; also a config.json of Hugging Face or its folder.")
           .optional("huggingface", &Study::huggingface,
                     "The model that is trained, as a config.json; instead of `model`.")
           .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
@@ -308,6 +351,13 @@ std::optional<Error> fault_in_training(const std::string& text, const Strategy& 
     return loader.error_at(
         "train", "the graph's inputs do not show how many tokens a sample holds",
         fmt::format("count {}s, or give graph.tokens_per_sample", graph->sample));
+  const std::string sample = graph ? graph->sample : "sequence";
+  if (!length->tokens && length->unit != "samples" && length->unit != sample + "s")
+    return loader.error_at(
+        "train",
+        fmt::format("a sample here is {} {}, so no {} are counted", sample == "image" ? "an" : "a",
+                    sample, length->unit),
+        sample == "sample" ? "count samples" : fmt::format("count samples or {}s", sample));
   return std::nullopt;
 }
 
@@ -330,10 +380,12 @@ std::optional<Error> replaced_number(const Study& study, const comm::Parameters&
 
 }  // namespace
 
-Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
+Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
+  StudyFiles files = given;
+  std::vector<yaml::Override> overrides;
+  take_hf_model(files, overrides);
   if (auto error = refuse_download(files, options.catalogue)) return *std::move(error);
   if (files.study) {
-    std::vector<yaml::Override> overrides;
     for (GivenPart& part : parts_of(files))
       overrides.push_back({std::move(part.key), std::move(part.value)});
     options.overrides.insert(options.overrides.begin(), overrides.begin(), overrides.end());

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/grouped.h"
 #include "base/text.h"
 
 namespace foreshard {
@@ -254,9 +255,10 @@ class HfConfigReader {
   void refuse_part(const char* key, std::int64_t tokens, const char* what, std::int64_t sequence) {
     if (tokens >= sequence) return;
     fault(fmt::format("'{0}' is {1}, less than the sequence of {2} tokens: attention within {3} is "
-                      "not modelled; give a sequence of at most {1} tokens, or a copy of the file "
-                      "without '{0}' to predict attention over the whole sequence",
-                      key, tokens, sequence, what),
+                      "not modelled; give a sequence of at most {1} tokens (in a study --set "
+                      "huggingface.sequence={4}), or a copy of the file without '{0}' to predict "
+                      "attention over the whole sequence",
+                      key, grouped(tokens), grouped(sequence), what, tokens),
           Error::Code::kUnsupported);
   }
 

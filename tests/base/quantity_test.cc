@@ -51,6 +51,12 @@ TEST(Quantity, ABareNumberIsToldWhatToWrite) {
   EXPECT_THAT(fault<Seconds>("2.5"), HasSubstr("'2.5 us'"));
 }
 
+// A rate without its time: the usual one, not any that exists.
+TEST(Quantity, APriceIsToldItsTime) {
+  EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("'3 USD/h'"));
+  EXPECT_THAT(fault<BytesPerSecond>("3 GB"), HasSubstr("GB/s"));
+}
+
 TEST(Quantity, BitsAreSpelledOut) {
   EXPECT_THAT(fault<BytesPerSecond>("400 Gb/s"),
               AllOf(HasSubstr("bits are spelled out"),

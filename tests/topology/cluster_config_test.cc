@@ -67,12 +67,13 @@ TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(fault_in_text("node: dgx-h10\n"), HasSubstr("dgx-h100"));
   EXPECT_THAT(fault_in_text("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
               HasSubstr("rail-fat-tree"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
-      HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
-      HasSubstr("positive"));
+  EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
+              HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
+  EXPECT_THAT(fault_in_text("node: {extends: dgx-h100, gpus: 7}\n"),
+              AllOf(HasSubstr("cluster.yaml:1:26: error: 8 NICs cannot serve 7 GPUs evenly"),
+                    HasSubstr("nics: {count: 7}")));
+  EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
+              HasSubstr("positive"));
   EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
               HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches"));
   EXPECT_THAT(fault_in_text("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"),
@@ -97,6 +98,24 @@ TEST(ClusterConfig, SelectorsThatMatchNothingAreErrors) {
   EXPECT_THAT(
       fault_in_text("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
       AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no device, NIC")));
+}
+
+// A node's name stands for all that is in it.
+TEST(ClusterConfig, NodesGoDownByName) {
+  auto by_name = small_cluster(2, {});
+  by_name.down = {"node1"};
+  by_name.degraded = {{.links = {}, .factor = {}, .devices = "node0", .speed = 0.5}};
+  auto by_parts = small_cluster(2, {});
+  by_parts.down = {"node1/*"};
+  by_parts.degraded = {{.links = {}, .factor = {}, .devices = "node0/gpu*", .speed = 0.5}};
+  const auto first = must_build(by_name);
+  const auto second = must_build(by_parts);
+  for (std::size_t d = 0; d < first.devices().size(); ++d) {
+    EXPECT_EQ(first.devices()[d].up, first.devices()[d].node == 0);
+    EXPECT_EQ(first.devices()[d].speed, first.devices()[d].node == 0 ? 0.5 : 1);
+  }
+  for (std::size_t l = 0; l < first.links().size(); ++l)
+    EXPECT_EQ(first.links()[l].up, second.links()[l].up);
 }
 
 TEST(ClusterConfig, DegradesBothDirections) {

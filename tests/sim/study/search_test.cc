@@ -1,6 +1,7 @@
 #include "sim/study/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -149,7 +150,16 @@ TEST(Search, TellsHowFarTheNearestIsFromFitting) {
               HasSubstr("Nothing fits. The one that misses least needs"));
   const auto json = nlohmann::json::parse(search_json(study, *result, 10));
   EXPECT_EQ(json["schema"], "foreshard.search/1");
-  EXPECT_GT(json["nearest"]["missing_bytes"], 0);
+  const auto& nearest = json["nearest"];
+  EXPECT_GT(nearest["missing_bytes"], 0);
+  EXPECT_EQ(nearest["missing_bytes"].get<std::int64_t>(),
+            nearest["peak_bytes"].get<std::int64_t>() -
+                nearest["capacity_bytes"].get<std::int64_t>() +
+                nearest["reserve_bytes"].get<std::int64_t>());
+  EXPECT_EQ(nearest["capacity_bytes"],
+            std::llround(study.cluster.node_groups().front().node->device->memory.value.in_base()));
+  EXPECT_TRUE(json["gap"].is_null());
+  EXPECT_TRUE(json["certified_within"].is_null());
 }
 
 // By hand: 10 s (9 to 11) is the best; 10.5 s (10 to 12) reaches into its interval, 13 s (11.5 to

@@ -1,5 +1,6 @@
 #include "strategies/parallelism/strategy.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace foreshard {
@@ -52,8 +53,34 @@ TEST(Strategy, RanksNeedADeviceEach) {
             std::vector<std::string>{message + "19 devices for them | "
                                                "data_parallel: 1 would use 10 of them"});
   EXPECT_EQ(faults(s, plain_model(), 9),
-            std::vector<std::string>{message + "9 devices for them | tensor_parallel x "
-                                               "pipeline_parallel = 10 is too much already"});
+            std::vector<std::string>{message +
+                                     "9 devices for them | tensor_parallel x pipeline_parallel = "
+                                     "10 is too much already; tensor_parallel: 1, "
+                                     "pipeline_parallel: 1, data_parallel: 8 would use 8 of them"});
+  EXPECT_EQ(faults(s, plain_model(), 0),
+            std::vector<std::string>{
+                message + "0 devices for them | no device works: take some out of the cluster's "
+                          "down"});
+}
+
+// 24 sequences on 7 devices: 7 and 5 replicas could not share them, 6 can. A remedy is one.
+TEST(Strategy, RemediesAreValid) {
+  Strategy s = strategy();
+  s.data_parallel = 32;
+  EXPECT_EQ(faults(s, plain_model(), 7),
+            std::vector<std::string>{"data_parallel: tensor_parallel 1 x pipeline_parallel 1 x "
+                                     "data_parallel 32 = 32 ranks, but there are 7 devices for "
+                                     "them | data_parallel: 6 would use 6 of them"});
+  s.data_parallel = 6;
+  EXPECT_EQ(faults(s, plain_model(), 7), std::vector<std::string>{});
+  s.data_parallel = 32;
+  s.micro_batch = 5;
+  EXPECT_THAT(faults(s, plain_model(), 2),
+              testing::ElementsAre(
+                  testing::HasSubstr("data_parallel: 2 with global_batch: 20 would use them all")));
+  s.data_parallel = 2;
+  s.global_batch = 20;
+  EXPECT_EQ(faults(s, plain_model(), 2), std::vector<std::string>{});
 }
 
 TEST(Strategy, HeadsMustDivide) {
@@ -71,8 +98,7 @@ TEST(Strategy, HeadsMustDivide) {
   narrow.ffn = 50;
   s.tensor_parallel = 4;
   EXPECT_EQ(only(s, narrow),
-            "tensor_parallel: the feed-forward width 50 cannot be split 4 ways | use one of 1, 2, "
-            "5, 10, 25, 50");
+            "tensor_parallel: the feed-forward width 50 cannot be split 4 ways | use one of 1, 2");
 }
 
 TEST(Strategy, SequencesMustDivideForSequenceParallelism) {
