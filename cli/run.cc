@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/meant.h"
 #include "cli/output.h"
 
@@ -34,26 +34,6 @@ void on_interrupt(int) {
   constexpr std::string_view kMessage = "\ninterrupted\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
   _exit(kInterrupted);
-}
-
-struct Declared {
-  const CommandInfo* info;
-  CLI::App* app;
-  std::unique_ptr<Command> command;
-};
-
-std::vector<Declared> declare(CLI::App& app) {
-  std::vector<Declared> declared;
-  for (const CommandInfo& info : commands()) {
-    CLI::App* sub = app.add_subcommand(std::string(info.name), std::string(info.summary));
-    sub->footer(example_footer(info.example));
-    sub->fallthrough();
-    auto command = info.make();
-    Declaration declaration(*sub);
-    command->declare(declaration);
-    declared.push_back({&info, sub, std::move(command)});
-  }
-  return declared;
 }
 
 // The innermost subcommand that was named.
@@ -159,15 +139,9 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGABRT, on_abort);
 
-  CLI::App app("foreshard forecasts the time and memory of sharding strategies on GPU clusters.",
-               "foreshard");
-  app.require_subcommand(1);
-  app.footer("\n`foreshard help COMMAND` explains a command." +
-             example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
+  CLI::App app;
   std::string configs;
-  app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
-  app.set_version_flag("--version", version_line(), "Print the version and exit.");
-  const auto declared = declare(app);
+  const auto declared = declare_all(app, configs);
 
   const std::vector<std::string> words = words_of(argc, argv);
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);

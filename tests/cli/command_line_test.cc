@@ -1,4 +1,5 @@
 // The commands as a person types them: help, mistakes, and what each prints.
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -101,6 +102,22 @@ TEST(Schema, IsJsonForEveryKind) {
     const json& object = schema.contains("properties") ? schema : schema["definitions"][kind];
     EXPECT_TRUE(object.contains("properties")) << kind;
   }
+}
+
+TEST(Schema, DescribesResultsByEitherName) {
+  const Outcome outcome = foreshard("schema prediction");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(foreshard("schema foreshard.prediction/1").out, outcome.out);
+  const json schema = json::parse(outcome.out);
+  EXPECT_EQ(schema["properties"]["schema"]["const"], "foreshard.prediction/1");
+  EXPECT_EQ(schema["additionalProperties"], false);
+  EXPECT_EQ(schema["properties"]["step"]["properties"]["time_s"]["type"],
+            json::parse(R"(["number", "null"])"));
+  EXPECT_EQ(std::ranges::count(schema["required"], json("timing")), 0);  // described as "timing?"
+  EXPECT_EQ(std::ranges::count(schema["required"], json("step")), 1);
+  // `search` is a kind of file; its result has the longer name.
+  EXPECT_NE(foreshard("schema search").out, foreshard("schema foreshard.search/1").out);
+  EXPECT_THAT(foreshard("schema predicton").err, HasSubstr("did you mean 'prediction'?"));
 }
 
 TEST(Catalog, ListsAndShows) {
