@@ -85,6 +85,8 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
       if (const auto setting = setting_meant(argument, word_after(words, argument)))
         return fail(fmt::format("unknown option '{}'", argument),
                     fmt::format("did you mean '{}'?", *setting));
+      if (const auto hint = devices_meant(argument, word_after(words, argument)))
+        return fail(fmt::format("unknown option '{}'", argument), *hint);
     }
     if (app.get_parent() != nullptr) {
       const auto outer = flags_of(*app.get_parent());
@@ -95,11 +97,16 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
                 near ? fmt::format("did you mean '{}'?", *near) : "see " + help_line(app));
   }
   const auto names = subcommands_of(app);
-  if (names.empty())
-    return fail(fmt::format("unexpected argument '{}'", argument), "see " + help_line(app));
   const auto near = nearest_name(argument, names);
-  return fail(fmt::format("unknown command '{}'", argument),
-              near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
+  const auto meant = near                          ? near
+                     : app.get_parent() == nullptr ? command_meant(argument)
+                                                   : argument_meant(app.get_name(), argument);
+  const std::string hint = meant           ? fmt::format("did you mean '{}'?", *meant)
+                           : names.empty() ? "see " + help_line(app)
+                                           : "use " + quoted_choice(names);
+  return fail(
+      fmt::format("{} '{}'", names.empty() ? "unexpected argument" : "unknown command", argument),
+      hint);
 }
 
 // The first word of the command line that stands where a command should, and is not one.
