@@ -81,13 +81,20 @@ class Catalog final : public Command {
       text += fmt::format("{}# {}: {}/{}\n{}", text.empty() ? "" : "---\n", kind.name, kind.folder,
                           entry_, *echo);
     }
-    if (text.empty()) {
-      const auto near = nearest_name(entry_, all);
-      return fail(fmt::format("the catalogue has no '{}'", entry_),
-                  near ? fmt::format("did you mean '{}'?", *near) : "foreshard catalog lists all");
-    }
+    if (text.empty())
+      return fail(fmt::format("the catalogue has no '{}'", entry_), nearest(std::move(all)));
     if (const auto error = write_result({}, text)) return fail(*error);
     return kDone;
+  }
+
+  // The entry that is spelt most like it, or those that begin so.
+  std::string nearest(std::vector<std::string> all) const {
+    if (const auto near = nearest_name(entry_, all))
+      return fmt::format("did you mean '{}'?", *near);
+    const std::string begin = lower_case(entry_);
+    std::erase_if(all, [&](const auto& name) { return !lower_case(name).starts_with(begin); });
+    return all.empty() ? "foreshard catalog lists all"
+                       : fmt::format("did you mean {}?", quoted_choice(all));
   }
 
   std::string kind_;

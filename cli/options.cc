@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/meant.h"
 
 namespace foreshard::cli {
 
@@ -45,6 +46,7 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
     return *std::move(error);
   }
   if (const auto error = stdin_twice()) return *error;
+  if (auto error = no_study(study_)) return *std::move(error);
   return study::load_study(
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
 }

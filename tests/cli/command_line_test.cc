@@ -1,4 +1,5 @@
 // The commands as a person types them: help, mistakes, and what each prints.
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr const char* kSmall = "configs/studies/gpt-1.7b-a100-8.yaml";
+constexpr const char* kSmallPath = FORESHARD_SOURCE_DIR "/configs/studies/gpt-1.7b-a100-8.yaml";
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   for (const CommandInfo& command : commands()) {
@@ -84,6 +86,57 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
   }
 }
 
+// What newcomers type, and what they are told to type instead.
+TEST(CommandLine, NewcomersAreToldWhatToType) {
+  const TemporaryFolder folder;
+  const std::string study = folder.write("study.yaml", text_of(kSmallPath)).string();
+  const std::string model =
+      folder.write("model.json", R"({"model_type": "llama", "num_hidden_layers": 2})").string();
+  const std::string strategy =
+      folder.write("strategy.yaml", "tensor_parallel: 8\nglobal_batch: 8\n").string();
+  const std::string notes = folder.write("notes.txt", "hello\n").string();
+  const std::string result =
+      folder.write("result.json", "{\n  \"schema\": \"foreshard.prediction/1\"\n}\n").string();
+  const std::string program =
+      folder.write("step.json", R"({"schema":"foreshard.program/1"})").string();
+  const struct {
+    std::string arguments;
+    std::string message;
+    std::string help;
+  } cases[] = {
+      {study, "unknown command '" + study, "did you mean 'foreshard simulate " + study + "'?"},
+      {strategy, "unknown command", "did you mean 'foreshard check " + strategy + "'?"},
+      {program, "unknown command", "did you mean 'foreshard replay " + program + "'?"},
+      {"catalog device H100", "unknown command 'H100'", "'foreshard catalog show H100'"},
+      {"catalog show H100", "the catalogue has no 'H100'", "'H100-SXM'"},
+      {"reshard " + study, "unexpected argument", "--from-strategy BEFORE --to-strategy AFTER"},
+      {"simulate " + study + " --model meta-llama/Llama-3-8B", "no such file",
+       "--model config.json"},
+      {"topology import " + notes, "none of the known formats", "nvidia-smi topo -m > topo.txt"},
+      {"compare " + study + " " + result, "'foreshard.prediction/1' cannot be read",
+       "which foreshard replay -o FILE writes"},
+      {"simulate " + model, model + " is no study but a model file", "give it as --model " + model},
+      {"simulate " + result, "is no study but a result (foreshard.prediction)",
+       "give the study that it was made from"},
+      {"simulate " + program, "is no study but a result (foreshard.program)",
+       "foreshard replay " + program},
+      {"search " + strategy, "is no study but a strategy file", "beside --cluster and --model"},
+      {"search --strategy " + strategy, "missing: --cluster, --model", "foreshard catalog lists"},
+      {"simulate " + study + " --gpus 64", "unknown option '--gpus'",
+       "--set cluster.nodes=N, where N nodes have 64"},
+      {"simulate " + study + " --world-size=64", "unknown option '--world-size=64'",
+       "--set strategy.data_parallel="},
+  };
+  for (const auto& [arguments, message, help] : cases) {
+    const Outcome outcome = foreshard(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(help)) << arguments;
+  }
+  const std::string plain = folder.write("plain", text_of(kSmallPath)).string();
+  EXPECT_EQ(foreshard("check " + plain).code, 0);
+}
+
 TEST(Version, SaysWhatThisBuildIs) {
   const std::string line = foreshard("--version").out;
   EXPECT_THAT(foreshard("version").out, StartsWith(line));
@@ -101,6 +154,22 @@ TEST(Schema, IsJsonForEveryKind) {
     const json& object = schema.contains("properties") ? schema : schema["definitions"][kind];
     EXPECT_TRUE(object.contains("properties")) << kind;
   }
+}
+
+TEST(Schema, DescribesResultsByEitherName) {
+  const Outcome outcome = foreshard("schema prediction");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(foreshard("schema foreshard.prediction/1").out, outcome.out);
+  const json schema = json::parse(outcome.out);
+  EXPECT_EQ(schema["properties"]["schema"]["const"], "foreshard.prediction/1");
+  EXPECT_EQ(schema["additionalProperties"], false);
+  EXPECT_EQ(schema["properties"]["step"]["properties"]["time_s"]["type"],
+            json::parse(R"(["number", "null"])"));
+  EXPECT_EQ(std::ranges::count(schema["required"], json("timing")), 0);  // described as "timing?"
+  EXPECT_EQ(std::ranges::count(schema["required"], json("step")), 1);
+  // `search` is a kind of file; its result has the longer name.
+  EXPECT_NE(foreshard("schema search").out, foreshard("schema foreshard.search/1").out);
+  EXPECT_THAT(foreshard("schema predicton").err, HasSubstr("did you mean 'prediction'?"));
 }
 
 TEST(Catalog, ListsAndShows) {

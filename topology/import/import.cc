@@ -24,8 +24,11 @@ Result<const ImportFormat*> format_of(const ImportRequest& request) {
   if (!request.format.empty())
     return fault(request,
                  "there is no format '" + request.format + "': choose " + quoted_choice(names));
-  return fault(request,
-               "has none of the known formats; name its format with --as: " + quoted_choice(names));
+  return fault(
+      request,
+      "has none of the known formats; name its format with --as: " + quoted_choice(names) +
+          "\n   help: nvidia-smi topo -m > topo.txt writes one; foreshard's own files need "
+          "no import");
 }
 
 /// What comes out must build, so that no one finds out later.

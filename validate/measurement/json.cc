@@ -14,10 +14,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Node = program::JsonNode;
 
-constexpr program::JsonForm kMeasurementForm{
-    .what = "measurement", .schema = kMeasurementSchema, .largest = kLargestMeasurementText};
-constexpr program::JsonForm kArrivalsForm{
-    .what = "arrivals", .schema = kArrivalsSchema, .largest = kLargestMeasurementText};
+constexpr program::JsonForm kMeasurementForm{.what = "measurement",
+                                             .schema = kMeasurementSchema,
+                                             .made_by = "foreshard replay -o FILE",
+                                             .largest = kLargestMeasurementText};
+constexpr program::JsonForm kArrivalsForm{.what = "arrivals",
+                                          .schema = kArrivalsSchema,
+                                          .made_by = "foreshard export --arrivals FILE",
+                                          .largest = kLargestMeasurementText};
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

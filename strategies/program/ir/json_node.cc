@@ -164,7 +164,7 @@ std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
     if (!root.has("schema")) root.fields({"schema"}, {});
     if (const std::string schema = root["schema"].text(); schema != form.schema)
       fail("schema: " + in_quotes(schema) + " cannot be read; this version reads '" +
-               std::string(form.schema) + "'",
+               std::string(form.schema) + "', which " + std::string(form.made_by) + " writes",
            Error::Code::kUnsupported);
     read(root);
     return std::nullopt;
