@@ -160,7 +160,8 @@ Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::
         "", "the study has no model",
         "give 'model', or 'huggingface' with the path of a config.json, or 'graph' "
         "with that of an .onnx file, or --model");
-  auto model = imported ? import(*study.huggingface, loader, inputs, remarks) : Result<Model>(**study.model);
+  auto model =
+      imported ? import(*study.huggingface, loader, inputs, remarks) : Result<Model>(**study.model);
   if (!model) return model;
   auto sound = checked(*std::move(model));
   if (!sound) return loader.error_at(imported ? "huggingface" : "model", sound.error().message);

@@ -8,7 +8,7 @@
 namespace foreshard::execute {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kRowEpsilon = 1e-5;
 
 // A group of values that are normalised together, gathered from a row.
 struct Normed {
@@ -30,7 +30,7 @@ Statistics statistics(const double* row, const Normed& group, bool centred) {
   }
   double square = 0;
   for (const std::int64_t c : group.columns) square += (row[c] - s.mean) * (row[c] - s.mean) / n;
-  s.inverse = 1 / std::sqrt(square + kEpsilon);
+  s.inverse = 1 / std::sqrt(square + kRowEpsilon);
   return s;
 }
 
@@ -106,8 +106,7 @@ void layer_norm_backward(const Invocation& kernel) {
   const bool shifted = kernel.out.size() > 1 + norms;
   const auto groups = groups_of(x, kernel.op, scaled ? columns(kernel.in[2]) : 0);
   kernel.out[0].values = dy.values;
-  for (std::size_t o = 1; o < kernel.out.size(); ++o)
-    std::ranges::fill(kernel.out[o].values, 0.0);
+  for (std::size_t o = 1; o < kernel.out.size(); ++o) std::ranges::fill(kernel.out[o].values, 0.0);
   for (std::int64_t r = 0; r < rows(x); ++r) {
     const double* row = &x.values[at(r * columns(x))];
     const double* gradient = &dy.values[at(r * columns(x))];
@@ -115,8 +114,7 @@ void layer_norm_backward(const Invocation& kernel) {
       const Statistics s = statistics(row, group, centred);
       const auto n = static_cast<double>(group.columns.size());
       const auto scaled_gradient = [&](std::size_t i) {
-        const double scale =
-            scaled ? kernel.in[2 + group.norm].values[at(group.weight) + i] : 1.0;
+        const double scale = scaled ? kernel.in[2 + group.norm].values[at(group.weight) + i] : 1.0;
         return gradient[group.columns[i]] * scale;
       };
       double mean_g = 0;

@@ -6,8 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "base/text.h"
-
 #include "strategies/graph/internal/hf_types.h"
 
 namespace foreshard {
@@ -51,7 +49,8 @@ class HfConfigReader {
     model.ffn = keys_.size(type_.ffn);
     model.vocabulary = keys_.size(type_.vocabulary);
     model.tied_embeddings = keys_.flag("tie_word_embeddings", model.tied_embeddings);
-    model.attention_bias = bias("attention_bias", type_.states_attention_bias, model.attention_bias);
+    model.attention_bias =
+        bias("attention_bias", type_.states_attention_bias, model.attention_bias);
     model.mlp_bias = bias("mlp_bias", type_.states_mlp_bias, model.mlp_bias);
     model.dropout = keys_.any_positive(type_.dropouts, model.dropout);
     if (type_.more != nullptr) type_.more(keys_, model);
@@ -79,9 +78,8 @@ class HfConfigReader {
     const std::int64_t longest = limited ? keys_.size(type_.longest) : 0;
     model.sequence = wanted.value_or(table ? longest : kDefaultSequence);
     if (longest > 0 && model.sequence > longest) {
-      read.remarks.push_back(fmt::format(
-          "the sequence is {} tokens, not {}: '{}' has no more", longest, model.sequence,
-          key_in_file(type_.longest.key)));
+      read.remarks.push_back(fmt::format("the sequence is {} tokens, not {}: '{}' has no more",
+                                         longest, model.sequence, key_in_file(type_.longest.key)));
       model.sequence = longest;
     }
     const std::int64_t rows = longest + type_.further_positions;
@@ -104,9 +102,10 @@ class HfConfigReader {
   bool bias(const char* key, bool states, bool otherwise) {
     const bool stated = keys_.flag(key, otherwise);
     if (stated && !otherwise && !states)
-      keys_.refuse(fmt::format("'{}' is true, but models of type '{}' have no such bias; remove "
-                               "the key",
-                               key, type_name()));
+      keys_.refuse(
+          fmt::format("'{}' is true, but models of type '{}' have no such bias; remove "
+                      "the key",
+                      key, type_name()));
     return stated;
   }
 
@@ -148,11 +147,13 @@ class HfConfigReader {
       slides = kinds.contains("sliding_attention");
       chunks = kinds.contains("chunked_attention");
       if (slides && window == 0)
-        keys_.fault("'layer_types' has 'sliding_attention', but the file gives no "
-                    "'sliding_window'");
+        keys_.fault(
+            "'layer_types' has 'sliding_attention', but the file gives no "
+            "'sliding_window'");
       if (chunks && chunk == 0)
-        keys_.fault("'layer_types' has 'chunked_attention', but the file gives no "
-                    "'attention_chunk_size'");
+        keys_.fault(
+            "'layer_types' has 'chunked_attention', but the file gives no "
+            "'attention_chunk_size'");
     } else {
       slides = slides && keys_.size({"max_window_layers", type_.full_layers}, 0) < model.layers;
     }
@@ -160,17 +161,19 @@ class HfConfigReader {
     if (chunks) refuse_part("attention_chunk_size", chunk, "chunks", model.sequence);
     // GPT-Neo: "global" and "local" layers take turns.
     const Json* kinds = keys_.find("attention_types attention_layers");
-    if (type_name() == "gpt_neo" && (kinds == nullptr || kinds->dump().find("local") != std::string::npos))
+    if (type_name() == "gpt_neo" &&
+        (kinds == nullptr || kinds->dump().find("local") != std::string::npos))
       refuse_part("window_size", keys_.size({"window_size", 256}), "a window", model.sequence);
   }
 
   // A window or chunk that holds the whole sequence changes nothing.
   void refuse_part(const char* key, std::int64_t tokens, const char* what, std::int64_t sequence) {
     if (tokens + type_.beyond_window >= sequence) return;
-    keys_.refuse(fmt::format("'{0}' is {1}, less than the sequence of {2} tokens: attention within {3} is "
-                      "not modelled; give a sequence of at most {1} tokens, or a copy of the file "
-                      "without '{0}' to predict attention over the whole sequence",
-                      key, tokens, sequence, what));
+    keys_.refuse(
+        fmt::format("'{0}' is {1}, less than the sequence of {2} tokens: attention within {3} is "
+                    "not modelled; give a sequence of at most {1} tokens, or a copy of the file "
+                    "without '{0}' to predict attention over the whole sequence",
+                    key, tokens, sequence, what));
   }
 
   // In tokens; 0: none.
@@ -185,15 +188,17 @@ class HfConfigReader {
     std::set<std::string> kinds;
     const Json& list = *keys_.find("layer_types");
     if (!list.is_array() || std::ssize(list) != layers) {
-      keys_.fault(fmt::format("'layer_types' is not a list of one word for each of {} layers", layers));
+      keys_.fault(
+          fmt::format("'layer_types' is not a list of one word for each of {} layers", layers));
       return kinds;
     }
     for (const Json& each : list) {
       const std::string kind = each.is_string() ? each.get<std::string>() : each.dump();
       if (kind != "full_attention" && kind != "sliding_attention" && kind != "chunked_attention")
-        keys_.refuse(fmt::format("'layer_types' has '{}': layers other than of full attention are "
-                                 "not modelled",
-                                 kind));
+        keys_.refuse(
+            fmt::format("'layer_types' has '{}': layers other than of full attention are "
+                        "not modelled",
+                        kind));
       kinds.insert(kind);
     }
     return kinds;
@@ -220,7 +225,7 @@ std::optional<Error> refusal_of_config(const Json& json, const std::string& type
     names.emplace_back(each.name.substr(0, each.name.find(' ')));
   return Error{Error::Code::kUnsupported,
                fmt::format("'model_type' is '{}', which is not modelled; modelled are {}", type,
-                           quoted_choice(names))};
+                           fmt::join(names, ", "))};
 }
 
 }  // namespace

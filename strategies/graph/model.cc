@@ -112,9 +112,10 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("qk_norm", &Model::qk_norm, "Normalisation of queries and keys.")
           .optional("embedding_norm", &Model::embedding_norm,
                     "Whether the embedding is normalised.")
-          .optional("position_table", &Model::position_table,
-                    "Rows of the table of learned positions; 0: as many as the sequence has tokens.",
-                    yaml::between(0, kMaxTokens))
+          .optional(
+              "position_table", &Model::position_table,
+              "Rows of the table of learned positions; 0: as many as the sequence has tokens.",
+              yaml::between(0, kMaxTokens))
           .optional("tied_embeddings", &Model::tied_embeddings,
                     "Whether the output projection is the input embedding.")
           .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")

@@ -33,19 +33,19 @@ struct Model {
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
-  bool bias = true;             ///< All four projections of a layer have biases.
-  bool qkv_bias = false;        ///< The query, key and value projection has one (Qwen 2).
-  bool attention_bias = false;  ///< Both projections of attention have biases.
+  bool bias = true;                 ///< All four projections of a layer have biases.
+  bool qkv_bias = false;            ///< The query, key and value projection has one (Qwen 2).
+  bool attention_bias = false;      ///< Both projections of attention have biases.
   bool attention_out_bias = false;  ///< The output projection of attention has one (GPT-Neo).
-  bool mlp_bias = false;        ///< Both projections of the feed-forward layer have biases.
-  bool head_bias = false;       ///< The output projection of the model has one (GPT-J).
+  bool mlp_bias = false;            ///< Both projections of the feed-forward layer have biases.
+  bool head_bias = false;           ///< The output projection of the model has one (GPT-J).
   NormPlaces norm_places = NormPlaces::kBefore;
   Branches branches = Branches::kSequential;
-  QkNorm qk_norm = QkNorm::kNone;  ///< Of queries and keys, before rotation.
-  bool embedding_norm = false;     ///< The embedding is normalised (BLOOM).
+  QkNorm qk_norm = QkNorm::kNone;   ///< Of queries and keys, before rotation.
+  bool embedding_norm = false;      ///< The embedding is normalised (BLOOM).
   std::int64_t position_table = 0;  ///< Rows of the learned positions; 0: `sequence`.
-  bool tied_embeddings = true;  ///< The output projection is the input embedding.
-  bool dropout = true;          ///< Of the two residual branches and the attention scores.
+  bool tied_embeddings = true;      ///< The output projection is the input embedding.
+  bool dropout = true;              ///< Of the two residual branches and the attention scores.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }

@@ -261,8 +261,7 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
                 .implementation = implementation_of(options_.pointwise.norm),
                 .heads = heads()};
   const auto add = [&](const std::string& name, std::int64_t count) {
-    norm.inputs.push_back(
-        parameter(name, {shared ? d : count * d}, {shared ? kWhole : tensor()}));
+    norm.inputs.push_back(parameter(name, {shared ? d : count * d}, {shared ? kWhole : tensor()}));
     norm.equation += shared ? ",d" : ",a";
   };
   add("q_norm.weight", model_.heads);
@@ -298,8 +297,7 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
 TensorId BlockBuilder::mlp_branch(TensorId x) {
   const bool gated = model_.activation == Activation::kSwiglu;
   const std::int64_t f = model_.ffn_width();
-  const TensorId up =
-      matmul("mlp_up", x, model_.hidden, gated ? 2 * f : f, {kWhole, tensor()});
+  const TensorId up = matmul("mlp_up", x, model_.hidden, gated ? 2 * f : f, {kWhole, tensor()});
   const TensorId activated = activation("mlp_activation", tokens(f));
   if (gated) {
     if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
@@ -392,9 +390,8 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
             .pass = PassKind::kEmbeddingForward,
             .extent = 2});
   if (learned) {
-    const TensorId positions =
-        build.parameter("position.weight", {model.position_rows(), model.hidden},
-                        {build.kWhole, build.kWhole});
+    const TensorId positions = build.parameter(
+        "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
     // Of a longer table, token s takes row s.
     const bool longer = model.position_rows() > model.sequence;
     build.op({.name = "add_positions",

@@ -275,6 +275,11 @@ constexpr Published kPublished[]{
         "model_max_length": 4096)"},
     // By hand, h = 4,096: 4 (h^2 + h) + 3 h 11,008 + 2 h a layer, 32 of them, 2 x 103,168 h + h.
     {"InternLM 7B", 7'321'948'160, R"("model_type": "internlm")"},
+    {"GLM 4 9B", 9'399'951'360, R"("model_type": "glm", "attention_bias": true)"},
+    {"MiniCPM 2B", 2'724'880'896, R"("model_type": "minicpm", "hidden_size": 2304,
+        "num_hidden_layers": 40, "num_attention_heads": 36, "intermediate_size": 5760,
+        "vocab_size": 122753)"},
+    {"Phi 1.5 as first published", 1'418'270'720, R"("model_type": "phi-msft")"},
     {"EXAONE 3.0 7.8B", 7'818'448'896, R"("model_type": "exaone", "num_key_value_heads": 8,
         "intermediate_size": 14336)"},
     // By hand, h = 4,096: 12 h^2 + 13 h + 4 x 64 a layer, 36 of them, 2 x 262,144 h + 2 h.
@@ -359,7 +364,7 @@ TEST(HfConfig, ErrorsNameTheKey) {
   EXPECT_THAT(fault_of("[1]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(fault_of("{}"), AllOf(HasSubstr("'model_type'"), HasSubstr("'llama'")));
   EXPECT_THAT(fault_of(R"({"model_type": "novel"})"),
-              AllOf(HasSubstr("'novel'"), HasSubstr("'gpt2'")));
+              AllOf(HasSubstr("'novel'"), HasSubstr(", gpt2, ")));
   EXPECT_THAT(fault_of(R"({"model_type": "llama", "hidden_size": "4096"})"),
               AllOf(HasSubstr("'hidden_size'"), HasSubstr("whole number")));
   EXPECT_THAT(fault_of(R"({"model_type": "llama", "num_hidden_layers": 0})"),

@@ -56,6 +56,18 @@ HfType gptj(std::string_view name) {
   return type;
 }
 
+// Phi before it was in Transformers, with the names of GPT-2.
+HfType phi_msft() {
+  HfType type = gptj("phi-msft mixformer-sequential");
+  type.layers.value = 24;
+  type.hidden.value = 2048;
+  type.heads.value = 32;
+  type.kv_heads = {"n_head_kv", 0};
+  type.vocabulary.value = 51200;
+  type.rest.bias = true;
+  return type;
+}
+
 // The names that most later GPTs have.
 HfType later_gpt(std::string_view name) {
   HfType type = gpt2();
@@ -177,8 +189,7 @@ void finish_opt(HfKeys& keys, Model& model) {
   model.bias = keys.flag("enable_bias", true);
   if (!keys.flag("layer_norm_elementwise_affine", true)) model.norm = Norm::kLayerNormPlain;
   if (!keys.flag("do_layer_norm_before", true))
-    keys.refuse(
-        "'do_layer_norm_before' is false: norms after the residual sum are not modelled");
+    keys.refuse("'do_layer_norm_before' is false: norms after the residual sum are not modelled");
   if (keys.flag("_remove_final_layer_norm", false))
     keys.refuse("'_remove_final_layer_norm' is true: a model without a last norm is not modelled");
   if (keys.size({"word_embed_proj_dim", model.hidden}) != model.hidden)
@@ -223,8 +234,7 @@ HfType bloom() {
 // two norms, or one (Falcon 2 11B). The RefinedWeb files are of before it had a name.
 void finish_falcon(HfKeys& keys, Model& model) {
   model.bias = keys.flag("bias", false);
-  const bool grouped =
-      keys.flag("new_decoder_architecture", keys.find("n_head_kv") != nullptr);
+  const bool grouped = keys.flag("new_decoder_architecture", keys.find("n_head_kv") != nullptr);
   if (!grouped) model.kv_heads = keys.flag("multi_query", true) ? 1 : 0;
   if (keys.flag("alibi", false)) model.positions = Positions::kNone;
   const std::int64_t norms = keys.size({"num_ln_in_parallel_attn", grouped ? 2 : 1});
@@ -258,8 +268,9 @@ void finish_mpt(HfKeys& keys, Model& model) {
   }
   if (keys.flag_in("attn_config", "qk_ln", false)) model.qk_norm = QkNorm::kAllHeads;
   if (keys.flag_in("attn_config", "prefix_lm", false))
-    keys.refuse("'attn_config.prefix_lm' is true: a prefix that attention sees in both directions "
-                "is not modelled");
+    keys.refuse(
+        "'attn_config.prefix_lm' is true: a prefix that attention sees in both directions "
+        "is not modelled");
   constexpr std::int64_t kWidest = 1024;
   const std::int64_t ratio = keys.size({"expansion_ratio", 4});
   if (ratio > kWidest) keys.fault(fmt::format("'expansion_ratio' is {}", ratio));
@@ -288,9 +299,9 @@ HfType mpt() {
 }  // namespace
 
 std::vector<HfType> gpt_types() {
-  return {gpt2(),       gpt_bigcode(), gptj("gptj"), gptj("codegen"), gpt_neox(),
-          gpt_neo(),    phi(),         persimmon(),  starcoder2(),    nemotron(),
-          opt(),        bloom(),       falcon(),     mpt()};
+  return {gpt2(),     gpt_bigcode(), gptj("gptj"), gptj("codegen"), gpt_neox(),
+          gpt_neo(),  phi(),         phi_msft(),   persimmon(),     starcoder2(),
+          nemotron(), opt(),         bloom(),      falcon(),        mpt()};
 }
 
 }  // namespace foreshard::internal

@@ -1,4 +1,6 @@
 // The Llama family: gates and rotary positions, mostly RMS norms without biases.
+#include <utility>
+
 #include "strategies/graph/internal/hf_types.h"
 
 namespace foreshard::internal {
@@ -202,6 +204,7 @@ HfType baichuan() {
 
 void finish_internlm(HfKeys& keys, Model& model) {
   model.attention_bias = keys.flag("bias", model.attention_bias);
+  model.qkv_bias = keys.flag("qkv_bias", false);
 }
 
 HfType internlm(std::string_view name, std::int64_t vocabulary, bool biased) {
@@ -211,6 +214,33 @@ HfType internlm(std::string_view name, std::int64_t vocabulary, bool biased) {
   type.rest.attention_bias = biased;
   type.states_attention_bias = type.states_mlp_bias = false;
   type.more = finish_internlm;
+  return type;
+}
+
+// Its attention_bias is of queries, keys and values alone.
+void finish_glm(HfKeys&, Model& model) {
+  model.qkv_bias = std::exchange(model.attention_bias, false);
+}
+
+HfType glm(std::string_view name, NormPlaces places) {
+  HfType type = llama();
+  type.name = name;
+  type.layers.value = 40;
+  type.kv_heads.value = 2;
+  type.head_dim.value = 128;
+  type.ffn.value = 13696;
+  type.vocabulary.value = 151552;
+  type.rest.norm_places = places;
+  type.states_mlp_bias = false;
+  type.more = finish_glm;
+  return type;
+}
+
+HfType minicpm() {
+  HfType type = llama();
+  type.name = "minicpm";
+  type.rest.tied_embeddings = true;
+  type.states_mlp_bias = false;
   return type;
 }
 
@@ -235,7 +265,7 @@ void finish_stablelm(HfKeys& keys, Model& model) {
 
 HfType stablelm() {
   HfType type = llama();
-  type.name = "stablelm";
+  type.name = "stablelm stablelm_epoch";
   type.hidden.value = 2560;
   type.ffn.value = 6912;
   type.vocabulary.value = 50304;
@@ -285,7 +315,10 @@ std::vector<HfType> llama_types() {
           chatglm(),
           baichuan(),
           internlm("internlm", 103168, true),
-          internlm("internlm2", 92544, false),
+          internlm("internlm2 internlm3", 92544, false),
+          glm("glm", NormPlaces::kBefore),
+          glm("glm4", NormPlaces::kBoth),
+          minicpm(),
           exaone(),
           stablelm(),
           cohere("cohere", 0),

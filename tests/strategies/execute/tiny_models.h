@@ -89,9 +89,8 @@ inline Model tiny_normed(bool both) {
 
 /// One of each kind, which any strategy divides.
 inline std::vector<Model> tiny_models() {
-  return {tiny_gpt(),          tiny_llama(),       tiny_mixture(false),
-          tiny_mixture(true),  tiny_parallel(false), tiny_parallel(true),
-          tiny_normed(false),  tiny_normed(true)};
+  return {tiny_gpt(),           tiny_llama(),        tiny_mixture(false), tiny_mixture(true),
+          tiny_parallel(false), tiny_parallel(true), tiny_normed(false),  tiny_normed(true)};
 }
 
 inline Strategy tiny_strategy(std::int64_t tensor, std::int64_t pipeline, std::int64_t data,

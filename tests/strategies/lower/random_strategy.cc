@@ -23,14 +23,13 @@ class Draw {
 
 // What few families have.
 void variants_of(Model& model, Draw& draw) {
-  model.norm =
-      std::array{Norm::kLayerNorm, Norm::kRmsNorm, Norm::kLayerNormScale, Norm::kLayerNormPlain}
-          [draw.random()() % 4];
+  model.norm = std::array{Norm::kLayerNorm, Norm::kRmsNorm, Norm::kLayerNormScale,
+                          Norm::kLayerNormPlain}[draw.random()() % 4];
   model.branches = std::array{Branches::kSequential, Branches::kParallel,
                               Branches::kParallelOneNorm}[draw.random()() % 3];
   if (model.branches == Branches::kSequential)
-    model.norm_places = std::array{NormPlaces::kBefore, NormPlaces::kAfter,
-                                   NormPlaces::kBoth}[draw.random()() % 3];
+    model.norm_places =
+        std::array{NormPlaces::kBefore, NormPlaces::kAfter, NormPlaces::kBoth}[draw.random()() % 3];
   model.qk_norm =
       std::array{QkNorm::kNone, QkNorm::kPerHead, QkNorm::kEveryHead}[draw.random()() % 3];
   model.attention_out_bias = draw.chance();
