@@ -103,9 +103,10 @@ class Check final : public Command {
     if (!imported) return fail(in_file(file_, imported.error()));
     const auto model = checked(imported->model);
     if (!model) return fail(in_file(file_, model.error()));
-    const std::string text = fmt::format(
+    std::string text = fmt::format(
         "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
         file_, parameter_count(*model));
+    for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
     if (const auto error = write_result(output_, text + yaml::echo(*model))) return fail(*error);
     return kDone;
   }

@@ -13,6 +13,7 @@
 
 #include "sim/study/study.h"
 #include "strategies/checkpoint/convert.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/rules.h"
 #include "strategies/parallelism/parameters.h"
 
@@ -52,6 +53,23 @@ Target target_of(const Source& source, const Model& model, const Strategy& strat
     }
   }
   return target;
+}
+
+// Likewise, of tensors that keep the names of Hugging Face. Such a directory has no optimizer
+// state.
+Result<Target> target_of_names(const Source& source, const Model& model, const Strategy& strategy) {
+  constexpr int kCutsParameters = 3;
+  if (strategy.zero_stage >= kCutsParameters)
+    return Error{Error::Code::kUnsupported,
+                 "--to-strategy: tensors with the names of Hugging Face are not cut over "
+                 "data-parallel ranks (zero_stage: 3)\n   help: give zero_stage: 2"};
+  auto target = checkpoint::target_by_parameters(source, parameters_of(model, strategy));
+  if (!target) return target;
+  Target named = *std::move(target);
+  named.origin =
+      fmt::format("{}, tensor {} x pipeline {} x data {}", model.name, strategy.tensor_parallel,
+                  strategy.pipeline_parallel, strategy.data_parallel);
+  return named;
 }
 
 // Converts the shards of a checkpoint on disk.
@@ -136,7 +154,8 @@ class ReshardCheckpoint final : public ReshardMode {
       if (!model) return model.error();
       const auto strategy = load_strategy(options.to_strategy, *model, environment);
       if (!strategy) return strategy.error();
-      return target_of(source, *model, *strategy);
+      if (!checkpoint::is_hugging_face(source)) return target_of(source, *model, *strategy);
+      return target_of_names(source, *model, *strategy);
     }
     if (!options.to.ends_with(".yaml") && !options.to.ends_with(".yml"))
       return checkpoint::target_by_layout(source, options.to);

@@ -129,6 +129,8 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of transformers in training; no graph "
                     "like this one was measured"});
   }
+  for (const std::string& remark : study.remarks)
+    run.prediction.warnings.push_back({.code = "model", .message = remark});
   for (std::string& remark : remarks)
     run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});
   return run;

@@ -169,7 +169,7 @@ std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
 }
 
 Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
-                     std::vector<yaml::Input>& inputs) {
+                     std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
   const fs::path folder = folder_of(loader, "huggingface.config");
   auto imported = import_model(source, folder);
   if (!imported)
@@ -177,6 +177,7 @@ Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
                            help_for(source, folder));
   ImportedModel known = *std::move(imported);
   inputs.push_back(std::move(known.input));
+  remarks = std::move(known.remarks);
   return std::move(known.model);
 }
 
@@ -186,7 +187,7 @@ bool has_graph(const Study& study, const StudyFiles& files) {
 }
 
 Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::Loader& loader,
-                       std::vector<yaml::Input>& inputs) {
+                       std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
   const bool flag_decides = files.model.has_value();
   if (study.graph && !flag_decides && (study.model || study.huggingface))
     return loader.error_at("graph", "a study has a graph or a model, not both",
@@ -201,7 +202,8 @@ Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::
         "", "the study has no model",
         "give 'model', or 'huggingface' with the path of a config.json, or 'graph' "
         "with that of an .onnx file, or --model");
-  auto model = imported ? import(*study.huggingface, loader, inputs) : Result<Model>(**study.model);
+  auto model =
+      imported ? import(*study.huggingface, loader, inputs, remarks) : Result<Model>(**study.model);
   if (!model) return model;
   auto sound = checked(*std::move(model));
   if (!sound) return loader.error_at(imported ? "huggingface" : "model", sound.error().message);
@@ -298,7 +300,8 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
   auto model = read_hf_config(*bytes, name, source.sequence);
   if (!model) return model.error();
-  return ImportedModel{*std::move(model),
+  return ImportedModel{std::move(model->model),
+                       std::move(model->remarks),
                        {path == "-" ? "stdin" : path.string(), *std::move(bytes)}};
 }
 
@@ -405,7 +408,8 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                            "leave them out, and simulate what it finds with them");
 
   std::vector<yaml::Input> imported;
-  auto model = model_of(*study, files, loader, imported);
+  std::vector<std::string> remarks;
+  auto model = model_of(*study, files, loader, imported, remarks);
   if (!model) return model.error();
   auto communication = communication_of(*study, loader);
   if (!communication) return communication.error();
@@ -449,6 +453,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      .description = study->description,
                      .cluster = *study->cluster,
                      .model = *std::move(model),
+                     .remarks = std::move(remarks),
                      .graph = std::move(graph),
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),

@@ -196,6 +196,12 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           fmt::format("{} key/value heads cannot be split {} ways", model.kv(), tp),
           tensor_sizes(strategy, model));
   }
+  if (model.qk_norm == QkNorm::kAllHeads && tp > 1) {
+    fault("tensor_parallel",
+          "queries and keys are normalised over all heads of a token together (qk_norm: "
+          "all-heads), and sums over heads that ranks share are not modelled",
+          "set tensor_parallel: 1");
+  }
   if (model.ffn_width() % tp != 0) {
     fault("tensor_parallel",
           fmt::format("the feed-forward width {} cannot be split {} ways",

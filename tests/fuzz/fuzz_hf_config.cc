@@ -10,11 +10,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto model = foreshard::read_hf_config(text, "m", std::nullopt);
-  if (!model) {
-    FORESHARD_CHECK(!model.error().message.empty());
+  const auto read = foreshard::read_hf_config(text, "m", std::nullopt);
+  if (!read) {
+    FORESHARD_CHECK(!read.error().message.empty());
     return 0;
   }
-  FORESHARD_CHECK(model->layers > 0 && model->hidden > 0 && model->sequence > 0);
+  const foreshard::Model& model = read->model;
+  FORESHARD_CHECK(model.layers > 0 && model.hidden > 0 && model.sequence > 0);
   return 0;
 }
