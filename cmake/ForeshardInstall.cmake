@@ -16,8 +16,8 @@ find_program(HELP2MAN_PROGRAM help2man)
 mark_as_advanced(HELP2MAN_PROGRAM)
 install(CODE "
   set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
-  execute_process(COMMAND ${PROJECT_SOURCE_DIR}/tools/describe \${root}/bin/foreshard \${root}/share
-      ${HELP2MAN_PROGRAM}
+  execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/tools/describe\" \${root}/bin/foreshard \${root}/share
+      \"${HELP2MAN_PROGRAM}\"
     COMMAND_ERROR_IS_FATAL ANY)")
 
 set(CPACK_PACKAGE_VENDOR "The foreshard authors")

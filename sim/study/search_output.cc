@@ -167,8 +167,8 @@ std::string described(const Simulated& one) {
   if (one.idle > 0)
     text += fmt::format(", {} {} idle", grouped(one.idle), plural(one.idle, "device"));
   if (one.use.empty()) return text;
-  constexpr std::size_t kMostNames = 4;
-  if (one.use.size() <= kMostNames) return text + ", use: [" + join(one.use) + "]";
+  constexpr std::size_t kMostNodes = 4;
+  if (one.use.size() <= kMostNodes) return text + ", use: [" + join(one.use) + "]";
   return text + fmt::format(", use: {} nodes, {} to {} (--format json lists them)", one.use.size(),
                             one.use.front(), one.use.back());
 }

@@ -60,12 +60,11 @@ class Install(unittest.TestCase):
         self.assertEqual(prediction, json.loads(built.stdout))
 
     def test_the_source_tree_is_not_read(self):
-        study = self.root / f"share/foreshard/configs/studies/{STUDY}.yaml"
-        before = study.read_text()
-        study.write_text(before.replace("\ndescription: ", "\ndescription: Moved ", 1))
-        self.assertEqual(self.json_of("simulate", STUDY)["study"]["name"],
-                         "Moved GPT-3 175B on 1,024 A100")
-        study.write_text(before)
+        model = self.root / "share/foreshard/configs/models/gpt3-175b.yaml"
+        before = model.read_text()
+        model.write_text(before.replace("name: GPT-3 175B", "name: Moved", 1))
+        self.assertTrue(self.json_of("simulate", STUDY)["study"]["model"].startswith("Moved:"))
+        model.write_text(before)
 
 
 if __name__ == "__main__":
