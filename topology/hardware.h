@@ -51,8 +51,8 @@ struct HardwareLimits {
   yaml::Sourced<BytesPerSecond> switch_throughput{};  ///< Sum over its ports, one direction.
   yaml::Sourced<double> oversubscription{};
   yaml::Sourced<double> pcie_uplink{};  ///< Of a device's own PCIe link, the part that goes on.
-  yaml::Sourced<double> degraded{};  ///< The smallest factor.
-  yaml::Sourced<Seconds> latency{};  ///< Of one link.
+  yaml::Sourced<double> degraded{};     ///< The smallest factor.
+  yaml::Sourced<Seconds> latency{};     ///< Of one link.
   yaml::Sourced<Seconds> launch_time{};
 };
 

@@ -1,8 +1,8 @@
 /// \file
-/// SLURM's host lists: "tux[0-3,12,018-020],login1" and what they stand for. A custom fabric's cables
-/// name their ends in the same way: "node[0-19]/nic[0-7]".
-/// Source: SLURM's scontrol(1) "show hostnames" and topology.conf(5): ranges keep their zeros in
-/// front; several brackets in one name combine, the last running fastest.
+/// SLURM's host lists: "tux[0-3,12,018-020],login1" and what they stand for. A custom fabric's
+/// cables name their ends in the same way: "node[0-19]/nic[0-7]". Source: SLURM's scontrol(1) "show
+/// hostnames" and topology.conf(5): ranges keep their zeros in front; several brackets in one name
+/// combine, the last running fastest.
 #pragma once
 
 #include <string>

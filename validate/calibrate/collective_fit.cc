@@ -444,8 +444,8 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
 
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
-                         const comm::Parameters& start,
-                         const std::optional<ClusterConfig>& machine, std::string_view operation) {
+                         const comm::Parameters& start, const std::optional<ClusterConfig>& machine,
+                         std::string_view operation) {
   yaml::Loader loader({.catalogue = catalogue});
   const auto exclusions =
       loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");

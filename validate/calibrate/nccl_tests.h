@@ -8,11 +8,12 @@
 ///     #        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ...
 ///             1024           256     float     sum      -1    13.20    0.08    0.14      0 ...
 ///
-/// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on) or
-/// a command line before the table, else from the name of the file; ranks, hosts and devices from
-/// the lines of ranks. Columns are taken by their names, so files of all versions since 2.0 read
-/// alike. What other programs print in between (lines of NCCL's log, of mpirun, of the scheduler) is
-/// skipped before the table; inside it a line is a row, a comment, a line of NCCL's log
+/// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on)
+/// or a command line before the table, else from the name of the file; ranks, hosts and devices
+/// from the lines of ranks. Columns are taken by their names, so files of all versions since 2.0
+/// read alike. What other programs print in between (lines of NCCL's log, of mpirun, of the
+/// scheduler) is skipped before the table; inside it a line is a row, a comment, a line of NCCL's
+/// log
 /// ("host:pid:tid [0] NCCL INFO ...") or an error.
 ///
 /// Source: NVIDIA/nccl-tests, src/common.cu and src/util.cu (writeDeviceReport,

@@ -25,8 +25,8 @@ Bytes size_of(DType dtype);
 enum class Direction : std::uint8_t { kForward, kBackward };
 
 /// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
-/// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no kernel
-/// for it that uses them, and it runs on the vector units.
+/// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no
+/// kernel for it that uses them, and it runs on the vector units.
 struct Gemm {
   std::int64_t batch = 1;
   std::int64_t m = 0;

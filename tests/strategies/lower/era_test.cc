@@ -40,10 +40,10 @@ TEST(BlockLaunches, WaitsForEachKernelAndCollective) {
     return Task{.name = "communicate", .body = Communication{.kind = kind}};
   };
   Program program;
-  program.blocks = {Block{.tasks = {product({}), communicate(program::CollectiveKind::kAllReduce),
-                                    product({}, {0, 1}),
-                                    communicate(program::CollectiveKind::kSend)}},
-                    Block{.tasks = {product({})}}};
+  program.blocks = {
+      Block{.tasks = {product({}), communicate(program::CollectiveKind::kAllReduce),
+                      product({}, {0, 1}), communicate(program::CollectiveKind::kSend)}},
+      Block{.tasks = {product({})}}};
   program.blocks[0].tasks[3].after = {2};
   program.roles = {{.calls = {{.block = program::BlockId{0}},
                               {.block = program::BlockId{1}, .after = {{0, 2}, {0, -1}}}}}};
