@@ -16,8 +16,8 @@ bool is_node_file(const std::string& name) {
 
 }  // namespace
 
-Result<ClusterConfig> load_cluster(const std::string& name, yaml::Loader& loader,
-                                   std::string_view at) {
+Result<ClusterConfig> load_cluster_or_node(const std::string& name, yaml::Loader& loader,
+                                           std::string_view at) {
   if (!is_node_file(name)) return load<ClusterConfig>(name, loader, at);
   auto node = loader.read_file<NodeConfig>(name, at);
   if (!node) return node.error();

@@ -26,7 +26,7 @@ Result<T> load(const std::string& name, yaml::Loader& loader, std::string_view a
 }
 
 /// A cluster; a file that holds a node is a cluster of that node alone.
-Result<ClusterConfig> load_cluster(const std::string& name, yaml::Loader& loader,
-                                   std::string_view at = {});
+Result<ClusterConfig> load_cluster_or_node(const std::string& name, yaml::Loader& loader,
+                                           std::string_view at = {});
 
 }  // namespace foreshard::cli

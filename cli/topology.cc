@@ -40,7 +40,7 @@ class Topology final : public Command {
     auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    auto config = load_cluster(cluster_, loader);
+    auto config = load_cluster_or_node(cluster_, loader);
     if (!config) return fail(config.error());
     ClusterConfig chosen = *std::move(config);
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {

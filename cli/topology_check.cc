@@ -27,7 +27,7 @@ ExitCode TopologyCheck::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load_cluster(cluster_, loader);
+  const auto config = load_cluster_or_node(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());

@@ -51,6 +51,9 @@ std::optional<Error> fault_in_result(const ImportRequest& request, Imported& imp
     if (finding.severity == Severity::kWarning)
       imported.remarks.push_back("warning: " + finding.rule + ": " + finding.place + ": " +
                                  finding.message + " (" + finding.remedy + ")");
+  std::ranges::stable_partition(imported.remarks, [](const std::string& remark) {
+    return remark.starts_with("warning: ");
+  });
   return std::nullopt;
 }
 

@@ -42,7 +42,8 @@ struct Imported {
   std::variant<NodeConfig, ClusterConfig> what;
   std::string format;
   std::string name;                  ///< Of the file.
-  std::vector<std::string> remarks;  ///< What was assumed or left out, and what is implausible.
+  /// What is implausible ("warning: "), then what was assumed or left out.
+  std::vector<std::string> remarks;
 };
 
 struct ImportFormat {

@@ -144,6 +144,9 @@ Result<std::string> NcclXmlReader::device(yaml::Loader& loader) {
                         request_.device + ", which is taken");
     found = known;
   }
+  if (rccl_ && found == nullptr)
+    remarks.push_back("warning: the file names its GPUs by gcn \"" + shown(gpus_.front().gcn) +
+                      "\" alone: they are taken as --device says, " + request_.device);
   return request_.device.empty() ? found->device : request_.device;
 }
 
@@ -158,8 +161,7 @@ Error NcclXmlReader::unknown_device(const NcclGpu& gpu, yaml::Loader& loader) co
                                         : "PCI device \"" + shown(gpu.pci_id) +
                                               "\" is not in configs/hardware/gpus.yaml";
   if (gpu.sm) what += ", of sm " + std::to_string(*gpu.sm);
-  if (rccl_) what += ", of AMD (the file is RCCL's)";
-  if (!gpu.gcn.empty()) what += ", gcn \"" + shown(gpu.gcn) + "\"";
+  if (rccl_) what += " (the file is RCCL's: a GPU of AMD, gcn \"" + shown(gpu.gcn) + "\")";
   return import_error(
       request_, gpu.line,
       gpu.element + what + ": give --device" +

@@ -68,7 +68,8 @@ void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLi
   if (tree.count(Kind::kGpu) > 1 && defaults.machine.nvlink &&
       std::ranges::none_of(tree.links, [&](const auto& link) { return joins_gpus(tree, link); }))
     remarks.push_back("warning: the file has no NVLink between GPUs, but " + usual +
-                      " has: was it hidden from a virtual machine or a container?");
+                      " has: was it hidden from a virtual machine or a container, or "
+                      "left out (as `nvidia-smi topo -mp` does)?");
 }
 
 }  // namespace foreshard::internal

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/quantity.h"
@@ -143,7 +144,7 @@ void find_slots(const Subject& subject, Findings& findings) {
 
 void find_isolated(const Subject& subject, Findings& findings) {
   Collector devices(findings, Severity::kWarning,
-                    "nothing can reach it: has it a link, and is every link on the way up?");
+                    "the others cannot reach it: has it a link, and is every link on the way up?");
   Collector nics(findings, Severity::kWarning, "cable it, or take it out of the node");
   Collector down(findings, Severity::kRemark, "its traffic takes the node's other NICs");
   const auto& cluster = subject.cluster;
@@ -159,8 +160,11 @@ void find_isolated(const Subject& subject, Findings& findings) {
   for (const auto& device : cluster.devices()) ++size[root(device.vertex.index())];
   std::size_t largest = 0;
   for (const auto& [at, count] : size) largest = std::max(largest, count);
+  std::optional<std::size_t> rest;  // the first of the largest parts
   for (const auto& device : cluster.devices())
-    if (size[root(device.vertex.index())] < largest)
+    if (const auto at = root(device.vertex.index()); !rest && size[at] == largest) rest = at;
+  for (const auto& device : cluster.devices())
+    if (largest > 1 && root(device.vertex.index()) != rest)
       devices.add(subject.vertex(device.vertex).name,
                   fmt::format("is joined to {} of {} devices",
                               size[root(device.vertex.index())] - 1, cluster.devices().size()));
@@ -210,7 +214,7 @@ void find_missing_nvlinks(const Subject& subject, Findings& findings) {
     const auto rate = nvlink_of(subject, device.vertex);
     if (!(most[device.node] > rate * kSlack)) continue;
     found.add(subject.vertex(device.vertex).name,
-              fmt::format("has {} NVLink in one direction, another device of its node {}",
+              fmt::format("has {} NVLink, another device of its node {} in one direction",
                           rate > BytesPerSecond() ? format(rate) + " of" : "no",
                           format(most[device.node])));
   }

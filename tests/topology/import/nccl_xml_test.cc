@@ -217,7 +217,7 @@ TEST(NcclXml, ReadsRccl) {
   EXPECT_EQ(std::get<NodeConfig>(imported->what).device.name, "MI300X");
   EXPECT_NEAR(rates(build_node_alone(*imported)).at("node0/gpu0>node0/gpu1"), 96, 1e-9);
   EXPECT_THAT(import_fault(changed(text, "0x74a1", "0x66a1")),
-              HasSubstr("of AMD (the file is RCCL's), gcn \"gfx942\": give --device"));
+              HasSubstr("(the file is RCCL's: a GPU of AMD, gcn \"gfx942\"): give --device"));
 }
 
 TEST(NcclXml, NicsWithoutAnIndexStandBehindTheOthers) {
