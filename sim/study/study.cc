@@ -70,7 +70,8 @@ bool is_catalogue_name(const fs::path& study) {
 
 // Where the `model:` of a study's file names a config.json or its folder: that path.
 std::optional<std::string> hf_model_in(const fs::path& study) {
-  const auto bytes = study == "-" ? Result<std::string>("") : read_file(study, kLargestConfig);
+  if (study == "-") return std::nullopt;  // it can be read only once
+  const auto bytes = foreshard::read_file(study, kLargestConfig);
   if (!bytes) return std::nullopt;
   constexpr std::string_view kKey = "model:";
   for (std::size_t begin = 0; begin < bytes->size();) {

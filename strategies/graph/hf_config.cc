@@ -174,9 +174,9 @@ class HfConfigReader {
     if (tokens + type_.beyond_window >= sequence) return;
     keys_.refuse(fmt::format(
         "'{0}' is {1}, less than the sequence of {2} tokens: attention within {3} is not modelled; "
-        "give a sequence of at most {1} tokens (in a study --set huggingface.sequence={4}), or a "
+        "give a sequence of at most {4} tokens (in a study --set huggingface.sequence={1}), or a "
         "copy of the file without '{0}' to predict attention over the whole sequence",
-        key, grouped(tokens), grouped(sequence), what, tokens));
+        key, tokens, grouped(sequence), what, grouped(tokens)));
   }
 
   // In tokens; 0: none.

@@ -45,7 +45,8 @@ std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
 }
 
 // Fewer tensor or pipeline ranks that the devices have room for and nothing else is wrong with.
-std::optional<Strategy> smaller(Strategy strategy, const Model& model, std::int64_t devices) {
+std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
+                                std::int64_t devices) {
   const auto divisors = [](std::int64_t n) {
     std::vector<std::int64_t> found;
     for (std::int64_t d = std::min(n, kMostDivisor); d > 0; --d)

@@ -105,8 +105,10 @@ TEST(HfConfig, SlidingWindows) {
   const std::string stated = R"("model_type": "mistral", "sliding_window": 4096)";
   EXPECT_EQ(fault(stated, 4096), "no fault");
   EXPECT_THAT(fault(stated, 4097),
-              AllOf(HasSubstr("'sliding_window' is 4096, less than the sequence of 4097 tokens"),
-                    HasSubstr("not modelled"), HasSubstr("a sequence of at most 4096 tokens")));
+              AllOf(HasSubstr("'sliding_window' is 4096, less than the sequence of 4,097 tokens"),
+                    HasSubstr("not modelled"),
+                    HasSubstr("a sequence of at most 4,096 tokens (in a study --set "
+                              "huggingface.sequence=4096)")));
   EXPECT_EQ(fault(R"("model_type": "mistral", "sliding_window": null)", 8192), "no fault");
   // What the configuration class of mistral has where the file is silent.
   EXPECT_THAT(fault(R"("model_type": "mistral")", 8192), HasSubstr("'sliding_window' is 4096"));

@@ -67,11 +67,10 @@ TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(fault_in_text("node: dgx-h10\n"), HasSubstr("dgx-h100"));
   EXPECT_THAT(fault_in_text("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
               HasSubstr("rail-fat-tree"));
-  EXPECT_THAT(
-      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
-      HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
+  EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
+              HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
   EXPECT_THAT(fault_in_text("node: {extends: dgx-h100, gpus: 7}\n"),
-              AllOf(HasSubstr("cluster.yaml:1:26: error: 8 NICs cannot serve 7 GPUs evenly"),
+              AllOf(HasSubstr("cluster.yaml:1:27: error: 8 NICs cannot serve 7 GPUs evenly"),
                     HasSubstr("nics: {count: 7}")));
   EXPECT_THAT(
       fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),

@@ -371,6 +371,8 @@ class Reader {
   // Operators newer than libonnx's schemas (opset 17), in the way that those say the same.
   ::onnx::NodeProto older_form(const ::onnx::NodeProto& proto, const Node& node) const {
     ::onnx::NodeProto plain = proto;
+    // Their schemas are functions of other operators; the results are as those of Greater.
+    if (node.op == "GreaterOrEqual" || node.op == "LessOrEqual") plain.set_op_type("Greater");
     if (node.opset >= 18 && node.op.starts_with("Reduce") && node.op != "ReduceSum" &&
         node.inputs.size() == 2) {
       // Since opset 18 the axes are an input.

@@ -216,11 +216,13 @@ TEST(Search, LeavesANodeIdleBesideASlowNetwork) {
   EXPECT_TRUE(found->simulated.front().use.empty());
 }
 
-// 13 billion parameters need two nodes, and no way leads from one to the other: more memory would
-// help nobody.
+// 16 billion parameters, 18 bytes each, need two nodes of 320 GB, and no way leads from one to the
+// other.
 TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
-  const LoadedStudy study = study_of(two(kNode80, kNode80, ", down: ['node1/nic*']"), kTight,
-                                     "{global_batch: 8, framework: megatron-lm}");
+  const LoadedStudy study = study_of(
+      two(kNode80, kNode80, ", down: ['node1/nic*']"),
+      "{name: wide, layers: 20, hidden: 8192, heads: 64, vocabulary: 32000, sequence: 2048}",
+      "{global_batch: 8, framework: megatron-lm}");
   search::SearchSpace space;
   space.zero_stage = {0};
   space.recompute = {Recompute::kNone};
@@ -230,6 +232,7 @@ TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
   ASSERT_GT(found->unroutable, 0);
   const std::string text = search_text(study, *found, 1);
   EXPECT_THAT(text, testing::HasSubstr(" cannot run: "));
+  EXPECT_THAT(text, testing::HasSubstr("Of the others, nothing fits."));
   EXPECT_LT(text.find(" cannot run: "), text.find("nothing fits"));
 }
 

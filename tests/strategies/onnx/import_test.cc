@@ -225,7 +225,7 @@ TEST(ImportOnnx, TheBatchThatAFileStates) {
                     HasSubstr("export it with an open batch dimension")));
   Writer w;
   w.output(w.node("ReduceSum", {w.input("x", {2, 3}), w.integers({0})}));
-  EXPECT_THAT(fault(w.bytes()), HasSubstr("has no dimension of the batch"));
+  EXPECT_THAT(fault(w.bytes()), HasSubstr("its result does not grow with the batch"));
 }
 
 // Shapes that ONNX infers are those that our operators give: every operator once.

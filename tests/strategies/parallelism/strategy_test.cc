@@ -55,8 +55,8 @@ TEST(Strategy, RanksNeedADeviceEach) {
   EXPECT_EQ(faults(s, plain_model(), 9),
             std::vector<std::string>{message +
                                      "9 devices for them | tensor_parallel x pipeline_parallel = "
-                                     "10 is too much already; tensor_parallel: 1, "
-                                     "pipeline_parallel: 1, data_parallel: 8 would use 8 of them"});
+                                     "10 is too much already; tensor_parallel: 2, "
+                                     "pipeline_parallel: 1, data_parallel: 4 would use 8 of them"});
   EXPECT_EQ(faults(s, plain_model(), 0),
             std::vector<std::string>{
                 message + "0 devices for them | no device works: take some out of the cluster's "
