@@ -176,14 +176,8 @@ TEST(Study, TakesAFolderWithAConfigAsItsModel) {
   };
   folder.write("m/config.json", config(4096));
   const auto write = [&](const std::string& model) {
-    return folder.write("mine.yaml",
-                        "cluster: {name: box, node: dgx-a100-80gb}
-model: " + model +
-                            "
-strategy: {
-    data_parallel:
-      8, global_batch : 8}
-");
+    return folder.write("mine.yaml", "cluster: {name: box, node: dgx-a100-80gb}\nmodel: " + model +
+                                         "\nstrategy: {data_parallel: 8, global_batch: 8}\n");
   };
   for (const char* model : {"./m", "m/config.json", "'m'   # a folder"}) {
     const auto study = load_study({.study = write(model)}, kCatalogue);
@@ -202,110 +196,106 @@ strategy: {
 // What is there but cannot be read needs no advice to save it.
 TEST(Study, AdvisesToSaveWhatIsNotThere) {
   const TemporaryFolder folder;
-  const auto fault =
-      [&] {
+  const auto fault = [&] {
     return refusal({.study = folder.write("mine.yaml",
-                                          "cluster: {name: box, node: dgx-a100-80gb}
-"
-                                          "huggingface: {config: org/name}
-"
-                                          "strategy: {data_parallel: 8, global_batch: 8}
-")});
+                                          "cluster: {name: box, node: dgx-a100-80gb}\n"
+                                          "huggingface: {config: org/name}\n"
+                                          "strategy: {data_parallel: 8, global_batch: 8}\n")});
   };
   EXPECT_THAT(fault(), HasSubstr("downloads nothing"));
   folder.write("org/name/config.json", R"({"model_type": "zzz"})");
   EXPECT_THAT(fault(), testing::AllOf(HasSubstr("'zzz'"), testing::Not(HasSubstr("downloads"))));
-      }
+}
 
-  TEST(Study, SaysWhereAHuggingFaceConfigIsMissing) {
-    const TemporaryFolder folder;
-    const auto file = folder.write("mine.yaml",
-                                   "cluster: {name: box, node: dgx-a100-80gb}\n"
-                                   "huggingface: {config: none.json}\n"
-                                   "strategy: {data_parallel: 8, global_batch: 8}\n");
-    const std::string message = refusal({.study = file});
-    EXPECT_THAT(message, HasSubstr("mine.yaml:2:"));
-    EXPECT_THAT(message, HasSubstr("none.json"));
-  }
+TEST(Study, SaysWhereAHuggingFaceConfigIsMissing) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml",
+                                 "cluster: {name: box, node: dgx-a100-80gb}\n"
+                                 "huggingface: {config: none.json}\n"
+                                 "strategy: {data_parallel: 8, global_batch: 8}\n");
+  const std::string message = refusal({.study = file});
+  EXPECT_THAT(message, HasSubstr("mine.yaml:2:"));
+  EXPECT_THAT(message, HasSubstr("none.json"));
+}
 
-  TEST(RunStudy, PredictsAStep) {
-    const TemporaryFolder folder;
-    const auto file = folder.write("mine.yaml", study_with(kSound));
-    const auto study = load_study({.study = file}, kCatalogue);
-    ASSERT_TRUE(study) << study.error().message;
-    const auto run = run_study(*study, {});
-    ASSERT_TRUE(run) << run.error().message;
-    EXPECT_GT(run->prediction.step, 0_s);
-    EXPECT_EQ(run->prediction.devices, 8);
-    EXPECT_EQ(run->prediction.samples, 16);
-  }
+TEST(RunStudy, PredictsAStep) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("mine.yaml", study_with(kSound));
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  const auto run = run_study(*study, {});
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_GT(run->prediction.step, 0_s);
+  EXPECT_EQ(run->prediction.devices, 8);
+  EXPECT_EQ(run->prediction.samples, 16);
+}
 
-  // Two layers' buffers of 10 and 20 bytes above 100 that stay; the first is freed before the
-  // second comes, but a third of 5 is still there: 100 + 5 + 20.
-  TEST(PeakInIssueOrder, IsThatOfTheListOfTasks) {
-    program::Program program;
-    program::Block block{.name = "layer", .tasks = {}};
-    const auto allocate = [&](const char* name, Bytes bytes) {
-      block.tasks.push_back(
-          {.name = name, .body = program::Allocate{.buffer = name, .bytes = bytes}});
-    };
-    const auto free = [&](const char* name) {
-      block.tasks.push_back({.name = name, .body = program::Free{.buffer = name}});
-    };
-    allocate("small", 5_B);
-    allocate("a", 10_B);
-    free("a");
-    allocate("b", 20_B);
-    free("b");
-    free("small");
-    program.blocks = {block};
-    program::Role role;
-    role.memory = {{.kind = program::MemoryKind::kParameters, .bytes = 100_B}};
-    role.calls = {{.block = program::BlockId{0}, .repeat = 3}};
-    EXPECT_EQ(peak_in_issue_order(program, role), 125_B);
-  }
+// Two layers' buffers of 10 and 20 bytes above 100 that stay; the first is freed before the
+// second comes, but a third of 5 is still there: 100 + 5 + 20.
+TEST(PeakInIssueOrder, IsThatOfTheListOfTasks) {
+  program::Program program;
+  program::Block block{.name = "layer", .tasks = {}};
+  const auto allocate = [&](const char* name, Bytes bytes) {
+    block.tasks.push_back(
+        {.name = name, .body = program::Allocate{.buffer = name, .bytes = bytes}});
+  };
+  const auto free = [&](const char* name) {
+    block.tasks.push_back({.name = name, .body = program::Free{.buffer = name}});
+  };
+  allocate("small", 5_B);
+  allocate("a", 10_B);
+  free("a");
+  allocate("b", 20_B);
+  free("b");
+  free("small");
+  program.blocks = {block};
+  program::Role role;
+  role.memory = {{.kind = program::MemoryKind::kParameters, .bytes = 100_B}};
+  role.calls = {{.block = program::BlockId{0}, .repeat = 3}};
+  EXPECT_EQ(peak_in_issue_order(program, role), 125_B);
+}
 
-  // The same on one device of 16: the 15 that no rank has help as tensor ranks, as stages, and as
-  // replicas that share their state.
-  TEST(Alternatives, TakeIdleDevicesInUse) {
-    const auto study = load_study(
-        {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
-        with({{"strategy.data_parallel", "1"},
-              {"strategy.global_batch", "24"},
-              {"strategy.zero_stage", "0"}}));
-    ASSERT_TRUE(study) << study.error().message;
-    const auto cluster = cluster_of(*study);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    std::vector<std::string> fitting;
-    for (const Alternative& one : alternatives_to(*study, *cluster))
-      if (one.fits) fitting.push_back(one.change);
-    EXPECT_THAT(fitting, testing::IsSupersetOf({"tensor_parallel=4", "pipeline_parallel=4",
-                                                "data_parallel=12, zero_stage=3"}));
-  }
+// The same on one device of 16: the 15 that no rank has help as tensor ranks, as stages, and as
+// replicas that share their state.
+TEST(Alternatives, TakeIdleDevicesInUse) {
+  const auto study = load_study(
+      {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
+      with({{"strategy.data_parallel", "1"},
+            {"strategy.global_batch", "24"},
+            {"strategy.zero_stage", "0"}}));
+  ASSERT_TRUE(study) << study.error().message;
+  const auto cluster = cluster_of(*study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  std::vector<std::string> fitting;
+  for (const Alternative& one : alternatives_to(*study, *cluster))
+    if (one.fits) fitting.push_back(one.change);
+  EXPECT_THAT(fitting, testing::IsSupersetOf({"tensor_parallel=4", "pipeline_parallel=4",
+                                              "data_parallel=12, zero_stage=3"}));
+}
 
-  // 7.5 billion parameters in whole on each of 8 devices of 80 GB do not fit; shared, they do.
-  TEST(Alternatives, AreTriedAndOrderedByTime) {
-    const auto study = load_study(
-        {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
-        with({{"strategy.data_parallel", "16"},
-              {"strategy.global_batch", "16"},
-              {"strategy.zero_stage", "0"}}));
-    ASSERT_TRUE(study) << study.error().message;
-    const auto cluster = cluster_of(*study);
-    ASSERT_TRUE(cluster) << cluster.error().message;
-    const auto alternatives = alternatives_to(*study, *cluster);
-    ASSERT_THAT(alternatives, testing::Not(testing::IsEmpty()));
-    bool sharded = false;
-    for (std::size_t i = 0; i < alternatives.size(); ++i) {
-      const Alternative& one = alternatives[i];
-      sharded = sharded || (one.change == "zero_stage=3" && one.fits);
-      EXPECT_EQ(one.fits, one.peak <= one.capacity - one.reserve) << one.change;
-      if (i > 0 && one.fits) {
-        EXPECT_TRUE(alternatives[i - 1].fits && alternatives[i - 1].step <= one.step);
-      }
+// 7.5 billion parameters in whole on each of 8 devices of 80 GB do not fit; shared, they do.
+TEST(Alternatives, AreTriedAndOrderedByTime) {
+  const auto study = load_study(
+      {.study = {}, .cluster = "two-dgx-a100", .model = "gpt-7.5b", .strategy = "fsdp-64"},
+      with({{"strategy.data_parallel", "16"},
+            {"strategy.global_batch", "16"},
+            {"strategy.zero_stage", "0"}}));
+  ASSERT_TRUE(study) << study.error().message;
+  const auto cluster = cluster_of(*study);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  const auto alternatives = alternatives_to(*study, *cluster);
+  ASSERT_THAT(alternatives, testing::Not(testing::IsEmpty()));
+  bool sharded = false;
+  for (std::size_t i = 0; i < alternatives.size(); ++i) {
+    const Alternative& one = alternatives[i];
+    sharded = sharded || (one.change == "zero_stage=3" && one.fits);
+    EXPECT_EQ(one.fits, one.peak <= one.capacity - one.reserve) << one.change;
+    if (i > 0 && one.fits) {
+      EXPECT_TRUE(alternatives[i - 1].fits && alternatives[i - 1].step <= one.step);
     }
-    EXPECT_TRUE(sharded);
   }
+  EXPECT_TRUE(sharded);
+}
 
 }  // namespace
 }  // namespace foreshard::study
