@@ -363,6 +363,9 @@ class Reader {
     if (keeps_shape(node.op) && !operands.empty() && operands[0].type != nullptr)
       return std::vector<::onnx::TypeProto>{*operands[0].type};
     auto types = inferred_types(std::move(plain), operands, node.opset);
+    // The schemas before opset 10 leave the mask open: it is as large as what is dropped.
+    if (types && node.op == "Dropout" && types->size() == 2 && !(*types)[1].has_tensor_type())
+      (*types)[1] = (*types)[0];
     if (types && types->size() < static_cast<std::size_t>(proto.output_size()))
       return invalid("it has more outputs than its operator");
     return types;
@@ -371,6 +374,8 @@ class Reader {
   // Operators newer than libonnx's schemas (opset 17), in the way that those say the same.
   ::onnx::NodeProto older_form(const ::onnx::NodeProto& proto, const Node& node) const {
     ::onnx::NodeProto plain = proto;
+    // Their schemas are functions of other operators; the results are as those of Greater.
+    if (node.op == "GreaterOrEqual" || node.op == "LessOrEqual") plain.set_op_type("Greater");
     if (node.opset >= 18 && node.op.starts_with("Reduce") && node.op != "ReduceSum" &&
         node.inputs.size() == 2) {
       // Since opset 18 the axes are an input.

@@ -49,6 +49,22 @@ Kernel matmul(const std::string& equation, const Shapes& shapes, bool accumulate
   return *kernel_of(op, shapes, shapes, DType::kFp16);
 }
 
+// 2 sequences of 3 tokens with 4 query and 2 key heads of 8 on this rank: values, a quarter of the
+// packed 64 columns, are not normalised. 6 tokens have 36 heads of 8, or 6 rows of 48.
+TEST(HeadNorm, IsOfQueriesAndKeysAlone) {
+  Operator op{.name = "qk_norm",
+              .equation = "bsa,d,d->bsa",
+              .whole = "d",
+              .pass = PassKind::kRmsNormForward,
+              .heads = {8, 4, 8}};
+  const Shapes shapes{{2, 3, 64}, {8}, {8}, {2, 3, 64}};
+  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
+            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 36, .columns = 8}));
+  op.whole = "a";
+  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
+            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 6, .columns = 48}));
+}
+
 // y = x w of b s = 6 rows, its data gradient dy w^T and its weight gradient x^T dy.
 TEST(Equation, GivesTheThreeProductsOfALinearLayer) {
   EXPECT_EQ(matmul("bsi,io->bso", {{2, 3, 4}, {4, 5}, {2, 3, 5}}),
