@@ -67,6 +67,21 @@ std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
   return best;
 }
 
+// "use 15 or 20": batches near the strategy's that so many replicas share evenly.
+std::string multiples(const Strategy& strategy, std::int64_t data) {
+  const std::int64_t unit = data * strategy.micro_batch;
+  const std::int64_t down = strategy.global_batch / unit * unit;
+  return fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit);
+}
+
+// The same where there are too few devices for the replicas as they are.
+std::string batch_help(const Strategy& strategy, std::int64_t devices) {
+  if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
+    return fmt::format("data_parallel: {} shares them evenly", data);
+  const std::int64_t most = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  return multiples(strategy, std::max<std::int64_t>(most, 1));
+}
+
 // What to do where the strategy has more ranks than there are devices.
 std::string room_help(const Strategy& strategy, const Model& model, std::int64_t devices) {
   if (devices == 0) return "no device works: take some out of the cluster's down";
@@ -251,14 +266,12 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           fmt::format("layers_per_stage: [{}]", fmt::join(even_split(model.layers, stages), ", ")));
     }
   }
-  // Of replicas for which there are no devices the batch need not be a multiple.
-  if (!too_many && strategy.global_batch % (dp * strategy.micro_batch) != 0) {
-    const std::int64_t unit = dp * strategy.micro_batch;
-    const std::int64_t down = strategy.global_batch / unit * unit;
+  if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
-                      grouped(strategy.global_batch), dp, strategy.micro_batch, grouped(unit)),
-          fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit));
+                      grouped(strategy.global_batch), dp, strategy.micro_batch,
+                      grouped(dp * strategy.micro_batch)),
+          too_many ? batch_help(strategy, devices) : multiples(strategy, dp));
   }
   const std::int64_t passes =
       strategy.micro_batches() * ((model.layers + pp - 1) / std::max<std::int64_t>(pp, 1));

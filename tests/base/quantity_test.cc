@@ -53,7 +53,7 @@ TEST(Quantity, ABareNumberIsToldWhatToWrite) {
 
 // A rate without its time: the usual one, not any that exists.
 TEST(Quantity, APriceIsToldItsTime) {
-  EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("'3 USD/h'"));
+  EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("did you mean 'USD/h'?"));
   EXPECT_THAT(fault<BytesPerSecond>("3 GB"), HasSubstr("GB/s"));
 }
 
