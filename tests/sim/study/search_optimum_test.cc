@@ -187,11 +187,12 @@ TEST(Search, TriesTheNodesThatLostNothingAlone) {
 // One H100 takes a fifth of a V100's time: all eight devices wait for the slow ones, and four of
 // the fast ones alone are some four times as fast. They come second in the cluster.
 TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
-  const LoadedStudy study =
-      study_of(two(kNodeV100, kNodeH100), kFits, "{global_batch: 8, precision: fp16}");
+  constexpr const char* kStrategy = "{global_batch: 8, precision: fp16}";
+  const LoadedStudy study = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy);
+  const LoadedStudy both = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy, "[node0, node1]");
   search::SearchSpace all;
   all.idle = false;
-  const auto whole = run_search(study, {.space = all, .simulate = 20});
+  const auto whole = run_search(both, {.space = all, .simulate = 20});
   const auto found = run_search(study, {.simulate = 20});
   ASSERT_TRUE(whole && found);
   const Simulated& best = found->simulated.front();
