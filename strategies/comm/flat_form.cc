@@ -89,9 +89,10 @@ FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const
   const internal::Path& path = pattern.path;
   const bool networked = path.network > 0;
   FormNumbers numbers;
-  numbers.channels = static_cast<double>(networked ? form.network_channels : form.channels);
+  numbers.channels =
+      static_cast<double>(networked ? form.network_channels : form.channels.value_or(1));
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
-                    path.pcie * form.hop.pcie +
+                    path.pcie * form.hop.pcie.value_or(0_s) +
                     path.network * (form.hop.network + *transport.latency);
 
   // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.

@@ -45,7 +45,8 @@ std::string_view name_of(Protocol protocol);
 /// Of one hop between two devices, on top of the wire: flag, fence, proxy, by what it crosses.
 struct HopLatency {
   Seconds nvlink;
-  Seconds pcie;  ///< PCIe or between sockets, without a network adapter.
+  /// PCIe or between sockets, without a network adapter. Empty where the algorithm has no such hop.
+  std::optional<Seconds> pcie{};
   Seconds network;
 };
 const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
@@ -68,7 +69,9 @@ struct FormParameters {
   Seconds base;  ///< Launch and synchronisation of the members.
   HopLatency hop;
   Efficiency efficiency;
-  std::int64_t channels = 1;          ///< CTAs (each takes one SM) of an operation inside a node.
+  /// CTAs (each takes one SM) of an operation inside a node. Empty: 1, or the algorithm is for
+  /// several nodes only.
+  std::optional<std::int64_t> channels{};
   std::int64_t network_channels = 1;  ///< Likewise, where it crosses the network.
   /// What one channel moves at most where it crosses the network. Infinite: no limit of its own.
   BytesPerSecond network_channel_rate =
@@ -101,6 +104,9 @@ struct FormParameters {
   yaml::Evidence evidence = yaml::Evidence::kUser;
 };
 const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
+/// Whether no operation takes `later` because `earlier`, which stands before it in
+/// Parameters::forms, is for all of its devices and operations.
+bool hides(const FormParameters& earlier, const FormParameters& later);
 
 /// What decides among the forms of an operation.
 enum class TunerKind : std::uint8_t {
@@ -130,6 +136,7 @@ std::string fault_in(const Choice& choice);
 struct Parameters {
   std::string name;
   /// For each algorithm and protocol, the first one whose `architectures` hold for all members.
+  /// None hides a later one.
   /// Ties between forms of different protocols go to the earlier one.
   std::vector<FormParameters> forms;
   TunerKind tuner = TunerKind::kFastest;

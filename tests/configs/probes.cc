@@ -7,12 +7,12 @@
 
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/configs/sweep_text.h"
 
 #include "sim/report/json.h"
 #include "sim/report/text.h"
 #include "sim/study/expense.h"
 #include "sim/study/run.h"
-#include "strategies/comm/sweep.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_for.h"
@@ -45,34 +45,17 @@ ClusterConfig cluster_of(std::int64_t nodes, NodeConfig node) {
   return config;
 }
 
-void add(std::string& text, const comm::SweepForm& form) {
-  text += fmt::format("{} {} {} {};", form.algorithm, form.protocol, form.channels,
-                      form.time.in_base());
-}
-
-// Every form of every operation of the group at some sizes, also those that are not taken.
+// Every operation of the group.
 std::string swept(const ClusterView& cluster, const comm::Parameters& parameters,
                   const std::vector<DeviceId>& devices) {
   using comm::CollectiveKind;
-  static const std::vector<Bytes> sizes{1_KiB, 32_KiB, 1_MiB, 16_MiB, 1_GiB};
   std::string text;
   const auto add_rows = [&](CollectiveKind kind, std::vector<DeviceId> members,
                             std::vector<comm::Transfer> transfers) {
-    const auto rows = comm::sweep(
+    text += sweep_text(
         kind,
         {.cluster = &cluster, .devices = std::move(members), .transfers = std::move(transfers)},
-        parameters, sizes, true);
-    if (!rows) {
-      text += rows.error().message;
-      return;
-    }
-    for (const comm::SweepRow& row : *rows) {
-      add(text, row.taken);
-      for (const comm::SweepForm& form : row.all) add(text, form);
-      if (row.nccl)
-        text += fmt::format("{} {} {} {};", row.nccl->algorithm, comm::name_of(row.nccl->protocol),
-                            row.nccl->channels, row.nccl->time.in_base());
-    }
+        parameters);
   };
   if (devices.size() > 1) {
     add_rows(CollectiveKind::kSend, {devices[0], devices[1]}, {});
@@ -82,11 +65,8 @@ std::string swept(const ClusterView& cluster, const comm::Parameters& parameters
        {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
         CollectiveKind::kBroadcast, CollectiveKind::kAllToAll})
     add_rows(kind, devices, {});
-  std::vector<comm::Transfer> round;
-  const auto members = static_cast<std::int32_t>(devices.size());
-  for (std::int32_t i = 0; i < members; ++i)
-    round.push_back({.from = i, .to = (i + 1) % members, .part = 1.0 / members});
-  if (members > 1) add_rows(CollectiveKind::kExchange, devices, std::move(round));
+  if (devices.size() > 1)
+    add_rows(CollectiveKind::kExchange, devices, round_of(std::ssize(devices)));
   return text;
 }
 

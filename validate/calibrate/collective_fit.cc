@@ -348,6 +348,8 @@ class Problem {
       common.operations = slots_.start().forms[form].operations;
       common.evidence = yaml::Evidence::kTransferred;
       common.source = slots_.start().forms[form].source;
+      const auto hides_it = [&](const auto& fitted) { return comm::hides(fitted, common); };
+      if (std::ranges::any_of(result.parameters.forms, hides_it)) continue;
       if (!common.on_request) common.source += "; scaled like the generations that were measured";
       result.parameters.forms.push_back(std::move(common));
     }

@@ -35,13 +35,14 @@ std::string text_of(const comm::FormParameters& form) {
   if (form.on_request) text += "    on_request: true\n";
   text += fmt::format("    protocol: {}\n    base: {}\n", yaml::name_of(form.protocol),
                       micro(form.base));
-  text += fmt::format("    hop: {{nvlink: {}, pcie: {}, network: {}}}\n", micro(form.hop.nvlink),
-                      micro(form.hop.pcie), micro(form.hop.network));
+  text += fmt::format("    hop: {{nvlink: {}, ", micro(form.hop.nvlink));
+  if (form.hop.pcie) text += fmt::format("pcie: {}, ", micro(*form.hop.pcie));
+  text += fmt::format("network: {}}}\n", micro(form.hop.network));
   text += fmt::format("    efficiency: {{nvlink: {}, pcie: {}, ", part(form.efficiency.nvlink),
                       part(form.efficiency.pcie));
   if (form.efficiency.host) text += fmt::format("host: {}, ", part(*form.efficiency.host));
   text += fmt::format("network: {}}}\n", part(form.efficiency.network));
-  text += fmt::format("    channels: {}\n", form.channels);
+  if (form.channels) text += fmt::format("    channels: {}\n", *form.channels);
   if (form.network_channels > 1)
     text += fmt::format("    network_channels: {}\n", form.network_channels);
   if (std::isfinite(form.network_channel_rate.in_base()))

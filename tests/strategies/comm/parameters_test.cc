@@ -44,6 +44,51 @@ TEST(NcclParameters, ChooseTheProtocolBySize) {
   EXPECT_EQ(protocol(1_GiB), "Simple");
 }
 
+// What is wrong with these forms; the rest of a form is given.
+std::string fault_in(const std::vector<std::string>& forms) {
+  std::string text = "name: mine\nforms:\n";
+  for (const std::string& form : forms)
+    text += "  - {base: 5 us, efficiency: {nvlink: 1, pcie: 1, network: 1}, protocol: LL, " + form +
+            "}\n";
+  yaml::Loader loader;
+  const auto parameters = loader.read_text<Parameters>(text, "mine.yaml");
+  return parameters ? "accepted" : parameters.error().message;
+}
+const std::string kHop = "hop: {nvlink: 1 us, pcie: 1 us, network: 1 us}";
+const std::string kHopWithoutPcie = "hop: {nvlink: 1 us, network: 1 us}";
+
+TEST(Parameters, RefuseAFormThatAnEarlierOneHides) {
+  const std::string ring = "algorithm: ring, " + kHop;
+  const std::string hidden = "forms.1 ('ring', protocol LL) is never used: forms.0";
+  EXPECT_THAT(fault_in({ring, ring}), HasSubstr(hidden));
+  EXPECT_THAT(fault_in({ring, ring}), HasSubstr("mine.yaml:2"));
+  EXPECT_THAT(fault_in({ring, ring + ", architectures: [Volta]"}), HasSubstr(hidden));
+  EXPECT_THAT(fault_in({ring + ", architectures: [Volta, Ampere]",
+                        ring + ", architectures: [Ampere], operations: [all_gather]"}),
+              HasSubstr(hidden));
+  EXPECT_EQ(fault_in({ring + ", architectures: [Volta]", ring}), "accepted");
+  // Devices of both generations at once have the second form alone.
+  EXPECT_EQ(
+      fault_in({ring + ", architectures: [Volta]", ring + ", architectures: [Volta, Ampere]"}),
+      "accepted");
+  EXPECT_EQ(fault_in({ring + ", operations: [all_gather]", ring}), "accepted");
+}
+
+TEST(Parameters, RefuseChannelsInsideANodeOfWhatNeedsSeveral) {
+  const std::string tree = "algorithm: nvls_tree, " + kHopWithoutPcie;
+  EXPECT_EQ(fault_in({tree + ", network_channels: 16"}), "accepted");
+  EXPECT_THAT(fault_in({tree + ", channels: 16"}),
+              HasSubstr("'nvls_tree' never runs inside a node; remove channels"));
+  EXPECT_EQ(fault_in({"algorithm: ring, channels: 16, " + kHop}), "accepted");
+}
+
+TEST(Parameters, WantAHopOverPcieWhereThereIsOne) {
+  EXPECT_THAT(fault_in({"algorithm: ring, " + kHopWithoutPcie}),
+              HasSubstr("'ring' may hop over PCIe; give pcie"));
+  EXPECT_THAT(fault_in({"algorithm: nvls, " + kHop}),
+              HasSubstr("'nvls' has no hop over PCIe; remove pcie"));
+}
+
 TEST(Parameters, RefuseAnUnknownAlgorithm) {
   yaml::Loader loader;
   const auto parameters = loader.read_text<Parameters>(R"(
