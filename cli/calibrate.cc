@@ -93,11 +93,11 @@ class Calibrate final : public Command {
       if (!read) return fail(read.error());
       machine = *std::move(read);
     }
-    auto input =
-        calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue, machine);
-    if (!input) return fail(input.error());
     const auto start = load<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
+    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
+                                       *start, machine);
+    if (!input) return fail(input.error());
     if (cross_validate_) return both_ways(*input, *start);
 
     const auto chosen = this->chosen(*input);

@@ -311,6 +311,23 @@ std::optional<Error> fault_in_training(const std::string& text, const Strategy& 
   return std::nullopt;
 }
 
+// A number of a transport that the communication library replaces.
+std::optional<Error> replaced_number(const Study& study, const comm::Parameters& communication,
+                                     const yaml::Loader& loader) {
+  const ClusterConfig& cluster = *study.cluster;
+  const auto fault_of = [&](const NodeConfig& node, const std::string& at) -> std::optional<Error> {
+    if (!node.nics || !node.nics->transport) return std::nullopt;
+    const auto fault = comm::replaced_number(communication, **node.nics->transport);
+    if (!fault) return std::nullopt;
+    return loader.error_at(at + ".nics.transport." + fault->key, fault->message, fault->help);
+  };
+  if (cluster.node) return fault_of(**cluster.node, "cluster.node");
+  for (std::size_t i = 0; i < cluster.groups.size(); ++i)
+    if (auto fault = fault_of(*cluster.groups[i].node, fmt::format("cluster.groups.{}.node", i)))
+      return fault;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
@@ -340,6 +357,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
   if (!model) return model.error();
   auto communication = communication_of(*study, loader);
   if (!communication) return communication.error();
+  if (auto fault = replaced_number(*study, *communication, loader)) return *std::move(fault);
   auto errors = read_parameter_errors(loader);
   if (!errors) return errors.error();
   Strategy strategy = *study->strategy;

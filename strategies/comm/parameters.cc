@@ -127,6 +127,13 @@ std::string too_many_channels(const Choice& choice) {
          std::to_string(kMost);
 }
 
+std::string transport_twice(const Parameters& parameters) {
+  std::set<std::string> names;
+  for (const TransportNumbers& one : parameters.transports)
+    if (!names.insert(one.name).second) return "'" + one.name + "' is listed twice; remove one";
+  return {};
+}
+
 std::string missing_tables(const Parameters& parameters) {
   if (parameters.tuner != TunerKind::kNccl || parameters.nccl) return {};
   return "the tuner nccl needs its constants: nccl: nccl-2.28";
@@ -290,16 +297,34 @@ const yaml::Table<Parameters>& yaml_table(const Parameters*) {
                     "The algorithms and protocols that it chooses from; ties go to the earlier.",
                     yaml::non_empty())
           .optional("transports", &Parameters::transports,
-                    "Numbers of transports, in place of the catalogue's.")
+                    "Numbers of this library on transports that give none themselves.")
           .optional("tuner", &Parameters::tuner, "What decides among them.")
           .optional("choices", &Parameters::choices,
                     "Forms that some operations must use; the first that applies decides.")
           .optional("nccl", &Parameters::nccl, "The constants of NCCL's own tuner.")
           .check("forms", hidden_form)
+          .check("transports", transport_twice)
           .check("tuner", missing_tables)
           .check("choices", formless_choice)
           .folder("communication");
   return table;
+}
+
+const TransportNumbers* own_numbers(const Parameters& parameters, const Transport& transport) {
+  const auto found =
+      std::ranges::find(parameters.transports, transport.name, &TransportNumbers::name);
+  return found == parameters.transports.end() ? nullptr : &*found;
+}
+
+std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
+                                              const Transport& transport) {
+  const std::string key = first_number_of(transport);
+  if (key.empty() || own_numbers(parameters, transport) == nullptr) return std::nullopt;
+  return ReplacedNumber{key,
+                        "transport '" + transport.name + "' gives " + key +
+                            ", but communication '" + parameters.name +
+                            "' has numbers of its own for '" + transport.name + "' (transports)",
+                        "remove " + key + ", or give the transport a name of its own"};
 }
 
 Parameters ideal_parameters() {

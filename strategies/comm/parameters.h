@@ -142,10 +142,23 @@ struct Parameters {
   TunerKind tuner = TunerKind::kFastest;
   std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
   std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
-  /// Numbers of this library on the networks of these names, in place of those in the catalogue
+  /// Numbers of this library on the transports of these names, which give none themselves
   /// (configs/transports/).
-  std::vector<Transport> transports{};
+  std::vector<TransportNumbers> transports{};
 };
+/// Those of `transports` with this name; null if there are none.
+const TransportNumbers* own_numbers(const Parameters& parameters, const Transport& transport);
+
+/// A number of a transport that would change nothing.
+struct ReplacedNumber {
+  std::string key;  ///< Of the transport: "latency".
+  std::string message;
+  std::string help;
+};
+/// \return the first number that `transport` gives though `parameters` have their own, if any.
+std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
+                                              const Transport& transport);
+
 /// Catalogue folder: communication.
 const yaml::Table<Parameters>& yaml_table(const Parameters*);
 

@@ -254,9 +254,7 @@ Probes<Transport> probes_of(const Transport*, const std::string&) {
   return {[](const Transport& transport) {
     ClusterConfig config = cluster_of(2, from_catalogue<NodeConfig>("hgx-a100-efa"));
     config.node->value.nics->transport = {transport, ""};
-    // Before `calibrate` writes numbers of its own for the transports that were measured.
-    static const auto uncalibrated = from_catalogue<comm::Parameters>("nccl-start");
-    return collectives_on(config, uncalibrated);
+    return collectives_on(config, nccl());
   }};
 }
 

@@ -111,6 +111,27 @@ TEST(Study, ShowsThatAnOverrideIsAtFault) {
               HasSubstr("--set strategy.tensor_parallel"));
 }
 
+TEST(Study, RefusesNumbersOfATransportThatTheLibraryReplaces) {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& cluster) {
+    const auto file = folder.write(
+        "mine.yaml", "cluster: " + cluster + "\n" + "model: llama3-8b\nstrategy: " + kSound + "\n");
+    return refusal({.study = file});
+  };
+  const std::string node =
+      "{extends: hgx-a100-efa, nics: {transport: {extends: efa, latency: 5 us}}}";
+  const std::string message =
+      "transport 'efa' gives latency, but communication 'NCCL' has numbers of its own for 'efa'";
+  const std::string one = refused("{nodes: 1, node: " + node + "}");
+  EXPECT_THAT(one, HasSubstr(message));
+  EXPECT_THAT(one, HasSubstr("mine.yaml:1"));
+  EXPECT_THAT(one, HasSubstr("remove latency, or give the transport a name of its own"));
+  EXPECT_THAT(refused("{groups: [{nodes: 1, node: " + node + "}]}"), HasSubstr(message));
+  EXPECT_EQ(refused("{nodes: 1, node: {extends: hgx-a100-efa, nics: {transport: "
+                    "{extends: efa, name: mine, latency: 5 us}}}}"),
+            "accepted");
+}
+
 TEST(Study, NamesTheNearestSchedule) {
   const TemporaryFolder folder;
   const auto file = folder.write(
