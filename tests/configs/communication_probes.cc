@@ -250,6 +250,13 @@ Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::strin
       }
     }
   }
+  // Nodes whose slots limit their adapters.
+  for (const char* device : {"V100-SXM-32GB", "A100-SXM-80GB"})
+    for (const Layout layout : {Layout::kSwitch, Layout::kPcie, Layout::kMesh})
+      for (const auto& part : parts()) {
+        auto group = group_of({{device}, layout}, part, CollectiveKind::kAllReduce);
+        add(*group.cluster, std::move(group.devices));
+      }
   return probes;
 }
 
