@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 
+#include "tests/configs/from_catalogue.h"
 #include "tests/configs/probes.h"
 #include "tests/configs/sweep_text.h"
 
@@ -16,14 +17,6 @@ namespace foreshard {
 namespace {
 
 using comm::CollectiveKind;
-
-template <class T>
-T from_catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
-  auto object = loader.read_ref<T>(name);
-  EXPECT_TRUE(object) << object.error().message;
-  return *std::move(object);
-}
 
 // How the four devices of a node are joined.
 enum class Layout { kSwitch, kMesh, kPcie };

@@ -7,6 +7,7 @@
 
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/configs/from_catalogue.h"
 #include "tests/configs/sweep_text.h"
 
 #include "sim/report/json.h"
@@ -23,14 +24,6 @@ namespace foreshard {
 namespace {
 
 constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
-
-template <class T>
-T from_catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {kShipped}});
-  auto object = loader.read_ref<T>(name);
-  EXPECT_TRUE(object) << object.error().message;
-  return *std::move(object);
-}
 
 const comm::Parameters& nccl() {
   static const auto parameters = from_catalogue<comm::Parameters>("nccl");
