@@ -10,6 +10,7 @@
 #include "cli/calibrate_machine.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output.h"
 
 #include "validate/accuracy/collective_summary.h"
@@ -46,6 +47,7 @@ class Calibrate final : public Command {
         "that of the first study; without a study nccl, for processors host.");
     declaration.list("--collectives", "TABLE.csv", tables_,
                      "Tables of measured collectives, or what nccl-tests printed (text, JSON).");
+    add_operation(declaration, operation_);
     declaration.option("--machine", "CLUSTER", machine_,
                        "Cluster on which the collectives were measured: a file or a catalogue "
                        "name. Default: the usual machine of the rows' devices.");
@@ -93,8 +95,8 @@ class Calibrate final : public Command {
       if (!read) return fail(read.error());
       machine = *std::move(read);
     }
-    auto input =
-        calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue, machine);
+    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
+                                       machine, told_operation(operation_));
     if (!input) return fail(input.error());
     const auto start = load<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
@@ -139,6 +141,7 @@ class Calibrate final : public Command {
     }
     if (!machine_.empty() && (plan_ || !measurements_.empty()))
       return "--machine applies only with --collectives; here the option is --cluster";
+    if (!told_operation(operation_).empty()) return "--op applies only with --collectives";
     return {};
   }
 
@@ -253,6 +256,7 @@ class Calibrate final : public Command {
   std::string cluster_;
   std::string communication_;
   std::vector<std::string> tables_;
+  std::string operation_;
   std::string machine_;
   std::vector<std::string> machines_;
   std::string half_;

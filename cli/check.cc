@@ -57,8 +57,7 @@ class Check final : public Command {
     if (kind_.empty() && bytes->find("\"model_type\"") != std::string::npos &&
         study::is_hf_config(file_))
       return check_hf_config(*overrides);
-    for (const ImportFormat& format : import_formats())
-      if (format.recognises(*bytes)) return not_imported(format);
+    if (const ImportFormat* format = import_format_of(*bytes)) return not_imported(*format);
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
     if (kind == nullptr) {
       const auto near = nearest_name(kind_, kind_names());

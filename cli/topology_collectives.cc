@@ -302,7 +302,8 @@ void TopologyCollectives::declare(Declaration& topology) {
       "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15\n"
       "foreshard topology collectives two-dgx-h100 --op all_gather --sizes 1MiB:1GiB --step 4 \\\n"
       "    --algorithm ring --protocol LL128 --format csv");
-  declaration.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+  declaration.required_argument(
+      "CLUSTER", cluster_, "A cluster: a file (a node's is a cluster of one) or a catalogue name.");
   declaration.choice("--op", operation_, operation_names(), "The operation.");
   declaration.option("--ranks", "LIST", ranks_,
                      "Devices that take part, in this order, such as 0-63 or 0,8,16-23, or all.");
@@ -329,7 +330,7 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load<ClusterConfig>(cluster_, loader);
+  const auto config = load_cluster_or_node(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());

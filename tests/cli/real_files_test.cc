@@ -109,7 +109,7 @@ TEST(RealFiles, Onnx) {
 }
 
 // The folders of which every file has a row.
-const std::set<std::string> kWhole;
+const std::set<std::string> kWhole{"nccltests", "paddle", "slurm", "smi", "xml"};
 
 TEST(RealFiles, EveryFileHasARow) {
   for (const std::string& folder : kWhole) {

@@ -430,6 +430,10 @@ Probes<Hardware> probes_of(const Hardware*, const std::string&) {
       find([&](ClusterConfig& c) { c.node->value.nvlink->bandwidth.value = 450_GB_s * factor; });
     }
     find([&](ClusterConfig& c) { c.node->value.nics->bandwidth.value = 1.1_Gbit_s; });
+    for (const double factor : {0.004, 0.3, 0.45, 0.48, 0.52, 0.6, 0.9})
+      find([&](ClusterConfig& c) {
+        c.degraded = {{.links = "node1/pcie5 - node1/socket1", .factor = factor}};
+      });
     for (const double factor : {0.04, 0.055, 0.06, 3e-4, 1e-4, 1.5e-4}) find(degraded(factor));
     for (const double ratio : {7.9, 8.1, 9.0, 12.0})
       find([&](ClusterConfig& c) {

@@ -123,6 +123,43 @@ TEST(Plausibility, FindsSwitchesThatNobodyBuilds) {
               HasSubstr("oversubscription"));
 }
 
+// Two GPUs below a switch: with all lanes up, half of them, and an eighth.
+TEST(Plausibility, WarnsOfSlowUplinksAndMissingNvlink) {
+  ClusterConfig config = sound();
+  config.nodes = 1;
+  NodeConfig& node = config.node->value;
+  node.nvlink.reset();
+  node.nics.reset();
+  node.gpus = 2;
+  node.pcie = {};
+  node.wiring.emplace();
+  node.wiring->parts = {{"socket0", WiringPartKind::kSocket, {}},
+                        {"pcie0", WiringPartKind::kPcieSwitch, {}}};
+  node.wiring->links = {{"gpu0", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                        {"gpu1", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                        {"pcie0", "socket0", WiringLinkKind::kPcie, 64_GB_s}};
+  EXPECT_THAT(find(config), IsEmpty());
+  node.wiring->links.back().bandwidth = 32_GB_s;
+  EXPECT_THAT(find(config), IsEmpty());
+  node.wiring->links.back().bandwidth = 8_GB_s;
+  const auto slow = find(config);
+  ASSERT_EQ(slow.size(), 1U) << to_text(slow);
+  EXPECT_EQ(slow[0].rule, "pcie-uplink");
+  EXPECT_EQ(slow[0].place, "node0/gpu0 (and 1 more)");
+  EXPECT_THAT(slow[0].message, HasSubstr("the way from there to its CPU 8.00 GB/s"));
+
+  node.wiring->links.back().bandwidth = 64_GB_s;
+  node.wiring->parts.push_back({"socket1", WiringPartKind::kSocket, {}});
+  node.wiring->links.push_back({"gpu0", "socket1", WiringLinkKind::kNvLink, 100_GB_s});
+  EXPECT_THAT(find(config), IsEmpty()) << "chip to chip is no link to other GPUs";
+  node.wiring->parts.push_back({"nvswitch", WiringPartKind::kNvSwitch, {}});
+  node.wiring->links.push_back({"gpu0", "nvswitch", WiringLinkKind::kNvLink, 100_GB_s});
+  const auto missing = find(config);
+  ASSERT_EQ(missing.size(), 1U) << to_text(missing);
+  EXPECT_EQ(missing[0].rule, "missing-nvlink");
+  EXPECT_EQ(missing[0].place, "node0/gpu1");
+}
+
 // Wired by hand: GPU 1 has half the lanes of GPU 0.
 TEST(Plausibility, RemarksUnevenNodesAndMixedMemory) {
   ClusterConfig config = sound();

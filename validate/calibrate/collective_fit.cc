@@ -434,7 +434,7 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
 
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
-                         const std::optional<ClusterConfig>& machine) {
+                         const std::optional<ClusterConfig>& machine, std::string_view operation) {
   yaml::Loader loader({.catalogue = catalogue});
   const auto exclusions =
       loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
@@ -443,7 +443,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
   std::map<accuracy::CollectiveRow::Setup, std::shared_ptr<PreparedGroup>> known;
   for (const auto& path : tables) {
     if (path.filename() == "machines.csv") continue;
-    const auto cells = accuracy::read_measured_table(path, 64_MiB);
+    const auto cells = accuracy::read_measured_table(path, 64_MiB, operation);
     if (!cells) return cells.error();
     if (!accuracy::is_collectives(*cells))
       return Error{

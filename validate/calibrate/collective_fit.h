@@ -65,10 +65,12 @@ struct Input {
 };
 /// \param tables   CSV, or what nccl-tests printed.
 /// \param machine  what all of them were measured on; empty: usual machines of the rows' devices.
+/// \param operation  of what nccl-tests printed, where neither the text nor its name tells it.
 /// \return as the tables' readers; kInvalidInput if nothing is left to fit to.
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
-                         const std::optional<ClusterConfig>& machine = {});
+                         const std::optional<ClusterConfig>& machine = {},
+                         std::string_view operation = {});
 
 /// The machines of `input`, ascending.
 std::vector<std::string> machines_of(const Input& input);

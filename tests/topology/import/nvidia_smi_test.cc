@@ -83,6 +83,58 @@ TEST(NvidiaSmi, ReadsPcieCardsWithoutNvlink) {
   EXPECT_EQ(found.count("node0/socket0>node0/socket1"), 1U);
 }
 
+// As `>` of PowerShell, a comment in a script and a paste of a terminal leave it.
+TEST(NvidiaSmi, ReadsWhatEditorsAndShellsLeave) {
+  const auto links = [](const std::string& text) {
+    const auto imported = import_text(text, "A100-SXM-80GB");
+    return imported ? rates(build_node_alone(*imported)).size() : 0;
+  };
+  const std::string table = a100_table("\t");
+  const auto expected = links(table);
+  ASSERT_GT(expected, 0U);
+  EXPECT_EQ(links("\xef\xbb\xbf" + table), expected);
+  for (const bool little : {true, false}) {
+    std::string wide = little ? "\xff\xfe" : "\xfe\xff";
+    for (const char c : table) {
+      if (!little) wide += '\0';
+      wide += c;
+      if (little) wide += '\0';
+    }
+    EXPECT_EQ(links(wide), expected);
+  }
+  std::string quoted = "# nvidia-smi topo -m\n# ";
+  std::string lost;
+  for (const char c : table) {
+    quoted += c;
+    if (c == '\n') quoted += "# ";
+    if (c != '\x1b') lost += c;
+  }
+  EXPECT_EQ(links(quoted), expected);
+  EXPECT_EQ(links(lost), expected) << "\"[4mGPU0\"";
+}
+
+// How near a NIC is to a GPU stands in the GPU's row, too.
+TEST(NvidiaSmi, DoesWithoutTheRowsOfNics) {
+  const auto imported =
+      import_text(changed(kOld, "mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), "V100-SXM-16GB");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("the rows of mlx5_0 are missing")));
+  const auto whole = import_text(kOld, "V100-SXM-16GB");
+  EXPECT_EQ(rates(build_node_alone(*imported)), rates(build_node_alone(*whole)));
+}
+
+TEST(NvidiaSmi, WarnsWhereNvlinkIsMissing) {
+  const auto hidden = import_text("\tGPU0\tGPU1\nGPU0\tX\tSYS\nGPU1\tSYS\tX\n", "H100-SXM");
+  ASSERT_TRUE(hidden) << hidden.error().message;
+  EXPECT_THAT(hidden->remarks, testing::Contains(HasSubstr("warning: the file has no NVLink")));
+  const auto partly =
+      import_text("\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tSYS\tX\n",
+                  "A100-SXM-80GB");
+  ASSERT_TRUE(partly) << partly.error().message;
+  EXPECT_THAT(partly->remarks,
+              testing::Contains(HasSubstr("warning: missing-nvlink: node0/gpu2: has no NVLink")));
+}
+
 TEST(NvidiaSmi, RefusesWithLineAndCell) {
   const auto fault = [](const std::string& from, const std::string& to) {
     return import_fault(changed(kOld, from, to), "V100-SXM-16GB");
@@ -92,8 +144,12 @@ TEST(NvidiaSmi, RefusesWithLineAndCell) {
   EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNV2\t X"),
               HasSubstr("GPU1 differ in the two directions"));
   EXPECT_THAT(fault("\tSOC\tPIX\t0-19", ""), HasSubstr("in.txt:2: error: GPU0 has 3 of 5 cells"));
-  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"), HasSubstr("row 'GPU7' where column 3 is 'GPU2'"));
-  EXPECT_THAT(fault("mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), HasSubstr("there are 4 rows"));
+  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"),
+              HasSubstr("in.txt:4: error: the row of 'GPU7' has no column in the header"));
+  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X \tNV1\tSOC\t20-39\n", ""),
+              HasSubstr("in.txt:5: error: the table ends without the row of GPU2"));
+  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X ", "GPU1\tNV2\tSOC\t X "),
+              HasSubstr("the row of GPU1 is there twice, first in line 3"));
   EXPECT_THAT(fault("GPU0\t X ", "GPU0\tPIX"), HasSubstr("X is not where"));
   EXPECT_THAT(import_fault(kOld), HasSubstr("give --device"));
   EXPECT_THAT(import_fault("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "L40S"),

@@ -63,6 +63,15 @@ WiringConfig wiring_of(const HostTree& tree);
 /// \param source  the `source:` of each rate.
 NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::string& source);
 
+/// The NVLinks of the usual machine, GPU by GPU; a mesh is for as many GPUs as it has (usual.cc).
+/// \return whether they could be added.
+bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults);
+
+/// Remarks on PCIe links far below, and NVLink missing beside, that of the usual machine
+/// (usual.cc). What the links alone show, plausibility.h finds.
+void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLimits& limits,
+                std::vector<std::string>& remarks);
+
 /// Nominal rate of one direction.
 /// \param transfers  GT/s of a lane.
 /// Source: PCI-SIG base specifications: 8b/10b coding up to 5 GT/s, 128b/130b up to 32 GT/s, flits
