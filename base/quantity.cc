@@ -86,12 +86,6 @@ std::vector<std::string> suffixes_of(const DimensionInfo& info) {
   return words;
 }
 
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return result;
-}
-
 // Other ways to write a unit that people bring along, and what they are here.
 struct Foreign {
   std::string_view text;
@@ -147,7 +141,7 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     return fault;
   };
 
-  const std::string low = lowered(suffix);
+  const std::string low = lower_case(suffix);
   if (dimension == Dimension::kBytes && (suffix.ends_with("b") || low.ends_with("bit"))) {
     // Bits: "Gb", "Gbit", "Gib". The same prefix in bytes is what is most likely meant.
     std::string bytes(suffix.substr(0, suffix.size() - (low.ends_with("bit") ? 3 : 1)));
@@ -163,6 +157,10 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     fault.help =
         "did you mean '" + prefix + "bit/s' (bits) or '" + prefix + "B/s' (bytes)? " + fault.help;
     return fault;
+  }
+  if (dimension == Dimension::kBytesPerSecond && suffix.ends_with("Bps")) {
+    const std::string prefix(suffix.substr(0, suffix.size() - 3));
+    return suggest((prefix == "K" ? "k" : prefix) + "B/s");
   }
   if (dimension == Dimension::kBytesPerSecond && low == "gt/s") {
     fault.help =
@@ -181,6 +179,8 @@ QuantityFault unknown_suffix(std::string_view text, std::string_view suffix, Dim
     if (!has(kInfos[i], suffix)) continue;
     fault.what =
         quoted(text) + " is " + std::string(kInfos[i].name) + ", not " + std::string(info.name);
+    if (info.example.starts_with(std::string(suffix) + "/"))
+      return suggest(std::string(info.example));
     const std::string per_second = std::string(suffix) + "/s";
     if (has(info, per_second)) return suggest(per_second);
     return fault;
@@ -230,7 +230,11 @@ std::variant<double, QuantityFault> parse_quantity(std::string_view text, Dimens
   const DimensionInfo& info = dimension_info(dimension);
   const std::string_view all = trimmed(text);
   const auto help = [&](std::string_view number) {
-    return "write for example '" + std::string(number) + " " + std::string(info.example) +
+    const std::string written(number);
+    // NVLink and memory are told in bytes, networks in bits.
+    const std::string other =
+        dimension == Dimension::kBytesPerSecond ? "' or '" + written + " GB/s" : "";
+    return "write for example '" + written + " " + std::string(info.example) + other +
            "' (units: " + suffix_list(dimension) + ")";
   };
   const auto no_number = [&](std::string_view why) {

@@ -3,19 +3,16 @@
 #include <algorithm>
 
 namespace foreshard {
-namespace {
 
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
-
-std::string lowered(std::string_view word) {
-  std::string result(word);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return result;
 }
 
-}  // namespace
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   // Three rows of the dynamic programme: a swap looks two rows back.
@@ -41,21 +38,29 @@ std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongestName = 100;  // Beyond it the quadratic search serves nobody.
   if (word.empty() || word.size() > kLongestName) return std::nullopt;
-  const std::string wanted = lowered(word);
+  const std::string wanted = lower_case(word);
   std::optional<std::string> best;
+  std::optional<std::string> longer;  // the shortest that goes on behind the word: "H100-SXM"
   std::size_t smallest = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
-    const std::size_t distance = edit_distance(wanted, lowered(candidate));
+    const std::string low = lower_case(candidate);
+    const bool goes_on = low.size() > wanted.size() && low.starts_with(wanted) &&
+                         std::string_view("-_.").find(low[wanted.size()]) != std::string::npos;
+    if (goes_on && (!longer || candidate.size() < longer->size())) longer = candidate;
+    const std::size_t distance = edit_distance(wanted, low);
     if (distance < smallest) {
       smallest = distance;
       best = candidate;
     }
   }
-  return best;
+  return longer && smallest > 0 ? longer : best;
 }
 
 std::string plural(std::int64_t count, std::string_view noun) {
   if (count == 1) return std::string(noun);
+  if (noun.size() > 1 && noun.ends_with('y') &&
+      std::string_view("aeiou").find(noun[noun.size() - 2]) == std::string_view::npos)
+    return std::string(noun.substr(0, noun.size() - 1)) + "ies";
   const bool hisses = noun.ends_with('s') || noun.ends_with("ch") || noun.ends_with('x');
   return std::string(noun) + (hisses ? "es" : "s");
 }

@@ -17,9 +17,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate that a person who typed `word` most likely meant, ignoring case: the first of
 /// those with the smallest distance, and none farther away than a third of the word's length (at
-/// least 1).
+/// least 1). What goes on behind the whole word ("H100-SXM" for "h100") comes before what differs.
 std::optional<std::string> nearest_name(std::string_view word,
                                         const std::vector<std::string>& candidates);
+
+/// `text` with ASCII letters in lower case; other bytes stay.
+std::string lower_case(std::string_view text);
+
+/// Whether `part` occurs in `text`.
+bool contains(std::string_view text, std::string_view part);
 
 /// The noun as it stands after `count`: "class" after 1, otherwise "classes".
 std::string plural(std::int64_t count, std::string_view noun);

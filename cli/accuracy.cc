@@ -36,6 +36,7 @@ class Accuracy final : public Command {
     declaration.option("--machine", "CLUSTER", machine_,
                        "Cluster on which collectives were measured: a file or a catalogue name. "
                        "Default: the usual machine of the rows' devices.");
+    add_operation(declaration, operation_);
     declaration.flag("--summary", summary_, "Summaries alone, without the rows (text, JSON).");
     add_format(declaration, format_, {"text", "json", "csv"});
     add_output(declaration, output_);
@@ -69,6 +70,7 @@ class Accuracy final : public Command {
       if (!machine) return machine.error();
       options.machine = *std::move(machine);
     }
+    options.operation = told_operation(operation_);
     options.threads = static_cast<int>(
         threads_ > 0 ? threads_ : std::max(1U, std::thread::hardware_concurrency()));
     options.progress = true;
@@ -95,6 +97,7 @@ class Accuracy final : public Command {
   std::string limit_;
   std::string communication_ = std::string(study::kDefaultCommunication);
   std::string machine_;
+  std::string operation_;
   std::int64_t threads_ = 0;
   bool summary_ = false;
   std::string format_;

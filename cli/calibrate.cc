@@ -10,6 +10,7 @@
 #include "cli/calibrate_machine.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/options.h"
 #include "cli/output.h"
 
 #include "validate/accuracy/collective_summary.h"
@@ -46,6 +47,7 @@ class Calibrate final : public Command {
         "that of the first study; without a study nccl, for processors host.");
     declaration.list("--collectives", "TABLE.csv", tables_,
                      "Tables of measured collectives, or what nccl-tests printed (text, JSON).");
+    add_operation(declaration, operation_);
     declaration.option("--machine", "CLUSTER", machine_,
                        "Cluster on which the collectives were measured: a file or a catalogue "
                        "name. Default: the usual machine of the rows' devices.");
@@ -59,6 +61,9 @@ class Calibrate final : public Command {
     declaration.option("--start", "NAME", start_,
                        "Communication library from which the fit starts: a file or a catalogue "
                        "name (nccl-start).");
+    declaration.flag("--own-kernels", own_kernels_,
+                     "Fit the device to foreshard-replay's own kernels too: on a GPU attention and "
+                     "passes, which frameworks do not run. For predictions of replays.");
     declaration.flag("--dry-run", dry_run_, "Print the numbers; write no file.");
     declaration.option("-o,--output", "PATH", output_,
                        "Write the Program or the communication file here (default: stdout), or the "
@@ -71,11 +76,14 @@ class Calibrate final : public Command {
                                  .communication = communication_,
                                  .programs = programs_,
                                  .measurements = measurements_,
+                                 .own_kernels = own_kernels_,
                                  .dry_run = dry_run_,
                                  .output = output_};
     if (plan_ + !measurements_.empty() + !tables_.empty() > 1)
       return fail({Error::Code::kInvalidInput,
                    "--plan, --measurement and --collectives exclude each other: give one of them"});
+    if (own_kernels_ && measurements_.empty())
+      return fail({Error::Code::kInvalidInput, "--own-kernels applies only with --measurement"});
     if (const std::string option = of_another_call(); !option.empty())
       return fail({Error::Code::kInvalidInput, option});
     if (plan_) return write_plan(request, environment);
@@ -93,11 +101,11 @@ class Calibrate final : public Command {
       if (!read) return fail(read.error());
       machine = *std::move(read);
     }
-    auto input =
-        calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue, machine);
-    if (!input) return fail(input.error());
     const auto start = load<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
+    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
+                                       *start, machine, told_operation(operation_));
+    if (!input) return fail(input.error());
     if (cross_validate_) return both_ways(*input, *start);
 
     const auto chosen = this->chosen(*input);
@@ -139,6 +147,7 @@ class Calibrate final : public Command {
     }
     if (!machine_.empty() && (plan_ || !measurements_.empty()))
       return "--machine applies only with --collectives; here the option is --cluster";
+    if (!told_operation(operation_).empty()) return "--op applies only with --collectives";
     return {};
   }
 
@@ -253,11 +262,13 @@ class Calibrate final : public Command {
   std::string cluster_;
   std::string communication_;
   std::vector<std::string> tables_;
+  std::string operation_;
   std::string machine_;
   std::vector<std::string> machines_;
   std::string half_;
   bool cross_validate_ = false;
   std::string start_ = "nccl-start";
+  bool own_kernels_ = false;
   bool dry_run_ = false;
   std::string output_;
 };

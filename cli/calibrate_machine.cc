@@ -14,7 +14,6 @@
 #include "cli/load.h"
 #include "cli/output.h"
 
-#include "sim/compute/operator_time.h"
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
@@ -158,10 +157,8 @@ ExitCode write_plan(const MachineRequest& request, const Environment& environmen
   std::vector<program::Program> programs;
   programs.reserve(studies->size());
   for (const Planned& one : *studies) programs.push_back(one.program);
-  const DeviceType device = device_of(studies->front().study.cluster);
-  CachedOperatorTime times(device);
-  const auto plan = calibrate::microbenchmarks(
-      programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
+  const auto plan =
+      calibrate::microbenchmarks(programs, {.device = device_of(studies->front().study.cluster)});
   if (!plan) return fail(plan.error());
   if (const auto error = write_result(request.output, program::to_json(*plan))) return fail(*error);
   return kDone;
@@ -196,7 +193,8 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
     start = {*std::move(cluster), *std::move(communication)};
   }
 
-  const auto machine = calibrate::calibrate_machine(start, *runs);
+  const auto machine =
+      calibrate::calibrate_machine(start, *runs, {.own_kernels = request.own_kernels});
   if (!machine) return fail(machine.error());
   const auto steps = predictions(*studies, start, *machine);
   if (!steps) return fail(steps.error());

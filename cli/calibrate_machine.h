@@ -17,6 +17,7 @@ struct MachineRequest {
   std::string communication;          ///< Likewise.
   std::vector<std::string> programs;  ///< Of measurements, beside those of the studies.
   std::vector<std::string> measurements;
+  bool own_kernels = false;  ///< Fit to foreshard's own kernels too.
   bool dry_run = false;
   std::string output;  ///< A file for the plan, a folder for the machine.
 };

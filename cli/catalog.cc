@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/text.h"
 #include "cli/commands.h"
@@ -46,14 +47,15 @@ class Catalog final : public Command {
           near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
     }
     std::string text;
-    Json json = Json::object();
+    Json entries = Json::object();
     for (const Kind& kind : kinds()) {
       if (only != nullptr && &kind != only) continue;
       const auto names = entries_of(kind, environment.catalogue);
-      json[std::string(kind.folder)] = names;
+      entries[std::string(kind.folder)] = names;
       text += fmt::format("{}{}: {}\n", text.empty() ? "" : "\n", kind.folder, kind.summary);
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
+    const Json json{{"schema", "foreshard.catalog/1"}, {"entries", std::move(entries)}};
     if (const auto error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text))
       return fail(*error);
     return kDone;
@@ -81,13 +83,20 @@ class Catalog final : public Command {
       text += fmt::format("{}# {}: {}/{}\n{}", text.empty() ? "" : "---\n", kind.name, kind.folder,
                           entry_, *echo);
     }
-    if (text.empty()) {
-      const auto near = nearest_name(entry_, all);
-      return fail(fmt::format("the catalogue has no '{}'", entry_),
-                  near ? fmt::format("did you mean '{}'?", *near) : "foreshard catalog lists all");
-    }
+    if (text.empty())
+      return fail(fmt::format("the catalogue has no '{}'", entry_), nearest(std::move(all)));
     if (const auto error = write_result({}, text)) return fail(*error);
     return kDone;
+  }
+
+  // Those that begin so, or the entry that is spelt most like it.
+  std::string nearest(std::vector<std::string> all) const {
+    const auto near = nearest_name(entry_, all);
+    const std::string begin = lower_case(entry_);
+    std::erase_if(all, [&](const auto& name) { return !lower_case(name).starts_with(begin); });
+    if (all.empty() && near) all = {*near};
+    return all.empty() ? "foreshard catalog lists all"
+                       : fmt::format("did you mean {}?", quoted_choice(all));
   }
 
   std::string kind_;

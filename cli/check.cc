@@ -57,8 +57,7 @@ class Check final : public Command {
     if (kind_.empty() && bytes->find("\"model_type\"") != std::string::npos &&
         study::is_hf_config(file_))
       return check_hf_config(*overrides);
-    for (const ImportFormat& format : import_formats())
-      if (format.recognises(*bytes)) return not_imported(format);
+    if (const ImportFormat* format = import_format_of(*bytes)) return not_imported(*format);
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
     if (kind == nullptr) {
       const auto near = nearest_name(kind_, kind_names());
@@ -103,9 +102,10 @@ class Check final : public Command {
     if (!imported) return fail(in_file(file_, imported.error()));
     const auto model = checked(imported->model);
     if (!model) return fail(in_file(file_, model.error()));
-    const std::string text = fmt::format(
+    std::string text = fmt::format(
         "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
         file_, parameter_count(*model));
+    for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
     if (const auto error = write_result(output_, text + yaml::echo(*model))) return fail(*error);
     return kDone;
   }

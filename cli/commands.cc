@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 14> kCommands{{
+  static constexpr std::array<CommandInfo, 15> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -63,8 +63,14 @@ std::span<const CommandInfo> commands() {
        "foreshard export study.yaml --program step.json\n"
        "foreshard export study.yaml --arrivals rank5.json --rank 5",
        make_export},
-      {"schema", "Print the JSON Schema of a kind of file, for editors.",
-       "foreshard schema study > study.schema.json", make_schema},
+      {"schema", "Print the JSON Schema of a kind of file, or of a result.",
+       "foreshard schema study > study.schema.json\n"
+       "foreshard schema prediction",
+       make_schema},
+      {"completion", "Print the completion of bash or zsh for this program.",
+       "foreshard completion bash > ~/.local/share/bash-completion/completions/foreshard\n"
+       "foreshard completion zsh > ~/.zfunc/_foreshard",
+       make_completion},
       {"version", "Print the version and build of this program.", "foreshard version --format json",
        make_version},
   }};

@@ -14,6 +14,7 @@ std::unique_ptr<Command> make_calibrate();
 std::unique_ptr<Command> make_catalog();
 std::unique_ptr<Command> make_check();
 std::unique_ptr<Command> make_compare();
+std::unique_ptr<Command> make_completion();
 std::unique_ptr<Command> make_export();
 std::unique_ptr<Command> make_replay();
 std::unique_ptr<Command> make_reshard();

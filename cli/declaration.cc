@@ -3,6 +3,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <CLI/StringTools.hpp>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -11,6 +12,8 @@
 
 namespace foreshard::cli {
 namespace {
+
+constexpr std::string_view kBetweenWords = "|";  // In the name of a choice's validator.
 
 // The parser's own name of a positional argument, told in messages: "file is required".
 std::string lower(const std::string& type) {
@@ -64,6 +67,7 @@ void Declaration::choice(const std::string& flags, std::string& value,
                          std::vector<std::string> words, const std::string& doc) {
   value = words.front();
   const std::string all = fmt::format("{} One of: {}.", doc, join(words));
+  const std::string name = join(words, kBetweenWords);
   const auto legal = [words = std::move(words)](const std::string& word) -> std::string {
     for (const std::string& candidate : words) {
       if (word == candidate) return {};
@@ -75,13 +79,15 @@ void Declaration::choice(const std::string& flags, std::string& value,
   app_->add_option(flags, value, all)
       ->type_name("WORD")
       ->capture_default_str()
-      ->check(CLI::Validator(legal, "", ""));
+      ->check(CLI::Validator(legal, "", name));
 }
 
 void Declaration::count(const std::string& flags, std::int64_t& value, std::int64_t lowest,
                         const std::string& doc) {
   CLI::Option* option = app_->add_option(flags, value, doc);
-  option->type_name("N")->check(CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()));
+  // The range is told where it is broken; in the help it would be noise.
+  option->type_name("N")->check(
+      CLI::Range(lowest, std::numeric_limits<std::int64_t>::max()).description(""));
   if (value >= lowest) option->capture_default_str();
 }
 
@@ -108,6 +114,16 @@ Declaration Declaration::subcommand(const std::string& name, bool& chosen, const
 
 void Declaration::require_subcommand() {
   app_->require_subcommand(1);
+}
+
+std::vector<std::string> words_of(CLI::Option& option) {
+  try {
+    const std::string& name = option.get_validator(0)->get_name();
+    return name.empty() ? std::vector<std::string>{}
+                        : CLI::detail::split(name, kBetweenWords.front());
+  } catch (const CLI::OptionNotFound&) {  // it has no validator
+    return {};
+  }
 }
 
 std::string example_footer(std::string_view lines) {

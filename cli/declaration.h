@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace foreshard::cli {
 
@@ -60,6 +61,9 @@ class Declaration {
  private:
   CLI::App* app_;
 };
+
+/// The words that a `choice` is one of; none if `option` is none.
+std::vector<std::string> words_of(CLI::Option& option);
 
 /// The end of a command's help.
 std::string example_footer(std::string_view lines);

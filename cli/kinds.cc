@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "base/yaml/describe.h"
 
@@ -57,20 +59,57 @@ constexpr Kind kind(std::string_view name, std::string_view folder, std::string_
   return {name, folder, summary, echo_file<T>, echo_entry<T>, schema<T>, keys<T>};
 }
 
-// What stands before the colon of each line that begins in the first column.
-std::set<std::string> top_level_keys(std::string_view text) {
-  std::set<std::string> found;
+// What stands before the colon of each line that begins in the first column, and whether a list
+// follows it on that line or the next one.
+std::map<std::string, bool> top_level_keys(std::string_view text) {
+  const auto begins_list = [](std::string_view value) {
+    value.remove_prefix(std::min(value.find_first_not_of(" \r"), value.size()));
+    return value.starts_with('[') || value.starts_with("- ");
+  };
+  std::map<std::string, bool> found;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     const std::size_t colon = line.find(':');
     if (colon != std::string_view::npos && colon > 0 &&
-        std::isalpha(static_cast<unsigned char>(line.front())) != 0)
-      found.emplace(line.substr(0, colon));
+        std::isalpha(static_cast<unsigned char>(line.front())) != 0) {
+      const std::size_t next = std::min(end + 1, text.size());
+      const bool empty = line.find_first_not_of(" \r", colon + 1) == std::string_view::npos;
+      found.emplace(line.substr(0, colon), begins_list(line.substr(colon + 1)) ||
+                                               (empty && begins_list(text.substr(next))));
+    }
     begin = end + 1;
   }
   return found;
+}
+
+// How many of the keys the kind knows, and of those, how many are lists here as they are there.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> likeness(const Kind& kind,
+                                                   const std::map<std::string, bool>& written) {
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> found{0, 0};
+  const auto schema = kind.schema();
+  const auto definition = schema["definitions"].find(schema["title"].get<std::string>());
+  for (const std::string& key : kind.keys()) {
+    const auto place = written.find(key);
+    if (place == written.end()) continue;
+    ++found.first;
+    if (definition == schema["definitions"].end()) continue;
+    const auto& property = (*definition)["properties"][key];
+    const bool list = property.contains("type") && property["type"] == "array";
+    if (list == place->second) ++found.second;
+  }
+  return found;
+}
+
+// By the nearest folder that is named as one of a catalogue; nullptr if there is none.
+const Kind* kind_of_folder(fs::path folder) {
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    if (folder.filename() == "efficiency") return find_kind("efficiency");
+    const Kind* kind = find_kind(folder.filename().string());
+    if (kind != nullptr && folder.filename() == kind->folder) return kind;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -117,25 +156,21 @@ std::vector<std::string> kind_names() {
 const Kind& kind_of(const fs::path& path, std::string_view text) {
   std::error_code status;
   const fs::path place = path == "-" ? fs::path() : fs::absolute(path, status).lexically_normal();
-  for (fs::path folder = place.parent_path(); folder.has_relative_path();
-       folder = folder.parent_path()) {
-    const Kind* kind = find_kind(folder.filename().string());
-    if (kind != nullptr && folder.filename() == kind->folder) return *kind;
-    if (folder.filename() == "efficiency") return *find_kind("efficiency");
-  }
   const auto written = top_level_keys(text);
   const Kind* best = &kinds().front();
-  std::ptrdiff_t most = 0;
+  std::pair<std::ptrdiff_t, std::ptrdiff_t> most{0, 0};
   for (const Kind& kind : kinds()) {
-    const auto known = kind.keys();
-    const auto matches =
-        std::ranges::count_if(known, [&](const auto& key) { return written.contains(key); });
-    if (matches > most) {
+    const auto matches = likeness(kind, written);
+    if (matches.first > 0 && matches > most) {
       best = &kind;
       most = matches;
     }
   }
-  return *best;
+  // The folder decides between kinds that have as many of the keys: many a folder is called models
+  // or nodes that is none of a catalogue's.
+  const Kind* of_folder = kind_of_folder(place.parent_path());
+  const bool fits = of_folder != nullptr && likeness(*of_folder, written).first >= most.first;
+  return fits ? *of_folder : *best;
 }
 
 std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path>& catalogue) {

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fmt/format.h>
 #include <utility>
+#include <vector>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/kinds.h"
 
 namespace foreshard::cli {
@@ -34,6 +38,50 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAbbrevi
     {"seq_length", "model.sequence"},
 }};
 
+constexpr std::array<std::string_view, 7> kDeviceCounts{
+    "gpus", "num_gpus", "n_gpus", "ngpus", "world_size", "devices", "num_devices"};
+
+// The words of an option: "--global-batch=64" -> "global_batch".
+std::string key_of(std::string_view option) {
+  std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
+  key.resize(std::min(key.find('='), key.size()));
+  std::ranges::replace(key, '-', '_');
+  return key;
+}
+
+std::optional<std::string> text_of(const std::string& path) {
+  std::error_code status;
+  if (!std::filesystem::is_regular_file(path, status)) return std::nullopt;
+  const auto text = read_file(path, 64_MiB);
+  return text ? std::optional(*text) : std::nullopt;
+}
+
+// "prediction" of a result's text; empty if it is no result.
+std::string result_of(std::string_view text) {
+  constexpr std::string_view kBegin = "\"foreshard.";
+  constexpr std::size_t kHead = 200;
+  const auto head = text.substr(0, kHead);
+  const auto begin = head.find(kBegin);
+  const auto end = begin == head.npos ? head.npos : head.find('/', begin);
+  if (end == head.npos || head.substr(0, begin).find("\"schema\"") == head.npos) return {};
+  return std::string(head.substr(begin + kBegin.size(), end - begin - kBegin.size()));
+}
+
+// The option that takes the file: "model"; "" for a study or what may be one.
+std::string part_of(const std::string& path, const std::string& text) {
+  if (path.ends_with(".onnx") || contains(text, "\"model_type\"")) return "model";
+  const std::string_view kind = kind_of(path, text).name;
+  for (const std::string_view part : {"cluster", "model", "strategy", "communication"})
+    if (kind == part) return std::string(part);
+  return "";
+}
+
+std::string use_of_result(const std::string& result, const std::string& path) {
+  if (result == "program") return fmt::format("foreshard replay {} runs it", path);
+  if (result == "measurement") return fmt::format("foreshard compare STUDY.yaml {}", path);
+  return "give the study that it was made from";
+}
+
 std::optional<std::string> path_of(const std::string& key) {
   for (const auto& [abbreviation, path] : kAbbreviations)
     if (key == abbreviation) return std::string(path);
@@ -47,19 +95,61 @@ std::optional<std::string> path_of(const std::string& key) {
 }  // namespace
 
 std::optional<std::string> setting_meant(std::string_view option, std::string_view value) {
-  std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
-  const auto equals = key.find('=');
+  const auto equals = option.find('=');
   std::string given(value);
   if (equals != std::string::npos) {
-    given = key.substr(equals + 1);
-    key.resize(equals);
+    given = option.substr(equals + 1);
   } else if (value.empty() || value.starts_with("-")) {
     given = "true";
   }
-  std::ranges::replace(key, '-', '_');
-  const auto path = path_of(key);
+  const auto path = path_of(key_of(option));
   if (!path) return std::nullopt;
   return fmt::format("--set {}={}", *path, given);
+}
+
+std::optional<std::string> devices_meant(std::string_view option, std::string_view value) {
+  if (std::ranges::find(kDeviceCounts, key_of(option)) == kDeviceCounts.end()) return std::nullopt;
+  const auto equals = option.find('=');
+  const std::string_view count = equals == option.npos ? value : option.substr(equals + 1);
+  return fmt::format(
+      "the cluster says how many devices there are: --set cluster.nodes=N, where N nodes have {}; "
+      "and the strategy how many are used, for example --set strategy.data_parallel=...",
+      count.empty() || count.starts_with('-') ? "as many as you want" : std::string(count));
+}
+
+std::optional<std::string> command_meant(const std::string& file) {
+  const auto text = text_of(file);
+  if (!text) return std::nullopt;
+  if (const std::string result = result_of(*text); !result.empty())
+    return result == "program" ? std::optional("foreshard replay " + file) : std::nullopt;
+  const bool study = part_of(file, *text).empty() && kind_of(file, *text).name == "study";
+  return fmt::format("foreshard {} {}", study ? "simulate" : "check", file);
+}
+
+std::optional<std::string> argument_meant(std::string_view command, const std::string& word) {
+  if (command == "catalog") return "foreshard catalog show " + word;
+  if (command == "reshard")
+    return "foreshard reshard --from-strategy BEFORE --to-strategy AFTER --model MODEL --cluster "
+           "CLUSTER";
+  return std::nullopt;
+}
+
+std::optional<Error> no_study(const std::string& path) {
+  const auto text = text_of(path);
+  if (!text) return std::nullopt;
+  if (const std::string result = result_of(*text); !result.empty())
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{} is no study but a result (foreshard.{})\n   help: {}", path,
+                             result, use_of_result(result, path))};
+  const std::string part = part_of(path, *text);
+  if (part.empty()) return std::nullopt;
+  std::vector<std::string> others;
+  for (const std::string_view one : {"cluster", "model", "strategy"})
+    if (one != part) others.push_back(fmt::format("--{}", one));
+  return Error{Error::Code::kInvalidInput,
+               fmt::format("{} is no study but a {} file\n   help: give it as --{} {}, beside {} "
+                           "(foreshard catalog lists some)",
+                           path, part, part, path, join(others, " and "))};
 }
 
 }  // namespace foreshard::cli

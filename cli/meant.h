@@ -1,10 +1,12 @@
 /// \file
-/// What a person meant by an option that no command has.
+/// What a person meant by an option, a word or a file that stands where none such should.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/result.h"
 
 namespace foreshard::cli {
 
@@ -13,5 +15,19 @@ namespace foreshard::cli {
 /// underscores, and usual abbreviations.
 /// \param value  the word after the option; empty, or the next option, where it is a flag.
 std::optional<std::string> setting_meant(std::string_view option, std::string_view value);
+
+/// How many devices there are, given as an option ("--gpus", "64"): what to set instead.
+std::optional<std::string> devices_meant(std::string_view option, std::string_view value);
+
+/// The line to type where a file stands in place of a command: "foreshard simulate study.yaml".
+std::optional<std::string> command_meant(const std::string& file);
+
+/// The line to type where `command` has no place for `word`: of "catalog" and "H100" it is
+/// "foreshard catalog show H100".
+std::optional<std::string> argument_meant(std::string_view command, const std::string& word);
+
+/// For the file at `path`, given as a study, that is something else: an error that says what it is
+/// and how to give it. Nothing if it may be a study, or cannot be read.
+std::optional<Error> no_study(const std::string& path);
 
 }  // namespace foreshard::cli

@@ -63,7 +63,7 @@ Json operators_json() {
                     {"bodies", each.bodies},
                     {"settings", std::move(settings)}});
   }
-  return list;
+  return {{"schema", "foreshard.operators/1"}, {"operators", std::move(list)}};
 }
 
 }  // namespace foreshard::cli

@@ -5,8 +5,16 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/meant.h"
+
+#include "validate/calibrate/nccl_tests.h"
 
 namespace foreshard::cli {
+namespace {
+
+constexpr const char* kFromFile = "from-file";
+
+}  // namespace
 
 void StudyOptions::declare(Declaration& declaration) {
   declaration.argument("STUDY.yaml", study_,
@@ -45,6 +53,7 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
     return *std::move(error);
   }
   if (const auto error = stdin_twice()) return *error;
+  if (auto error = no_study(study_)) return *std::move(error);
   return study::load_study(
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
 }
@@ -91,6 +100,18 @@ std::string StudyOptions::beside_study() const {
   if (!strategy_.empty()) return "--strategy";
   if (!communication_.empty()) return "--communication";
   return sets_.empty() ? "" : "--set";
+}
+
+void add_operation(Declaration& declaration, std::string& operation) {
+  std::vector<std::string> words = calibrate::nccl_tests_operations();
+  words.insert(words.begin(), kFromFile);
+  declaration.choice("--op", operation, std::move(words),
+                     "The operation of what nccl-tests printed, where neither the text nor the "
+                     "file's name tells it.");
+}
+
+std::string told_operation(const std::string& operation) {
+  return operation == kFromFile ? std::string() : operation;
 }
 
 Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets) {

@@ -34,6 +34,11 @@ class StudyOptions {
   std::vector<std::string> sets_;
 };
 
+/// --op: of what nccl-tests printed, where neither the text nor the file's name tells it.
+void add_operation(Declaration& declaration, std::string& operation);
+/// What --op says; empty: nothing.
+std::string told_operation(const std::string& operation);
+
 /// "path=value" -> Override.
 /// \return kInvalidInput if there is no `=`.
 Result<std::vector<yaml::Override>> overrides_of(const std::vector<std::string>& sets);

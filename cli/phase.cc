@@ -1,5 +1,7 @@
 #include "cli/phase.h"
 
+#include "cli/output.h"
+
 #include "sim/study/study.h"
 
 namespace foreshard::cli {
@@ -11,7 +13,10 @@ Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::str
     return checked(*std::move(model));
   }
   auto imported = study::import_model({.config = name, .name = {}, .sequence = {}}, {});
-  if (imported) return checked(imported->model);
+  if (imported) {
+    for (const std::string& remark : imported->remarks) note(remark);
+    return checked(imported->model);
+  }
   const Error& error = imported.error();
   return error.code == Error::Code::kIo ? error : Error{error.code, name + ": " + error.message};
 }

@@ -68,6 +68,8 @@ class Replay final : public Command {
         "Measure more steps until the medians of step and large kernels are known to +-P %.");
     declaration.option("--most-repeats", "N", most_repeats_,
                        "Number of measured steps with --until, at most (200).");
+    declaration.option("--for", "TIME", for_,
+                       "Go on measuring for this time, such as 90s, however many steps these are.");
     declaration.option("--watchdog", "SECONDS", watchdog_,
                        "End a job in which nothing finishes for this time (60).");
     declaration.option("--as-rank", "R", as_rank_,
@@ -173,6 +175,7 @@ class Replay final : public Command {
     add("--repeats", repeats_);
     add("--until", until_);
     add("--most-repeats", most_repeats_);
+    add("--for", for_);
     add("--watchdog", watchdog_);
     add("--as-rank", as_rank_);
     add("--arrivals", arrivals_);
@@ -183,7 +186,7 @@ class Replay final : public Command {
   StudyOptions study_;
   bool host_ = false, verify_ = false, shared_ = false;
   std::int64_t processes_ = 0;
-  std::string launcher_, output_, program_file_, warmup_, repeats_, until_, most_repeats_,
+  std::string launcher_, output_, program_file_, warmup_, repeats_, until_, most_repeats_, for_,
       watchdog_, as_rank_, arrivals_;
 };
 

@@ -53,13 +53,15 @@ class Reshard final : public Command {
                        "Layout before: mesh axes, ranks, and what splits each dimension; for "
                        "example \"tp=8 @0-7 [-, tp]\".");
     declaration.option("--to", "LAYOUT", options_.to, "Layout after, in the same form.");
-    declaration.option("--cluster", "FILE", options_.cluster,
-                       "Cluster: a file or a catalogue name. Rank r is on device r.");
+    declaration.option(
+        "--cluster", "FILE", options_.cluster,
+        "Cluster: a file, a catalogue name, or YAML in braces. Rank r is on device r.");
     declaration.option("--to-strategy", "FILE", options_.to_strategy,
-                       "Strategy after: a file or a catalogue name.");
+                       "Strategy after: a file, a catalogue name, or YAML in braces.");
     declaration.option(
         "--model", "FILE", options_.model,
-        "With strategies, the model: a file, a catalogue name, or a config.json of Hugging Face.");
+        "With strategies, the model: a file, a catalogue name, YAML in braces, or a config.json of "
+        "Hugging Face.");
     declaration.option("--down", "RANKS", down_,
                        "Devices (of a checkpoint: ranks) that are lost, such as 3,8-15; what they "
                        "held is taken from replicas.");

@@ -13,6 +13,7 @@
 
 #include "sim/study/study.h"
 #include "strategies/checkpoint/convert.h"
+#include "strategies/checkpoint/hugging_face.h"
 #include "strategies/checkpoint/rules.h"
 #include "strategies/parallelism/parameters.h"
 
@@ -52,6 +53,25 @@ Target target_of(const Source& source, const Model& model, const Strategy& strat
     }
   }
   return target;
+}
+
+// Likewise, of tensors that keep the names of Hugging Face. Such a directory has no optimizer
+// state.
+Result<Target> target_of_names(const Source& source, const Model& model, const Strategy& strategy) {
+  constexpr int kCutsParameters = 3;
+  if (strategy.zero_stage >= kCutsParameters)
+    return Error{Error::Code::kUnsupported,
+                 "--to-strategy: tensors with the names of Hugging Face are not cut over "
+                 "data-parallel ranks (zero_stage: 3)\n   help: give zero_stage: 2"};
+  const auto placed = parameters_of(model, strategy);
+  auto target = checkpoint::target_by_parameters(source, placed);
+  if (!target) return target;
+  Target named = *std::move(target);
+  if (auto fault = checkpoint::other_elements(named, placed)) return *std::move(fault);
+  named.origin =
+      fmt::format("{}{}, tensor {} x pipeline {} x data {}", checkpoint::kHuggingFace, model.name,
+                  strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel);
+  return named;
 }
 
 // Converts the shards of a checkpoint on disk.
@@ -136,7 +156,8 @@ class ReshardCheckpoint final : public ReshardMode {
       if (!model) return model.error();
       const auto strategy = load_strategy(options.to_strategy, *model, environment);
       if (!strategy) return strategy.error();
-      return target_of(source, *model, *strategy);
+      if (!checkpoint::is_hugging_face(source)) return target_of(source, *model, *strategy);
+      return target_of_names(source, *model, *strategy);
     }
     if (!options.to.ends_with(".yaml") && !options.to.ends_with(".yml"))
       return checkpoint::target_by_layout(source, options.to);
@@ -175,7 +196,8 @@ class ReshardCheckpoint final : public ReshardMode {
     if (result.files_reused > 0)
       text += fmt::format("; {} files were already finished", result.files_reused);
     if (!plan.target.left_out.empty())
-      text += fmt::format("; {} tensors left out", plan.target.left_out.size());
+      text += fmt::format("; {} {} left out", plan.target.left_out.size(),
+                          plural(std::ssize(plan.target.left_out), "tensor"));
     return text + "\n";
   }
 

@@ -53,9 +53,10 @@ std::string text_of(const Strategy& strategy) {
 class ReshardStrategy final : public ReshardMode {
  public:
   void declare(Declaration& declaration) override {
-    declaration.option("--from-strategy", "FILE", from_,
-                       "Strategy before, whose parameters and optimizer state move: a file or a "
-                       "catalogue name. Needs --to-strategy, --model and --cluster.");
+    declaration.option(
+        "--from-strategy", "FILE", from_,
+        "Strategy before, whose parameters and optimizer state move: a file, a "
+        "catalogue name, or YAML in braces. Needs --to-strategy, --model and --cluster.");
     declaration.option("--to-cluster", "FILE", to_cluster_,
                        "With --from-strategy: the cluster after the change (default: --cluster). "
                        "Devices with the same number are the same.");

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "cli/catalogue.h"
 #include "cli/command.h"
-#include "cli/commands.h"
+#include "cli/command_line.h"
 #include "cli/meant.h"
 #include "cli/output.h"
 
@@ -34,26 +34,6 @@ void on_interrupt(int) {
   constexpr std::string_view kMessage = "\ninterrupted\n";
   [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
   _exit(kInterrupted);
-}
-
-struct Declared {
-  const CommandInfo* info;
-  CLI::App* app;
-  std::unique_ptr<Command> command;
-};
-
-std::vector<Declared> declare(CLI::App& app) {
-  std::vector<Declared> declared;
-  for (const CommandInfo& info : commands()) {
-    CLI::App* sub = app.add_subcommand(std::string(info.name), std::string(info.summary));
-    sub->footer(example_footer(info.example));
-    sub->fallthrough();
-    auto command = info.make();
-    Declaration declaration(*sub);
-    command->declare(declaration);
-    declared.push_back({&info, sub, std::move(command)});
-  }
-  return declared;
 }
 
 // The innermost subcommand that was named.
@@ -105,6 +85,8 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
       if (const auto setting = setting_meant(argument, word_after(words, argument)))
         return fail(fmt::format("unknown option '{}'", argument),
                     fmt::format("did you mean '{}'?", *setting));
+      if (const auto hint = devices_meant(argument, word_after(words, argument)))
+        return fail(fmt::format("unknown option '{}'", argument), *hint);
     }
     if (app.get_parent() != nullptr) {
       const auto outer = flags_of(*app.get_parent());
@@ -115,11 +97,16 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
                 near ? fmt::format("did you mean '{}'?", *near) : "see " + help_line(app));
   }
   const auto names = subcommands_of(app);
-  if (names.empty())
-    return fail(fmt::format("unexpected argument '{}'", argument), "see " + help_line(app));
   const auto near = nearest_name(argument, names);
-  return fail(fmt::format("unknown command '{}'", argument),
-              near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
+  const auto meant = near                          ? near
+                     : app.get_parent() == nullptr ? command_meant(argument)
+                                                   : argument_meant(app.get_name(), argument);
+  const std::string hint = meant           ? fmt::format("did you mean '{}'?", *meant)
+                           : names.empty() ? "see " + help_line(app)
+                                           : "use " + quoted_choice(names);
+  return fail(
+      fmt::format("{} '{}'", names.empty() ? "unexpected argument" : "unknown command", argument),
+      hint);
 }
 
 // The first word of the command line that stands where a command should, and is not one.
@@ -159,15 +146,9 @@ int run(int argc, char** argv) {
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGABRT, on_abort);
 
-  CLI::App app("foreshard forecasts the time and memory of sharding strategies on GPU clusters.",
-               "foreshard");
-  app.require_subcommand(1);
-  app.footer("\n`foreshard help COMMAND` explains a command." +
-             example_footer("foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml"));
+  CLI::App app;
   std::string configs;
-  app.add_option("--configs", configs, "Folder of the catalogue.")->type_name("DIR");
-  app.set_version_flag("--version", version_line(), "Print the version and exit.");
-  const auto declared = declare(app);
+  const auto declared = declare_all(app, configs);
 
   const std::vector<std::string> words = words_of(argc, argv);
   if (const auto word = wrong_command(app, words)) return unexpected(app, *word, words);

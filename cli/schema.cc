@@ -1,11 +1,14 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/results.h"
 
 namespace foreshard::cli {
 namespace {
@@ -13,22 +16,29 @@ namespace {
 class Schema final : public Command {
  public:
   void declare(Declaration& declaration) override {
-    declaration.argument("KIND", kind_,
-                         "Kind of file: " + join(kind_names()) + " (default: study).");
+    declaration.argument(
+        "KIND", kind_,
+        "Kind of file: " + join(kind_names()) +
+            " (default: study). Or a result, by "
+            "its name or by what it says under `schema`, such as foreshard.search/1: " +
+            join(result_names()) + ".");
     add_output(declaration, output_);
   }
 
   ExitCode run(const Environment&) override {
-    const Kind* kind = find_kind(kind_);
-    if (kind == nullptr) {
-      const auto near = nearest_name(kind_, kind_names());
-      return fail(
-          fmt::format("no kind of file is called '{}'", kind_),
-          near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
+    auto names = kind_names();
+    const bool is_kind = std::ranges::find(names, kind_) != names.end();
+    auto schema = is_kind ? std::nullopt : result_schema(kind_);
+    if (const Kind* kind = find_kind(kind_); kind != nullptr && !schema) schema = kind->schema();
+    if (!schema) {
+      const auto results = result_names();
+      names.insert(names.end(), results.begin(), results.end());
+      const auto near = nearest_name(kind_, names);
+      return fail(fmt::format("no kind of file or result is called '{}'", kind_),
+                  near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
     }
     constexpr int kIndent = 2;
-    if (const auto error = write_result(output_, kind->schema().dump(kIndent) + "\n"))
-      return fail(*error);
+    if (const auto error = write_result(output_, schema->dump(kIndent) + "\n")) return fail(*error);
     return kDone;
   }
 

@@ -23,7 +23,8 @@ class Topology final : public Command {
     Declaration show = declaration.subcommand(
         "show", show_, "Print counts, links, bandwidths and sample routes.",
         "foreshard topology show two-dgx-a100 --format dot | dot -Tsvg > cluster.svg");
-    show.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+    show.required_argument("CLUSTER", cluster_,
+                           "A cluster: a file (a node's is a cluster of one) or a catalogue name.");
     add_format(show, format_, {"text", "json", "dot", "simgrid"});
     add_set(show, sets_);
     add_output(show, output_);
@@ -39,7 +40,7 @@ class Topology final : public Command {
     auto overrides = overrides_of(sets_);
     if (!overrides) return fail(overrides.error());
     yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    auto config = load<ClusterConfig>(cluster_, loader);
+    auto config = load_cluster_or_node(cluster_, loader);
     if (!config) return fail(config.error());
     ClusterConfig chosen = *std::move(config);
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {

@@ -15,7 +15,8 @@ void TopologyCheck::declare(Declaration& topology) {
   Declaration command = topology.subcommand(
       "check", chosen_, "Find what is implausible: unit slips, throttled NICs, isolated devices.",
       "foreshard topology check two-dgx-h100 --set node.nics.bandwidth=400GB/s");
-  command.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+  command.required_argument(
+      "CLUSTER", cluster_, "A cluster: a file (a node's is a cluster of one) or a catalogue name.");
   command.flag("--strict", strict_, "Exit with code 4 if there is a warning.");
   add_format(command, format_, {"text", "json"});
   add_set(command, sets_);
@@ -26,7 +27,7 @@ ExitCode TopologyCheck::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load<ClusterConfig>(cluster_, loader);
+  const auto config = load_cluster_or_node(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());

@@ -115,8 +115,8 @@ Result<std::vector<Bytes>> sizes_of(const std::string& text, const std::string& 
 struct Table {
   std::string operation;
   const ClusterView* cluster = nullptr;
-  std::size_t ranks = 0;
-  std::size_t nodes = 0;
+  std::int64_t ranks = 0;
+  std::int64_t nodes = 0;
   std::string communication;
   std::string tuner;
   bool all = false;
@@ -302,7 +302,8 @@ void TopologyCollectives::declare(Declaration& topology) {
       "foreshard topology collectives two-dgx-h100 --op all_reduce --ranks 0-15\n"
       "foreshard topology collectives two-dgx-h100 --op all_gather --sizes 1MiB:1GiB --step 4 \\\n"
       "    --algorithm ring --protocol LL128 --format csv");
-  declaration.required_argument("CLUSTER", cluster_, "A cluster: a file or a catalogue name.");
+  declaration.required_argument(
+      "CLUSTER", cluster_, "A cluster: a file (a node's is a cluster of one) or a catalogue name.");
   declaration.choice("--op", operation_, operation_names(), "The operation.");
   declaration.option("--ranks", "LIST", ranks_,
                      "Devices that take part, in this order, such as 0-63 or 0,8,16-23, or all.");
@@ -329,7 +330,7 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
   auto overrides = overrides_of(sets_);
   if (!overrides) return fail(overrides.error());
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load<ClusterConfig>(cluster_, loader);
+  const auto config = load_cluster_or_node(cluster_, loader);
   if (!config) return fail(config.error());
   const auto cluster = build_cluster(*config, loader);
   if (!cluster) return fail(cluster.error());
@@ -358,8 +359,8 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
 
   Table table{.operation = operation_,
               .cluster = &*cluster,
-              .ranks = devices->size(),
-              .nodes = nodes.size(),
+              .ranks = std::ssize(*devices),
+              .nodes = std::ssize(nodes),
               .communication = parameters.name,
               .tuner = parameters.tuner == comm::TunerKind::kNccl ? "nccl" : "fastest",
               .all = all_,

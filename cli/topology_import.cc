@@ -11,7 +11,17 @@
 namespace foreshard::cli {
 namespace {
 
-constexpr Bytes kLargestFile = 64_MiB;
+constexpr Bytes kLargestExport = 64_MiB;
+constexpr std::size_t kMostNotes = 12;
+
+/// The first remarks; all of them stand at the top of what is written.
+void note_first(const std::vector<std::string>& remarks) {
+  const std::size_t shown = remarks.size() > kMostNotes ? kMostNotes - 1 : remarks.size();
+  for (std::size_t i = 0; i < shown; ++i) note(remarks[i]);
+  if (shown < remarks.size())
+    note(std::to_string(remarks.size() - shown) +
+         " more remarks stand at the top of what was written");
+}
 
 }  // namespace
 
@@ -41,7 +51,7 @@ void TopologyImport::declare(Declaration& topology) {
 }
 
 ExitCode TopologyImport::run(const Environment& environment) const {
-  const auto text = read_file(file_, kLargestFile);
+  const auto text = read_file(file_, kLargestExport);
   if (!text) return fail(text.error());
   ImportRequest request{
       .text = *text, .name = file_, .format = format_, .device = device_, .node = node_};
@@ -54,8 +64,8 @@ ExitCode TopologyImport::run(const Environment& environment) const {
   yaml::Loader loader({.catalogue = environment.catalogue});
   const auto imported = import_topology(request, loader);
   if (!imported) return fail(imported.error());
-  for (const auto& remark : imported->remarks) note(remark);
   if (const auto error = write_result(output_, to_yaml(*imported))) return fail(*error);
+  note_first(imported->remarks);
   return kDone;
 }
 

@@ -15,7 +15,6 @@
 #include "cli/percentage.h"
 #include "cli/replay_call.h"
 
-#include "sim/compute/operator_time.h"
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
 #include "validate/calibrate/machine.h"
@@ -228,9 +227,8 @@ class Validate final : public Command {
     programs.reserve(cases.size());
     for (const Case& one : cases) programs.push_back(one.program);
     const Case& start = cases.front();
-    CachedOperatorTime times(start.cluster.device_types().front());
-    auto plan = calibrate::microbenchmarks(
-        programs, {.time_of = [&](const Kernel& kernel) { return times(kernel); }});
+    auto plan =
+        calibrate::microbenchmarks(programs, {.device = start.cluster.device_types().front()});
     if (!plan) return plan.error();
     auto measurement =
         measured(*plan, fs::path(folder_) / "microbenchmarks", "microbenchmarks", until_);
@@ -238,7 +236,8 @@ class Validate final : public Command {
     const Busy busy("calibrating");
     const auto machine = calibrate::calibrate_machine(
         {.cluster = start.study.cluster, .communication = start.study.communication},
-        {{*std::move(plan), *std::move(measurement)}, {start.program, first}});
+        {{*std::move(plan), *std::move(measurement)}, {start.program, first}},
+        {.own_kernels = true});  // a replay is what is predicted
     if (!machine) return machine.error();
     std::error_code status;
     fs::create_directories(folder, status);

@@ -1,8 +1,7 @@
 add_library(foreshard_options INTERFACE)
 target_include_directories(foreshard_options INTERFACE ${PROJECT_SOURCE_DIR})
 set(foreshard_warnings -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
-# For those who change the sources. A user's compiler may see more: GCC 12 warns of inlined strings
-# that depend on the length of the folder's name.
+# For those who change the sources: a user's compiler may see more.
 set(strict OFF)
 if(DEFINED ENV{CI})
   set(strict ON)
@@ -10,6 +9,15 @@ endif()
 option(FORESHARD_WARNINGS_AS_ERRORS "A warning ends the build (default: where CI is set)" ${strict})
 if(FORESHARD_WARNINGS_AS_ERRORS)
   list(APPEND foreshard_warnings -Werror)
+  # What GCC finds only after inlining depends on what was inlined: on the level of optimisation, on
+  # which sources are compiled together, even on the length of the folder's name. It stays a warning.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    foreach(family array-bounds dangling-pointer free-nonheap-object maybe-uninitialized nonnull
+            null-dereference restrict stringop-overflow stringop-overread stringop-truncation
+            use-after-free)
+      list(APPEND foreshard_warnings -Wno-error=${family})
+    endforeach()
+  endif()
 endif()
 target_compile_options(foreshard_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${foreshard_warnings}>)
@@ -18,26 +26,41 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(foreshard_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 
-# foreshard_library(<name> SOURCES <file>... DEPS <lower library>...): one library per layer.
-# PRIVATE_DEPS are third-party libraries that no header of the layer shows.
+# Without a compiler cache a build starts from nothing: then the sources of a library are compiled
+# a dozen at a time, which parses the headers they share once, and tests share precompiled headers. With
+# a cache, which keeps each source on its own and would have to hash 110 MB of precompiled headers for
+# each, neither pays; such builds are also the ones that notice a missing #include.
+set(whole_builds ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
+  set(whole_builds OFF)
+endif()
+option(FORESHARD_UNITY "Compile several sources of a library or a test at once" ${whole_builds})
+option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${whole_builds})
+
+# foreshard_rarely_run(<target>): compiled at -O1 in a release, which halves the compile time of code
+# in which no time is spent.
+function(foreshard_rarely_run name)
+  target_compile_options(${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+endfunction()
+
+# foreshard_library(<name> [HOT] SOURCES <file>... DEPS <lower library>...): one library per layer.
+# PRIVATE_DEPS are third-party libraries that no header of the layer shows. HOT are the libraries in
+# which a prediction, a conversion or a replay spends its time: only they are optimised in full.
 function(foreshard_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPS;PRIVATE_DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "HOT" "" "SOURCES;DEPS;PRIVATE_DEPS")
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC foreshard_options ${arg_DEPS} PRIVATE ${arg_PRIVATE_DEPS})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+    if(NOT arg_HOT)
+      foreshard_rarely_run(${name})
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE foreshard_options ${arg_DEPS})
   endif()
 endfunction()
 
-# Halves the compile time of a test. Off with ccache, which would have to hash 110 MB for each; such
-# builds are also the ones that notice a test's missing #include.
-set(pch_default ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES ccache)
-  set(pch_default OFF)
-endif()
-option(FORESHARD_TEST_PCH "Precompile the headers of GoogleTest" ${pch_default})
 if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/test_pch.cc CONTENT "")
   add_library(foreshard_test_pch OBJECT ${PROJECT_BINARY_DIR}/generated/test_pch.cc)
@@ -45,24 +68,33 @@ if(FORESHARD_TESTS AND FORESHARD_TEST_PCH)
   target_precompile_headers(foreshard_test_pch PRIVATE
     <gmock/gmock.h> <gtest/gtest.h> <map> <string> <vector>)
   set_target_properties(foreshard_test_pch PROPERTIES PCH_WARN_INVALID OFF)
+  foreshard_rarely_run(foreshard_test_pch)
 endif()
 
-# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL]): one binary, one
-# ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
-# tests of processes and wall-clock time, which others beside them would disturb.
+# foreshard_test(<name> SOURCES <file>... DEPS <library>... [SLOW] [RUN_SERIAL] [APART]): one binary,
+# one ctest per TEST(). SLOW labels its tests `slow`: `./test --quick` leaves them out. RUN_SERIAL is for
+# tests of processes and wall-clock time, which others beside them would disturb. APART is for sources
+# that name different things alike: each is compiled alone.
 function(foreshard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU" "" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SLOW;RUN_SERIAL;GPU;APART" "" "SOURCES;DEPS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE foreshard_options ${arg_DEPS} GTest::gmock_main)
   target_compile_definitions(${name} PRIVATE FORESHARD_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     FORESHARD_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  if(NOT arg_APART)
+    set_target_properties(${name} PROPERTIES
+      UNITY_BUILD ${FORESHARD_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  endif()
+  foreshard_rarely_run(${name})
   if(TARGET foreshard_test_pch)
     target_precompile_headers(${name} REUSE_FROM foreshard_test_pch)
     set_target_properties(${name} PROPERTIES PCH_WARN_INVALID OFF)
   endif()
   set(labels quick)
+  set(cost 0)  # what ctest has measured, else last
   if(arg_SLOW)
     set(labels slow)
+    set(cost 1000)  # ctest begins with these, also where it has not yet seen how long they take
   endif()
   if(arg_GPU)
     set(labels gpu)
@@ -73,7 +105,7 @@ function(foreshard_test name)
   endif()
   # Values are left out of the names: of a struct they are bytes, other ones in each build.
   gtest_discover_tests(${name} NO_PRETTY_VALUES
-    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} DISCOVERY_TIMEOUT 60)
+    PROPERTIES LABELS "${labels}" RUN_SERIAL ${serial} COST ${cost} DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # foreshard_benchmark(<name> SOURCES <file>... DEPS <library>...): a Google Benchmark binary.

@@ -44,13 +44,30 @@ DeviceTypeId type_id(ClusterView::Builder& builder, std::map<std::string, Device
 }
 
 constexpr const char* kNamesHelp =
-    "they are called node0/gpu0, node0/nic0, pod0/leaf0, spine0, ...; * stands for any text";
+    "they are called node0/gpu0, node0/nic0, pod0/leaf0, spine0, ..., and node0 is all of that "
+    "node; * stands for any text";
+
+/// Where a selector matches nothing it may be the name of a node, which is all that is in it.
+std::string in_node(const std::string& selector) {
+  return selector + "/*";
+}
+std::vector<LinkId> links_at(const std::string& selector, const ClusterView::Builder& builder) {
+  auto links = internal::select_links(selector, builder.vertices(), builder.links());
+  return links.empty()
+             ? internal::select_links(in_node(selector), builder.vertices(), builder.links())
+             : links;
+}
+std::vector<DeviceId> devices_at(const std::string& selector, const ClusterView::Builder& builder) {
+  auto devices = internal::select_devices(selector, builder.vertices());
+  return devices.empty() ? internal::select_devices(in_node(selector), builder.vertices())
+                         : devices;
+}
 
 std::optional<Error> take_down(ClusterView::Builder& builder, const ClusterConfig& config,
                                const ErrorMaker& error) {
   for (std::size_t i = 0; i < config.down.size(); ++i) {
-    const auto links = internal::select_links(config.down[i], builder.vertices(), builder.links());
-    const auto devices = internal::select_devices(config.down[i], builder.vertices());
+    const auto links = links_at(config.down[i], builder);
+    const auto devices = devices_at(config.down[i], builder);
     if (links.empty() && devices.empty())
       return error("down." + std::to_string(i),
                    "'" + config.down[i] + "' matches no device, NIC, switch or link", kNamesHelp);
@@ -67,14 +84,14 @@ std::optional<Error> degrade(ClusterView::Builder& builder, const ClusterConfig&
     const std::string at = "degraded." + std::to_string(i);
     if (const auto fault = fault_in_degradation(part); !fault.empty()) return error(at, fault, "");
     if (!part.devices.empty()) {
-      const auto devices = internal::select_devices(part.devices, builder.vertices());
+      const auto devices = devices_at(part.devices, builder);
       if (devices.empty())
         return error(at + ".devices", "'" + part.devices + "' matches no device",
                      "devices are called node0/gpu0, node0/gpu1, ...; * stands for any text");
       for (const auto device : devices) builder.slow_down(device, *part.speed);
       continue;
     }
-    const auto links = internal::select_links(part.links, builder.vertices(), builder.links());
+    const auto links = links_at(part.links, builder);
     if (links.empty())
       return error(at + ".links", "'" + part.links + "' matches no link", kNamesHelp);
     for (const auto link : links) builder.degrade(link, *part.factor);
@@ -268,8 +285,8 @@ const yaml::Table<ClusterConfig>& yaml_table(const ClusterConfig*) {
           .optional(
               "down", &C::down,
               "What does not work: 'node3/gpu5' is that device, NIC or switch with every link "
-              "of it, 'node3/nic0 - pod0/leaf0' the links between two; * stands for any "
-              "text.",
+              "of it, 'node3' all of that node, 'node3/nic0 - pod0/leaf0' the links between two; * "
+              "stands for any text.",
               yaml::non_empty())
           .optional("degraded", &C::degraded,
                     "Links and devices that are slower than they should be.")

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/index.h"
+
 #include "topology/internal/hash.h"
 
 namespace foreshard {
@@ -11,14 +13,10 @@ namespace {
 
 constexpr std::int32_t kNone = -1;
 
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 // The switches outside of nodes, as a graph without directions.
-class Fabric {
+class SwitchGraph {
  public:
-  explicit Fabric(const ClusterView& cluster) : number_(cluster.vertices().size(), kNone) {
+  explicit SwitchGraph(const ClusterView& cluster) : number_(cluster.vertices().size(), kNone) {
     for (std::size_t v = 0; v < number_.size(); ++v) {
       if (cluster.vertices()[v].node < 0) number_[v] = count_++;
     }
@@ -77,7 +75,7 @@ void mix_in(std::uint64_t& shape, std::initializer_list<std::uint64_t> what) {
 }  // namespace
 
 Congruence::Congruence(const ClusterView& cluster) {
-  const Fabric fabric(cluster);
+  const SwitchGraph fabric(cluster);
   const auto parent = fabric.parents();
   if (cluster.routing() == Routing::kEcmpHash) {
     fault_ = "ecmp-hash chooses paths by the names of their ends";

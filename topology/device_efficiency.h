@@ -94,7 +94,13 @@ struct MeasuredKernel {
 };
 
 struct DeviceEfficiency {
+  /// By it, forms of collectives say which devices they are for ("Hopper"). Empty: the name of the
+  /// file that holds the numbers.
+  std::string generation;
   std::vector<std::string> measured_on;  ///< Device names. Elsewhere the numbers are transferred.
+  /// Whether attention and passes are those of foreshard-replay's own kernels, not those that
+  /// frameworks run on the device; calibrate keeps the two apart.
+  bool own_kernels = false;
   GemmEfficiency gemm;
   AttentionEfficiency attention;  ///< Of the fused kernel that is usual on the device.
   /// By name of the implementation (kernel.h `find_attention`), those that it also has.

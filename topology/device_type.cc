@@ -6,6 +6,8 @@
 #include <functional>
 #include <string_view>
 
+#include "base/quantity.h"
+
 namespace foreshard {
 namespace {
 
@@ -26,7 +28,9 @@ std::string fault_in_power(const DeviceType& device) {
     return device.power ? "is missing: what the device draws while it waits; energy takes both"
                         : "";
   if (!device.power) return "is given, but not power: what it draws when it works";
-  return device.idle_power->value > device.power->value ? "is more than power" : "";
+  if (device.idle_power->value <= device.power->value) return "";
+  return "is " + format(device.idle_power->value) +
+         ", more than power: " + format(device.power->value);
 }
 
 std::string fault_in_splits(const GemmEfficiency& gemm) {
@@ -173,8 +177,14 @@ const yaml::Table<DeviceEfficiency>& yaml_table(const DeviceEfficiency*) {
   static const auto table =
       yaml::Table<E>("efficiency", "How close a device comes to its data sheet.")
           .folder("devices/efficiency")
+          .optional("generation", &E::generation,
+                    "By which forms of collectives know the device; where it is not given, the "
+                    "name of the file.")
           .optional("measured_on", &E::measured_on,
                     "Devices of the measurements; on others the numbers are transferred.")
+          .optional("own_kernels", &E::own_kernels,
+                    "Whether attention and passes are those of foreshard-replay's own kernels, not "
+                    "those that frameworks run.")
           .required("gemm", &E::gemm, "Matrix products.")
           .required("attention", &E::attention, "Fused attention, the usual kernel.")
           .optional("attention_of", &E::attention_of,
@@ -222,6 +232,7 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
 }
 
 std::string generation_of(const DeviceType& device) {
+  if (!device.efficiency->generation.empty()) return device.efficiency->generation;
   return std::filesystem::path(device.efficiency.name).stem().string();
 }
 

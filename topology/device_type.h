@@ -44,8 +44,9 @@ struct DeviceType {
 
 const yaml::Table<DeviceType>& yaml_table(const DeviceType*);
 
-/// The name of its efficiency file without folder and suffix ("Hopper"): by it, forms of
-/// collectives say which devices they are for. Empty if its efficiency is written in place.
+/// By it, forms of collectives say which devices they are for ("Hopper"): what its efficiency says,
+/// else the name of the efficiency's file. Empty if the efficiency is written in place and says
+/// nothing.
 std::string generation_of(const DeviceType& device);
 
 /// How well a fit is known for this device: its own evidence where it was measured, else

@@ -11,7 +11,7 @@
 namespace foreshard {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_double_quotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -61,13 +61,13 @@ std::string to_dot(const ClusterView& cluster, std::int32_t most_nodes) {
   std::vector<std::vector<std::size_t>> members(
       static_cast<std::size_t>(std::min(cluster.node_count(), most_nodes)));
   std::string text = fmt::format("graph {} {{\n  layout=dot; rankdir=BT; node [fontsize=10];\n",
-                                 quoted(cluster.name()));
+                                 in_double_quotes(cluster.name()));
   if (cluster.node_count() > most_nodes)
-    text += fmt::format("  label={};\n",
-                        quoted(fmt::format("{} of {} nodes", most_nodes, cluster.node_count())));
+    text += fmt::format("  label={};\n", in_double_quotes(fmt::format("{} of {} nodes", most_nodes,
+                                                                      cluster.node_count())));
   const auto line = [&](std::size_t i, std::string_view indent) {
-    text += fmt::format("{}v{} [label={}, shape={}];\n", indent, i, quoted(vertices[i].name),
-                        shape_of(vertices[i].kind));
+    text += fmt::format("{}v{} [label={}, shape={}];\n", indent, i,
+                        in_double_quotes(vertices[i].name), shape_of(vertices[i].kind));
   };
   for (std::size_t i = 0; i < vertices.size(); ++i) {
     if (!shown(vertices[i])) continue;
@@ -104,10 +104,10 @@ std::string to_dot(const ClusterView& cluster, std::int32_t most_nodes) {
     const Link& link = links[i];
     if (!drawn[i] || !shown(vertices[link.from.index()]) || !shown(vertices[link.to.index()]))
       continue;
-    text +=
-        fmt::format("  v{} -- v{} [label={}, color={}{}{}];\n", link.from.value(), link.to.value(),
-                    quoted(format(link.bandwidth)), link.up ? colour_of(link.kind) : "red",
-                    link.up ? "" : ", style=dashed", both[i] ? "" : ", dir=forward");
+    text += fmt::format("  v{} -- v{} [label={}, color={}{}{}];\n", link.from.value(),
+                        link.to.value(), in_double_quotes(format(link.bandwidth)),
+                        link.up ? colour_of(link.kind) : "red", link.up ? "" : ", style=dashed",
+                        both[i] ? "" : ", dir=forward");
   }
   return text + "}\n";
 }

@@ -120,7 +120,9 @@ const yaml::Table<CableConfig>& yaml_table(const CableConfig*) {
   static const auto table =
       yaml::Table<C>("cable", "One or several equal cables.")
           .required("a", &C::a,
-                    "A switch, or NICs: 'node3/nic0'; * stands for any text, ? for any character.",
+                    "A switch, or NICs: 'node3/nic0', 'node[0-7,9]/nic[0-3]'; * stands for any "
+                    "text, ? for "
+                    "any character.",
                     yaml::non_empty())
           .required("b", &C::b, "The other end.", yaml::non_empty())
           .optional("bandwidth", &C::bandwidth,

@@ -83,9 +83,10 @@ const yaml::Table<HardwareDevice>& yaml_table(const HardwareDevice*) {
           .optional("pci_ids", &D::pci_ids, "Its PCI device ids, hexadecimal.")
           .optional("names", &D::names, "Names that drivers give it, without the vendor.",
                     yaml::non_empty())
-          .optional("nvlinks", &D::nvlinks, "Largest number of NVLinks of one device.",
+          .optional("nvlinks", &D::nvlinks,
+                    "Largest number of NVLinks (AMD: xGMI links) of one device.",
                     yaml::between(0, 256))
-          .optional("nvlink", &D::nvlink, "Nominal rate of one direction of one NVLink.",
+          .optional("nvlink", &D::nvlink, "Nominal rate of one direction of one of them.",
                     yaml::positive())
           .required("source", &D::source, "Where this is published.", yaml::non_empty());
   return table;
@@ -118,6 +119,9 @@ const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*) {
                     "Most throughput of one switch: all ports, one direction.", yaml::positive())
           .required("oversubscription", &L::oversubscription,
                     "Largest oversubscription of one level.", yaml::positive())
+          .required("pcie_uplink", &L::pcie_uplink,
+                    "Smallest plausible part of a device's PCIe rate that reaches its CPU.",
+                    yaml::positive(), yaml::at_most(1))
           .required("degraded", &L::degraded, "Smallest plausible factor.", yaml::positive())
           .required("latency", &L::latency, "Largest latency of one link.", yaml::positive())
           .required("launch_time", &L::launch_time, "Longest time to launch a kernel.",
@@ -138,7 +142,7 @@ const yaml::Table<Hardware>& yaml_table(const Hardware*) {
 }
 
 Result<Hardware> read_hardware(yaml::Loader& loader) {
-  return loader.read_ref<Hardware>("nvidia", "hardware");
+  return loader.read_ref<Hardware>("gpus", "hardware");
 }
 
 }  // namespace foreshard

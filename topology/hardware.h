@@ -1,6 +1,6 @@
 /// \file
 /// How devices present themselves to the tools that importers read, and what their own links can do
-/// at most (configs/hardware/nvidia.yaml):
+/// at most (configs/hardware/gpus.yaml):
 ///
 ///     const auto hardware = read_hardware(loader);
 ///     hardware->device_of_pci_id(0x2330)->device           // "H100-SXM"
@@ -22,9 +22,9 @@ namespace foreshard {
 
 struct HardwareDevice {
   std::string device;                      ///< In configs/devices/.
-  std::vector<std::string> pci_ids;        ///< Device ids of vendor 0x10de, hexadecimal.
+  std::vector<std::string> pci_ids;        ///< Device ids of its vendor, hexadecimal.
   std::vector<std::string> names;          ///< As drivers call it, without the vendor.
-  std::int64_t nvlinks = 0;                ///< The most that one device can have.
+  std::int64_t nvlinks = 0;                ///< The most that one device can have (AMD: xGMI).
   std::optional<BytesPerSecond> nvlink{};  ///< One link, one direction, nominal.
   std::string source;
 
@@ -50,8 +50,9 @@ struct HardwareLimits {
   yaml::Sourced<std::int64_t> switch_ports{};
   yaml::Sourced<BytesPerSecond> switch_throughput{};  ///< Sum over its ports, one direction.
   yaml::Sourced<double> oversubscription{};
-  yaml::Sourced<double> degraded{};  ///< The smallest factor.
-  yaml::Sourced<Seconds> latency{};  ///< Of one link.
+  yaml::Sourced<double> pcie_uplink{};  ///< Of a device's own PCIe link, the part that goes on.
+  yaml::Sourced<double> degraded{};     ///< The smallest factor.
+  yaml::Sourced<Seconds> latency{};     ///< Of one link.
   yaml::Sourced<Seconds> launch_time{};
 };
 
@@ -75,7 +76,7 @@ const yaml::Table<HardwareSocket>& yaml_table(const HardwareSocket*);
 const yaml::Table<HardwareLimits>& yaml_table(const HardwareLimits*);
 const yaml::Table<Hardware>& yaml_table(const Hardware*);
 
-/// configs/hardware/nvidia.yaml of the loader's catalogue.
+/// configs/hardware/gpus.yaml of the loader's catalogue.
 Result<Hardware> read_hardware(yaml::Loader& loader);
 
 }  // namespace foreshard

@@ -41,7 +41,9 @@ std::string fault_in_nics(const NodeConfig& node) {
   const auto nics = node.nics->count;
   if (node.gpus % nics == 0 || nics % node.gpus == 0) return "";
   return std::to_string(nics) + " NICs cannot serve " + std::to_string(node.gpus) +
-         " GPUs evenly: the count must divide the GPUs or be a multiple of them";
+         " GPUs evenly: the count must divide the GPUs or be a multiple of them, for example nics: "
+         "{count: " +
+         std::to_string(node.gpus) + "}";
 }
 
 std::string fault_in_switches(const NodeConfig& node) {

@@ -9,13 +9,15 @@
 namespace foreshard {
 namespace {
 
-constexpr std::size_t kRules = 12;
+constexpr std::size_t kRules = 14;
 
 constexpr std::array<PlausibilityRule, kRules> kNames{{
     {"port-rate", "A NIC faster than any that exists, or slower than Ethernet."},
     {"nic-slot", "A NIC's port is faster than its PCIe link."},
     {"isolated", "A device or NIC that no link joins to the rest."},
     {"nvlink-rate", "NVLink faster than the device type's."},
+    {"missing-nvlink", "A device with less NVLink than another one of its node."},
+    {"pcie-uplink", "A way to the CPU far below the PCIe link of the device at its end."},
     {"oversubscription", "More oversubscription at a switch than is built."},
     {"switch-size", "A switch with more ports, or more throughput, than exist."},
     {"uneven-node", "Devices of one node are joined unequally."},
@@ -27,11 +29,10 @@ constexpr std::array<PlausibilityRule, kRules> kNames{{
 }};
 
 constexpr std::array<void (*)(const internal::Subject&, internal::Findings&), kRules> kLook{
-    internal::find_port_rates,       internal::find_slots,
-    internal::find_isolated,         internal::find_nvlinks,
-    internal::find_oversubscription, internal::find_switches,
-    internal::find_uneven_nodes,     internal::find_degraded,
-    internal::find_mixed_memory,     internal::find_latencies,
+    internal::find_port_rates,       internal::find_slots,           internal::find_isolated,
+    internal::find_nvlinks,          internal::find_missing_nvlinks, internal::find_uplinks,
+    internal::find_oversubscription, internal::find_switches,        internal::find_uneven_nodes,
+    internal::find_degraded,         internal::find_mixed_memory,    internal::find_latencies,
     internal::find_slow_links,       internal::find_launch_times};
 
 std::string_view name_of(Severity severity) {
@@ -73,7 +74,9 @@ std::string to_json(const std::vector<Finding>& findings) {
                     {"place", f.place},
                     {"message", f.message},
                     {"remedy", f.remedy}});
-  return list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const nlohmann::ordered_json json{{"schema", "foreshard.findings/1"},
+                                    {"findings", std::move(list)}};
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace foreshard

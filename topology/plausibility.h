@@ -47,6 +47,7 @@ std::vector<Finding> implausible(const ClusterConfig& config, const ClusterView&
                                  const Hardware& hardware);
 
 std::string to_text(const std::vector<Finding>& findings);
+/// \return a JSON object of the schema foreshard.findings/1, then a line feed.
 std::string to_json(const std::vector<Finding>& findings);
 
 }  // namespace foreshard

@@ -1,7 +1,9 @@
 /// \file
 /// How a network's adapters are driven, as a collective library sees it: what a message costs on
 /// top of the wire and of the library's own steps (strategies/comm/parameters.h). A property of the
-/// interconnect and its driver, whatever machine it is in (configs/transports/*.yaml).
+/// interconnect and its driver, whatever machine it is in (configs/transports/*.yaml). A library
+/// may have numbers of its own for a transport (comm::Parameters::transports); the transport then
+/// gives none.
 ///
 ///     time of a message of m bytes = wire + library + latency + rendezvous x m / (m + eager_limit)
 ///
@@ -12,6 +14,7 @@
 /// protocols. Not modelled: number of endpoints, matching in hardware or software.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/units.h"
@@ -22,19 +25,34 @@ namespace foreshard {
 
 /// The defaults are those of InfiniBand verbs with GPUDirect, in which the library's own latencies
 /// are counted.
-struct Transport {
+struct TransportNumbers {
   std::string name = "infiniband";
-  std::string summary{};
   yaml::Sourced<Seconds> latency{};     ///< Of every message. Invariant: >= 0.
   yaml::Sourced<Seconds> rendezvous{};  ///< Of long messages, besides. Invariant: >= 0.
   yaml::Sourced<Bytes> eager_limit{16_KiB, "", yaml::Evidence::kUser};  ///< Invariant: > 0.
   /// Of what one stream of long messages reaches, the part that messages to many peers at a time
   /// reach (all-to-all, trees). Invariant: in (0, 1].
   yaml::Sourced<double> exchange_efficiency{1.0, "", yaml::Evidence::kUser};
+};
+const yaml::Table<TransportNumbers>& yaml_table(const TransportNumbers*);
+
+/// Empty: the library's own, or else the defaults.
+struct Transport {
+  std::string name = "infiniband";
+  std::string summary{};
+  std::optional<yaml::Sourced<Seconds>> latency{};
+  std::optional<yaml::Sourced<Seconds>> rendezvous{};
+  std::optional<yaml::Sourced<Bytes>> eager_limit{};
+  std::optional<yaml::Sourced<double>> exchange_efficiency{};
   /// Protocols that put flags beside the data (LL, LL128) need writes that arrive in order.
   bool ordered = true;
 };
 /// Catalogue folder: transports.
 const yaml::Table<Transport>& yaml_table(const Transport*);
+
+/// Those that it gives, and the defaults.
+TransportNumbers numbers_of(const Transport& transport);
+/// The key of the first number that it gives; empty if it gives none.
+std::string first_number_of(const Transport& transport);
 
 }  // namespace foreshard

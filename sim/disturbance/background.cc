@@ -13,7 +13,7 @@ namespace {
 
 using internal::kShortestPeriod;
 
-std::string misfit(const Background& b) {
+std::string traffic_misfit(const Background& b) {
   const bool path = b.from.has_value() && b.to.has_value();
   if (b.from.has_value() != b.to.has_value()) return "from and to belong together";
   if (path == b.links.has_value()) return "give either from and to, or links";
@@ -138,7 +138,7 @@ const yaml::Table<Background>& yaml_table(const Background*) {
           .optional("end", &B::end, "When it ends (default: never).", yaml::non_negative())
           .optional("period", &B::period, "The traffic repeats after this time.",
                     yaml::at_least(kShortestPeriod))
-          .check("from", misfit);
+          .check("from", traffic_misfit);
   return table;
 }
 

@@ -16,7 +16,7 @@ constexpr std::array kDevices{VertexKind::kDevice};
 constexpr std::array kNics{VertexKind::kNic};
 constexpr std::array kSwitches{VertexKind::kSwitch, VertexKind::kNvSwitch, VertexKind::kPcieSwitch};
 
-std::string misfit(const Failure& f) {
+std::string failure_misfit(const Failure& f) {
   const int given = static_cast<int>(f.link.has_value()) + static_cast<int>(f.device.has_value()) +
                     static_cast<int>(f.nic.has_value()) +
                     static_cast<int>(f.switch_name.has_value());
@@ -91,7 +91,7 @@ const yaml::Table<Failure>& yaml_table(const Failure*) {
           .optional("detection", &F::detection,
                     "How long these tasks stand still before they fail or are rerouted.",
                     yaml::non_negative())
-          .check("at", misfit);
+          .check("at", failure_misfit);
   return table;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using internal::kShortestPeriod;
 
-std::string misfit(const LinkProfile& p) {
+std::string profile_misfit(const LinkProfile& p) {
   if (p.profile.empty()) return "has no points";
   for (std::size_t i = 1; i < p.profile.size(); ++i) {
     if (p.profile[i].at <= p.profile[i - 1].at)
@@ -54,7 +54,7 @@ const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*) {
                     yaml::non_empty())
           .optional("period", &P::period, "The points repeat after this time.",
                     yaml::at_least(kShortestPeriod))
-          .check("profile", misfit);
+          .check("profile", profile_misfit);
   return table;
 }
 

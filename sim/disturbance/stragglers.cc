@@ -11,7 +11,7 @@
 namespace foreshard::disturbance {
 namespace {
 
-std::string misfit(const Straggler& s) {
+std::string straggler_misfit(const Straggler& s) {
   if (s.speed.has_value() == s.distribution.has_value()) return "give either speed or distribution";
   if (s.until && *s.until <= s.at) return "until must be after at";
   const bool always = s.at == Seconds() && !s.until;
@@ -76,7 +76,7 @@ const yaml::Table<Straggler>& yaml_table(const Straggler*) {
                     yaml::non_negative())
           .optional("until", &S::until, "When they are as fast as before again (default: never).",
                     yaml::non_negative())
-          .check("devices", misfit);
+          .check("devices", straggler_misfit);
   return table;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 
 #include "sim/engine/internal/event_queue.h"
 #include "sim/engine/internal/events.h"
@@ -25,10 +26,6 @@ using internal::Sharing;
 // Instants that differ by less than the rounding of the clock are one instant: otherwise equal
 // flows, whose ends differ in the last bits, would each cost a solution of all they share with.
 constexpr double kOneInstant = 1 + 4 * std::numeric_limits<double>::epsilon();
-
-std::size_t at(std::int32_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 // One run. Time moves from batch to batch: all that happens at one instant is one batch, after
 // which rates are settled once. Within a batch, what ends is taken out, then the workload's events

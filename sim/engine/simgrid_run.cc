@@ -9,6 +9,8 @@
 #include <simgrid/s4u.hpp>
 #include <string>
 
+#include "base/index.h"
+
 #include "sim/engine/internal/plan.h"
 
 namespace foreshard::engine::internal {
@@ -19,10 +21,6 @@ using simgrid::kernel::routing::NetPoint;
 using simgrid::kernel::routing::NetZoneImpl;
 using simgrid::kernel::routing::Route;
 using simgrid::kernel::timer::Timer;
-
-std::size_t at(std::int32_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 // A zone whose one route is whatever path the flow about to start takes.
 class PathZone final : public NetZoneImpl {

@@ -146,6 +146,7 @@ Json alternatives_of(const Report& report) {
                     {"fits", one.fits},
                     {"peak_bytes", bytes(one.peak)},
                     {"capacity_bytes", bytes(one.capacity)},
+                    {"reserve_bytes", bytes(one.reserve)},
                     {"time_s", one.fits ? Json(seconds(one.step)) : Json(nullptr)}});
   return list;
 }

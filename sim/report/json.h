@@ -12,7 +12,9 @@ namespace foreshard::report {
 inline constexpr std::string_view kPredictionSchema = "foreshard.prediction/1";
 
 /// Times in seconds, sizes in whole bytes; indented, with a newline at the end. What is not known
-/// is null.
+/// is null. Everywhere, `capacity_bytes` is all that a device has and `reserve_bytes` what it keeps
+/// for others than tensors (docs/memory.md): what fits is a `peak_bytes` of at most the difference.
+/// `memory` is of the device with the least room, `memory.reserve_bytes` holds for every class.
 std::string to_json(const Report& report);
 
 }  // namespace foreshard::report

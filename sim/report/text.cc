@@ -155,13 +155,18 @@ std::vector<RoleMemory> memory_of_roles(const Report& report) {
   return roles;
 }
 
+// "80.0 GiB", or of unequal devices "40.0 GiB to 80.0 GiB".
+std::string capacities_text(const Report& report) {
+  const auto [least, most] = std::ranges::minmax(report.capacities);
+  return least == most ? format(least) : fmt::format("{} to {}", format(least), format(most));
+}
+
 void write_memory(Page& page, const Report& report) {
   constexpr std::size_t kBar = 24;
   const auto& classes = report.prediction.classes;
   if (classes.empty()) return;
-  page.heading("Memory",
-               fmt::format("{} per device, {} reserved", format(report.prediction.memory_capacity),
-                           format(report.prediction.memory_reserve)));
+  page.heading("Memory", fmt::format("{} per device, {} reserved", capacities_text(report),
+                                     format(report.prediction.memory_reserve)));
   page.line(fmt::format("  {}{}{}{}", left("role", 16), right("devices", 8), right("peak", 11),
                         right("headroom", 11)));
   std::vector<RoleMemory> roles = memory_of_roles(report);

@@ -15,9 +15,9 @@ std::vector<std::uint8_t> count_dependents(const program::Expansion& expansion) 
   return count;
 }
 
-class Finder {
+class ChainFinder {
  public:
-  Finder(const program::Expansion& expansion, std::span<const ChainItem> items)
+  ChainFinder(const program::Expansion& expansion, std::span<const ChainItem> items)
       : expansion_(expansion),
         items_(items),
         dependents_(count_dependents(expansion)),
@@ -87,7 +87,7 @@ Chains no_chains(std::span<const ChainItem> items) {
 }
 
 Chains find_chains(const program::Expansion& expansion, std::span<const ChainItem> items) {
-  return Finder(expansion, items).run();
+  return ChainFinder(expansion, items).run();
 }
 
 }  // namespace foreshard::sim

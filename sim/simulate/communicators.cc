@@ -35,9 +35,9 @@ bool is_transfer(CollectiveKind kind) {
   return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
 }
 
-class Finder {
+class CommunicatorFinder {
  public:
-  explicit Finder(const Program& program) : program_(program) {
+  explicit CommunicatorFinder(const Program& program) : program_(program) {
     found_.memberships.resize(static_cast<std::size_t>(program.ranks()));
   }
 
@@ -165,7 +165,7 @@ class Finder {
 }  // namespace
 
 Communicators communicators_of(const program::Program& program) {
-  return Finder(program).run();
+  return CommunicatorFinder(program).run();
 }
 
 }  // namespace foreshard::sim

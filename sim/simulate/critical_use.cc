@@ -7,20 +7,40 @@
 namespace foreshard::sim {
 namespace {
 
-using Key = std::tuple<ParameterGroup, std::string, yaml::Evidence>;
+using yaml::Evidence;
+
+using Key = std::tuple<ParameterGroup, std::string, Evidence>;
+
+// Of the links that a communicator's messages cross, as the devices of this name have them.
+Evidence of_links(const std::map<std::string, LinkEvidence>& links, const std::string& device,
+                  const Communicator& group, const program::Program& program,
+                  const ClusterView& cluster) {
+  const auto known = links.find(device);
+  if (known == links.end()) return Evidence::kMeasured;
+  const auto node_of = [&](std::int32_t rank) {
+    return cluster.devices()[device_of(program, rank).index()].node;
+  };
+  const std::int32_t first = node_of(group.ranks.front());
+  const bool inside =
+      std::ranges::all_of(group.ranks, [&](std::int32_t rank) { return node_of(rank) == first; });
+  return inside ? known->second.inside : std::max(known->second.inside, known->second.network);
+}
 
 }  // namespace
 
-yaml::Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
-                           std::string_view protocol, const DeviceType& device) {
+Evidence evidence_of(const comm::Parameters& communication, std::string_view algorithm,
+                     std::string_view protocol, const DeviceType& device) {
   const std::string generation = generation_of(device);
   for (const comm::FormParameters& form : communication.forms) {
     if (form.algorithm != algorithm || comm::name_of(form.protocol) != protocol) continue;
     if (form.architectures.empty() ||
-        std::ranges::find(form.architectures, generation) != form.architectures.end())
-      return form.evidence;
+        std::ranges::find(form.architectures, generation) != form.architectures.end()) {
+      FitRecord fit;
+      fit.evidence = form.evidence;
+      return foreshard::evidence_of(device, fit);
+    }
   }
-  return yaml::Evidence::kUser;
+  return Evidence::kUser;
 }
 
 std::vector<CriticalUse> critical_uses(const program::Program& program, const ClusterView& cluster,
@@ -28,7 +48,8 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
                                        const Communicators& communicators,
                                        const CommunicatorForms& forms, const Folding& folding,
                                        const std::vector<DeviceClass>& classes,
-                                       const std::vector<CriticalTask>& path) {
+                                       const std::vector<CriticalTask>& path,
+                                       const std::map<std::string, LinkEvidence>& links) {
   // The same task of a class comes again with each layer and micro-batch.
   std::map<std::tuple<std::int32_t, std::int32_t, std::int32_t>, Seconds> times;
   for (const CriticalTask& one : path)
@@ -48,8 +69,10 @@ std::vector<CriticalUse> critical_uses(const program::Program& program, const Cl
           communicators
               .of_rank[endpoint][static_cast<std::size_t>(folding.rank_representative[c])]);
       const comm::FlatCollective& form = forms.at(communicator, what->bytes);
-      sums[{ParameterGroup::kCommunication, type.name,
-            evidence_of(communication, form.algorithm, form.protocol, type)}] += time;
+      const Evidence of_form = evidence_of(communication, form.algorithm, form.protocol, type);
+      const Evidence weakest = std::max(
+          of_form, of_links(links, type.name, communicators.all[communicator], program, cluster));
+      sums[{ParameterGroup::kCommunication, type.name, weakest}] += time;
     }
   }
   std::vector<CriticalUse> uses;

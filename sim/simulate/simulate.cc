@@ -188,10 +188,14 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     // over several paths at a time.
     if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid &&
         built->workload.events().empty())
-      fault.message += options.granularity == Granularity::kFlat
-                           ? "; messages one by one it can: --granularity stepwise"
-                           : "; messages that take one path each it can: --set "
-                             "cluster.routing=ecmp-hash";
+      fault.message = options.granularity == Granularity::kFlat
+                          ? "SimGrid cannot simulate a collective as one activity (flat), which "
+                            "takes links in unequal parts and processors beside them; messages "
+                            "one by one it can: give --granularity stepwise, or leave out "
+                            "--granularity"
+                          : fault.message +
+                                "; messages that take one path each it can: --set "
+                                "cluster.routing=ecmp-hash";
     return fault;
   }
 
@@ -247,7 +251,7 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   if (times->complete) {
     auto path = critical_path_of(program, *built, *times);
     prediction.critical_uses = critical_uses(program, cluster, communication, communicators, *forms,
-                                             folding, prediction.classes, path);
+                                             folding, prediction.classes, path, options.links);
     if (options.critical_path) prediction.critical_path = std::move(path);
   }
   prediction.collectives = collectives_of(program, communicators, *forms, folding, *built);

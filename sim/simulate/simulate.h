@@ -8,9 +8,11 @@
 #pragma once
 
 #include <limits>
+#include <map>
 #include <string>
 
 #include "base/result.h"
+#include "base/yaml/sourced.h"
 
 #include "sim/compute/operator_time.h"
 #include "sim/disturbance/plan.h"
@@ -27,6 +29,12 @@ enum class Granularity : std::uint8_t {
   kStepwise,  ///< Every message of a collective is a flow.
 };
 
+/// How sure the rates of links are, beside the numbers of the communication library.
+struct LinkEvidence {
+  yaml::Evidence inside = yaml::Evidence::kMeasured;   ///< Of a node.
+  yaml::Evidence network = yaml::Evidence::kMeasured;  ///< From node to node.
+};
+
 struct SimulateOptions {
   EngineKind engine = EngineKind::kFluid;
   Granularity granularity = Granularity::kFlat;
@@ -40,6 +48,8 @@ struct SimulateOptions {
   Bytes max_memory = Bytes::from_base(std::numeric_limits<double>::infinity());
   /// What each device's memory has no room for besides tensors (strategies/parallelism/reserve.h).
   Bytes reserve{};
+  /// By the name of the device type; of those not named, links are as sure as can be.
+  std::map<std::string, LinkEvidence> links = {};
   /// The disturbances; may be null. The caller applies its slow devices (disturbance::slowed).
   const disturbance::Plan* disturbances = nullptr;
 };

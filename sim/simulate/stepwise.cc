@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 
 #include "sim/engine/workload.h"
 #include "sim/simulate/internal/pair_routes.h"
@@ -20,10 +21,6 @@ namespace {
 using internal::joined;
 using internal::mixed;
 using internal::rounded;
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // One lane on the links of the cluster.
 struct Way {
@@ -90,7 +87,7 @@ Classes numbered(const std::vector<std::uint64_t>& signatures) {
   return classes;
 }
 
-Classes each_for_itself(std::size_t count) {
+Classes one_class_each(std::size_t count) {
   Classes classes{static_cast<std::int32_t>(count), std::vector<std::int32_t>(count), {}};
   for (std::size_t i = 0; i < count; ++i) classes.of[i] = static_cast<std::int32_t>(i);
   classes.first = classes.of;
@@ -126,8 +123,8 @@ Classes ring_classes(const std::vector<std::uint64_t>& signatures) {
     border[i + 1] = k;
   }
   const std::size_t period = count - border[count];
-  if (count % period != 0) return each_for_itself(count);
-  Classes classes = each_for_itself(period);
+  if (count % period != 0) return one_class_each(count);
+  Classes classes = one_class_each(period);
   classes.of.resize(count);
   for (std::size_t i = 0; i < count; ++i) classes.of[i] = static_cast<std::int32_t>(i % period);
   return classes;
@@ -184,8 +181,8 @@ Refined refined(const ClusterView& cluster, const comm::LaneForm& form, const Wa
 }
 
 Refined unfolded(const ClusterView& cluster, const comm::LaneForm& form) {
-  Refined result{each_for_itself(form.lanes.size()), {}};
-  result.class_of_link = each_for_itself(cluster.links().size()).of;
+  Refined result{one_class_each(form.lanes.size()), {}};
+  result.class_of_link = one_class_each(cluster.links().size()).of;
   return result;
 }
 

@@ -14,14 +14,41 @@
 namespace foreshard::study {
 namespace {
 
-struct Candidate {
+struct Neighbour {
   std::string change;
   Strategy strategy;
 };
 
-// Neighbours that differ from `now`; whether the model can be split that way is not asked here.
-std::vector<Candidate> neighbours(const Strategy& now) {
-  std::vector<Candidate> candidates;
+// Those that take devices in use which no rank has now.
+void add_larger(const Strategy& now, std::int64_t devices, std::vector<Neighbour>& candidates) {
+  for (std::int64_t times = 2; times * now.devices() <= devices; times *= 2) {
+    Strategy tensor = now;
+    tensor.tensor_parallel *= times;
+    candidates.push_back(
+        {fmt::format("tensor_parallel={}", tensor.tensor_parallel), std::move(tensor)});
+    Strategy pipeline = now;
+    pipeline.pipeline_parallel *= times;
+    pipeline.layers_per_stage.clear();
+    candidates.push_back(
+        {fmt::format("pipeline_parallel={}", pipeline.pipeline_parallel), std::move(pipeline)});
+  }
+  std::int64_t data = devices / (now.tensor_parallel * now.pipeline_parallel);
+  while (data > 0 && now.global_batch % (data * now.micro_batch) != 0) --data;
+  if (data <= now.data_parallel) return;
+  for (std::int64_t stage = std::max<std::int64_t>(now.zero_stage, 1); stage <= 3; ++stage) {
+    Strategy sharded = now;
+    sharded.data_parallel = data;
+    sharded.zero_stage = stage;
+    std::string change = fmt::format("data_parallel={}", data);
+    if (stage != now.zero_stage) change += fmt::format(", zero_stage={}", stage);
+    candidates.push_back({std::move(change), std::move(sharded)});
+  }
+}
+
+// Neighbours that differ from `now` on that many devices; whether the model can be split that way
+// is not asked here.
+std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
+  std::vector<Neighbour> candidates;
   const auto add = [&](std::string change, const auto& turn) {
     Strategy strategy = now;
     turn(strategy);
@@ -60,31 +87,33 @@ std::vector<Candidate> neighbours(const Strategy& now) {
           s.layers_per_stage.clear();
         });
   }
+  add_larger(now, devices, candidates);
   return candidates;
 }
 
-// The role's rank with the smallest device decides how much room it has.
-Bytes room_of(const program::Program& program, const program::Role& role,
-              const ClusterView& cluster) {
+// The role's rank with the smallest device decides how much memory it has.
+Bytes capacity_of(const program::Program& program, const program::Role& role,
+                  const ClusterView& cluster) {
   Bytes least = cluster.type_of(sim::device_of(program, role.ranks.front())).memory.value;
   for (const std::int32_t rank : role.ranks)
     least = std::min(least, cluster.type_of(sim::device_of(program, rank)).memory.value);
   return least;
 }
 
-Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidate candidate,
+Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Neighbour candidate,
                   const program::Program& program) {
   Alternative result;
   const Bytes reserve = reserve_of(candidate.strategy);
+  result.reserve = reserve;
   result.change = std::move(candidate.change);
   result.fits = true;
   for (const program::Role& role : program.roles) {
     const Bytes peak = peak_in_issue_order(program, role);
-    const Bytes room = room_of(program, role, cluster) - reserve;
-    result.fits = result.fits && peak <= room;
-    if (result.capacity == 0_B || room - peak < result.capacity - result.peak) {
+    const Bytes capacity = capacity_of(program, role, cluster);
+    result.fits = result.fits && peak <= capacity - reserve;
+    if (result.capacity == 0_B || capacity - peak < result.capacity - result.peak) {
       result.peak = peak;
-      result.capacity = room;
+      result.capacity = capacity;
     }
   }
   if (!result.fits) return result;
@@ -96,7 +125,7 @@ Alternative tried(const LoadedStudy& study, const ClusterView& cluster, Candidat
   }
   const auto worst = static_cast<std::size_t>(prediction->worst_memory);
   result.peak = prediction->classes[worst].memory.peak;
-  result.capacity = prediction->memory_capacity - reserve;
+  result.capacity = prediction->memory_capacity;
   result.fits = prediction->fits;
   result.step = prediction->step;
   return result;
@@ -135,7 +164,7 @@ Bytes peak_in_issue_order(const program::Program& program, const program::Role& 
 std::vector<Alternative> alternatives_to(const LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Alternative> alternatives;
   if (study.graph) return alternatives;  // its batch is that of this strategy
-  for (Candidate& candidate : neighbours(study.strategy)) {
+  for (Neighbour& candidate : neighbours(study.strategy, study.pool.size())) {
     if (!faults_in(candidate.strategy, study.model, study.pool.size()).empty()) continue;
     auto lowered = lower::lower(study.model, candidate.strategy, {});
     if (!lowered) continue;

@@ -108,6 +108,7 @@ Result<TrainingLength> parse_training_length(std::string_view text) {
   length.tokens = unit == "tokens";
   if (!length.tokens && unit != "samples" && unit != "sequences" && unit != "images")
     return fault();
+  length.unit = unit;
   return length;
 }
 

@@ -13,6 +13,7 @@
 /// communicates; hosts, adapters and switches; storage and network traffic on the bill.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -31,6 +32,7 @@ sim::Expense expense_of(const sim::Prediction& prediction, const ClusterView& cl
 struct TrainingLength {
   double amount = 0;
   bool tokens = true;  ///< Else samples, whatever these are.
+  std::string unit;    ///< As written: "tokens", "samples", "sequences" or "images".
 };
 
 /// Reads "2T tokens", "300 B tokens", "1.2M samples", "90k images". \return kInvalidInput, with

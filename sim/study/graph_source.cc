@@ -86,8 +86,10 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
     result.code = error.code;
     return result;
   };
-  const auto model = onnx_file::read_onnx(
-      *bytes, {.dims = source.dims, .batch = strategy.micro_batch * strategy.data_parallel});
+  const auto model =
+      onnx_file::read_onnx(*bytes, {.dims = source.dims,
+                                    .batch = strategy.micro_batch * strategy.data_parallel,
+                                    .rebatch = true});
   if (!model) return named(model.error());
   auto imported = onnx_file::import_onnx(*model, {.precision = strategy.precision,
                                                   .training = strategy.mode == Mode::kTrain,

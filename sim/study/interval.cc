@@ -36,6 +36,11 @@ Reach beyond_fitted(const ErrorsByEvidence& errors, Evidence evidence) {
           std::sqrt(std::max(0.0, square(own.above) - square(fitted.above)))};
 }
 
+Evidence weakest(const yaml::Sourced<BytesPerSecond>& nominal,
+                 const yaml::Sourced<double>& efficiency) {
+  return nominal.evidence == Evidence::kUser ? Evidence::kUser : efficiency.evidence;
+}
+
 std::string_view words_of(Evidence evidence) {
   switch (evidence) {
     case Evidence::kMeasured:
@@ -60,9 +65,12 @@ std::string words_of(const std::vector<sim::CriticalUse>& uses, Seconds step) {
     time += use.time;
   }
   std::vector<std::string> parts;
+  // Less than half a percent would be written as nothing.
+  constexpr double kLeast = 0.005;
   for (const auto& [key, value] : devices)
-    parts.push_back(fmt::format("{} of {} ({}, {:.0f} % of the step)", join(value.first), key.first,
-                                words_of(key.second), 100 * (value.second / step)));
+    if (value.second >= kLeast * step)
+      parts.push_back(fmt::format("{} of {} ({}, {:.0f} % of the step)", join(value.first),
+                                  key.first, words_of(key.second), 100 * (value.second / step)));
   return join(parts, "; ");
 }
 
@@ -138,6 +146,25 @@ Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader) {
   return loader.read_ref<ParameterErrors>("parameter-errors", "interval");
 }
 
+std::map<std::string, sim::LinkEvidence> links_of(const ClusterConfig& cluster) {
+  std::map<std::string, sim::LinkEvidence> links;
+  for (const NodeGroup& group : cluster.node_groups()) {
+    const NodeConfig& node = *group.node;
+    sim::LinkEvidence& known = links[node.device->name];
+    if (node.wiring) {
+      known.inside = std::max(known.inside, node.wiring->nvlink_efficiency.evidence);
+      known.network = std::max(known.network, node.wiring->nic_efficiency.evidence);
+      continue;
+    }
+    known.inside = std::max(known.inside,
+                            node.nvlink ? weakest(node.nvlink->bandwidth, node.nvlink->efficiency)
+                                        : node.pcie.efficiency.evidence);
+    if (node.nics)
+      known.network = std::max(known.network, weakest(node.nics->bandwidth, node.nics->efficiency));
+  }
+  return links;
+}
+
 void set_interval(sim::Prediction& prediction, const Framework& framework,
                   const ParameterErrors& errors) {
   const Seconds step = prediction.step;
@@ -179,7 +206,8 @@ void set_interval(sim::Prediction& prediction, const Framework& framework,
   } else {
     source.text = "kernels and collectives alone: no step was measured with " + name;
   }
-  if (!weak.empty()) source.text += "; widened for " + words_of(weak, step);
+  if (const std::string words = words_of(weak, step); !words.empty())
+    source.text += "; widened for " + words;
   prediction.interval_source = std::move(source);
 
   if (!framework.residual)

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,9 @@
 #include "base/yaml/table.h"
 
 #include "sim/simulate/prediction.h"
+#include "sim/simulate/simulate.h"
 #include "strategies/parallelism/framework.h"
+#include "topology/cluster_config.h"
 
 namespace foreshard::study {
 
@@ -64,6 +67,12 @@ const yaml::Table<ErrorsByEvidence>& yaml_table(const ErrorsByEvidence*);
 const yaml::Table<ParameterErrors>& yaml_table(const ParameterErrors*);
 /// The catalogue's.
 Result<ParameterErrors> read_parameter_errors(yaml::Loader& loader);
+
+/// How sure the links of each kind of device are, for SimulateOptions::links: a nominal rate of the
+/// user, or a share of it that long transfers reach, is the user's word; a share that was measured
+/// on another kind of machine is transferred. A nominal rate of a data sheet takes nothing away, as
+/// with kernels: what was fitted was fitted to it. Not modelled: the cables between switches.
+std::map<std::string, sim::LinkEvidence> links_of(const ClusterConfig& cluster);
 
 /// Sets low, high and where they come from. Warns where the framework has no record of measurements
 /// (the interval is then that of the parameters alone), and where most of the step rests on

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/grouped.h"
 
 #include "sim/simulate/communicators.h"
 #include "sim/study/disturbed.h"
@@ -84,14 +85,16 @@ void set_expense(sim::Prediction& prediction, const LoadedStudy& study,
 namespace {
 
 void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
-  std::string message =
-      fmt::format("{} of {} devices that work stay idle: the strategy has {} ranks",
-                  prediction.idle, prediction.idle + prediction.devices, prediction.devices);
+  std::string message = fmt::format(
+      "{} of {} devices that work stay idle: the strategy has {} ranks", grouped(prediction.idle),
+      grouped(prediction.idle + prediction.devices), grouped(prediction.devices));
   const Strategy& strategy = study.strategy;
   const std::int64_t replica = prediction.devices / strategy.data_parallel;
-  const std::int64_t most = study.pool.size() / replica;
+  std::int64_t most = study.pool.size() / replica;
+  const auto divides = [&] { return strategy.global_batch % (most * strategy.micro_batch) == 0; };
+  while (!study.graph && most > strategy.data_parallel && !divides()) --most;
   if (most > strategy.data_parallel)
-    message += fmt::format("; data_parallel: {} would use {}", most, most * replica);
+    message += fmt::format("; data_parallel: {} would use {}", most, grouped(most * replica));
   prediction.warnings.push_back({.code = "idle", .message = std::move(message)});
 }
 
@@ -105,6 +108,7 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
   if (!program) return program.error();
   sim::SimulateOptions with_reserve = options;
   with_reserve.reserve = reserve_of(study.strategy);
+  with_reserve.links = links_of(study.cluster);
   auto prediction = study.disturbances
                         ? simulate_disturbed(study, *cluster, *program, with_reserve)
                         : sim::simulate(*cluster, *program, study.communication, with_reserve);
@@ -125,6 +129,8 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
          .message = "the interval comes from measurements of transformers in training; no graph "
                     "like this one was measured"});
   }
+  for (const std::string& remark : study.remarks)
+    run.prediction.warnings.push_back({.code = "model", .message = remark});
   for (std::string& remark : remarks)
     run.prediction.warnings.push_back({.code = "graph", .message = std::move(remark)});
   return run;

@@ -15,8 +15,8 @@ namespace foreshard::study {
 /// \return kInvalidInput, with a place, if the parts of the cluster do not fit together.
 Result<ClusterView> cluster_of(const LoadedStudy& study);
 
-/// `program` whose ranks launch each kernel as late as the host that their device is in needs,
-/// beside what the Program's own launch time says. \pre the devices exist
+/// `program` with the launch time of each rank: the Program's own launch time plus that of the host
+/// that holds the rank's device. \pre the devices exist
 program::Program with_launch_times(program::Program program, const ClusterView& cluster);
 
 /// The verified Program of the study's strategy on a cluster.

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <fmt/format.h>
 #include <numeric>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
+#include "sim/study/place.h"
 #include "sim/study/run.h"
 #include "sim/study/search_output.h"
 #include "strategies/parallelism/reserve.h"
@@ -19,12 +22,6 @@ namespace foreshard::study {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Devices that ranks may run on, and the nodes to name for them.
-struct Place {
-  Pool pool;
-  std::vector<std::string> use;
-};
 
 struct Candidate {
   Strategy strategy;
@@ -43,37 +40,20 @@ Seconds launch_time_of(const ClusterView& cluster) {
   return launch_time;
 }
 
-// The study's own place, then that without the nodes which have lost devices.
-std::vector<Place> places_of(const LoadedStudy& study, const ClusterView& cluster) {
-  std::vector<Place> places{{.pool = study.pool, .use = {}}};
-  std::vector<bool> whole(static_cast<std::size_t>(cluster.node_count()), true);
-  for (const Device& device : cluster.devices())
-    if (!device.up) whole[static_cast<std::size_t>(device.node)] = false;
-  Place other{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
-  for (const std::int32_t id : study.pool.devices) {
-    const Device& device = cluster.devices()[DeviceId{id}.index()];
-    if (!whole[static_cast<std::size_t>(device.node)]) continue;
-    other.pool.devices.push_back(id);
-    const std::string& name = cluster.vertices()[device.vertex.index()].name;
-    const std::string node = name.substr(0, name.find('/'));
-    if (other.use.empty() || other.use.back() != node) other.use.push_back(node);
-  }
-  const bool differs = other.pool.size() < study.pool.size() && !other.pool.devices.empty();
-  if (differs && !study.pool.named) places.push_back(std::move(other));
-  return places;
-}
-
 bool same_devices(const Pool& a, const Pool& b, std::int64_t ranks) {
   return ranks <= a.size() && ranks <= b.size() &&
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
 
-void keep_nearest(std::optional<Nearest>& nearest, const Nearest& other) {
-  const auto missing = [](const Nearest& one) { return one.estimate.peak - one.estimate.memory; };
-  if (!nearest || missing(other) < missing(*nearest)) nearest = other;
+Bytes missing(const search::Estimate& estimate) {
+  return estimate.peak - estimate.memory;
+}
+bool is_nearer(const search::Estimate& estimate, const std::optional<Nearest>& nearest) {
+  return !nearest || missing(estimate) < missing(nearest->estimate);
 }
 
-// Adds those of `strategies` that may fit; counts the others.
+// Adds those of `strategies` that may fit; counts the others. What is kept as the nearest to
+// fitting could run but for its memory.
 void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const Place& place,
                     std::vector<Strategy> strategies, std::vector<Candidate>& candidates,
                     SearchResult& result) {
@@ -86,18 +66,34 @@ void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const 
       ++result.misfits["sharding"];
       continue;
     }
-    if (memory->peak * (1 - kMemoryError) > memory->memory) {
+    const bool too_large = memory->peak * (1 - kMemoryError) > memory->memory;
+    if (too_large && !is_nearer(*memory, result.nearest)) {
       ++result.too_large;
-      keep_nearest(result.nearest, {strategy, *memory});
       continue;
     }
     const auto estimate = estimator.estimate(strategy);
     if (!estimate) {
       if (result.unroutable++ == 0) result.no_route = estimate.error().message;
-      continue;
+    } else if (too_large) {
+      ++result.too_large;
+      result.nearest = {strategy, *memory};
+    } else {
+      candidates.push_back({std::move(strategy), *estimate, &place});
     }
-    candidates.push_back({std::move(strategy), *estimate, &place});
   }
+}
+
+// What tells strategies of one search apart on the devices of a place.
+using Tried = std::vector<std::set<std::string>>;
+
+// Whether an earlier place puts the strategy's ranks on the same devices.
+bool is_known(const Strategy& strategy, const std::vector<Place>& places, const Tried& tried) {
+  const Pool& own = places[tried.size()].pool;
+  for (std::size_t i = 0; i < tried.size(); ++i)
+    if (same_devices(places[i].pool, own, strategy.devices()) &&
+        tried[i].contains(describe(strategy)))
+      return true;
+  return false;
 }
 
 // Those of all places that may fit, by estimate.
@@ -105,17 +101,21 @@ std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& clust
                               const std::vector<Place>& places, const search::SearchSpace& space,
                               SearchResult& result) {
   std::vector<Candidate> candidates;
+  Tried tried;
   for (const Place& place : places) {
-    auto found = search::enumerate(space, study.strategy, study.model, place.pool.size());
-    if (&place == places.data()) {
+    auto found = search::enumerate(space, study.strategy, study.model, place.pool.size(),
+                                   parts_of(place, cluster));
+    if (tried.empty()) {
       result.misfits = std::move(found.misfits);
       result.considered = found.considered;
     } else {
-      std::erase_if(found.candidates, [&](const Strategy& one) {
-        return same_devices(places.front().pool, place.pool, one.devices());
-      });
+      std::erase_if(found.candidates,
+                    [&](const Strategy& one) { return is_known(one, places, tried); });
       result.considered += std::ssize(found.candidates);
     }
+    auto& own = tried.emplace_back();
+    if (places.size() > 1)
+      for (const Strategy& one : found.candidates) own.insert(describe(one));
     result.most_devices = std::max(result.most_devices, found.most_devices);
     add_candidates(study, cluster, place, std::move(found.candidates), candidates, result);
   }
@@ -130,9 +130,10 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
   if (!lowered) return lowered.error();
   const auto program =
       with_launch_times(candidate.place->pool.placed(*std::move(lowered)), cluster);
-  auto simulation =
-      sim::simulate(cluster, program, study.communication,
-                    {.critical_path = false, .reserve = reserve_of(candidate.strategy)});
+  auto simulation = sim::simulate(cluster, program, study.communication,
+                                  {.critical_path = false,
+                                   .reserve = reserve_of(candidate.strategy),
+                                   .links = links_of(study.cluster)});
   if (!simulation) return simulation.error();
   sim::Prediction prediction = *std::move(simulation);
   set_interval(prediction, *study.strategy.framework, study.errors);
@@ -286,7 +287,7 @@ class Race {
         search::Estimate needs = one.estimate;
         needs.peak = one.peak;
         needs.memory = one.capacity;
-        keep_nearest(result_.nearest, {one.strategy, needs});
+        if (is_nearer(needs, result_.nearest)) result_.nearest = {one.strategy, needs};
       }
       return;
     }
@@ -331,7 +332,8 @@ Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& o
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
   const auto places = places_of(study, *cluster);
-  const auto candidates = ranked(study, *cluster, places, options.space, result);
+  if (!places) return places.error();
+  const auto candidates = ranked(study, *cluster, *places, options.space, result);
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
   Race(study, options, candidates, start, result).run();
   return result;

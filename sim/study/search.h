@@ -53,7 +53,7 @@ struct Simulated {
   Bytes headroom() const { return capacity - peak; }
 };
 
-/// The candidate that misses the least memory, where none fits.
+/// The candidate that misses the least memory, where none fits; but for that it could run.
 struct Nearest {
   Strategy strategy;
   search::Estimate estimate;
@@ -90,8 +90,8 @@ struct SearchResult {
   double gap() const;
 };
 
-/// Ranks run on the study's pool. Where nodes of it have devices that are down, the same strategies
-/// are also tried on the other nodes alone: groups of ranks then do not straddle nodes.
+/// Ranks run on the study's pool, on as many devices as there are or on a part of them, and on the
+/// parts of it that places_of() (place.h) names.
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
 ///     where no candidate is left to try.
 Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);

@@ -8,7 +8,9 @@
 #include <span>
 #include <string_view>
 
+#include "base/grouped.h"
 #include "base/quantity.h"
+#include "base/text.h"
 
 #include "strategies/parallelism/reserve.h"
 
@@ -66,7 +68,7 @@ Json strategy_json(const Strategy& strategy) {
 }
 
 std::string count_of(std::int64_t n, std::string_view what) {
-  return fmt::format("  {:>9}  {}\n", n, what);
+  return fmt::format("  {:>9}  {}\n", grouped(n), what);
 }
 
 // Which knob a misfit is about, in words.
@@ -89,17 +91,20 @@ std::string misfits_text(const SearchResult& result) {
 }
 
 std::string counts_text(const SearchResult& result) {
-  std::string text = count_of(result.considered, "strategies considered") + misfits_text(result);
+  std::string text =
+      count_of(result.considered, plural(result.considered, "strategy") + " considered") +
+      misfits_text(result);
   if (result.unroutable > 0) text += count_of(result.unroutable, "cannot run: " + result.no_route);
   text += count_of(result.too_large, "need more memory than the devices of a stage have");
   text += count_of(result.slower, "may fit, but are slower by estimate");
   text += count_of(std::ssize(result.simulated), "simulated");
   if (!result.shortage.empty() || result.most_devices < result.devices) {
-    text += fmt::format("\nRanks may run on {} devices", result.devices);
+    text += fmt::format("\nRanks may run on {} {}", grouped(result.devices),
+                        plural(result.devices, "device"));
     if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
     text += result.most_devices < result.devices
                 ? fmt::format(". No strategy of this space uses more than {} of them.\n",
-                              result.most_devices)
+                              grouped(result.most_devices))
                 : ".\n";
   }
   return text;
@@ -142,42 +147,50 @@ std::string nothing_fits_text(const SearchResult& result) {
         result.simulated.size(), result.slower, result.partial ? " and --max-seconds" : "");
   if (!result.nearest) return fmt::format("\nNothing can run: {}.\n", result.no_route);
   const search::Estimate& needs = result.nearest->estimate;
-  return fmt::format(
-      "\nNothing fits. The one that misses least needs {} on stage {}, {} more than the {} that a "
-      "device there has for it:\n"
-      "  {}\n"
-      "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
-      format(needs.peak), needs.stage, format(needs.peak - needs.memory), format(needs.memory),
-      describe(result.nearest->strategy),
-      format(needs.peak + reserve_of(result.nearest->strategy)));
+  std::string text = "\nNothing fits. The one";
+  if (result.unroutable > 0)
+    text = fmt::format("\n{} cannot run: {}.\nOf the others, nothing fits. The one",
+                       grouped(result.unroutable), result.no_route);
+  return text + fmt::format(
+                    " that misses least needs {} on stage {}, {} more than the {} that a "
+                    "device there has for it:\n"
+                    "  {}\n"
+                    "Devices with {}, or more of them, would do; so would a shorter sequence.\n",
+                    format(needs.peak), needs.stage, format(needs.peak - needs.memory),
+                    format(needs.memory), describe(result.nearest->strategy),
+                    format(needs.peak + reserve_of(result.nearest->strategy)));
 }
 
-// "tensor 2, ..., 3 devices idle, on whole nodes only".
+// "tensor 2, ..., 3 devices idle, use: [node0]".
 std::string described(const Simulated& one) {
   std::string text = describe(one.strategy);
   if (one.idle > 0)
-    text += fmt::format(", {} {} idle", one.idle, one.idle == 1 ? "device" : "devices");
-  if (!one.use.empty()) text += ", on nodes without a dead device";
-  return text;
+    text += fmt::format(", {} {} idle", grouped(one.idle), plural(one.idle, "device"));
+  if (one.use.empty()) return text;
+  constexpr std::size_t kMostNodes = 4;
+  if (one.use.size() <= kMostNodes) return text + ", use: [" + join(one.use) + "]";
+  return text + fmt::format(", use: {} nodes, {} to {} (--format json lists them)", one.use.size(),
+                            one.use.front(), one.use.back());
 }
 
 }  // namespace
 
 std::string nothing_suits(const SearchResult& result) {
-  std::string text = fmt::format("none of {} combinations suits this model, batch and {} devices",
-                                 result.considered, result.devices);
+  std::string text = fmt::format("none of {} combinations suits this model, batch and {} {}",
+                                 grouped(result.considered), grouped(result.devices),
+                                 plural(result.devices, "device"));
   if (!result.shortage.empty()) text += fmt::format(" ({})", result.shortage);
   if (result.considered == 0) return text + ": no sizes of the space can be put on so many devices";
   for (const auto& [key, count] : result.misfits)
-    text += fmt::format("{} {}: {}", key == result.misfits.begin()->first ? ":" : ";", count,
-                        misfit_text(key));
+    text += fmt::format("{} {}: {}", key == result.misfits.begin()->first ? ":" : ";",
+                        grouped(count), misfit_text(key));
   return text;
 }
 
 std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
   std::string text =
       fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
-                  study.strategy.global_batch, study.strategy.framework->name);
+                  grouped(study.strategy.global_batch), study.strategy.framework->name);
   text += counts_text(result);
   const auto best = top_of(result, top);
   if (!best.empty()) {
@@ -218,9 +231,9 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
                {"shortage", result.shortage},
                {"estimate_over_simulated", nullptr},
                {"best_bound_s", nullptr},
-               {"gap", result.gap()},
+               {"gap", nullptr},
                {"certified", result.certified},
-               {"certified_within", "the model"},
+               {"certified_within", nullptr},
                {"overlapping_the_best", result.overlapping()},
                {"partial", result.partial},
                {"nearest", nullptr},
@@ -229,13 +242,20 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
   if (!result.simulated.empty())
     json["estimate_over_simulated"] = {{"low", result.lowest_ratio},
                                        {"high", result.highest_ratio}};
+  if (!result.simulated.empty() && result.simulated.front().fits) {
+    json["gap"] = result.gap();
+    json["certified_within"] = "the model";
+  }
   if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
-  if (result.nearest)
-    json["nearest"] = {
-        {"strategy", strategy_json(result.nearest->strategy)},
-        {"peak_bytes", whole(result.nearest->estimate.peak)},
-        {"memory_bytes", whole(result.nearest->estimate.memory)},
-        {"missing_bytes", whole(result.nearest->estimate.peak - result.nearest->estimate.memory)}};
+  if (result.nearest) {
+    const search::Estimate& needs = result.nearest->estimate;
+    const Bytes reserve = reserve_of(result.nearest->strategy);
+    json["nearest"] = {{"strategy", strategy_json(result.nearest->strategy)},
+                       {"peak_bytes", whole(needs.peak)},
+                       {"capacity_bytes", whole(needs.memory + reserve)},
+                       {"reserve_bytes", whole(reserve)},
+                       {"missing_bytes", whole(needs.peak - needs.memory)}};
+  }
   for (const Simulated& one : top_of(result, top)) {
     Json breakdown = Json::object();
     for (const Part& part : kParts)

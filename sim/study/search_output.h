@@ -1,5 +1,10 @@
 /// \file
 /// A search's result as text for people, as JSON (schema foreshard.search/1) and as CSV.
+///
+/// Of the JSON, sizes are as in foreshard.prediction/1 (sim/report/json.h): what fits is a peak of
+/// at most `capacity_bytes` - `reserve_bytes`. `gap` and `certified_within` are null where nothing
+/// that fits was found; `nearest` is null where something was. `use` names the nodes of a place
+/// (place.h); empty: as the study does.
 #pragma once
 
 #include <string>

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Bytes kLargestConfig = 4_MiB;
+
 // A scalar that YAML reads back as exactly `text`.
 std::string yaml_text(std::string_view text) {
   std::string result = "\"";
@@ -33,7 +35,7 @@ bool is_onnx(std::string_view path) {
   return path.ends_with(".onnx");
 }
 
-struct Part {
+struct GivenPart {
   std::string key;
   std::string value;  ///< YAML.
 };
@@ -44,8 +46,8 @@ std::string part_text(const std::string& given) {
 }
 
 // The parts that are given on the command line, beside the study or instead of it.
-std::vector<Part> parts_of(const StudyFiles& files) {
-  std::vector<Part> parts;
+std::vector<GivenPart> parts_of(const StudyFiles& files) {
+  std::vector<GivenPart> parts;
   if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
   if (files.model && is_hf_config(*files.model)) {
     parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
@@ -66,12 +68,47 @@ bool is_catalogue_name(const fs::path& study) {
          !fs::exists(study, status);
 }
 
+// Where the `model:` of a study's file names a config.json or its folder: that path.
+std::optional<std::string> hf_model_in(const fs::path& study) {
+  if (study == "-") return std::nullopt;  // it can be read only once
+  const auto bytes = foreshard::read_file(study, kLargestConfig);
+  if (!bytes) return std::nullopt;
+  constexpr std::string_view kKey = "model:";
+  for (std::size_t begin = 0; begin < bytes->size();) {
+    const std::size_t end = std::min(bytes->find('\n', begin), bytes->size());
+    std::string_view value = std::string_view(*bytes).substr(begin, end - begin);
+    begin = end + 1;
+    if (!value.starts_with(kKey)) continue;
+    value = value.substr(kKey.size(), value.find(" #") - kKey.size());
+    const auto is_around = [](char c) {
+      return std::string_view(" \t\r\"'").find(c) != std::string_view::npos;
+    };
+    while (!value.empty() && is_around(value.front())) value.remove_prefix(1);
+    while (!value.empty() && is_around(value.back())) value.remove_suffix(1);
+    const std::string path = (study.parent_path() / value).string();
+    return !value.empty() && value != "-" && is_hf_config(path) ? std::optional(path)
+                                                                : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// As if `--model` named what the `model:` of the study does, where that is a config.json. The key
+// itself must hold a model all the same; the one put there is never looked at.
+void take_hf_model(StudyFiles& files, std::vector<yaml::Override>& overrides) {
+  if (!files.study || is_catalogue_name(*files.study)) return;
+  auto path = hf_model_in(*files.study);
+  if (!path) return;
+  if (!files.model) files.model = *std::move(path);
+  overrides.push_back(
+      {"model", "{name: none, layers: 1, hidden: 1, heads: 1, vocabulary: 1, sequence: 1}"});
+}
+
 Result<Study> read_study(const StudyFiles& files, yaml::Loader& loader) {
   if (files.study && is_catalogue_name(*files.study))
     return loader.read_ref<Study>(files.study->string());
   if (files.study) return loader.read_file<Study>(*files.study);
   std::string text = files.cluster || files.model || files.strategy ? "" : "{}";
-  for (const Part& part : parts_of(files)) {
+  for (const GivenPart& part : parts_of(files)) {
     const bool inner = part.key == "graph.file";
     text += inner ? "graph: {file: " + part.value + "}\n" : part.key + ": " + part.value + "\n";
   }
@@ -90,8 +127,6 @@ fs::path folder_of(const yaml::Loader& loader, std::string_view path) {
   std::error_code status;
   return fs::is_regular_file(place, status) ? fs::path(place).parent_path() : fs::path();
 }
-
-constexpr Bytes kLargestConfig = 4_MiB;
 
 // "organisation/model": two words of letters, digits and . _ -
 bool is_hf_id(std::string_view text) {
@@ -125,16 +160,25 @@ std::optional<Error> refuse_download(const StudyFiles& files,
                   *files.model)};
 }
 
+// Of a config.json that cannot be imported.
+std::string help_for(const HuggingFaceModel& source, const fs::path& folder) {
+  std::error_code status;
+  const bool is_here = source.config == "-" || fs::exists(folder / source.config, status);
+  return is_hf_id(source.config) && !is_here
+             ? "foreshard downloads nothing: save the model's config.json and give its path"
+             : "";
+}
+
 Result<Model> import(const HuggingFaceModel& source, const yaml::Loader& loader,
-                     std::vector<yaml::Input>& inputs) {
-  auto imported = import_model(source, folder_of(loader, "huggingface.config"));
+                     std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
+  const fs::path folder = folder_of(loader, "huggingface.config");
+  auto imported = import_model(source, folder);
   if (!imported)
     return loader.error_at("huggingface.config", imported.error().message,
-                           is_hf_id(source.config) ? "foreshard downloads nothing: save the "
-                                                     "model's config.json and give its path"
-                                                   : "");
+                           help_for(source, folder));
   ImportedModel known = *std::move(imported);
   inputs.push_back(std::move(known.input));
+  remarks = std::move(known.remarks);
   return std::move(known.model);
 }
 
@@ -144,7 +188,7 @@ bool has_graph(const Study& study, const StudyFiles& files) {
 }
 
 Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::Loader& loader,
-                       std::vector<yaml::Input>& inputs) {
+                       std::vector<yaml::Input>& inputs, std::vector<std::string>& remarks) {
   const bool flag_decides = files.model.has_value();
   if (study.graph && !flag_decides && (study.model || study.huggingface))
     return loader.error_at("graph", "a study has a graph or a model, not both",
@@ -159,7 +203,8 @@ Result<Model> model_of(const Study& study, const StudyFiles& files, const yaml::
         "", "the study has no model",
         "give 'model', or 'huggingface' with the path of a config.json, or 'graph' "
         "with that of an .onnx file, or --model");
-  auto model = imported ? import(*study.huggingface, loader, inputs) : Result<Model>(**study.model);
+  auto model =
+      imported ? import(*study.huggingface, loader, inputs, remarks) : Result<Model>(**study.model);
   if (!model) return model;
   auto sound = checked(*std::move(model));
   if (!sound) return loader.error_at(imported ? "huggingface" : "model", sound.error().message);
@@ -216,7 +261,8 @@ const yaml::Table<Study>& yaml_table(const Study*) {
           .optional("description", &Study::description,
                     "A sentence on what the study asks, shown in reports.")
           .required("cluster", &Study::cluster, "The devices and the network that joins them.")
-          .optional("model", &Study::model, "The model that is trained.")
+          .optional("model", &Study::model,
+                    "The model that is trained; also a config.json of Hugging Face or its folder.")
           .optional("huggingface", &Study::huggingface,
                     "The model that is trained, as a config.json; instead of `model`.")
           .optional("graph", &Study::graph, "A general graph (ONNX); instead of `model`.")
@@ -253,9 +299,11 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
   if (!bytes) return bytes.error();
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
-  auto model = read_hf_config(*bytes, name, source.sequence);
-  if (!model) return model.error();
-  return ImportedModel{*std::move(model),
+  auto read = read_hf_config(*bytes, name, source.sequence);
+  if (!read) return read.error();
+  HfModel model = *std::move(read);
+  return ImportedModel{std::move(model.model),
+                       std::move(model.remarks),
                        {path == "-" ? "stdin" : path.string(), *std::move(bytes)}};
 }
 
@@ -308,16 +356,42 @@ std::optional<Error> fault_in_training(const std::string& text, const Strategy& 
     return loader.error_at(
         "train", "the graph's inputs do not show how many tokens a sample holds",
         fmt::format("count {}s, or give graph.tokens_per_sample", graph->sample));
+  const std::string sample = graph ? graph->sample : "sequence";
+  if (!length->tokens && length->unit != "samples" && length->unit != sample + "s")
+    return loader.error_at(
+        "train",
+        fmt::format("a sample here is {} {}, so no {} are counted", sample == "image" ? "an" : "a",
+                    sample, length->unit),
+        sample == "sample" ? "count samples" : fmt::format("count samples or {}s", sample));
+  return std::nullopt;
+}
+
+// A number of a transport that the communication library replaces.
+std::optional<Error> replaced_number(const Study& study, const comm::Parameters& communication,
+                                     const yaml::Loader& loader) {
+  const ClusterConfig& cluster = *study.cluster;
+  const auto fault_of = [&](const NodeConfig& node, const std::string& at) -> std::optional<Error> {
+    if (!node.nics || !node.nics->transport) return std::nullopt;
+    const auto fault = comm::replaced_number(communication, **node.nics->transport);
+    if (!fault) return std::nullopt;
+    return loader.error_at(at + ".nics.transport." + fault->key, fault->message, fault->help);
+  };
+  if (cluster.node) return fault_of(**cluster.node, "cluster.node");
+  for (std::size_t i = 0; i < cluster.groups.size(); ++i)
+    if (auto fault = fault_of(*cluster.groups[i].node, fmt::format("cluster.groups.{}.node", i)))
+      return fault;
   return std::nullopt;
 }
 
 }  // namespace
 
-Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
+Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
+  StudyFiles files = given;
+  std::vector<yaml::Override> overrides;
+  take_hf_model(files, overrides);
   if (auto error = refuse_download(files, options.catalogue)) return *std::move(error);
   if (files.study) {
-    std::vector<yaml::Override> overrides;
-    for (Part& part : parts_of(files))
+    for (GivenPart& part : parts_of(files))
       overrides.push_back({std::move(part.key), std::move(part.value)});
     options.overrides.insert(options.overrides.begin(), overrides.begin(), overrides.end());
   }
@@ -336,10 +410,12 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                            "leave them out, and simulate what it finds with them");
 
   std::vector<yaml::Input> imported;
-  auto model = model_of(*study, files, loader, imported);
+  std::vector<std::string> remarks;
+  auto model = model_of(*study, files, loader, imported, remarks);
   if (!model) return model.error();
   auto communication = communication_of(*study, loader);
   if (!communication) return communication.error();
+  if (auto fault = replaced_number(*study, *communication, loader)) return *std::move(fault);
   auto errors = read_parameter_errors(loader);
   if (!errors) return errors.error();
   Strategy strategy = *study->strategy;
@@ -379,6 +455,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options) {
                      .description = study->description,
                      .cluster = *study->cluster,
                      .model = *std::move(model),
+                     .remarks = std::move(remarks),
                      .graph = std::move(graph),
                      .strategy = std::move(strategy),
                      .communication = *std::move(communication),

@@ -51,7 +51,8 @@ struct Study {
 
 struct ImportedModel {
   Model model;
-  yaml::Input input;  ///< The file.
+  std::vector<std::string> remarks;  ///< As in HfModel.
+  yaml::Input input;                 ///< The file.
 };
 /// \param folder  where a relative path begins; empty: in the working directory.
 /// \return kIo if the file cannot be read, otherwise as read_hf_config.
@@ -90,6 +91,7 @@ struct LoadedStudy {
   std::string description;
   ClusterConfig cluster;
   Model model;
+  std::vector<std::string> remarks{};  ///< On reading the model, for people.
   std::optional<LoadedGraph> graph;  ///< In place of the model, which is then empty but for a name.
   Strategy strategy;
   comm::Parameters communication;

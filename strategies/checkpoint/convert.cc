@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/quantity.h"
 
+#include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/gather.h"
 #include "strategies/checkpoint/internal/journal.h"
 
@@ -28,11 +29,6 @@ using internal::Journal;
 // Blocks that stay in a core's cache between reading, hashing and writing are the fastest.
 constexpr std::int64_t kMostBlock = 1 << 20;
 constexpr std::int64_t kLeastBlock = 256 << 10;
-constexpr Bytes kMostManifest = 256_MiB;
-
-Error fault(const fs::path& path, const std::string& why) {
-  return {Error::Code::kInvalidInput, path.string() + ": " + why};
-}
 
 // \pre both absolute and normal
 bool is_below(const fs::path& inner, const fs::path& outer) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/units.h"
 
 #include "strategies/checkpoint/element_type.h"
 #include "strategies/graph/layout.h"
@@ -33,6 +34,7 @@ namespace foreshard::checkpoint {
 inline constexpr std::int64_t kMostSlices = std::int64_t{1} << 25;
 
 inline constexpr std::string_view kManifestName = "foreshard-checkpoint.json";
+inline constexpr Bytes kMostManifest = 256_MiB;  ///< What is read of a manifest at most.
 
 enum class FileFormat : std::uint8_t { kSafetensors, kRaw };
 std::string_view name_of(FileFormat format);

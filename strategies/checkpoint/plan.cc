@@ -9,15 +9,12 @@
 #include "base/digest/sha256.h"
 
 #include "strategies/checkpoint/convert.h"
+#include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/gather.h"
 #include "strategies/checkpoint/safetensors.h"
 
 namespace foreshard::checkpoint {
 namespace {
-
-Error fault(const std::string& why) {
-  return {Error::Code::kInvalidInput, why};
-}
 
 std::string shape_text(const TensorEntry& tensor) {
   return fmt::format("{}[{}]", name_of(tensor.type), fmt::join(tensor.shape, ","));

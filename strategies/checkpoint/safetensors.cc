@@ -11,12 +11,10 @@
 #include "base/check.h"
 #include "base/text.h"
 
+#include "strategies/checkpoint/internal/faults.h"
+
 namespace foreshard::checkpoint {
 namespace {
-
-Error fault(std::string why) {
-  return {Error::Code::kInvalidInput, std::move(why)};
-}
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 80;

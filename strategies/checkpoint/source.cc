@@ -11,19 +11,15 @@
 #include "base/file.h"
 
 #include "strategies/checkpoint/files.h"
+#include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/json_node.h"
 #include "strategies/checkpoint/safetensors.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
-constexpr Bytes kMostManifest = 256_MiB;
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
 constexpr std::string_view kSingleName = "model.safetensors";
-
-Error fault(const std::filesystem::path& path, const std::string& why) {
-  return {Error::Code::kInvalidInput, path.string() + ": " + why};
-}
 
 struct Header {
   SafetensorsHeader content;

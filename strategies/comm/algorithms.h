@@ -39,6 +39,8 @@ struct Algorithm {
   /// Null if it is not made of messages between members (has_messages).
   /// \pre As above.
   Result<StepwiseCollective> (*steps)(const Participants& group);
+  bool several_nodes = false;  ///< It cannot do groups of one node.
+  bool no_pcie_hop = false;    ///< No hop of Pattern::path is over PCIe alone, on any hardware.
 };
 
 /// All of them, in the order in which ties are decided.

@@ -98,7 +98,7 @@ double part_of_multiprocessors(double channels, const Participants& group) {
 // The pattern with one protocol's numbers.
 FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
                          const FormParameters& form, const Participants& group,
-                         const Transport& transport) {
+                         const TransportNumbers& transport) {
   const FormNumbers numbers = numbers_of(algorithm, pattern, demand, form, transport);
   FlatCollective flat;
   flat.algorithm = algorithm.name;
@@ -220,7 +220,8 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
   }
 
   const auto suitable = suitable_forms(kind, group, parameters);
-  const Transport transport = transport_of(group, parameters);
+  const auto transport = transport_of(group, parameters);
+  if (!transport) return transport.error();
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;
@@ -235,8 +236,8 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
         pattern = *std::move(result);
         demand = demand_of(*pattern, *group.cluster);
       }
-      if (!can_use(form->protocol, *pattern, transport)) continue;
-      forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport));
+      if (!can_use(form->protocol, *pattern, *transport)) continue;
+      forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport->numbers));
     }
   }
   if (forms.empty())

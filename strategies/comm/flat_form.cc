@@ -48,33 +48,33 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
   return demand;
 }
 
-Transport transport_of(const Participants& group, const Parameters& parameters) {
-  Transport slowest;
+Result<GroupTransport> transport_of(const Participants& group, const Parameters& parameters) {
+  GroupTransport slowest;
   std::int32_t last = -1;
   for (const DeviceId device : group.devices) {
     const std::int32_t node = group.cluster->devices()[device.index()].node;
     if (node == last) continue;
     const Transport& own = group.cluster->host(node).transport;
-    const auto known =
-        std::find_if(parameters.transports.begin(), parameters.transports.end(),
-                     [&](const Transport& fitted) { return fitted.name == own.name; });
-    const Transport& one = known == parameters.transports.end() ? own : *known;
+    if (const auto fault = replaced_number(parameters, own))
+      return Error{Error::Code::kInvalidInput, fault->message + "; " + fault->help};
+    const TransportNumbers* known = own_numbers(parameters, own);
+    const TransportNumbers one = known != nullptr ? *known : foreshard::numbers_of(own);
+    TransportNumbers& all = slowest.numbers;
     if (last < 0) {
-      slowest = one;
+      slowest = {one, own.ordered};
     } else {
-      slowest.latency.value = std::max(*slowest.latency, *one.latency);
-      slowest.rendezvous.value = std::max(*slowest.rendezvous, *one.rendezvous);
-      slowest.eager_limit.value = std::min(*slowest.eager_limit, *one.eager_limit);
-      slowest.exchange_efficiency.value =
-          std::min(*slowest.exchange_efficiency, *one.exchange_efficiency);
-      slowest.ordered = slowest.ordered && one.ordered;
+      all.latency.value = std::max(*all.latency, *one.latency);
+      all.rendezvous.value = std::max(*all.rendezvous, *one.rendezvous);
+      all.eager_limit.value = std::min(*all.eager_limit, *one.eager_limit);
+      all.exchange_efficiency.value = std::min(*all.exchange_efficiency, *one.exchange_efficiency);
+      slowest.ordered = slowest.ordered && own.ordered;
     }
     last = node;
   }
   return slowest;
 }
 
-bool can_use(Protocol protocol, const Pattern& pattern, const Transport& transport) {
+bool can_use(Protocol protocol, const Pattern& pattern, const GroupTransport& transport) {
   const bool beside = protocol == Protocol::kLl || protocol == Protocol::kLl128;
   return transport.ordered || !beside || pattern.path.network <= 0;
 }
@@ -85,13 +85,14 @@ BytesPerSecond FormNumbers::idle_rate(const Demand& demand) const {
 }
 
 FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
-                       const FormParameters& form, const Transport& transport) {
+                       const FormParameters& form, const TransportNumbers& transport) {
   const internal::Path& path = pattern.path;
   const bool networked = path.network > 0;
   FormNumbers numbers;
-  numbers.channels = static_cast<double>(networked ? form.network_channels : form.channels);
+  numbers.channels =
+      static_cast<double>(networked ? form.network_channels : form.channels.value_or(1));
   numbers.latency = form.base + path.wire + path.nvlink * form.hop.nvlink +
-                    path.pcie * form.hop.pcie +
+                    path.pcie * form.hop.pcie.value_or(0_s) +
                     path.network * (form.hop.network + *transport.latency);
 
   // NVLinks rest while a member copies within itself, unless the next chunk arrives meanwhile.

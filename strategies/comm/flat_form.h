@@ -19,11 +19,17 @@ struct Demand {
 };
 Demand demand_of(const Pattern& pattern, const ClusterView& cluster);
 
+/// How the adapters of a group are driven.
+struct GroupTransport {
+  TransportNumbers numbers;
+  bool ordered = true;  ///< See Transport.
+};
 /// The slowest of the members' adapters in each respect; each as `parameters` knows it, if it does.
-Transport transport_of(const Participants& group, const Parameters& parameters);
+/// \return kInvalidInput if a transport gives numbers that `parameters` have of their own.
+Result<GroupTransport> transport_of(const Participants& group, const Parameters& parameters);
 
 /// False where the protocol needs writes in order that the network does not promise.
-bool can_use(Protocol protocol, const Pattern& pattern, const Transport& transport);
+bool can_use(Protocol protocol, const Pattern& pattern, const GroupTransport& transport);
 
 /// One form's numbers on one pattern.
 struct FormNumbers {
@@ -36,6 +42,6 @@ struct FormNumbers {
   BytesPerSecond idle_rate(const Demand& demand) const;
 };
 FormNumbers numbers_of(const Algorithm& algorithm, const Pattern& pattern, const Demand& demand,
-                       const FormParameters& form, const Transport& transport);
+                       const FormParameters& form, const TransportNumbers& transport);
 
 }  // namespace foreshard::comm

@@ -16,26 +16,26 @@
 namespace foreshard::comm {
 namespace {
 
-internal::Rounds gather(const Participants& group) {
+internal::Rounds doubling_gather(const Participants& group) {
   return internal::near_first_all_gather(static_cast<std::int32_t>(group.devices.size()));
 }
 internal::Rounds reduce(const Participants& group) {
-  return internal::joined(internal::reversed(gather(group)), gather(group));
+  return internal::joined(internal::reversed(doubling_gather(group)), doubling_gather(group));
 }
 
 }  // namespace
 
 Result<Pattern> recursive_doubling_all_gather(const Participants& group) {
-  return internal::pattern_of(group, gather(group));
+  return internal::pattern_of(group, doubling_gather(group));
 }
 Result<StepwiseCollective> recursive_doubling_all_gather_steps(const Participants& group) {
-  return internal::steps_of("recursive_doubling", group, gather(group));
+  return internal::steps_of("recursive_doubling", group, doubling_gather(group));
 }
 Result<Pattern> recursive_halving_reduce_scatter(const Participants& group) {
-  return internal::pattern_of(group, internal::reversed(gather(group)));
+  return internal::pattern_of(group, internal::reversed(doubling_gather(group)));
 }
 Result<StepwiseCollective> recursive_halving_reduce_scatter_steps(const Participants& group) {
-  return internal::steps_of("recursive_halving", group, internal::reversed(gather(group)));
+  return internal::steps_of("recursive_halving", group, internal::reversed(doubling_gather(group)));
 }
 Result<Pattern> halving_doubling_all_reduce(const Participants& group) {
   return internal::pattern_of(group, reduce(group));

@@ -55,6 +55,54 @@ std::string impossible_operation(const FormParameters& form) {
   return {};
 }
 
+// The form's algorithms, one for each of its operations.
+template <class Is>
+bool all_of_algorithms(const FormParameters& form, Is is) {
+  return std::ranges::all_of(algorithms(), [&](const Algorithm& algorithm) {
+    const bool is_its =
+        algorithm.name == form.algorithm &&
+        (form.operations.empty() ||
+         std::ranges::find(form.operations, name_of(algorithm.kind)) != form.operations.end());
+    return !is_its || is(algorithm);
+  });
+}
+
+std::string fault_in_channels(const FormParameters& form) {
+  if (!form.channels || !unknown_algorithm(form).empty()) return {};
+  if (!all_of_algorithms(form, [](const Algorithm& each) { return each.several_nodes; })) return {};
+  return "'" + form.algorithm +
+         "' never runs inside a node; remove channels (network_channels are those that it takes)";
+}
+
+std::string fault_in_hops(const FormParameters& form) {
+  if (!unknown_algorithm(form).empty()) return {};
+  const bool never =
+      all_of_algorithms(form, [](const Algorithm& each) { return each.no_pcie_hop; });
+  if (form.hop.pcie.has_value() != never) return {};
+  return never ? "'" + form.algorithm + "' has no hop over PCIe; remove pcie"
+               : "'" + form.algorithm + "' may hop over PCIe; give pcie";
+}
+
+// Whether `all` has each of `some`; an empty list stands for everything.
+bool includes(const std::vector<std::string>& all, const std::vector<std::string>& some) {
+  if (all.empty()) return true;
+  return !some.empty() && std::ranges::all_of(some, [&](const std::string& each) {
+    return std::ranges::find(all, each) != all.end();
+  });
+}
+
+std::string hidden_form(const Parameters& parameters) {
+  const auto& forms = parameters.forms;
+  for (std::size_t later = 0; later < forms.size(); ++later)
+    for (std::size_t earlier = 0; earlier < later; ++earlier)
+      if (hides(forms[earlier], forms[later]))
+        return "forms." + std::to_string(later) + " ('" + forms[later].algorithm + "', protocol " +
+               std::string(yaml::name_of(forms[later].protocol)) + ") is never used: forms." +
+               std::to_string(earlier) + " is for all of its devices and operations and comes " +
+               "first; remove one, or put the one for fewer devices first";
+  return {};
+}
+
 std::string impossible_algorithm(const Choice& choice) {
   const std::string legal = algorithms_of(choice.operation);
   if (legal.empty()) return {};
@@ -79,6 +127,13 @@ std::string too_many_channels(const Choice& choice) {
          std::to_string(kMost);
 }
 
+std::string transport_twice(const Parameters& parameters) {
+  std::set<std::string> names;
+  for (const TransportNumbers& one : parameters.transports)
+    if (!names.insert(one.name).second) return "'" + one.name + "' is listed twice; remove one";
+  return {};
+}
+
 std::string missing_tables(const Parameters& parameters) {
   if (parameters.tuner != TunerKind::kNccl || parameters.nccl) return {};
   return "the tuner nccl needs its constants: nccl: nccl-2.28";
@@ -101,6 +156,13 @@ std::string formless_choice(const Parameters& parameters) {
 
 }  // namespace
 
+bool hides(const FormParameters& earlier, const FormParameters& later) {
+  return earlier.algorithm == later.algorithm && earlier.protocol == later.protocol &&
+         earlier.on_request == later.on_request &&
+         includes(earlier.architectures, later.architectures) &&
+         includes(earlier.operations, later.operations);
+}
+
 const yaml::Names<Protocol>& yaml_names(const Protocol*) {
   static const yaml::Names<Protocol> names{
       {"none", Protocol::kNone, "No protocol: the links alone."},
@@ -118,7 +180,8 @@ const yaml::Table<HopLatency>& yaml_table(const HopLatency*) {
   static const auto table =
       yaml::Table<HopLatency>("hop latency", "Of one hop, on top of the wire, by what it crosses.")
           .required("nvlink", &HopLatency::nvlink, "NVLink only.", yaml::non_negative())
-          .required("pcie", &HopLatency::pcie, "PCIe or a link between sockets.",
+          .optional("pcie", &HopLatency::pcie,
+                    "PCIe or a link between sockets; of algorithms that have such hops.",
                     yaml::non_negative())
           .required("network", &HopLatency::network, "A network adapter.", yaml::non_negative());
   return table;
@@ -151,7 +214,8 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .required("efficiency", &FormParameters::efficiency,
                     "Part of the payload rate that it reaches on the links it uses.")
           .optional("channels", &FormParameters::channels,
-                    "SMs that each member spends on it inside a node.", yaml::at_least(1))
+                    "SMs that each member spends on it inside a node (default: 1).",
+                    yaml::at_least(1))
           .optional("network_channels", &FormParameters::network_channels,
                     "SMs that each member spends on it where it crosses the network.",
                     yaml::at_least(1))
@@ -184,7 +248,9 @@ const yaml::Table<FormParameters>& yaml_table(const FormParameters*) {
           .optional("source", &FormParameters::source, "Where the numbers come from.")
           .optional("evidence", &FormParameters::evidence, "How well they are known.")
           .check("algorithm", unknown_algorithm)
-          .check("operations", impossible_operation);
+          .check("operations", impossible_operation)
+          .check("channels", fault_in_channels)
+          .check("hop", fault_in_hops);
   return table;
 }
 
@@ -231,15 +297,34 @@ const yaml::Table<Parameters>& yaml_table(const Parameters*) {
                     "The algorithms and protocols that it chooses from; ties go to the earlier.",
                     yaml::non_empty())
           .optional("transports", &Parameters::transports,
-                    "Numbers of transports, in place of the catalogue's.")
+                    "Numbers of this library on transports that give none themselves.")
           .optional("tuner", &Parameters::tuner, "What decides among them.")
           .optional("choices", &Parameters::choices,
                     "Forms that some operations must use; the first that applies decides.")
           .optional("nccl", &Parameters::nccl, "The constants of NCCL's own tuner.")
+          .check("forms", hidden_form)
+          .check("transports", transport_twice)
           .check("tuner", missing_tables)
           .check("choices", formless_choice)
           .folder("communication");
   return table;
+}
+
+const TransportNumbers* own_numbers(const Parameters& parameters, const Transport& transport) {
+  const auto found =
+      std::ranges::find(parameters.transports, transport.name, &TransportNumbers::name);
+  return found == parameters.transports.end() ? nullptr : &*found;
+}
+
+std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
+                                              const Transport& transport) {
+  const std::string key = first_number_of(transport);
+  if (key.empty() || own_numbers(parameters, transport) == nullptr) return std::nullopt;
+  return ReplacedNumber{key,
+                        "transport '" + transport.name + "' gives " + key +
+                            ", but communication '" + parameters.name +
+                            "' has numbers of its own for '" + transport.name + "' (transports)",
+                        "remove " + key + ", or give the transport a name of its own"};
 }
 
 Parameters ideal_parameters() {

@@ -45,7 +45,8 @@ std::string_view name_of(Protocol protocol);
 /// Of one hop between two devices, on top of the wire: flag, fence, proxy, by what it crosses.
 struct HopLatency {
   Seconds nvlink;
-  Seconds pcie;  ///< PCIe or between sockets, without a network adapter.
+  /// PCIe or between sockets, without a network adapter. Empty where the algorithm has no such hop.
+  std::optional<Seconds> pcie{};
   Seconds network;
 };
 const yaml::Table<HopLatency>& yaml_table(const HopLatency*);
@@ -68,7 +69,9 @@ struct FormParameters {
   Seconds base;  ///< Launch and synchronisation of the members.
   HopLatency hop;
   Efficiency efficiency;
-  std::int64_t channels = 1;          ///< CTAs (each takes one SM) of an operation inside a node.
+  /// CTAs (each takes one SM) of an operation inside a node. Empty: 1, or the algorithm is for
+  /// several nodes only.
+  std::optional<std::int64_t> channels{};
   std::int64_t network_channels = 1;  ///< Likewise, where it crosses the network.
   /// What one channel moves at most where it crosses the network. Infinite: no limit of its own.
   BytesPerSecond network_channel_rate =
@@ -91,7 +94,7 @@ struct FormParameters {
   /// takes over NVLink is all that is left. Not modelled: that of a single transfer (`direct`), and
   /// copies beside other links, which are slow beside the memory.
   double turnaround = 0;
-  /// Of the members' device types: the names of their efficiency files ("Hopper"). Empty: any.
+  /// Of the members' device types: their generations ("Hopper"; generation_of). Empty: any.
   std::vector<std::string> architectures;
   /// Operations that it is for, by name ("all_reduce"). Empty: all that the algorithm does.
   std::vector<std::string> operations{};
@@ -101,6 +104,9 @@ struct FormParameters {
   yaml::Evidence evidence = yaml::Evidence::kUser;
 };
 const yaml::Table<FormParameters>& yaml_table(const FormParameters*);
+/// Whether no operation takes `later` because `earlier`, which stands before it in
+/// Parameters::forms, is for all of its devices and operations.
+bool hides(const FormParameters& earlier, const FormParameters& later);
 
 /// What decides among the forms of an operation.
 enum class TunerKind : std::uint8_t {
@@ -130,15 +136,29 @@ std::string fault_in(const Choice& choice);
 struct Parameters {
   std::string name;
   /// For each algorithm and protocol, the first one whose `architectures` hold for all members.
+  /// None hides a later one.
   /// Ties between forms of different protocols go to the earlier one.
   std::vector<FormParameters> forms;
   TunerKind tuner = TunerKind::kFastest;
   std::vector<Choice> choices{};  ///< The first that holds for an operation decides.
   std::optional<yaml::Ref<nccl::Tables>> nccl{};  ///< Needed for TunerKind::kNccl.
-  /// Numbers of this library on the networks of these names, in place of those in the catalogue
+  /// Numbers of this library on the transports of these names, which give none themselves
   /// (configs/transports/).
-  std::vector<Transport> transports{};
+  std::vector<TransportNumbers> transports{};
 };
+/// Those of `transports` with this name; null if there are none.
+const TransportNumbers* own_numbers(const Parameters& parameters, const Transport& transport);
+
+/// A number of a transport that would change nothing.
+struct ReplacedNumber {
+  std::string key;  ///< Of the transport: "latency".
+  std::string message;
+  std::string help;
+};
+/// \return the first number that `transport` gives though `parameters` have their own, if any.
+std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
+                                              const Transport& transport);
+
 /// Catalogue folder: communication.
 const yaml::Table<Parameters>& yaml_table(const Parameters*);
 

@@ -30,23 +30,23 @@ Result<Pattern> with_copies(const Participants& group, const internal::Rounds& r
   return pattern;
 }
 
-internal::Rounds gather(const Participants& group) {
+internal::Rounds pat_gather(const Participants& group) {
   return internal::far_first_all_gather(static_cast<std::int32_t>(group.devices.size()));
 }
 
 }  // namespace
 
 Result<Pattern> pat_all_gather(const Participants& group) {
-  return with_copies(group, gather(group));
+  return with_copies(group, pat_gather(group));
 }
 Result<StepwiseCollective> pat_all_gather_steps(const Participants& group) {
-  return internal::steps_of("pat", group, gather(group));
+  return internal::steps_of("pat", group, pat_gather(group));
 }
 Result<Pattern> pat_reduce_scatter(const Participants& group) {
-  return with_copies(group, internal::reversed(gather(group)));
+  return with_copies(group, internal::reversed(pat_gather(group)));
 }
 Result<StepwiseCollective> pat_reduce_scatter_steps(const Participants& group) {
-  return internal::steps_of("pat", group, internal::reversed(gather(group)));
+  return internal::steps_of("pat", group, internal::reversed(pat_gather(group)));
 }
 
 }  // namespace foreshard::comm

@@ -25,6 +25,8 @@ double unary_value(const std::string& operation, double value, double x) {
   if (operation == "exp") return std::exp(x);
   if (operation == "floor") return std::floor(x);
   if (operation == "gelu") return 0.5 * x * (1 + std::erf(x * std::sqrt(0.5)));
+  if (operation == "hard_sigmoid") return std::clamp(value * x + 0.5, 0.0, 1.0);
+  if (operation == "hard_swish") return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
   if (operation == "identity") return x;
   if (operation == "leaky_relu") return x > 0 ? x : value * x;
   if (operation == "log") return std::log(x);
@@ -56,6 +58,8 @@ double unary_slope(const std::string& operation, double value, double x) {
   if (operation == "gelu")
     return 0.5 * (1 + std::erf(x * std::sqrt(0.5))) +
            x * 0.5 * std::sqrt(0.5) * kTwoOverRootPi * std::exp(-0.5 * x * x);
+  if (operation == "hard_sigmoid") return std::abs(value * x) < 0.5 ? value : 0;
+  if (operation == "hard_swish") return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
   if (operation == "leaky_relu") return x > 0 ? 1 : value;
   if (operation == "log") return 1 / x;
   if (operation == "reciprocal") return -1 / (x * x);

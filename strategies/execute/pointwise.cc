@@ -1,4 +1,4 @@
-// Norms, activations and dropout: rows of the last dimension, or element by element.
+// Activations and dropout, element by element.
 #include <array>
 #include <cmath>
 
@@ -8,7 +8,6 @@
 namespace foreshard::execute {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
 // gelu(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); Hendrycks and Gimpel, "Gaussian error
 // linear units", 2016, section 2.
 constexpr double kGeluScale = 0.7978845608028654;
@@ -27,23 +26,6 @@ double logistic(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// Mean (0 of an RMS norm) and 1 / standard deviation of one row.
-struct Statistics {
-  double mean = 0;
-  double inverse = 0;
-};
-Statistics statistics(const double* x, std::int64_t width, bool centred) {
-  Statistics s;
-  const auto n = static_cast<double>(width);
-  if (centred) {
-    for (std::int64_t i = 0; i < width; ++i) s.mean += x[i] / n;
-  }
-  double square = 0;
-  for (std::int64_t i = 0; i < width; ++i) square += (x[i] - s.mean) * (x[i] - s.mean) / n;
-  s.inverse = 1 / std::sqrt(square + kEpsilon);
-  return s;
-}
-
 // 0, or what a kept element is multiplied by.
 std::vector<double> drawn_mask(const Operand& like, const Invocation& kernel) {
   const std::uint64_t key = key_of(kernel.context.key, kernel.op.name);
@@ -59,62 +41,6 @@ double kept_scale(const Invocation& kernel) {
 }
 
 }  // namespace
-
-// Ba et al., "Layer normalization", 2016: y = (x - mean) / sigma * scale + shift; Zhang and
-// Sennrich, "Root mean square layer normalization", 2019: without mean and shift.
-void layer_norm_forward(const Invocation& kernel) {
-  const Operand& x = kernel.in[0];
-  const bool centred = kernel.op.pass == PassKind::kLayerNormForward;
-  need_whole_rows(x);
-  need_whole_rows(kernel.in[1]);
-  need_same_slice(x, kernel.out[0]);
-  const std::int64_t width = columns(x);
-  for (std::int64_t r = 0; r < rows(x); ++r) {
-    const double* row = &x.values[at(r * width)];
-    const Statistics s = statistics(row, width, centred);
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double shift = centred ? kernel.in[2].values[at(i)] : 0.0;
-      kernel.out[0].values[at(r * width + i)] =
-          (row[i] - s.mean) * s.inverse * kernel.in[1].values[at(i)] + shift;
-    }
-  }
-}
-
-// With n = (x - mean) / sigma and g = dy * scale: dx = (g - mean(g) - n mean(g n)) / sigma.
-void layer_norm_backward(const Invocation& kernel) {
-  const Operand& dy = kernel.in[0];
-  const Operand& x = kernel.in[1];
-  const bool centred = kernel.op.pass == PassKind::kLayerNormBackward;
-  need_whole_rows(x);
-  need_same_slice(x, dy);
-  need_same_slice(x, kernel.out[0]);
-  const std::int64_t width = columns(x);
-  const auto n = static_cast<double>(width);
-  for (std::size_t o = 1; o < kernel.out.size(); ++o) {
-    need_whole_rows(kernel.out[o]);
-    kernel.out[o].values.assign(at(width), 0.0);
-  }
-  for (std::int64_t r = 0; r < rows(x); ++r) {
-    const double* row = &x.values[at(r * width)];
-    const double* gradient = &dy.values[at(r * width)];
-    const Statistics s = statistics(row, width, centred);
-    double mean_g = 0;
-    double mean_gn = 0;
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double normal = (row[i] - s.mean) * s.inverse;
-      const double g = gradient[i] * kernel.in[2].values[at(i)];
-      if (centred) mean_g += g / n;
-      mean_gn += g * normal / n;
-      kernel.out[1].values[at(i)] += gradient[i] * normal;
-      if (centred) kernel.out[2].values[at(i)] += gradient[i];
-    }
-    for (std::int64_t i = 0; i < width; ++i) {
-      const double normal = (row[i] - s.mean) * s.inverse;
-      const double g = gradient[i] * kernel.in[2].values[at(i)];
-      kernel.out[0].values[at(r * width + i)] = (g - mean_g - normal * mean_gn) * s.inverse;
-    }
-  }
-}
 
 void gelu_forward(const Invocation& kernel) {
   sum(kernel);  // of the product and its bias

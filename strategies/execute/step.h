@@ -75,7 +75,8 @@ Strategy serial_of(const Strategy& strategy);
 struct Comparison {
   std::int64_t tensors = 0;   ///< Logical tensors compared.
   std::int64_t elements = 0;  ///< Values, copies too.
-  /// Largest difference, relative to the largest value of the serial tensor.
+  /// Largest difference, relative to the largest value of the serial tensor. What is below 1e-15 of
+  /// the largest gradient (moment, parameter) of all is rounding, and counts as none.
   double worst = 0;
   /// Of each tensor that differs the worst value, with rank and index: losses first, then
   /// gradients; at most 20.
@@ -83,8 +84,8 @@ struct Comparison {
 };
 
 /// Every value that a rank of the sharded run holds against the serial run's, and whether every
-/// value of the serial run is held by some rank. A difference beyond `tolerance` times the largest
-/// value of the serial tensor, or no number, is a fault.
+/// value of the serial run is held by some rank. A relative difference, as in Comparison::worst,
+/// beyond `tolerance`, or no number, is a fault.
 Comparison compare(const StepResult& serial, const StepResult& sharded, double tolerance);
 
 }  // namespace foreshard::execute

@@ -372,6 +372,23 @@ class Backward {
          extent);
   }
 
+  // The scales, which alone the gradient of x needs, come before the shifts.
+  void derive_norm(const Operator& op, PassKind kind) {
+    const auto letters = operand_letters(op.equation);
+    const std::size_t norms = op.heads.head_dim > 0 ? 2 : 1;  // of queries and of keys
+    const std::size_t scales = std::min(norms, op.inputs.size() - 1);
+    std::vector<TensorId> inputs{gradient_of_.at(op.outputs[0]), op.inputs[0]};
+    std::string from = letters.back() + "," + letters[0];
+    std::string to = letters[0];
+    for (std::size_t i = 1; i < op.inputs.size(); ++i) {
+      to += "," + letters[i];
+      if (i > scales) continue;
+      inputs.push_back(op.inputs[i]);
+      from += "," + letters[i];
+    }
+    pass(op, kind, from + "->" + to, std::move(inputs), op.inputs, 1);
+  }
+
   void derive_pass(const Operator& op);
   void derive_defined(const Operator& op);
 
@@ -472,11 +489,9 @@ void Backward::derive_pass(const Operator& op) {
   const std::string& ly = letters[op.inputs.size()];
   switch (op.pass) {
     case PassKind::kLayerNormForward:
-      return pass(op, PassKind::kLayerNormBackward, "bsh,bsh,h->bsh,h,h", {dy, x, op.inputs[1]},
-                  {x, op.inputs[1], op.inputs[2]}, 1);
+      return derive_norm(op, PassKind::kLayerNormBackward);
     case PassKind::kRmsNormForward:
-      return pass(op, PassKind::kRmsNormBackward, "bsh,bsh,h->bsh,h", {dy, x, op.inputs[1]},
-                  {x, op.inputs[1]}, 1);
+      return derive_norm(op, PassKind::kRmsNormBackward);
     case PassKind::kGeluForward: {
       if (op.inputs.size() == 1)
         return pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);

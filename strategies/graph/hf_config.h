@@ -1,14 +1,15 @@
 /// \file
-/// A model from the `config.json` of a Hugging Face repository: model types llama, mistral, qwen2
-/// and gpt2.
+/// A model from the `config.json` of a Hugging Face repository: the dense decoders of Transformers
+/// (internal/hf_types_llama.cc and hf_types_gpt.cc list them).
 ///
-///     auto model = read_hf_config(R"({"model_type": "llama"})", "mine", 4096);
+///     auto read = read_hf_config(R"({"model_type": "llama"})", "mine", 4096);
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -16,18 +17,28 @@
 
 namespace foreshard {
 
+struct HfModel {
+  Model model;
+  std::vector<std::string> remarks{};  ///< What differs from what was asked for, for people.
+};
+
 /// A key that the file leaves out, or gives as null, has the default of its model type, as in the
 /// configuration classes of Transformers; a size that neither gives is an error.
 ///
-/// Not modelled: scaling of rotary positions, which changes no extent of the graph.
-/// Source: huggingface/transformers: models/{llama,mistral,qwen2,gpt2}/configuration_*.py.
+/// Not modelled, as no extent of the graph changes: scaling of rotary positions, of embeddings, of
+/// residuals and of logits (Gemma, Granite, Cohere), soft caps, a rotation of a part of each head
+/// (kernels copy the rest), an activation other than GELU or SiLU of the same operands.
+/// Source: huggingface/transformers: models/*/configuration_*.py and modeling_*.py; of models that
+/// are not in it, the files of those names in their repositories.
 /// \param sequence  the length of a training sample in tokens, which the file does not give.
-///     Default: the length of the table of positions (gpt2), 2,048 for the other types.
+///     Default: the length of the table of positions, where the model has one; else 2,048. One
+///     above the longest that the file states becomes that, with a remark.
 /// \return kInvalidInput for text that is not a JSON object, and for a key that is missing or of
-///     the wrong kind (the message names it); kUnsupported for another model type, experts, another
-///     activation, quantised weights, cross-attention, and layers whose attention does not cover
-///     the whole sequence (a sliding window or chunk shorter than it, linear attention).
-Result<Model> read_hf_config(std::string_view json_text, std::string name,
-                             std::optional<std::int64_t> sequence);
+///     the wrong kind (the message names it); kUnsupported for another model type, for what a dense
+///     decoder has not (experts, state-space layers, encoders: the message names feature and key),
+///     another activation, quantised weights, and layers whose attention does not cover the whole
+///     sequence (a sliding window or chunk shorter than it, linear attention).
+Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
+                               std::optional<std::int64_t> sequence);
 
 }  // namespace foreshard

@@ -9,14 +9,15 @@
 namespace foreshard {
 namespace {
 
-constexpr std::int64_t kMostRanks = std::int64_t{1} << 22;
+constexpr std::int64_t kMostRanksOfText = std::int64_t{1} << 22;
 
 // One method per rule of the grammar; each returns its fault, if it has one.
-class Reader {
+class LayoutReader {
  public:
   using Fault = std::optional<Error>;
 
-  Reader(std::string_view text, const Shape& shape) : cursor_("layout", text), shape_(shape) {}
+  LayoutReader(std::string_view text, const Shape& shape)
+      : cursor_("layout", text), shape_(shape) {}
 
   Result<Layout> layout() {
     if (!cursor_.sees('@') && !cursor_.sees('['))
@@ -57,9 +58,9 @@ class Reader {
     const auto size = cursor_.number();
     if (!size) return cursor_.expected("the size of axis '" + *name + "', a whole number");
     if (*size < 1) return cursor_.error(where, "an axis has a size of at least 1");
-    if (*size > kMostRanks / size_)
-      return cursor_.error(where,
-                           "that is more than " + std::to_string(kMostRanks) + " ranks in all");
+    if (*size > kMostRanksOfText / size_)
+      return cursor_.error(
+          where, "that is more than " + std::to_string(kMostRanksOfText) + " ranks in all");
     size_ *= *size;
     layout_.mesh.axes.push_back({.name = *std::move(name), .size = *size});
     return std::nullopt;
@@ -85,8 +86,8 @@ class Reader {
     if (last < *first) return cursor_.error(place, "the range ends before it begins");
     if (last > std::numeric_limits<std::int32_t>::max())
       return cursor_.error(place, "no rank is that high");
-    if (last - *first >= kMostRanks - layout_.mesh.size())
-      return cursor_.error(place, "more than " + std::to_string(kMostRanks) + " ranks");
+    if (last - *first >= kMostRanksOfText - layout_.mesh.size())
+      return cursor_.error(place, "more than " + std::to_string(kMostRanksOfText) + " ranks");
     for (std::int64_t rank = *first; rank <= last; ++rank)
       layout_.mesh.ranks.push_back(static_cast<std::int32_t>(rank));
     return std::nullopt;
@@ -179,7 +180,7 @@ class Reader {
 }  // namespace
 
 Result<Layout> parse_layout(std::string_view text, const Shape& shape) {
-  return Reader(text, shape).layout();
+  return LayoutReader(text, shape).layout();
 }
 
 }  // namespace foreshard

@@ -49,7 +49,7 @@ Result<std::vector<Partial>> carried(const Rule& rule, const std::vector<Attribu
   return all;
 }
 
-std::string describe(const Rule& rule, const Clash& clash, const std::vector<MeshAxis>& mesh) {
+std::string clash_text(const Rule& rule, const Clash& clash, const std::vector<MeshAxis>& mesh) {
   const auto name = [&](std::int32_t factor) {
     return rule.factors[static_cast<std::size_t>(factor)].name;
   };
@@ -83,7 +83,7 @@ Result<std::vector<Signature>> legal_signatures(
   std::vector<Clash> clashes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     given.merge(i, inputs[i], shapes[i], &clashes);
-    if (!clashes.empty()) return illegal(describe(rule, clashes.front(), mesh));
+    if (!clashes.empty()) return illegal(clash_text(rule, clashes.front(), mesh));
   }
 
   // Axes that no input uses, each for one of the factors or for none.

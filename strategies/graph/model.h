@@ -1,5 +1,5 @@
 /// \file
-/// A decoder transformer by its published hyper-parameters: the GPT and Llama families.
+/// A decoder transformer by its published hyper-parameters: GPT, Llama and what came of them.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,14 @@
 
 namespace foreshard {
 
-enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm };
+enum class Norm : std::uint8_t { kLayerNorm, kRmsNorm, kLayerNormScale, kLayerNormPlain };
 enum class Activation : std::uint8_t { kGelu, kSwiglu };
 enum class Positions : std::uint8_t { kLearned, kRotary, kNone };
+/// Which side of attention and of the feed-forward layer is normalised.
+enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth };
+/// Whether the feed-forward layer reads what attention gave, or stands beside it.
+enum class Branches : std::uint8_t { kSequential, kParallel, kParallelOneNorm };
+enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
 
 struct Model {
   std::string name;
@@ -28,25 +33,39 @@ struct Model {
   Norm norm = Norm::kLayerNorm;
   Activation activation = Activation::kGelu;
   Positions positions = Positions::kLearned;
-  bool bias = true;             ///< All four projections of a layer have biases.
-  bool qkv_bias = false;        ///< The query, key and value projection has one (Qwen 2).
-  bool attention_bias = false;  ///< Both projections of attention have biases.
-  bool mlp_bias = false;        ///< Both projections of the feed-forward layer have biases.
-  bool tied_embeddings = true;  ///< The output projection is the input embedding.
-  bool dropout = true;          ///< Of the two residual branches and the attention scores.
+  bool bias = true;                 ///< All four projections of a layer have biases.
+  bool qkv_bias = false;            ///< The query, key and value projection has one (Qwen 2).
+  bool attention_bias = false;      ///< Both projections of attention have biases.
+  bool attention_out_bias = false;  ///< The output projection of attention has one (GPT-Neo).
+  bool mlp_bias = false;            ///< Both projections of the feed-forward layer have biases.
+  bool head_bias = false;           ///< The output projection of the model has one (GPT-J).
+  NormPlaces norm_places = NormPlaces::kBefore;
+  Branches branches = Branches::kSequential;
+  QkNorm qk_norm = QkNorm::kNone;   ///< Of queries and keys, before rotation.
+  bool embedding_norm = false;      ///< The embedding is normalised (BLOOM).
+  std::int64_t position_table = 0;  ///< Rows of the learned positions; 0: `sequence`.
+  bool tied_embeddings = true;      ///< The output projection is the input embedding.
+  bool dropout = true;              ///< Of the two residual branches and the attention scores.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t head_size() const { return head_dim > 0 ? head_dim : hidden / heads; }
   std::int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * hidden; }
   bool has_qkv_bias() const { return bias || attention_bias || qkv_bias; }
-  bool has_attention_out_bias() const { return bias || attention_bias; }
+  bool has_attention_out_bias() const { return bias || attention_bias || attention_out_bias; }
   bool has_mlp_bias() const { return bias || mlp_bias; }
+  std::int64_t position_rows() const { return position_table > 0 ? position_table : sequence; }
 };
+
+bool has_scale(Norm norm);
+bool has_shift(Norm norm);
 
 const yaml::Names<Norm>& yaml_names(const Norm*);
 const yaml::Names<Activation>& yaml_names(const Activation*);
 const yaml::Names<Positions>& yaml_names(const Positions*);
+const yaml::Names<NormPlaces>& yaml_names(const NormPlaces*);
+const yaml::Names<Branches>& yaml_names(const Branches*);
+const yaml::Names<QkNorm>& yaml_names(const QkNorm*);
 const yaml::Table<Model>& yaml_table(const Model*);
 
 /// Trainable parameters, the embedding counted once if tied, the vocabulary as given (not padded).
@@ -62,7 +81,8 @@ Flops model_flops(const Model& model, double samples);
 Flops forward_flops(const Model& model, double samples);
 
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
-///     hidden size, kv_heads that do not divide heads).
+///     hidden size, kv_heads that do not divide heads, fewer learned positions than the sequence
+///     has, parallel branches that are normalised afterwards).
 Result<Model> checked(Model model);
 
 }  // namespace foreshard

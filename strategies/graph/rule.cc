@@ -11,7 +11,7 @@
 namespace foreshard {
 namespace {
 
-using Dimension = std::vector<std::int32_t>;
+using DimensionFactors = std::vector<std::int32_t>;
 using Shapes = std::vector<std::vector<std::int64_t>>;
 
 Error bad(std::string_view text, const std::string& why) {
@@ -19,9 +19,9 @@ Error bad(std::string_view text, const std::string& why) {
 }
 
 // Reads operands and factors; sizes come later.
-class Reader {
+class RuleReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit RuleReader(std::string_view text) : text_(text) {}
 
   Result<Rule> read() {
     rule_.operands.emplace_back();
@@ -74,7 +74,7 @@ void find_sizes(Rule& rule, const Shapes& shapes) {
   };
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     for (std::size_t d = 0; d < shapes[i].size(); ++d) {
-      const Dimension& dimension = rule.operands[i][d];
+      const DimensionFactors& dimension = rule.operands[i][d];
       if (dimension.size() == 1)
         factor(dimension[0]).size = std::gcd(factor(dimension[0]).size, shapes[i][d]);
     }
@@ -106,7 +106,7 @@ void find_sizes(Rule& rule, const Shapes& shapes) {
 }
 
 bool has(const Rule& rule, std::size_t operand, std::size_t factor) {
-  for (const Dimension& dimension : rule.operands[operand])
+  for (const DimensionFactors& dimension : rule.operands[operand])
     if (std::ranges::find(dimension, static_cast<std::int32_t>(factor)) != dimension.end())
       return true;
   return false;
@@ -115,7 +115,7 @@ bool has(const Rule& rule, std::size_t operand, std::size_t factor) {
 }  // namespace
 
 Result<Rule> rule_from(std::string_view text, const Shapes& shapes, const RuleOptions& options) {
-  auto read = Reader(text).read();
+  auto read = RuleReader(text).read();
   if (!read) return read;
   Rule rule = *std::move(read);
   if (rule.operands.size() != shapes.size())
@@ -152,7 +152,7 @@ std::string describe(const Rule& rule) {
   for (std::size_t i = 0; i < rule.operands.size(); ++i) {
     if (i > 0) text += i == rule.inputs ? "->" : ",";
     bool first = true;
-    for (const Dimension& dimension : rule.operands[i]) {
+    for (const DimensionFactors& dimension : rule.operands[i]) {
       if (!std::exchange(first, false)) text += gap;
       if (dimension.empty()) text += "1";
       if (dimension.size() > 1) text += "(";

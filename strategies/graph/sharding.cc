@@ -12,9 +12,9 @@ namespace foreshard {
 namespace {
 
 // Axes of every letter 'a'..'z' of one operator.
-class Assignment {
+class LetterAxes {
  public:
-  explicit Assignment(const std::string& whole) {
+  explicit LetterAxes(const std::string& whole) {
     for (const char letter : whole) fix(letter);
   }
 
@@ -40,10 +40,10 @@ class Assignment {
   std::vector<Axis> used_;
 };
 
-Assignment assign(const Operator& op, const std::vector<std::string>& letters,
+LetterAxes assign(const Operator& op, const std::vector<std::string>& letters,
                   const std::vector<TensorId>& operands, const Graph& graph,
                   const std::vector<Attribute>& attributes) {
-  Assignment assignment(op.whole);
+  LetterAxes assignment(op.whole);
   const auto pinned_operands = [&](bool parameters, auto&& visit) {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Tensor& tensor = graph[operands[i]];
@@ -110,7 +110,7 @@ class Sharder {
     std::vector<TensorId> operands = op.inputs;
     operands.insert(operands.end(), op.outputs.begin(), op.outputs.end());
     FORESHARD_CHECK(letters.size() == operands.size());
-    const Assignment assignment = assign(op, letters, operands, graph(), sharded_.attributes);
+    const LetterAxes assignment = assign(op, letters, operands, graph(), sharded_.attributes);
 
     ShardedOperator result;
     std::vector<std::int32_t> after;
@@ -152,7 +152,7 @@ class Sharder {
 
   // Axes of letters that some input has and output `operand` has not.
   std::vector<Axis> reduced_axes(const Operator& op, const std::vector<std::string>& letters,
-                                 std::size_t operand, const Assignment& assignment) const {
+                                 std::size_t operand, const LetterAxes& assignment) const {
     std::string reduced;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       for (const char letter : letters[i]) {

@@ -1,6 +1,7 @@
 #include "strategies/graph/transformer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -72,37 +73,38 @@ class BlockBuilder {
     return y;
   }
 
-  TensorId norm(const std::string& name, TensorId x) {
+  /// `output` is the result's tensor if valid.
+  TensorId norm(const std::string& name, TensorId x, TensorId output = {}) {
     const std::int64_t h = model_.hidden;
-    const TensorId scale = parameter(name + ".weight", {h}, {kWhole});
-    const TensorId y = activation(name, tokens(h));
-    if (model_.norm == Norm::kRmsNorm) {
-      op({.name = name,
-          .equation = "bsh,h->bsh",
-          .whole = "h",
-          .inputs = {x, scale},
-          .outputs = {y},
-          .pass = PassKind::kRmsNormForward,
-          .implementation = implementation_of(options_.pointwise.norm)});
-    } else {
-      const TensorId shift = parameter(name + ".bias", {h}, {kWhole});
-      op({.name = name,
-          .equation = "bsh,h,h->bsh",
-          .whole = "h",
-          .inputs = {x, scale, shift},
-          .outputs = {y},
-          .pass = PassKind::kLayerNormForward,
-          .implementation = implementation_of(options_.pointwise.norm)});
-    }
+    const TensorId y = output.valid() ? output : activation(name, tokens(h));
+    Operator op{.name = name, .whole = "h", .inputs = {x}, .outputs = {y}};
+    op.pass = norm_pass();
+    op.implementation = implementation_of(options_.pointwise.norm);
+    op.equation = "bsh";
+    const auto add = [&](const std::string& part) {
+      op.inputs.push_back(parameter(name + part, {h}, {kWhole}));
+      op.equation += ",h";
+    };
+    if (has_scale(model_.norm)) add(".weight");
+    if (has_shift(model_.norm)) add(".bias");
+    op.equation += "->bsh";
+    this->op(std::move(op));
     return y;
   }
 
-  /// Adds the residual to a branch, after the branch's bias and dropout where the model has them.
-  /// `output` is the result's tensor if valid.
-  /// \pre the last operator is the matmul that made `branch`.
+  /// The norms of queries and keys in a packed projection: one operator for both.
+  TensorId qk_norm(TensorId qkv);
+
+  /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
+  /// them. `output` is the result's tensor if valid.
+  /// \pre if `biased`, the last operator is the matmul that made `branch`.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
                 TensorId output) {
     const TensorId out = output.valid() ? output : boundary(name);
+    if (model_.norm_places != NormPlaces::kBefore) {
+      if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
+      branch = norm(name + "_norm", branch, boundary(name + "_norm"));
+    }
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
       op({.name = name,
@@ -139,6 +141,9 @@ class BlockBuilder {
 
   TensorId attention(TensorId qkv);
   TensorId unfused_attention(TensorId qkv);
+  /// From the normalised stream to the product that ends the branch, without its bias.
+  TensorId attention_branch(TensorId x);
+  TensorId mlp_branch(TensorId x);
 
   Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
     graph_.inputs = std::move(inputs);
@@ -146,6 +151,9 @@ class BlockBuilder {
     return std::move(graph_);
   }
 
+  PassKind norm_pass() const {
+    return model_.norm == Norm::kRmsNorm ? PassKind::kRmsNormForward : PassKind::kLayerNormForward;
+  }
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
   HeadLayout heads() const { return {model_.heads, model_.kv(), model_.head_size()}; }
@@ -239,62 +247,123 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
   return context;
 }
 
-Graph layer_graph(const Model& model, const TransformerOptions& options) {
-  BlockBuilder build("layer", model, options);
-  const TensorId x = build.boundary("layer_in");
-  const TensorId y = build.boundary("layer_out");
+TensorId BlockBuilder::qk_norm(TensorId qkv) {
+  if (model_.qk_norm == QkNorm::kNone) return qkv;
+  const std::int64_t d = model_.head_size();
+  const bool shared = model_.qk_norm == QkNorm::kPerHead;
+  const TensorId y = activation("qk_norm", tokens(qkv_width()));
+  Operator norm{.name = "qk_norm",
+                .equation = "bsa",
+                .whole = model_.qk_norm == QkNorm::kAllHeads ? "a" : "d",
+                .inputs = {qkv},
+                .outputs = {y},
+                .pass = norm_pass(),
+                .implementation = implementation_of(options_.pointwise.norm),
+                .heads = heads()};
+  const std::vector<Axis> split = model_.qk_norm == QkNorm::kEveryHead ? tensor() : kWhole;
+  const auto add = [&](const std::string& name, std::int64_t count) {
+    norm.inputs.push_back(parameter(name, {shared ? d : count * d}, {split}));
+    norm.equation += shared ? ",d" : ",a";
+  };
+  add("q_norm.weight", model_.heads);
+  add("k_norm.weight", model_.kv());
+  if (shared && has_shift(model_.norm)) {
+    add("q_norm.bias", model_.heads);
+    add("k_norm.bias", model_.kv());
+  }
+  norm.equation += "->bsa";
+  op(std::move(norm));
+  return y;
+}
 
-  const TensorId norm1 = build.norm("attention_norm", x);
-  TensorId qkv =
-      build.matmul("qkv", norm1, model.hidden, build.qkv_width(), {build.kWhole, build.tensor()});
-  if (model.has_qkv_bias()) build.fused_bias("qkv", qkv, build.qkv_width(), build.tensor());
-  if (model.positions == Positions::kRotary) {
-    const TensorId rotated = build.activation("rope", build.tokens(build.qkv_width()));
-    build.op({.name = "rope",
-              .equation = "bsa->bsa",
-              .inputs = {qkv},
-              .outputs = {rotated},
-              .pass = PassKind::kRopeForward,
-              .implementation = implementation_of(options.pointwise.rope),
-              .heads = build.heads()});
+TensorId BlockBuilder::attention_branch(TensorId x) {
+  TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
+  if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
+  qkv = qk_norm(qkv);
+  if (model_.positions == Positions::kRotary) {
+    const TensorId rotated = activation("rope", tokens(qkv_width()));
+    op({.name = "rope",
+        .equation = "bsa->bsa",
+        .inputs = {qkv},
+        .outputs = {rotated},
+        .pass = PassKind::kRopeForward,
+        .implementation = implementation_of(options_.pointwise.rope),
+        .heads = heads()});
     qkv = rotated;
   }
-  const TensorId context = build.attention(qkv);
-  const TensorId projected = build.matmul("attention_out", context, build.attention_width(),
-                                          model.hidden, {build.tensor(), build.kWhole});
-  const TensorId middle =
-      build.join("attention_residual", projected, model.has_attention_out_bias(), x, TensorId{});
+  return matmul("attention_out", attention(qkv), attention_width(), model_.hidden,
+                {tensor(), kWhole});
+}
 
-  const TensorId norm2 = build.norm("mlp_norm", middle);
-  const bool gated = model.activation == Activation::kSwiglu;
-  const std::int64_t f = model.ffn_width();
-  const TensorId up = build.matmul("mlp_up", norm2, model.hidden, gated ? 2 * f : f,
-                                   {build.kWhole, build.tensor()});
-  const TensorId activated = build.activation("mlp_activation", build.tokens(f));
+TensorId BlockBuilder::mlp_branch(TensorId x) {
+  const bool gated = model_.activation == Activation::kSwiglu;
+  const std::int64_t f = model_.ffn_width();
+  const TensorId up = matmul("mlp_up", x, model_.hidden, gated ? 2 * f : f, {kWhole, tensor()});
+  const TensorId activated = activation("mlp_activation", tokens(f));
   if (gated) {
-    if (model.has_mlp_bias()) build.fused_bias("mlp_up", up, 2 * f, build.tensor());
-    build.op({.name = "mlp_activation",
-              .equation = "bsf->bsf",
-              .inputs = {up},
-              .outputs = {activated},
-              .pass = PassKind::kSwigluForward,
-              .extent = 1,
-              .implementation = implementation_of(options.pointwise.activation)});
+    if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
+    op({.name = "mlp_activation",
+        .equation = "bsf->bsf",
+        .inputs = {up},
+        .outputs = {activated},
+        .pass = PassKind::kSwigluForward,
+        .extent = 1,
+        .implementation = implementation_of(options_.pointwise.activation)});
   } else {
     Operator gelu{.name = "mlp_activation",
                   .equation = "bsf->bsf",
                   .inputs = {up},
                   .outputs = {activated},
                   .pass = PassKind::kGeluForward};
-    if (model.has_mlp_bias()) {
+    if (model_.has_mlp_bias()) {
       gelu.equation = "bsf,f->bsf";
-      gelu.inputs.push_back(build.parameter("mlp_up.bias", {f}, {build.tensor()}));
+      gelu.inputs.push_back(parameter("mlp_up.bias", {f}, {tensor()}));
     }
-    build.op(std::move(gelu));
+    op(std::move(gelu));
   }
-  const TensorId down =
-      build.matmul("mlp_down", activated, f, model.hidden, {build.tensor(), build.kWhole});
-  build.join("mlp_residual", down, model.has_mlp_bias(), middle, y);
+  return matmul("mlp_down", activated, f, model_.hidden, {tensor(), kWhole});
+}
+
+// Attention and the feed-forward layer side by side: their summands are added before ranks add
+// theirs up, once for both.
+// Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
+void parallel_layer(BlockBuilder& build, TensorId x, TensorId y) {
+  const Model& model = build.model();
+  const TensorId norm1 = build.norm("attention_norm", x);
+  const TensorId norm2 =
+      model.branches == Branches::kParallelOneNorm ? norm1 : build.norm("mlp_norm", x);
+  const TensorId attended = build.attention_branch(norm1);
+  if (model.has_attention_out_bias())
+    build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
+  const TensorId fed = build.mlp_branch(norm2);
+  if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
+  const TensorId branches = build.activation("branches", build.tokens(model.hidden));
+  build.op({.name = "branches",
+            .equation = "bsh,bsh->bsh",
+            .inputs = {attended, fed},
+            .outputs = {branches},
+            .pass = PassKind::kResidualAdd,
+            .extent = 2,
+            .linear = true});
+  build.join("residual", branches, false, x, y);
+}
+
+Graph layer_graph(const Model& model, const TransformerOptions& options) {
+  BlockBuilder build("layer", model, options);
+  const TensorId x = build.boundary("layer_in");
+  const TensorId y = build.boundary("layer_out");
+  if (model.branches != Branches::kSequential) {
+    parallel_layer(build, x, y);
+    return build.take({x}, {y});
+  }
+  const auto normed = [&](const std::string& name, TensorId stream) {
+    return model.norm_places == NormPlaces::kAfter ? stream : build.norm(name, stream);
+  };
+  const TensorId attended = build.attention_branch(normed("attention_norm", x));
+  const TensorId middle =
+      build.join("attention_residual", attended, model.has_attention_out_bias(), x, TensorId{});
+  const TensorId fed = build.mlp_branch(normed("mlp_norm", middle));
+  build.join("mlp_residual", fed, model.has_mlp_bias(), middle, y);
   return build.take({x}, {y});
 }
 
@@ -311,8 +380,10 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
                       {build.tensor(), build.kWhole});
   const TensorId out = build.boundary("embedded");
   const bool learned = model.positions == Positions::kLearned;
+  const TensorId embedded =
+      model.embedding_norm ? build.activation("embedding_sum", build.tokens(model.hidden)) : out;
   const TensorId looked_up =
-      learned ? build.activation("embedding", build.tokens(model.hidden)) : out;
+      learned ? build.activation("embedding", build.tokens(model.hidden)) : embedded;
   build.op({.name = "embedding",
             .equation = "bs,vh->bsh",
             .inputs = {ids, table},
@@ -320,15 +391,19 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
             .pass = PassKind::kEmbeddingForward,
             .extent = 2});
   if (learned) {
-    const TensorId positions = build.parameter("position.weight", {model.sequence, model.hidden},
-                                               {build.kWhole, build.kWhole});
+    const TensorId positions = build.parameter(
+        "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
+    // Of a longer table, token s takes row s.
+    const bool longer = model.position_rows() > model.sequence;
     build.op({.name = "add_positions",
-              .equation = "bsh,sh->bsh",
+              .equation = longer ? "bsh,ph->bsh" : "bsh,sh->bsh",
+              .whole = longer ? "p" : "",
               .inputs = {looked_up, positions},
-              .outputs = {out},
+              .outputs = {embedded},
               .pass = PassKind::kBiasAdd,
               .extent = 2});
   }
+  if (model.embedding_norm) build.norm("embedding_norm", embedded, out);
   Graph graph = build.take({}, {out});
   graph[ids].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
   return graph;
@@ -341,6 +416,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const std::int64_t v = padded_vocabulary(model, options);
   const TensorId logits =
       build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});
+  if (model.head_bias) build.fused_bias("logits", logits, v, build.tensor());
   const TensorId targets = build.typed("targets", {options.batch, model.sequence}, DType::kInt64);
   // Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
   // then, with that of all, the sum of exponentials and the target's logit of its part; those three

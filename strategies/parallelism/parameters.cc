@@ -103,7 +103,7 @@ class Placer {
         part_halves(placed);
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
-      if (projection) placed.unpadded.back() = model_.vocabulary;
+      if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;
       add(std::move(placed));
     }
   }

@@ -4,6 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <utility>
+
+#include "base/grouped.h"
+#include "base/text.h"
 
 namespace foreshard {
 namespace {
@@ -11,6 +15,7 @@ namespace {
 // Beyond every machine that can be thought of, and small enough for products of them to be exact.
 constexpr double kMaxWays = 1 << 20;
 constexpr double kMaxBatch = 1 << 30;
+constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
 
 // As equal as possible, the larger ones first: 10 layers on 4 stages are 3 3 2 2.
 std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
@@ -20,12 +25,86 @@ std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   return split;
 }
 
-std::string divisors_of(std::int64_t n, std::int64_t limit) {
-  std::vector<std::int64_t> divisors;
-  for (std::int64_t d = 1; d <= limit; ++d) {
-    if (n % d == 0) divisors.push_back(d);
+// "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
+std::string tensor_sizes(const Strategy& strategy, const Model& model) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= std::min<std::int64_t>(model.heads, 64); ++size) {
+    const bool sequence = !strategy.sequence_parallel || model.sequence % size == 0;
+    if (model.heads % size == 0 && model.kv() % size == 0 && model.ffn_width() % size == 0 &&
+        sequence)
+      sizes.push_back(size);
   }
-  return fmt::format("{}", fmt::join(divisors, ", "));
+  return fmt::format("use {}{}", sizes.size() > 1 ? "one of " : "", fmt::join(sizes, ", "));
+}
+
+// The largest number of replicas that the devices allow and the batch can be shared among; 0: none.
+std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
+  std::int64_t data = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  while (data > 0 && strategy.global_batch % (data * strategy.micro_batch) != 0) --data;
+  return data;
+}
+
+// Fewer tensor or pipeline ranks that the devices have room for and nothing else is wrong with.
+std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
+                                std::int64_t devices) {
+  const auto divisors = [](std::int64_t n) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t d = std::min(n, kMostDivisor); d > 0; --d)
+      if (n % d == 0) found.push_back(d);
+    return found;
+  };
+  std::optional<Strategy> best;
+  for (const std::int64_t tensor : divisors(strategy.tensor_parallel)) {
+    for (const std::int64_t pipeline : divisors(strategy.pipeline_parallel)) {
+      Strategy one = strategy;
+      one.tensor_parallel = tensor;
+      one.pipeline_parallel = pipeline;
+      one.data_parallel = most_replicas(one, devices);
+      if (one.data_parallel == 0 || (best && one.devices() <= best->devices())) continue;
+      if (faults_in(one, model, devices).empty()) best = std::move(one);
+    }
+  }
+  return best;
+}
+
+// "use 15 or 20": batches near the strategy's that so many replicas share evenly.
+std::string multiples(const Strategy& strategy, std::int64_t data) {
+  const std::int64_t unit = data * strategy.micro_batch;
+  const std::int64_t down = strategy.global_batch / unit * unit;
+  return fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit);
+}
+
+// The same where there are too few devices for the replicas as they are.
+std::string batch_help(const Strategy& strategy, std::int64_t devices) {
+  if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
+    return fmt::format("data_parallel: {} shares them evenly", data);
+  const std::int64_t most = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  return multiples(strategy, std::max<std::int64_t>(most, 1));
+}
+
+// What to do where the strategy has more ranks than there are devices.
+std::string room_help(const Strategy& strategy, const Model& model, std::int64_t devices) {
+  if (devices == 0) return "no device works: take some out of the cluster's down";
+  const auto uses = [&](std::int64_t ranks) {
+    return ranks == devices ? std::string("them all") : grouped(ranks) + " of them";
+  };
+  const std::int64_t replica = strategy.tensor_parallel * strategy.pipeline_parallel;
+  if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
+    return fmt::format("data_parallel: {} would use {}", data, uses(data * replica));
+  if (const std::int64_t most = devices / replica; most > 0) {
+    const std::int64_t unit = most * strategy.micro_batch;
+    const std::int64_t batch = std::max<std::int64_t>(strategy.global_batch / unit, 1) * unit;
+    return fmt::format("data_parallel: {} with global_batch: {} would use {}", most, batch,
+                       uses(most * replica));
+  }
+  const std::string too_much =
+      fmt::format("tensor_parallel x pipeline_parallel = {} is too much already", grouped(replica));
+  const auto fewer = smaller(strategy, model, devices);
+  if (!fewer) return too_much;
+  return fmt::format(
+      "{}; tensor_parallel: {}, pipeline_parallel: {}, data_parallel: {} would use {}", too_much,
+      fewer->tensor_parallel, fewer->pipeline_parallel, fewer->data_parallel,
+      uses(fewer->devices()));
 }
 
 void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
@@ -113,38 +192,43 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   const std::int64_t pp = strategy.pipeline_parallel;
   const std::int64_t dp = strategy.data_parallel;
 
-  if (strategy.devices() > devices) {
-    const std::int64_t most = devices / (tp * pp);
+  const bool too_many = strategy.devices() > devices;
+  if (too_many) {
     fault(
         "data_parallel",
         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but "
-                    "there are {} devices for them",
-                    tp, pp, dp, strategy.devices(), devices),
-        most == 0
-            ? fmt::format("tensor_parallel x pipeline_parallel = {} is too much already", tp * pp)
-            : fmt::format("data_parallel: {} would use {}", most,
-                          most * tp * pp == devices ? "them all"
-                                                    : fmt::format("{} of them", most * tp * pp)));
+                    "there {} {} {} for them",
+                    tp, pp, dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
+                    grouped(devices), plural(devices, "device")),
+        room_help(strategy, model, devices));
   }
   if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {
     fault("tensor_parallel",
           fmt::format("{} attention heads cannot be split {} ways", model.heads, tp),
-          "use one of " + divisors_of(model.heads, std::min<std::int64_t>(model.heads, 64)));
+          tensor_sizes(strategy, model));
   } else if (model.kv() % tp != 0) {
     fault("tensor_parallel",
           fmt::format("{} key/value heads cannot be split {} ways", model.kv(), tp),
-          "use one of " + divisors_of(model.kv(), model.kv()));
+          tensor_sizes(strategy, model));
+  }
+  if (model.qk_norm == QkNorm::kAllHeads && tp > 1) {
+    fault("tensor_parallel",
+          "queries and keys are normalised over all heads of a token together (qk_norm: "
+          "all-heads), and sums over heads that ranks share are not modelled",
+          "set tensor_parallel: 1");
   }
   if (model.ffn_width() % tp != 0) {
     fault("tensor_parallel",
-          fmt::format("the feed-forward width {} cannot be split {} ways", model.ffn_width(), tp),
-          "use one of " + divisors_of(model.ffn_width(), 64));
+          fmt::format("the feed-forward width {} cannot be split {} ways",
+                      grouped(model.ffn_width()), tp),
+          tensor_sizes(strategy, model));
   }
   if (strategy.sequence_parallel && model.sequence % tp != 0) {
-    fault("sequence_parallel",
-          fmt::format("a sequence of {} tokens cannot be split {} ways", model.sequence, tp),
-          "set sequence_parallel: false or another tensor_parallel");
+    fault(
+        "sequence_parallel",
+        fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
+        "set sequence_parallel: false or another tensor_parallel");
   }
   if (strategy.virtual_stages > 1 && strategy.schedule != "interleaved") {
     fault("virtual_stages",
@@ -155,6 +239,16 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   if (strategy.virtual_stages > 1 && pp == 1) {
     fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
           "set virtual_stages: 1 or pipeline_parallel > 1");
+  }
+  // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
+  const Framework& framework = strategy.framework.value;
+  if (strategy.virtual_stages > 1 && framework.blocking_launches &&
+      framework.pipeline_transfers == PipelineTransfers::kBlocking) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each kernel and each transfer "
+                      "is not modelled (framework '{}': blocking_launches)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b");
   }
   const std::int64_t stages = strategy.stages();
   if (strategy.layers_per_stage.empty()) {
@@ -183,12 +277,11 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
     }
   }
   if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
-    const std::int64_t unit = dp * strategy.micro_batch;
-    const std::int64_t down = strategy.global_batch / unit * unit;
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
-                      strategy.global_batch, dp, strategy.micro_batch, unit),
-          fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit));
+                      grouped(strategy.global_batch), dp, strategy.micro_batch,
+                      grouped(dp * strategy.micro_batch)),
+          too_many ? batch_help(strategy, devices) : multiples(strategy, dp));
   }
   const std::int64_t passes =
       strategy.micro_batches() * ((model.layers + pp - 1) / std::max<std::int64_t>(pp, 1));
@@ -196,7 +289,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
     fault("global_batch",
           fmt::format("{} micro-batches through the layers of a stage are {} layer passes on each "
                       "device, more than the {} that a simulated step may have",
-                      strategy.micro_batches(), passes, kMaxLayerPasses),
+                      grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
   auto order = strategy.rank_order;

@@ -240,6 +240,7 @@ class Step {
     const Seconds gather = shards_parameters() ? unit.gather : Seconds{};
     const Seconds reduce = forward ? Seconds{} : unit.reduce;
     const auto count = static_cast<double>(n);
+    if (framework_.blocking_launches) return alone + count * (gather + reduce);
     const Prefetch prefetch =
         forward ? framework_.shards.forward_prefetch : framework_.shards.backward_prefetch;
     const bool twice = !forward && n > 1 && framework_.shards.gather_each.has_value() &&

@@ -22,7 +22,8 @@ class PassMemory {
     const Bytes gradient = whole_gradient(block);
     // Backward, the block before it runs while its gradient is reduced - unless parameters are
     // gathered between the two, behind that on the same stream.
-    if (before_ && !gathers()) peak_ = std::max(peak_, backward_before_ + gradient);
+    if (before_ && !gathers() && !waits_for_kernels())
+      peak_ = std::max(peak_, backward_before_ + gradient);
     saved_ += static_cast<double>(count) * block.saved;
     const Bytes whole =
         gathers() ? size_of(strategy_.precision) * static_cast<double>(block.elements()) : Bytes{};
@@ -43,7 +44,7 @@ class PassMemory {
     // While the second of such blocks runs, the gradient of the first is reduced; what that had
     // kept is gone. Gathered is the next one behind the reduction, on the same stream.
     peak_ = std::max(peak_, backward_before_ + ahead_back);
-    if (count > 1 && (!gathers() || ahead_back > 0_B))
+    if (count > 1 && !waits_for_kernels() && (!gathers() || ahead_back > 0_B))
       peak_ = std::max(peak_, backward_before_ - block.saved + gradient);
     if (!shares()) add_trailing(block, count);
     before_ = &block;
@@ -57,6 +58,8 @@ class PassMemory {
   bool waits_for_passes() const {
     return strategy_.framework->pass_host_sync && strategy_.virtual_stages == 1;
   }
+  // The host launches a kernel when all before it is done.
+  bool waits_for_kernels() const { return strategy_.framework->blocking_launches; }
   bool gathers() const { return strategy_.zero_stage == 3 && strategy_.data_parallel > 1; }
 
   Bytes whole_gradient(const LoweredBlock& block) const {
@@ -79,8 +82,8 @@ class PassMemory {
       peak_ = std::max(peak_, here + block.transient_forward);
   }
 
-  static bool trails(const program::Block& block) {
-    return !block.tasks.empty() &&
+  bool trails(const program::Block& block) const {
+    return !block.tasks.empty() && !waits_for_kernels() &&
            block.tasks.back().stream != lower::stream(lower::kComputeStream);
   }
 

@@ -61,12 +61,13 @@ std::vector<T> chosen(const std::vector<T>& wanted, std::vector<T> otherwise) {
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, const Strategy& base, const Model& model,
-             std::int64_t devices)
+             std::int64_t devices, std::span<const std::int64_t> fewer)
       : space_(space),
         effort_(effort_of(space.effort)),
         strategy_(base),
         model_(model),
-        devices_(devices) {
+        devices_(devices),
+        fewer_(fewer) {
     strategy_.layers_per_stage.clear();
   }
 
@@ -97,7 +98,7 @@ class Enumerator {
   }
 
   // How many replicas these tensor and pipeline ranks get: each number that is named and possible;
-  // else the largest that is.
+  // else the largest that is, and the largest that the smaller numbers of devices have room for.
   std::vector<std::int64_t> replicas() const {
     const std::int64_t ranks = strategy_.tensor_parallel * strategy_.pipeline_parallel;
     const std::int64_t room = devices_ / ranks;
@@ -112,6 +113,12 @@ class Enumerator {
       if (space_.data_parallel.empty()) break;
     }
     if (found.empty() && divides) found.push_back(room);
+    if (!space_.data_parallel.empty() || !space_.idle || !suits) return found;
+    for (const std::int64_t devices : fewer_) {
+      std::int64_t data = devices / ranks;
+      while (data > 0 && strategy_.global_batch % data != 0) --data;
+      if (data > 0 && std::ranges::find(found, data) == found.end()) found.push_back(data);
+    }
     return found;
   }
 
@@ -194,6 +201,7 @@ class Enumerator {
   Strategy strategy_;
   const Model& model_;
   std::int64_t devices_;
+  std::span<const std::int64_t> fewer_;
   Enumeration result_;
 };
 
@@ -209,7 +217,8 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
           .optional("pipeline_parallel", &SearchSpace::pipeline_parallel,
                     "The sizes to try (default: all that divide).")
           .optional("data_parallel", &SearchSpace::data_parallel,
-                    "The sizes to try (default: all that divide).")
+                    "The sizes to try (default: the largest that there are devices for, and that "
+                    "1, 2, 4, ... nodes have).")
           .optional("micro_batch", &SearchSpace::micro_batch, "The sizes to try.")
           .optional("virtual_stages", &SearchSpace::virtual_stages, "The counts to try.")
           .optional("zero_stage", &SearchSpace::zero_stage, "The stages to try.")
@@ -222,8 +231,8 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
 }
 
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
-                      std::int64_t devices) {
-  return Enumerator(space, base, model, devices).run();
+                      std::int64_t devices, std::span<const std::int64_t> fewer) {
+  return Enumerator(space, base, model, devices, fewer).run();
 }
 
 }  // namespace foreshard::search

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ struct SearchSpace {
   std::int64_t effort = 2;
   std::vector<std::int64_t> tensor_parallel = {};
   std::vector<std::int64_t> pipeline_parallel = {};
-  /// Empty: as many replicas as the devices allow, for each choice of the others.
+  /// Empty: as many replicas as the devices allow, for each choice of the others, and as many as
+  /// the smaller numbers of devices that `enumerate` is given allow.
   std::vector<std::int64_t> data_parallel = {};
   std::vector<std::int64_t> micro_batch = {};
   std::vector<std::int64_t> virtual_stages = {};
@@ -50,11 +52,15 @@ struct Enumeration {
 /// so are those whose replicas the batch cannot be shared among: with as many replicas as there is
 /// room for and the batch divides over. What is left over is idle.
 ///
+/// `fewer`: smaller numbers of devices, each of which is filled as well where `space` names no
+/// replicas and devices may be left over: beside slow links or devices, a part of a cluster can be
+/// faster than all of it.
+///
 /// ZeRO 2 and 3 are tried without pipeline only: with it, frameworks do not offer them (DeepSpeed:
 /// runtime/pipe/engine.py asserts ZeRO stage < 2). Where `space` names them, such combinations are
-/// misfits of `zero_stage`. Not tried: unequal stages, GPipe, rank orders, fewer replicas than
-/// there is room for.
+/// misfits of `zero_stage`. Not tried: unequal stages, GPipe, rank orders, other numbers of
+/// replicas.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
-                      std::int64_t devices);
+                      std::int64_t devices, std::span<const std::int64_t> fewer = {});
 
 }  // namespace foreshard::search

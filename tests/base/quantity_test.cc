@@ -51,7 +51,16 @@ TEST(Quantity, ABareNumberIsToldWhatToWrite) {
   EXPECT_THAT(fault<Seconds>("2.5"), HasSubstr("'2.5 us'"));
 }
 
+// A rate without its time: the usual one, not any that exists.
+TEST(Quantity, APriceIsToldItsTime) {
+  EXPECT_THAT(fault<DollarsPerSecond>("3 USD"), HasSubstr("did you mean 'USD/h'?"));
+  EXPECT_THAT(fault<BytesPerSecond>("3 GB"), HasSubstr("GB/s"));
+}
+
 TEST(Quantity, BitsAreSpelledOut) {
+  EXPECT_THAT(fault<BytesPerSecond>("400 Gbps"), HasSubstr("did you mean 'Gbit/s'?"));
+  EXPECT_THAT(fault<BytesPerSecond>("450 GBps"), HasSubstr("did you mean 'GB/s'?"));
+  EXPECT_THAT(fault<BytesPerSecond>("450"), HasSubstr("'450 Gbit/s' or '450 GB/s'"));
   EXPECT_THAT(fault<BytesPerSecond>("400 Gb/s"),
               AllOf(HasSubstr("bits are spelled out"),
                     HasSubstr("did you mean 'Gbit/s' (bits) or 'GB/s' (bytes)?")));

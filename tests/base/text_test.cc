@@ -7,6 +7,17 @@
 namespace foreshard {
 namespace {
 
+TEST(Text, LowersAsciiLettersAlone) {
+  EXPECT_EQ(lower_case("H100-SXM \u00c4"), "h100-sxm \u00c4");
+  EXPECT_EQ(lower_case(""), "");
+}
+
+TEST(Text, ContainsAPart) {
+  EXPECT_TRUE(contains("pytorch fp8", "fp8"));
+  EXPECT_TRUE(contains("fp8", ""));
+  EXPECT_FALSE(contains("fp16", "fp8"));
+}
+
 // kitten -> sitten -> sittin -> sitting; a swap of neighbours counts once.
 TEST(Text, CountsEdits) {
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
@@ -27,6 +38,8 @@ TEST(Text, DistanceIsSymmetricAndBounded) {
 TEST(Text, SuggestsWhatWasMeantAndNothingFarFetched) {
   EXPECT_EQ(nearest_name("ndoes", {"name", "nodes", "nics"}), "nodes");
   EXPECT_EQ(nearest_name("h100-sxm", {"A100-SXM", "H100-SXM"}), "H100-SXM");
+  EXPECT_EQ(nearest_name("dgx-a100", {"dgx-h100", "dgx-a100-80gb"}), "dgx-a100-80gb");
+  EXPECT_EQ(nearest_name("h100", {"H100-SXM-96GB", "H100-SXM", "h1000"}), "H100-SXM");
   EXPECT_EQ(nearest_name("banana", {"nodes", "nics"}), std::nullopt);
   EXPECT_EQ(nearest_name("", {"a"}), std::nullopt);
   EXPECT_EQ(nearest_name(std::string(100'000, 'x'), {"x"}), std::nullopt);
@@ -44,6 +57,9 @@ TEST(Plural, FollowsTheCount) {
   EXPECT_EQ(plural(2, "class"), "classes");
   EXPECT_EQ(plural(0, "device"), "devices");
   EXPECT_EQ(plural(3, "switch"), "switches");
+  EXPECT_EQ(plural(1, "strategy"), "strategy");
+  EXPECT_EQ(plural(2, "strategy"), "strategies");
+  EXPECT_EQ(plural(2, "day"), "days");
 }
 
 }  // namespace

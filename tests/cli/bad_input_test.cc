@@ -134,7 +134,7 @@ TEST(BadInput, MoreRanksThanDevicesThatWork) {
                          "  name: cut\n  nodes: 2\n  node: dgx-a100-80gb\n"
                          "  fabric: {kind: single-switch}\n  down: [\"node1/gpu3\"]\n"}}),
                  "16 ranks, but there are 15 devices for them (node1/gpu3 is down)",
-                 "data_parallel: 3 would use 12 of them");
+                 "data_parallel: 2 would use 8 of them");
 }
 
 TEST(BadInput, UnknownSchedule) {

@@ -42,6 +42,8 @@ TEST(CalibrateCommand, NamesWhatIsMissing) {
   refused("--plan configs/studies/host-dp2.yaml --collectives x.csv", "exclude each other");
   refused("--plan configs/studies/host-dp2.yaml --machine host-2",
           "--machine applies only with --collectives");
+  refused("--plan configs/studies/host-dp2.yaml --own-kernels",
+          "--own-kernels applies only with --measurement");
   const std::string table = "--dry-run --collectives tests/golden/nccl_tests/all_reduce.txt ";
   refused(table + "--cluster two-dgx-h100", "--cluster does not apply to --collectives");
   refused("configs/studies/host-dp2.yaml " + table, "a study does not apply to --collectives");

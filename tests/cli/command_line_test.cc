@@ -1,4 +1,5 @@
 // The commands as a person types them: help, mistakes, and what each prints.
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr const char* kSmall = "configs/studies/gpt-1.7b-a100-8.yaml";
+constexpr const char* kSmallPath = FORESHARD_SOURCE_DIR "/configs/studies/gpt-1.7b-a100-8.yaml";
 
 TEST(CommandLine, EveryCommandHasHelpWithAnExample) {
   for (const CommandInfo& command : commands()) {
@@ -84,6 +86,57 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
   }
 }
 
+// What newcomers type, and what they are told to type instead.
+TEST(CommandLine, NewcomersAreToldWhatToType) {
+  const TemporaryFolder folder;
+  const std::string study = folder.write("study.yaml", text_of(kSmallPath)).string();
+  const std::string model =
+      folder.write("model.json", R"({"model_type": "llama", "num_hidden_layers": 2})").string();
+  const std::string strategy =
+      folder.write("strategy.yaml", "tensor_parallel: 8\nglobal_batch: 8\n").string();
+  const std::string notes = folder.write("notes.txt", "hello\n").string();
+  const std::string result =
+      folder.write("result.json", "{\n  \"schema\": \"foreshard.prediction/1\"\n}\n").string();
+  const std::string program =
+      folder.write("step.json", R"({"schema":"foreshard.program/1"})").string();
+  const struct {
+    std::string arguments;
+    std::string message;
+    std::string help;
+  } cases[] = {
+      {study, "unknown command '" + study, "did you mean 'foreshard simulate " + study + "'?"},
+      {strategy, "unknown command", "did you mean 'foreshard check " + strategy + "'?"},
+      {program, "unknown command", "did you mean 'foreshard replay " + program + "'?"},
+      {"catalog device H100", "unknown command 'H100'", "'foreshard catalog show H100'"},
+      {"catalog show H100", "the catalogue has no 'H100'", "'H100-SXM'"},
+      {"reshard " + study, "unexpected argument", "--from-strategy BEFORE --to-strategy AFTER"},
+      {"simulate " + study + " --model meta-llama/Llama-3-8B", "no such file",
+       "--model config.json"},
+      {"topology import " + notes, "none of the known formats", "nvidia-smi topo -m > topo.txt"},
+      {"compare " + study + " " + result, "'foreshard.prediction/1' cannot be read",
+       "which foreshard replay -o FILE writes"},
+      {"simulate " + model, model + " is no study but a model file", "give it as --model " + model},
+      {"simulate " + result, "is no study but a result (foreshard.prediction)",
+       "give the study that it was made from"},
+      {"simulate " + program, "is no study but a result (foreshard.program)",
+       "foreshard replay " + program},
+      {"search " + strategy, "is no study but a strategy file", "beside --cluster and --model"},
+      {"search --strategy " + strategy, "missing: --cluster, --model", "foreshard catalog lists"},
+      {"simulate " + study + " --gpus 64", "unknown option '--gpus'",
+       "--set cluster.nodes=N, where N nodes have 64"},
+      {"simulate " + study + " --world-size=64", "unknown option '--world-size=64'",
+       "--set strategy.data_parallel="},
+  };
+  for (const auto& [arguments, message, help] : cases) {
+    const Outcome outcome = foreshard(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(message)) << arguments;
+    EXPECT_THAT(outcome.err, HasSubstr(help)) << arguments;
+  }
+  const std::string plain = folder.write("plain", text_of(kSmallPath)).string();
+  EXPECT_EQ(foreshard("check " + plain).code, 0);
+}
+
 TEST(Version, SaysWhatThisBuildIs) {
   const std::string line = foreshard("--version").out;
   EXPECT_THAT(foreshard("version").out, StartsWith(line));
@@ -103,6 +156,22 @@ TEST(Schema, IsJsonForEveryKind) {
   }
 }
 
+TEST(Schema, DescribesResultsByEitherName) {
+  const Outcome outcome = foreshard("schema prediction");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(foreshard("schema foreshard.prediction/1").out, outcome.out);
+  const json schema = json::parse(outcome.out);
+  EXPECT_EQ(schema["properties"]["schema"]["const"], "foreshard.prediction/1");
+  EXPECT_EQ(schema["additionalProperties"], false);
+  EXPECT_EQ(schema["properties"]["step"]["properties"]["time_s"]["type"],
+            json::parse(R"(["number", "null"])"));
+  EXPECT_EQ(std::ranges::count(schema["required"], json("timing")), 0);  // described as "timing?"
+  EXPECT_EQ(std::ranges::count(schema["required"], json("step")), 1);
+  // `search` is a kind of file; its result has the longer name.
+  EXPECT_NE(foreshard("schema search").out, foreshard("schema foreshard.search/1").out);
+  EXPECT_THAT(foreshard("schema predicton").err, HasSubstr("did you mean 'prediction'?"));
+}
+
 TEST(Catalog, ListsAndShows) {
   const Outcome list = foreshard("catalog");
   EXPECT_THAT(list.out, HasSubstr("gpt3-175b"));
@@ -110,11 +179,11 @@ TEST(Catalog, ListsAndShows) {
   const Outcome show = foreshard("catalog show A100-SXM-80GB");
   EXPECT_EQ(show.code, 0) << show.err;
   EXPECT_THAT(show.out, HasSubstr("datasheet"));
-  EXPECT_TRUE(json::parse(foreshard("catalog --format json").out).contains("models"));
+  EXPECT_TRUE(json::parse(foreshard("catalog --format json").out)["entries"].contains("models"));
 }
 
 TEST(Catalog, EveryEntryReads) {
-  const auto all = json::parse(foreshard("catalog --format json").out);
+  const auto all = json::parse(foreshard("catalog --format json").out)["entries"];
   for (const char* folder :
        {"clusters", "communication", "frameworks", "graphs", "models", "strategies"}) {
     for (const auto& name : all[folder]) {
@@ -132,7 +201,7 @@ TEST(Catalog, PrintsTheOperatorsAsDocumented) {
   std::stringstream text;
   text << page.rdbuf();
   EXPECT_THAT(text.str(), HasSubstr(outcome.out));
-  EXPECT_GT(json::parse(foreshard("catalog operators --format json").out).size(), 40U);
+  EXPECT_GT(json::parse(foreshard("catalog operators --format json").out)["operators"].size(), 40U);
 }
 
 // The all-to-all of expert parallelism, both ways.
@@ -170,6 +239,21 @@ TEST(Check, EchoesAFileThatReadsBack) {
     const Outcome again = foreshard("check '" + echo + "'");
     EXPECT_EQ(again.code, 0) << file << again.err;
   }
+}
+
+// A space of search has the keys of a strategy, but lists of values.
+TEST(Check, TellsASpaceFromAStrategy) {
+  const TemporaryFolder folder;
+  const auto kind = [&](const std::string& text) {
+    const Outcome outcome = foreshard("check '" + folder.write("file.yaml", text).string() + "'");
+    return outcome.code == 0 ? outcome.out.substr(0, outcome.out.find('\n')) : outcome.err;
+  };
+  EXPECT_THAT(kind("tensor_parallel: [1, 2]\nmicro_batch: [1]\n"), HasSubstr("well-formed search"));
+  EXPECT_THAT(kind("tensor_parallel:\n  - 1\nmicro_batch:\n  - 1\n"),
+              HasSubstr("well-formed search"));
+  EXPECT_THAT(kind("tensor_parallel: 2\nmicro_batch: 1\nglobal_batch: 8\n"),
+              HasSubstr("well-formed strategy"));
+  EXPECT_THAT(kind("tensor_parallel: 2\nmicro_batch: 1\n"), HasSubstr("'global_batch'"));
 }
 
 TEST(Topology, ShowsACluster) {
@@ -238,7 +322,8 @@ TEST(Simulate, TakesMessagesForSimgridAndSaysSo) {
               1e-6 * fluid["step"]["time_s"].get<double>());
   const Outcome flat = foreshard(small + " --engine simgrid --granularity flat");
   EXPECT_EQ(flat.code, 2);
-  EXPECT_THAT(flat.err, HasSubstr("--granularity stepwise"));
+  EXPECT_THAT(flat.err, HasSubstr("give --granularity stepwise, or leave out --granularity"));
+  EXPECT_THAT(flat.err, testing::Not(HasSubstr("activity 1")));
 }
 
 TEST(Simulate, WritesATrace) {
@@ -251,16 +336,16 @@ TEST(Simulate, WritesATrace) {
 
 // 7.5 billion parameters take 16 bytes or more each: 120 GB on every device, where 80 GB are.
 TEST(Simulate, ExplainsWhatDoesNotFit) {
-  const std::string kTooLarge =
+  const std::string too_large =
       "simulate --cluster two-dgx-a100 --model gpt-7.5b --strategy fsdp-64 "
       "--set strategy.data_parallel=16 --set strategy.global_batch=16 "
       "--set strategy.zero_stage=0";
-  const Outcome outcome = foreshard(kTooLarge);
+  const Outcome outcome = foreshard(too_large);
   EXPECT_EQ(outcome.code, 3) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("Does not fit: rank 0 (stage 0) needs "));
   EXPECT_THAT(outcome.out, HasSubstr("zero_stage=3"));
   EXPECT_LT(outcome.out.find("zero_stage=3"), outcome.out.find("step time"));
-  const auto prediction = json::parse(foreshard(kTooLarge + " --format json").out);
+  const auto prediction = json::parse(foreshard(too_large + " --format json").out);
   EXPECT_EQ(prediction["feasible"], false);
   EXPECT_EQ(prediction["memory"]["fits"], false);
 }
@@ -325,6 +410,26 @@ TEST(Simulate, ReadsAHuggingFaceFolderAndDownloadsNothing) {
   EXPECT_THAT(id.err, HasSubstr("--model config.json"));
 }
 
+// Whoever adopts foreshard has folders called models and nodes, too.
+TEST(Check, TheKeysOfAFileDecideBeforeItsFolder) {
+  const TemporaryFolder folder;
+  const std::string cluster = folder
+                                  .write("nodes/c.yaml",
+                                         "name: c\nnode: dgx-h100\nnodes: 2\n"
+                                         "fabric: {kind: single-switch}\n")
+                                  .string();
+  const std::string study =
+      folder
+          .write("models/exp/study.yaml",
+                 "cluster: {extends: two-dgx-h100, name: c}\nmodel: llama3-8b\n"
+                 "strategy: {data_parallel: 16, global_batch: 16, zero_stage: 3}\n")
+          .string();
+  EXPECT_THAT(foreshard("check '" + cluster + "'").out, HasSubstr("is a well-formed cluster"));
+  EXPECT_EQ(foreshard("topology show '" + cluster + "'").code, 0);
+  EXPECT_THAT(foreshard("check '" + study + "'").out, HasSubstr("is a well-formed study"));
+  EXPECT_EQ(foreshard("simulate '" + study + "'").code, 0);
+}
+
 TEST(Check, ReadsAHuggingFaceConfig) {
   const TemporaryFolder folder;
   const std::string config = folder.write("c/config.json", R"({"model_type": "llama"})").string();
@@ -336,7 +441,8 @@ TEST(Check, ReadsAHuggingFaceConfig) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("is a well-formed model"));
   const std::string other = folder.write("o/config.json", R"({"model_type": "bert"})").string();
-  EXPECT_THAT(foreshard("check '" + other + "'").err, HasSubstr("'bert', which is not modelled"));
+  EXPECT_THAT(foreshard("check '" + other + "'").err,
+              HasSubstr("'bert' with a bidirectional encoder, which is not modelled"));
 }
 
 TEST(Help, IsACommandToo) {

@@ -112,6 +112,20 @@ TEST_F(ReshardPhases, TellsWhatMovesBetweenStrategies) {
   EXPECT_FALSE(told["links"].empty());
 }
 
+TEST_F(ReshardPhases, TakesYamlInBraces) {
+  const auto moved = [&](const std::string& from, const std::string& to) {
+    const Outcome outcome = foreshard(
+        fmt::format("reshard --from-strategy '{}' --to-strategy '{}' --model {} --cluster "
+                    "'{{nodes: 2, node: dgx-h100, fabric: {{kind: single-switch}}}}' --format csv",
+                    from, to, path("model.yaml")));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_EQ(moved("{tensor_parallel: 8, global_batch: 8}",
+                  "{tensor_parallel: 4, pipeline_parallel: 2, global_batch: 8}"),
+            moved(path("tp8.yaml"), path("tp4pp2.yaml")));
+}
+
 TEST_F(ReshardPhases, SetReachesTheModelAndBothClusters) {
   const auto tensors = [](const Outcome& outcome) {
     EXPECT_EQ(outcome.code, 0) << outcome.err;

@@ -41,6 +41,20 @@ TEST(SearchCommand, SaysWhatItsSpaceLosesAndWhy) {
   EXPECT_THAT(outcome.err, HasSubstr("no framework offers ZeRO 2 or 3 with a pipeline"));
 }
 
+TEST(SearchCommand, CountsOneStrategyAsOne) {
+  const TemporaryFolder folder;
+  const std::string space =
+      folder
+          .write("space.yaml",
+                 "tensor_parallel: [8]\npipeline_parallel: [1]\ndata_parallel: [2]\nmicro_batch: "
+                 "[1]\nvirtual_stages: [1]\nzero_stage: [1]\nrecompute: [none]\n")
+          .string();
+  const Outcome outcome =
+      foreshard(std::string(kSearch) + "--set strategy.global_batch=64 --space '" + space + "'");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("        1  strategy considered\n"));
+}
+
 TEST(SearchCommand, HasASchemaOfItsSpace) {
   const Outcome outcome = foreshard("schema search");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -1,4 +1,5 @@
 // The commands about clusters, from the command line.
+#include <algorithm>
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -36,6 +37,33 @@ TEST(TopologyImport, GivesAFileThatCheckAndShowAccept) {
   const Outcome sound = foreshard("topology check --strict '" + cluster + "'");
   EXPECT_EQ(sound.code, 0) << sound.out;
   EXPECT_THAT(sound.out, HasSubstr("nothing implausible"));
+}
+
+// A node is a cluster of one, for the commands about clusters.
+TEST(TopologyImport, ItsNodeIsShownAndChecked) {
+  const TemporaryFolder folder;
+  const std::string node = (folder.path() / "my-node.yaml").string();
+  ASSERT_EQ(foreshard(std::string("topology import '") + kXml + "' -o '" + node + "'").code, 0);
+  const Outcome shown = foreshard("topology show '" + node + "'");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("cluster my-node: 1 node, 8 x H100-SXM"));
+  EXPECT_EQ(foreshard("topology check --strict '" + node + "'").code, 0);
+  EXPECT_EQ(foreshard("topology collectives '" + node + "' --sizes 1MiB").code, 0);
+}
+
+// 40 switches: their hosts stand in the file, the first of them on the screen.
+TEST(TopologyImport, SumsUpLongListsOfRemarks) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += "SwitchName=s" + std::to_string(i) + " Nodes=n" + std::to_string(i) + "\n";
+  const std::string file =
+      folder.write("topology.conf", text + "SwitchName=top Switches=s[0-39]\n").string();
+  const Outcome imported = foreshard("topology import '" + file + "' --node gh200-1gpu");
+  EXPECT_EQ(imported.code, 0) << imported.err;
+  EXPECT_THAT(imported.out, HasSubstr("# - node39 is n39, under s39"));
+  EXPECT_THAT(imported.err, HasSubstr("more remarks stand at the top of what was written"));
+  EXPECT_LE(std::ranges::count(imported.err, '\n'), 12);
 }
 
 TEST(TopologyImport, RefusesWithTheLine) {

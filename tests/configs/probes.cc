@@ -7,12 +7,13 @@
 
 #include "base/yaml/describe.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/configs/from_catalogue.h"
+#include "tests/configs/sweep_text.h"
 
 #include "sim/report/json.h"
 #include "sim/report/text.h"
 #include "sim/study/expense.h"
 #include "sim/study/run.h"
-#include "strategies/comm/sweep.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/lower.h"
 #include "topology/cluster_for.h"
@@ -22,15 +23,7 @@
 namespace foreshard {
 namespace {
 
-constexpr const char* kConfigs = FORESHARD_SOURCE_DIR "/configs";
-
-template <class T>
-T from_catalogue(const std::string& name) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
-  auto object = loader.read_ref<T>(name);
-  EXPECT_TRUE(object) << object.error().message;
-  return *std::move(object);
-}
+constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
 
 const comm::Parameters& nccl() {
   static const auto parameters = from_catalogue<comm::Parameters>("nccl");
@@ -45,34 +38,17 @@ ClusterConfig cluster_of(std::int64_t nodes, NodeConfig node) {
   return config;
 }
 
-void add(std::string& text, const comm::SweepForm& form) {
-  text += fmt::format("{} {} {} {};", form.algorithm, form.protocol, form.channels,
-                      form.time.in_base());
-}
-
-// Every form of every operation of the group at some sizes, also those that are not taken.
+// Every operation of the group.
 std::string swept(const ClusterView& cluster, const comm::Parameters& parameters,
                   const std::vector<DeviceId>& devices) {
   using comm::CollectiveKind;
-  static const std::vector<Bytes> sizes{1_KiB, 32_KiB, 1_MiB, 16_MiB, 1_GiB};
   std::string text;
   const auto add_rows = [&](CollectiveKind kind, std::vector<DeviceId> members,
                             std::vector<comm::Transfer> transfers) {
-    const auto rows = comm::sweep(
+    text += sweep_text(
         kind,
         {.cluster = &cluster, .devices = std::move(members), .transfers = std::move(transfers)},
-        parameters, sizes, true);
-    if (!rows) {
-      text += rows.error().message;
-      return;
-    }
-    for (const comm::SweepRow& row : *rows) {
-      add(text, row.taken);
-      for (const comm::SweepForm& form : row.all) add(text, form);
-      if (row.nccl)
-        text += fmt::format("{} {} {} {};", row.nccl->algorithm, comm::name_of(row.nccl->protocol),
-                            row.nccl->channels, row.nccl->time.in_base());
-    }
+        parameters);
   };
   if (devices.size() > 1) {
     add_rows(CollectiveKind::kSend, {devices[0], devices[1]}, {});
@@ -82,11 +58,8 @@ std::string swept(const ClusterView& cluster, const comm::Parameters& parameters
        {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
         CollectiveKind::kBroadcast, CollectiveKind::kAllToAll})
     add_rows(kind, devices, {});
-  std::vector<comm::Transfer> round;
-  const auto members = static_cast<std::int32_t>(devices.size());
-  for (std::int32_t i = 0; i < members; ++i)
-    round.push_back({.from = i, .to = (i + 1) % members, .part = 1.0 / members});
-  if (members > 1) add_rows(CollectiveKind::kExchange, devices, std::move(round));
+  if (devices.size() > 1)
+    add_rows(CollectiveKind::kExchange, devices, round_of(std::ssize(devices)));
   return text;
 }
 
@@ -127,6 +100,17 @@ Strategy strategy_with(const std::string& framework) {
   Strategy strategy;
   strategy.framework = {from_catalogue<Framework>(framework), framework};
   return strategy;
+}
+
+ClusterConfig two_nodes_of(const DeviceType& device) {
+  NodeConfig two;
+  two.device = {device, ""};
+  two.gpus = 2;
+  two.nvlink = NvlinkConfig{};
+  two.nvlink->bandwidth.value = 300_GB_s;
+  two.nics = NicConfig{.count = 2};
+  two.nics->bandwidth.value = 200_Gbit_s;
+  return cluster_of(2, std::move(two));
 }
 
 // Every device and link. \pre `cluster` has few.
@@ -171,6 +155,8 @@ const std::vector<Kernel>& kernels() {
         for (const std::int64_t n : {64, 96, 128, 256, 1000, 3072, 16384})
           for (const std::int64_t k : {64, 512, 1001, 2048, 16384})
             all.emplace_back(Gemm{.m = m, .n = n, .k = k, .dtype = dtype});
+      all.emplace_back(
+          Gemm{.batch = 16, .m = 512, .n = 512, .k = 65, .dtype = dtype, .matrix_units = false});
       for (const std::int64_t head : {32, 64, 80, 96, 128, 192, 256})
         for (const std::int64_t length : {512, 8192})
           for (const Direction direction : {Direction::kForward, Direction::kBackward})
@@ -214,18 +200,8 @@ std::string program_text(const Model& model, const Strategy& strategy) {
 }  // namespace
 
 Probes<DeviceType> probes_of(const DeviceType*, const std::string&) {
-  const auto node = [](const DeviceType& device) {
-    NodeConfig two;
-    two.device = {device, ""};
-    two.gpus = 2;
-    two.nvlink = NvlinkConfig{};
-    two.nvlink->bandwidth.value = 300_GB_s;
-    two.nics = NicConfig{.count = 2};
-    two.nics->bandwidth.value = 200_Gbit_s;
-    return cluster_of(2, std::move(two));
-  };
-  return {times_of, [node](const DeviceType& device) { return step_on(node(device)); },
-          [node](const DeviceType& device) { return collectives_on(node(device), nccl()); }};
+  return {times_of, [](const DeviceType& device) { return step_on(two_nodes_of(device)); },
+          [](const DeviceType& device) { return collectives_on(two_nodes_of(device), nccl()); }};
 }
 
 Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& name) {
@@ -236,11 +212,15 @@ Probes<DeviceEfficiency> probes_of(const DeviceEfficiency*, const std::string& n
                                                  : name == "Ampere-PCIe" ? "A100-PCIe-80GB"
                                                  : name == "host-core"   ? "host-core"
                                                                          : "A100-SXM-80GB");
-  return {[device](const DeviceEfficiency& efficiency) {
-    DeviceType with = device;
-    with.efficiency = {efficiency, ""};
-    return times_of(with);
-  }};
+  const auto with = [device](const DeviceEfficiency& efficiency) {
+    DeviceType changed = device;
+    changed.efficiency = {efficiency, ""};
+    return changed;
+  };
+  return {[with](const DeviceEfficiency& efficiency) { return times_of(with(efficiency)); },
+          [with](const DeviceEfficiency& efficiency) {
+            return collectives_on(two_nodes_of(with(efficiency)), nccl());
+          }};
 }
 
 Probes<NodeConfig> probes_of(const NodeConfig*, const std::string&) {
@@ -254,7 +234,7 @@ Probes<NodeConfig> probes_of(const NodeConfig*, const std::string&) {
           // What rows of a table take it to be, which name the GPUs of a tray.
           [](const NodeConfig& node) {
             const TemporaryFolder folder;
-            yaml::Loader loader({.catalogue = {kConfigs}});
+            yaml::Loader loader({.catalogue = {kShipped}});
             const auto cluster =
                 cluster_for({.device = node.device->name,
                              .gpus = 4 * node.gpus,
@@ -274,9 +254,7 @@ Probes<Transport> probes_of(const Transport*, const std::string&) {
   return {[](const Transport& transport) {
     ClusterConfig config = cluster_of(2, from_catalogue<NodeConfig>("hgx-a100-efa"));
     config.node->value.nics->transport = {transport, ""};
-    // Before `calibrate` writes numbers of its own for the transports that were measured.
-    static const auto uncalibrated = from_catalogue<comm::Parameters>("nccl-start");
-    return collectives_on(config, uncalibrated);
+    return collectives_on(config, nccl());
   }};
 }
 
@@ -311,6 +289,13 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
                             strategy);
       });
   probes.push_back([](const Framework& framework) {
+    Strategy strategy;
+    strategy.framework = {framework, ""};
+    Model model = small_model();
+    model.hidden = model.heads * 65;  // rows of no multiple of 16 bytes
+    return program_text(model, strategy);
+  });
+  probes.push_back([](const Framework& framework) {
     sim::Prediction prediction;
     prediction.step = 1_s;
     study::set_interval(prediction, framework, {});
@@ -323,7 +308,7 @@ Probes<Framework> probes_of(const Framework*, const std::string&) {
                      fmt::format("cluster: {{nodes: 2, node: dgx-a100-80gb}}\ngraph: {{file: {}}}\n"
                                  "strategy:\n  tensor_parallel: 4\n  data_parallel: 4\n"
                                  "  micro_batch: 1024\n  global_batch: 4096\n  framework: {}\n",
-                                 std::string(kConfigs) + "/graphs/mlp.yaml",
+                                 std::string(kShipped) + "/graphs/mlp.yaml",
                                  folder.write("framework.yaml", yaml::echo(framework)).string()));
     bool refused = false;
     return study_result(file.string(), "", "", refused);
@@ -383,7 +368,7 @@ Probes<GraphConfig> probes_of(const GraphConfig*, const std::string&) {
 }
 
 Probes<Hardware> probes_of(const Hardware*, const std::string&) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   const Hardware shipped = *read_hardware(loader);
   // What importers look up: devices by PCI id and name, sockets by processor.
   const auto lookups = [shipped](const Hardware& hardware) {
@@ -430,6 +415,20 @@ Probes<Hardware> probes_of(const Hardware*, const std::string&) {
       find([&](ClusterConfig& c) { c.node->value.nvlink->bandwidth.value = 450_GB_s * factor; });
     }
     find([&](ClusterConfig& c) { c.node->value.nics->bandwidth.value = 1.1_Gbit_s; });
+    // Two GPUs below a switch whose way to the CPU is narrower than theirs.
+    for (const double factor : {0.004, 0.3, 0.45, 0.48, 0.52, 0.6, 0.9})
+      find([&](ClusterConfig& c) {
+        NodeConfig node;
+        node.device = c.node->value.device;
+        node.gpus = 2;
+        node.wiring.emplace();
+        node.wiring->parts = {{"socket0", WiringPartKind::kSocket, {}},
+                              {"pcie0", WiringPartKind::kPcieSwitch, {}}};
+        node.wiring->links = {{"gpu0", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                              {"gpu1", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                              {"pcie0", "socket0", WiringLinkKind::kPcie, 64_GB_s * factor}};
+        c = cluster_of(1, std::move(node));
+      });
     for (const double factor : {0.04, 0.055, 0.06, 3e-4, 1e-4, 1.5e-4}) find(degraded(factor));
     for (const double ratio : {7.9, 8.1, 9.0, 12.0})
       find([&](ClusterConfig& c) {
@@ -447,9 +446,9 @@ Probes<Hardware> probes_of(const Hardware*, const std::string&) {
 }
 
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string&) {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   const auto shipped = *loader.read_file<accuracy::Exclusions>(
-      std::string(kConfigs) + "/accuracy/excluded-collectives.yaml");
+      std::string(kShipped) + "/accuracy/excluded-collectives.yaml");
   return {[shipped](const accuracy::Exclusions& exclusions) {
     std::string text;
     for (const auto& each : shipped.rows) {
@@ -466,7 +465,7 @@ Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::s
 
 std::string study_result(const std::string& file, const std::string& path, const std::string& value,
                          bool& refused) {
-  yaml::Options options{.catalogue = {kConfigs}};
+  yaml::Options options{.catalogue = {kShipped}};
   if (!path.empty()) options.overrides = {{path, value}};
   const auto study = study::load_study({.study = file}, std::move(options));
   refused = !study;

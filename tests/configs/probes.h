@@ -10,6 +10,7 @@
 #include "base/yaml/loader.h"
 
 #include "sim/study/interval.h"
+#include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
@@ -35,6 +36,8 @@ Probes<Framework> probes_of(const Framework*, const std::string& name);
 Probes<study::ParameterErrors> probes_of(const study::ParameterErrors*, const std::string& name);
 Probes<GraphConfig> probes_of(const GraphConfig*, const std::string& name);
 Probes<Hardware> probes_of(const Hardware*, const std::string& name);
+Probes<comm::Parameters> probes_of(const comm::Parameters*, const std::string& name);
+Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::string& name);
 Probes<accuracy::Exclusions> probes_of(const accuracy::Exclusions*, const std::string& name);
 
 /// Of a study: its report and its Program, or the error. `path` and `value` as `--set` takes them;

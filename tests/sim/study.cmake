@@ -1,8 +1,8 @@
-foreshard_test(study_test
+foreshard_test(study_test APART
   SOURCES study/disturbed_test.cc study/expense_test.cc study/interval_test.cc study/pool_test.cc
           study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study ${RAPIDCHECK_LIBRARY})
-foreshard_test(search_test
+foreshard_test(search_test APART
   SOURCES study/search_optimum_test.cc study/search_test.cc
   DEPS foreshard_study nlohmann_json::nlohmann_json)
 if(FORESHARD_ONNX_FOUND)

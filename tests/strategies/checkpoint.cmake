@@ -1,5 +1,6 @@
 foreshard_test(checkpoint_test
   SOURCES
+    checkpoint/hugging_face_test.cc
     checkpoint/manifest_test.cc
     checkpoint/rules_test.cc
     checkpoint/safetensors_test.cc

@@ -7,6 +7,7 @@ foreshard_test(comm_test
 foreshard_test(comm_nccl_test
   SOURCES comm/clusters.cc comm/nccl_algorithms_test.cc comm/nccl_estimate_test.cc comm/nccl_nodes.cc
           comm/nccl_search_test.cc
+          comm/nccl_tables_test.cc
   DEPS foreshard_comm)
 foreshard_test(comm_accuracy_test
   SOURCES comm/accuracy_test.cc

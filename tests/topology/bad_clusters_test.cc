@@ -82,6 +82,11 @@ TEST(BadFabric, CustomWiring) {
   };
   const std::string all = "{a: 'node*/nic*', b: s}";
   EXPECT_EQ(custom("s", all), "accepted");
+  EXPECT_EQ(custom("s", "{a: 'node[0-3]/nic[0,1]', b: s}"), "accepted");
+  EXPECT_THAT(custom("s", "{a: 'node[0-4]/nic[0-1]', b: s}"),
+              HasSubstr("'node4/nic0' is neither a switch nor a NIC"));
+  EXPECT_THAT(custom("s", "{a: 'node[0-1/nic0', b: s}"), HasSubstr("do not match"));
+  EXPECT_THAT(custom("'s[0-1]'", all), HasSubstr("cannot be a name"));
   EXPECT_THAT(
       custom("s", "{a: node9/nic0, b: s}"),
       AllOf(HasSubstr("'node9/nic0' is neither a switch nor a NIC"), HasSubstr("node0/nic0")));

@@ -17,7 +17,7 @@ yaml::Loader catalogue() {
   return yaml::Loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
 }
 
-std::string fault(const std::string& text) {
+std::string fault_in_text(const std::string& text) {
   auto loader = catalogue();
   const auto config = loader.read_text<ClusterConfig>(text, "cluster.yaml");
   if (!config) return config.error().message;
@@ -61,37 +61,63 @@ TEST(ClusterConfig, SeveralKindsOfNodes) {
 }
 
 TEST(ClusterConfig, SaysWhatIsWrongAndWhere) {
-  EXPECT_THAT(fault("nodes: 2\n"), HasSubstr("node"));
-  EXPECT_THAT(fault("nodes: 0\nnode: dgx-h100\n"),
+  EXPECT_THAT(fault_in_text("nodes: 2\n"), HasSubstr("node"));
+  EXPECT_THAT(fault_in_text("nodes: 0\nnode: dgx-h100\n"),
               AllOf(HasSubstr("1:8"), HasSubstr("at least 1")));
-  EXPECT_THAT(fault("node: dgx-h10\n"), HasSubstr("dgx-h100"));
-  EXPECT_THAT(fault("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
+  EXPECT_THAT(fault_in_text("node: dgx-h10\n"), HasSubstr("dgx-h100"));
+  EXPECT_THAT(fault_in_text("nodes: 2\nnode: dgx-h100\nfabric: {kind: rail-fat-tre}\n"),
               HasSubstr("rail-fat-tree"));
-  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
-              HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
-  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
-              HasSubstr("positive"));
-  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
+  EXPECT_THAT(
+      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 3, bandwidth: 1 GB/s}}\n"),
+      HasSubstr("3 NICs cannot serve 8 GPUs evenly"));
+  EXPECT_THAT(fault_in_text("node: {extends: dgx-h100, gpus: 7}\n"),
+              AllOf(HasSubstr("cluster.yaml:1:27: error: 8 NICs cannot serve 7 GPUs evenly"),
+                    HasSubstr("nics: {count: 7}")));
+  EXPECT_THAT(
+      fault_in_text("node: {device: H100-SXM, gpus: 8, nics: {count: 8, bandwidth: 0 GB/s}}\n"),
+      HasSubstr("positive"));
+  EXPECT_THAT(fault_in_text("node: {device: H100-SXM, gpus: 8, pcie: {switches: 3}}\n"),
               HasSubstr("8 GPUs cannot be spread evenly under 3 PCIe switches"));
-  EXPECT_THAT(fault("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"), HasSubstr("needs NICs"));
-  EXPECT_THAT(fault("node: {device: H100-SXM, gpus: 2, nvlink: {layout: mesh, bandwidth: 25 GB/s, "
+  EXPECT_THAT(fault_in_text("nodes: 2\nnode: {device: H100-SXM, gpus: 8}\n"),
+              HasSubstr("needs NICs"));
+  EXPECT_THAT(
+      fault_in_text("node: {device: H100-SXM, gpus: 2, nvlink: {layout: mesh, bandwidth: 25 GB/s, "
                     "pairs: [{a: 0, b: 2}]}}\n"),
-              HasSubstr("beyond the node's last, 1"));
+      HasSubstr("beyond the node's last, 1"));
 }
 
 TEST(ClusterConfig, ChecksTheFabricAgainstTheNodes) {
   const std::string start = "nodes: 64\nnode: dgx-h100\nfabric:\n  kind: rail-fat-tree\n";
-  EXPECT_THAT(fault(start + "  levels: 1\n"),
+  EXPECT_THAT(fault_in_text(start + "  levels: 1\n"),
               AllOf(HasSubstr("cluster.yaml:5:11"), HasSubstr("cannot join 64 nodes")));
-  EXPECT_THAT(fault(start + "  levels: 3\n"), HasSubstr("3 levels need 1 entries here, found 0"));
-  EXPECT_THAT(fault(start + "  oversubscription: [1, 2]\n"), HasSubstr("found 2 ratios"));
-  EXPECT_EQ(fault(start + "  levels: 3\n  pods_per_block: [2]\n"), "accepted");
+  EXPECT_THAT(fault_in_text(start + "  levels: 3\n"),
+              HasSubstr("3 levels need 1 entries here, found 0"));
+  EXPECT_THAT(fault_in_text(start + "  oversubscription: [1, 2]\n"), HasSubstr("found 2 ratios"));
+  EXPECT_EQ(fault_in_text(start + "  levels: 3\n  pods_per_block: [2]\n"), "accepted");
 }
 
 TEST(ClusterConfig, SelectorsThatMatchNothingAreErrors) {
   EXPECT_THAT(
-      fault("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
+      fault_in_text("node: dgx-h100\ndown: [node0/gpu0, node7/gpu9]\n"),
       AllOf(HasSubstr("cluster.yaml:2:"), HasSubstr("'node7/gpu9' matches no device, NIC")));
+}
+
+// A node's name stands for all that is in it.
+TEST(ClusterConfig, NodesGoDownByName) {
+  auto by_name = small_cluster(2, {});
+  by_name.down = {"node1"};
+  by_name.degraded = {{.links = {}, .factor = {}, .devices = "node0", .speed = 0.5}};
+  auto by_parts = small_cluster(2, {});
+  by_parts.down = {"node1/*"};
+  by_parts.degraded = {{.links = {}, .factor = {}, .devices = "node0/gpu*", .speed = 0.5}};
+  const auto first = must_build(by_name);
+  const auto second = must_build(by_parts);
+  for (std::size_t d = 0; d < first.devices().size(); ++d) {
+    EXPECT_EQ(first.devices()[d].up, first.devices()[d].node == 0);
+    EXPECT_EQ(first.devices()[d].speed, first.devices()[d].node == 0 ? 0.5 : 1);
+  }
+  for (std::size_t l = 0; l < first.links().size(); ++l)
+    EXPECT_EQ(first.links()[l].up, second.links()[l].up);
 }
 
 TEST(ClusterConfig, DegradesBothDirections) {

@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr const char* kConfigs = FORESHARD_SOURCE_DIR "/configs";
+constexpr const char* kShipped = FORESHARD_SOURCE_DIR "/configs";
 
 Hardware hardware() {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   auto read = read_hardware(loader);
   EXPECT_TRUE(read) << read.error().message;
   return *std::move(read);
@@ -28,7 +28,7 @@ std::vector<Finding> find(const ClusterConfig& config) {
 
 /// Two sound nodes of the catalogue.
 ClusterConfig sound() {
-  yaml::Loader loader({.catalogue = {kConfigs}});
+  yaml::Loader loader({.catalogue = {kShipped}});
   auto config = loader.read_ref<ClusterConfig>("two-dgx-h100");
   EXPECT_TRUE(config) << config.error().message;
   return *std::move(config);
@@ -44,8 +44,8 @@ std::string rules_after(Change change) {
 }
 
 TEST(Plausibility, TheCatalogueHasNoWarnings) {
-  for (const auto& entry : fs::directory_iterator(fs::path(kConfigs) / "clusters")) {
-    yaml::Loader loader({.catalogue = {kConfigs}});
+  for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "clusters")) {
+    yaml::Loader loader({.catalogue = {kShipped}});
     const auto config = loader.read_file<ClusterConfig>(entry.path());
     ASSERT_TRUE(config) << config.error().message;
     const auto cluster = build_cluster(*config, loader);
@@ -58,9 +58,9 @@ TEST(Plausibility, TheCatalogueHasNoWarnings) {
 }
 
 TEST(Plausibility, EveryMachineOfTheCatalogueIsSound) {
-  for (const auto& entry : fs::directory_iterator(fs::path(kConfigs) / "nodes")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(kShipped) / "nodes")) {
     if (entry.path().extension() != ".yaml") continue;
-    yaml::Loader loader({.catalogue = {kConfigs}});
+    yaml::Loader loader({.catalogue = {kShipped}});
     const auto node = loader.read_file<NodeConfig>(entry.path());
     ASSERT_TRUE(node) << node.error().message;
     for (const auto& finding : find(small_cluster(has_nics(*node) ? 2 : 1, {}, *node)))
@@ -121,6 +121,43 @@ TEST(Plausibility, FindsSwitchesThatNobodyBuilds) {
                 c.fabric.oversubscription = {16};
               }),
               HasSubstr("oversubscription"));
+}
+
+// Two GPUs below a switch: with all lanes up, half of them, and an eighth.
+TEST(Plausibility, WarnsOfSlowUplinksAndMissingNvlink) {
+  ClusterConfig config = sound();
+  config.nodes = 1;
+  NodeConfig& node = config.node->value;
+  node.nvlink.reset();
+  node.nics.reset();
+  node.gpus = 2;
+  node.pcie = {};
+  node.wiring.emplace();
+  node.wiring->parts = {{"socket0", WiringPartKind::kSocket, {}},
+                        {"pcie0", WiringPartKind::kPcieSwitch, {}}};
+  node.wiring->links = {{"gpu0", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                        {"gpu1", "pcie0", WiringLinkKind::kPcie, 64_GB_s},
+                        {"pcie0", "socket0", WiringLinkKind::kPcie, 64_GB_s}};
+  EXPECT_THAT(find(config), IsEmpty());
+  node.wiring->links.back().bandwidth = 32_GB_s;
+  EXPECT_THAT(find(config), IsEmpty());
+  node.wiring->links.back().bandwidth = 8_GB_s;
+  const auto slow = find(config);
+  ASSERT_EQ(slow.size(), 1U) << to_text(slow);
+  EXPECT_EQ(slow[0].rule, "pcie-uplink");
+  EXPECT_EQ(slow[0].place, "node0/gpu0 (and 1 more)");
+  EXPECT_THAT(slow[0].message, HasSubstr("the way from there to its CPU 8.00 GB/s"));
+
+  node.wiring->links.back().bandwidth = 64_GB_s;
+  node.wiring->parts.push_back({"socket1", WiringPartKind::kSocket, {}});
+  node.wiring->links.push_back({"gpu0", "socket1", WiringLinkKind::kNvLink, 100_GB_s});
+  EXPECT_THAT(find(config), IsEmpty()) << "chip to chip is no link to other GPUs";
+  node.wiring->parts.push_back({"nvswitch", WiringPartKind::kNvSwitch, {}});
+  node.wiring->links.push_back({"gpu0", "nvswitch", WiringLinkKind::kNvLink, 100_GB_s});
+  const auto missing = find(config);
+  ASSERT_EQ(missing.size(), 1U) << to_text(missing);
+  EXPECT_EQ(missing[0].rule, "missing-nvlink");
+  EXPECT_EQ(missing[0].place, "node0/gpu1");
 }
 
 // Wired by hand: GPU 1 has half the lanes of GPU 0.

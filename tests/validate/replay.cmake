@@ -15,7 +15,8 @@ if(FORESHARD_CUDA_FOUND)
     FORESHARD_NCCL_INCLUDE="${NCCL_INCLUDE_DIR}")
 endif()
 foreshard_test(replay_session_test
-  SOURCES replay/arguments_test.cc replay/statistics_test.cc replay/watchdog_test.cc
+  SOURCES replay/arguments_test.cc replay/sampling_test.cc replay/statistics_test.cc
+          replay/together_test.cc replay/watchdog_test.cc
   DEPS foreshard_replay_core)
 # Processes and wall-clock time: nothing else should run beside them.
 add_executable(fake_replay replay/fake_replay.cc)

@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 
 #include "topology/fabrics/fabric.h"
+#include "topology/internal/hostlist.h"
 #include "topology/internal/selector.h"
 
 namespace foreshard {
@@ -32,6 +33,8 @@ std::string name_of(const End& end, const FabricPlan& plan) {
 
 using Names = std::map<std::string_view, End>;
 
+constexpr std::size_t kMostEnds = 1'000'000;  // of one end's list
+
 Names names_of(const FabricPlan& plan) {
   Names names;
   const auto& switches = plan.config.custom->switches;
@@ -41,16 +44,23 @@ Names names_of(const FabricPlan& plan) {
   return names;
 }
 
-/// Ascending.
-std::vector<End> ends_of(const std::string& selector, const Names& names) {
+/// Ascending; or what is wrong.
+std::variant<std::vector<End>, std::string> ends_of(const std::string& selector,
+                                                    const Names& names) {
   std::vector<End> ends;
-  if (selector.find_first_of("*?") == std::string::npos) {
-    if (const auto found = names.find(selector); found != names.end())
+  if (selector.find_first_of("*?") != std::string::npos) {
+    for (const auto& [name, end] : names)
+      if (internal::matches(selector, name)) ends.push_back(end);
+    if (ends.empty()) return "'" + selector + "' is neither a switch nor a NIC";
+  } else {
+    const auto list = internal::expand_hostlist(selector, kMostEnds);
+    if (const auto* why = std::get_if<std::string>(&list)) return *why;
+    for (const auto& name : std::get<std::vector<std::string>>(list)) {
+      const auto found = names.find(name);
+      if (found == names.end()) return "'" + name + "' is neither a switch nor a NIC";
       ends.push_back(found->second);
-    return ends;
+    }
   }
-  for (const auto& [name, end] : names)
-    if (internal::matches(selector, name)) ends.push_back(end);
   std::ranges::sort(ends);
   return ends;
 }
@@ -65,15 +75,13 @@ std::variant<std::vector<Cable>, FabricFault> resolve(const FabricPlan& plan) {
     const std::string at = "custom.cables." + std::to_string(line);
     const auto first = ends_of(config.cables[line].a, names);
     const auto second = ends_of(config.cables[line].b, names);
-    for (const bool is_a : {true, false})
-      if ((is_a ? first : second).empty())
+    for (const auto& [ends, key] : {std::pair{&first, ".a"}, {&second, ".b"}})
+      if (const auto* why = std::get_if<std::string>(ends))
         return FabricFault{
-            at + (is_a ? ".a" : ".b"),
-            "'" + (is_a ? config.cables[line].a : config.cables[line].b) +
-                "' is neither a switch nor a NIC",
+            at + key, *why,
             "switches are those listed; NICs are called node0/nic0, node0/nic1, ..."};
-    for (const auto& a : first)
-      for (const auto& b : second) {
+    for (const auto& a : std::get<std::vector<End>>(first))
+      for (const auto& b : std::get<std::vector<End>>(second)) {
         if (a == b)
           return FabricFault{at, "joins " + name_of(a, plan) + " to itself", "name two ends"};
         const auto [slot, added] = lines.try_emplace({std::min(a, b), std::max(a, b)}, line);
@@ -114,15 +122,15 @@ std::vector<PortUse> port_uses(const FabricPlan& plan, const std::vector<Cable>&
   return uses;
 }
 
-std::optional<FabricFault> fault_in_switches(const FabricPlan& plan) {
+std::optional<FabricFault> fault_in_switch_names(const FabricPlan& plan) {
   const auto& switches = plan.config.custom->switches;
   std::set<std::string> names;
   for (const auto& port : plan.ports) names.insert(port.name);
   for (std::size_t i = 0; i < switches.size(); ++i) {
     const std::string at = "custom.switches." + std::to_string(i);
-    if (switches[i].find_first_of("*? ") != std::string::npos)
+    if (switches[i].find_first_of("*?[], ") != std::string::npos)
       return FabricFault{at, "'" + switches[i] + "' cannot be a name",
-                         "*, ? and spaces have a meaning in selectors"};
+                         "*, ?, [], commas and spaces have a meaning in selectors"};
     if (!names.insert(switches[i]).second)
       return FabricFault{at, "'" + switches[i] + "' is already the name of a switch or NIC",
                          "every switch needs a name of its own"};
@@ -136,7 +144,7 @@ std::optional<FabricFault> fault_in_custom(const FabricPlan& plan) {
   if (!plan.config.custom)
     return FabricFault{"kind", "a custom fabric needs its cables",
                        "add custom: {switches: [...], cables: [{a: ..., b: ...}]}"};
-  if (auto fault = fault_in_switches(plan)) return fault;
+  if (auto fault = fault_in_switch_names(plan)) return fault;
   const auto resolved = resolve(plan);
   if (const auto* fault = std::get_if<FabricFault>(&resolved)) return *fault;
   const auto& cables = std::get<std::vector<Cable>>(resolved);

@@ -99,15 +99,22 @@ std::int64_t count(const WiringConfig& wiring, WiringPartKind kind) {
   return std::ranges::count(wiring.parts, kind, &WiringPart::kind);
 }
 
-std::optional<NvlinkConfig> regular_nvlink(const WiringConfig& wiring, const Defaults& defaults,
-                                           const std::string& source) {
+yaml::Sourced<BytesPerSecond> sourced(BytesPerSecond rate, const std::string& file,
+                                      yaml::Evidence evidence, const std::string& other) {
+  if (other.empty()) return {rate, file, evidence};
+  if (other == kLinkRate) return {rate, other, yaml::Evidence::kUser};
+  return {rate, other, yaml::Evidence::kTransferred};
+}
+
+std::optional<NvlinkConfig> regular_nvlink(const WiringConfig& wiring, const HostTree& tree,
+                                           const Defaults& defaults, const std::string& source) {
   NvlinkConfig nvlink;
   nvlink.efficiency = wiring.nvlink_efficiency;
   nvlink.latency = wiring.nvlink_latency;
   if (count(wiring, WiringPartKind::kNvSwitch) > 0) {
     const auto rate = common_rate(wiring, WiringLinkKind::kNvLink);
     if (!rate) return std::nullopt;
-    nvlink.bandwidth = {*rate, source, yaml::Evidence::kDatasheet};
+    nvlink.bandwidth = sourced(*rate, source, yaml::Evidence::kDatasheet, tree.nvlinks_from);
     return nvlink;
   }
   nvlink.layout = NvlinkLayout::kMesh;
@@ -122,7 +129,7 @@ std::optional<NvlinkConfig> regular_nvlink(const WiringConfig& wiring, const Def
                             static_cast<std::int64_t>(links)});
   }
   if (nvlink.pairs.empty()) return std::nullopt;
-  nvlink.bandwidth = {*unit, source, yaml::Evidence::kDatasheet};
+  nvlink.bandwidth = sourced(*unit, source, yaml::Evidence::kDatasheet, tree.nvlinks_from);
   return nvlink;
 }
 
@@ -131,8 +138,8 @@ bool divides(std::int64_t a, std::int64_t b) {
   return a % b == 0 || b % a == 0;
 }
 
-std::optional<NodeConfig> regular_form(const NodeConfig& wired, const Defaults& defaults,
-                                       const std::string& source) {
+std::optional<NodeConfig> regular_form(const NodeConfig& wired, const HostTree& tree,
+                                       const Defaults& defaults, const std::string& source) {
   const WiringConfig& wiring = *wired.wiring;
   NodeConfig node = wired;
   node.wiring.reset();
@@ -140,7 +147,7 @@ std::optional<NodeConfig> regular_form(const NodeConfig& wired, const Defaults& 
     return std::ranges::count(wiring.links, kind, &WiringLink::kind) > 0;
   };
   if (has_kind(WiringLinkKind::kNvLink)) {
-    node.nvlink = regular_nvlink(wiring, defaults, source);
+    node.nvlink = regular_nvlink(wiring, tree, defaults, source);
     if (!node.nvlink) return std::nullopt;
   }
 
@@ -157,14 +164,15 @@ std::optional<NodeConfig> regular_form(const NodeConfig& wired, const Defaults& 
   node.pcie.latency = wiring.pcie_latency;
   node.pcie.socket_latency = wiring.socket_latency;
   if (const auto bridge = common_rate(wiring, WiringLinkKind::kSocket))
-    node.pcie.socket_bandwidth = {*bridge, source, yaml::Evidence::kTransferred};
+    node.pcie.socket_bandwidth =
+        sourced(*bridge, source, yaml::Evidence::kTransferred, tree.bridges_from);
 
   NicConfig nics;
   for (const auto& part : wiring.parts) {
     if (part.kind != WiringPartKind::kNic) continue;
     if (nics.count > 0 && !same(nics.bandwidth->in_base(), part.bandwidth->in_base()))
       return std::nullopt;
-    nics.bandwidth = {*part.bandwidth, source, yaml::Evidence::kDatasheet};
+    nics.bandwidth = sourced(*part.bandwidth, source, yaml::Evidence::kDatasheet, tree.ports_from);
     ++nics.count;
   }
   if (nics.count > 0) {
@@ -250,7 +258,7 @@ NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::st
   node.wiring = std::move(wiring);
   if (node.wiring->links.empty()) node.wiring.reset();
   if (!node.wiring) return node;
-  if (auto regular = regular_form(node, defaults, source)) return *std::move(regular);
+  if (auto regular = regular_form(node, tree, defaults, source)) return *std::move(regular);
   return node;
 }
 

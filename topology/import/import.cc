@@ -5,7 +5,9 @@
 
 #include "base/text.h"
 
+#include "topology/import/internal/decode.h"
 #include "topology/import/internal/readers.h"
+#include "topology/plausibility.h"
 
 namespace foreshard {
 namespace {
@@ -24,12 +26,17 @@ Result<const ImportFormat*> format_of(const ImportRequest& request) {
   if (!request.format.empty())
     return fault(request,
                  "there is no format '" + request.format + "': choose " + quoted_choice(names));
-  return fault(request,
-               "has none of the known formats; name its format with --as: " + quoted_choice(names));
+  return fault(
+      request,
+      "has none of the known formats; name its format with --as: " + quoted_choice(names) +
+          "\n   help: nvidia-smi topo -m > topo.txt writes one; foreshard's own files need "
+          "no import");
 }
 
-/// What comes out must build, so that no one finds out later.
-std::optional<Error> fault_in_result(const ImportRequest& request, const Imported& imported) {
+/// What comes out must build, so that no one finds out later; what is hardly meant becomes a
+/// remark.
+std::optional<Error> fault_in_result(const ImportRequest& request, Imported& imported,
+                                     yaml::Loader& loader) {
   ClusterConfig config;
   if (const auto* node = std::get_if<NodeConfig>(&imported.what)) {
     config.node = yaml::Ref<NodeConfig>{*node, ""};
@@ -37,8 +44,16 @@ std::optional<Error> fault_in_result(const ImportRequest& request, const Importe
     config = std::get<ClusterConfig>(imported.what);
   }
   const auto cluster = build_cluster(config);
-  if (cluster) return std::nullopt;
-  return fault(request, "describes what cannot be built: " + cluster.error().message);
+  if (!cluster) return fault(request, "describes what cannot be built: " + cluster.error().message);
+  const auto hardware = read_hardware(loader);
+  if (!hardware) return hardware.error();
+  for (const auto& finding : implausible(config, *cluster, *hardware))
+    if (finding.severity == Severity::kWarning)
+      imported.remarks.push_back("warning: " + finding.rule + ": " + finding.place + ": " +
+                                 finding.message + " (" + finding.remedy + ")");
+  std::stable_partition(imported.remarks.begin(), imported.remarks.end(),
+                        [](const std::string& remark) { return remark.starts_with("warning: "); });
+  return std::nullopt;
 }
 
 }  // namespace
@@ -60,18 +75,30 @@ std::span<const ImportFormat> import_formats() {
        internal::read_nvidia_smi},
       {"paddle", "PaddlePaddle's cluster JSON (auto_parallel): machines, devices, links.",
        internal::looks_like_paddle, internal::read_paddle},
-      {"slurm", "SLURM's topology.conf: a tree of switches over hosts.", internal::looks_like_slurm,
-       internal::read_slurm},
+      {"slurm", "SLURM's topology.conf and topology.yaml: switches or blocks over hosts.",
+       internal::looks_like_slurm, internal::read_slurm},
   }};
   return kFormats;
 }
 
-Result<Imported> import_topology(const ImportRequest& request, yaml::Loader& loader) {
+const ImportFormat* import_format_of(std::string_view text) {
+  const std::string plain = internal::decoded(text);
+  const auto formats = import_formats();
+  const auto found =
+      std::ranges::find_if(formats, [&](const auto& each) { return each.recognises(plain); });
+  return found == formats.end() ? nullptr : &*found;
+}
+
+Result<Imported> import_topology(const ImportRequest& as_saved, yaml::Loader& loader) {
+  const std::string text = internal::decoded(as_saved.text);
+  ImportRequest request = as_saved;
+  request.text = text;
   const auto format = format_of(request);
   if (!format) return format.error();
-  auto imported = (*format)->read(request, loader);
-  if (!imported) return imported;
-  if (auto error = fault_in_result(request, *imported)) return *std::move(error);
+  auto read = (*format)->read(request, loader);
+  if (!read) return read;
+  Imported imported = *std::move(read);
+  if (auto error = fault_in_result(request, imported, loader)) return *std::move(error);
   return imported;
 }
 

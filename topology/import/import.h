@@ -41,8 +41,9 @@ struct ImportRequest {
 struct Imported {
   std::variant<NodeConfig, ClusterConfig> what;
   std::string format;
-  std::string name;                  ///< Of the file.
-  std::vector<std::string> remarks;  ///< What was assumed or left out.
+  std::string name;  ///< Of the file.
+  /// What is implausible ("warning: "), then what was assumed or left out.
+  std::vector<std::string> remarks;
 };
 
 struct ImportFormat {
@@ -54,6 +55,8 @@ struct ImportFormat {
 
 /// All formats, in the order in which they are tried on a text.
 std::span<const ImportFormat> import_formats();
+/// The format of `text`, in UTF-8 or (with a byte-order mark) UTF-16; null if none is known.
+const ImportFormat* import_format_of(std::string_view text);
 
 /// \param loader  with the catalogue that devices and machines are looked for in.
 /// \return kInvalidInput with file, line and element or word of what is wrong; if no format knows

@@ -1,124 +1,43 @@
-#include <algorithm>
-#include <map>
-#include <set>
-#include <utility>
+#include "topology/import/internal/nccl_xml.h"
 
 #include "base/text.h"
 
-#include "topology/import/internal/host_tree.h"
-#include "topology/import/internal/readers.h"
-#include "topology/import/internal/words.h"
-#include "topology/import/internal/xml.h"
-
-// Source of elements, attributes and their meaning: NCCL 2.28.9, src/graph/xml.cc and topo.cc; what
-// is taken and what is not stands in docs/topology-import.md.
+// Source of elements, attributes and their meaning: NCCL 2.28.9, src/graph/xml.cc and topo.cc; RCCL
+// (version 2: <xgmi>, sm counts compute units). What is taken and what is not stands in
+// docs/topology-import.md.
 namespace foreshard::internal {
 namespace {
 
 using Kind = HostTree::Kind;
 
 constexpr std::int64_t kMostLanes = 32;
-constexpr std::int64_t kMostLinks = 1024;         // NVLinks between two ends
 constexpr std::int64_t kMostMbits = 100'000'000;  // 100 Tbit/s
-constexpr std::string_view kNvSwitchClass = "0x068000";
-constexpr std::string_view kCpuClass = "0x068001";
+/// NICs without a `dev` stand behind those with one, in the order of the file.
+constexpr std::int64_t kNoIndex = 1 << 20;
 /// Used where the file says 0 or nothing, as NCCL does.
-constexpr std::int64_t kUnknownMbits = 10'000;
 constexpr std::int64_t kUnknownLanes = 16;
 constexpr double kUnknownTransfers = 8;
 /// PCIe of a NIC that hangs on no PCIe device: more than any NIC needs.
 constexpr double kVirtualTransfers = 64;
 
-struct Found {
-  std::size_t part = 0;
-  std::size_t host = 0;
-  std::size_t socket = 0;
-  std::int64_t line = 0;
-  std::string bus;
-  std::string pci_id;
-  std::optional<std::int64_t> dev;
-  std::optional<std::int64_t> sm;
-  std::vector<const XmlElement*> links;  // nvlink and c2c
-};
+/// What a PCIe device without an element of its own is, by its class: files that clouds hand to
+/// NCCL (NCCL_TOPO_FILE) leave <gpu> and <net> to NCCL.
+/// Source: NCCL 2.28.9 (src/graph/topo.cc, kvDictPciClass: 0x03 GPU, 0x02 NIC), RCCL (0x12 GPU).
+enum class PciClass : std::uint8_t { kUnknown, kGpu, kNic, kOther };
 
-struct Socket {
-  std::size_t part = 0;
-  std::size_t host = 0;
-  BytesPerSecond bandwidth;
-};
-
-class Reader {
- public:
-  Reader(const ImportRequest& request, const Hardware& hardware)
-      : request_(request), hardware_(hardware) {}
-
-  /// The first fault found, or nothing.
-  std::optional<Error> read(const XmlElement& root);
-  /// The NVLinks, once the device is known.
-  std::optional<Error> join(const Defaults& defaults);
-  Result<std::string> device(yaml::Loader& loader) const;
-  std::optional<Error> fault_in_device(const DeviceType& type) const;
-
-  HostTree tree;
-  std::vector<std::string> remarks;
-  std::size_t hosts() const { return hosts_.size(); }
-  std::size_t gpus_of(std::size_t host) const {
-    return static_cast<std::size_t>(std::ranges::count(gpus_, host, &Found::host));
-  }
-
- private:
-  using Fault = std::optional<Error>;
-
-  Error error(const XmlElement& at, const std::string& why) const {
-    return import_error(request_, at.line, "<" + shown(at.name) + ">: " + why);
-  }
-  void remark(const XmlElement& at, const std::string& what) {
-    remarks.push_back("line " + std::to_string(at.line) + ", <" + shown(at.name) + ">: " + what);
-  }
-  /// A whole number in [lowest, highest]; `fallback` where the attribute is missing or empty.
-  Result<std::int64_t> number(const XmlElement& at, std::string_view key, std::int64_t lowest,
-                              std::int64_t highest, std::optional<std::int64_t> fallback) const;
-  Result<BytesPerSecond> pcie(const XmlElement& at);
-  void unknown(const XmlElement& element);
-
-  Fault read_cpu(const XmlElement& cpu);
-  Fault read_pci(const XmlElement& pci, std::size_t parent, std::size_t socket);
-  Fault read_gpu(const XmlElement& gpu, const XmlElement& pci, std::size_t parent,
-                 std::size_t socket, BytesPerSecond up);
-  Fault read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up, bool on_cpu);
-  Fault read_nics(const XmlElement& pci, std::size_t parent, BytesPerSecond up);
-  Fault number_gpus();
-  Fault join_switches();
-  Fault join_nvlinks(
-      const Found& gpu, BytesPerSecond rate, std::map<std::size_t, std::int64_t>& to_switch,
-      std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>>& to_gpu);
-
-  const ImportRequest& request_;
-  const Hardware& hardware_;
-  std::map<std::string, std::size_t> hosts_;  // by host_hash
-  std::set<std::pair<std::size_t, std::int64_t>> numa_;
-  std::vector<Socket> sockets_;
-  std::map<std::pair<std::size_t, std::string>, std::size_t> buses_;  // (host, busid) -> part
-  std::vector<Found> gpus_;
-  struct Net {
-    std::size_t part;
-    std::string name;
-    bool on_cpu;
-  };
-  std::map<std::pair<std::size_t, std::int64_t>, Net> nets_;  // by (host, dev)
-  std::vector<std::pair<std::size_t, const XmlElement*>> pcilinks_;
-  std::size_t host_ = 0;  // being read
-};
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
+PciClass class_of(const XmlElement& pci) {
+  const std::string* text = pci.attribute("class");
+  if (text == nullptr || text->empty()) return PciClass::kUnknown;
+  const std::string known = lower_case(*text);
+  if (known.starts_with("0x03") || known.starts_with("0x12")) return PciClass::kGpu;
+  return known.starts_with("0x02") ? PciClass::kNic : PciClass::kOther;
 }
 
-Result<std::int64_t> Reader::number(const XmlElement& at, std::string_view key, std::int64_t lowest,
-                                    std::int64_t highest,
-                                    std::optional<std::int64_t> fallback) const {
+}  // namespace
+
+Result<std::int64_t> NcclXmlReader::number(const XmlElement& at, std::string_view key,
+                                           std::int64_t lowest, std::int64_t highest,
+                                           std::optional<std::int64_t> fallback) const {
   const std::string* text = at.attribute(key);
   if (text == nullptr || text->empty()) {
     if (fallback) return *fallback;
@@ -131,11 +50,11 @@ Result<std::int64_t> Reader::number(const XmlElement& at, std::string_view key, 
   return *value;
 }
 
-void Reader::unknown(const XmlElement& element) {
+void NcclXmlReader::unknown(const XmlElement& element) {
   remark(element, "is not known and was left out");
 }
 
-Result<BytesPerSecond> Reader::pcie(const XmlElement& at) {
+Result<BytesPerSecond> NcclXmlReader::pcie(const XmlElement& at) {
   auto lanes = number(at, "link_width", 0, kMostLanes, 0);
   if (!lanes) return lanes.error();
   const std::int64_t width = *lanes == 0 ? kUnknownLanes : *lanes;
@@ -152,11 +71,16 @@ Result<BytesPerSecond> Reader::pcie(const XmlElement& at) {
   return pcie_rate(kUnknownTransfers, width);
 }
 
-std::optional<Error> Reader::read(const XmlElement& root) {
+std::optional<Error> NcclXmlReader::read(const XmlElement& root) {
+  if (root.name == "graphs")
+    return error(root,
+                 "is a file of NCCL's rings and trees (NCCL_GRAPH_FILE), not of a machine: give "
+                 "the topology, from NCCL_TOPO_DUMP_FILE");
   if (root.name != "system") return error(root, "is not an NCCL topology, whose root is <system>");
   const std::string* version = root.attribute("version");
-  if (version == nullptr || *version != "1")
-    return error(root, "has no version=\"1\", the only version that is read");
+  if (version == nullptr || (*version != "1" && *version != "2"))
+    return error(root, "has neither version=\"1\" (NCCL) nor version=\"2\" (RCCL)");
+  rccl_ = *version == "2";
   for (const auto& cpu : root.children) {
     if (cpu.name != "cpu") {
       unknown(cpu);
@@ -164,12 +88,23 @@ std::optional<Error> Reader::read(const XmlElement& root) {
     }
     if (auto fault = read_cpu(cpu)) return fault;
   }
-  if (gpus_.empty()) return error(root, "holds no <gpu>");
+  if (gpus_.empty()) return no_gpu(root);
   if (auto fault = number_gpus()) return fault;
   return join_switches();
 }
 
-std::optional<Error> Reader::read_cpu(const XmlElement& cpu) {
+Error NcclXmlReader::no_gpu(const XmlElement& root) const {
+  if (!without_class_.empty())
+    return error(*without_class_.front(),
+                 "has no class, so that GPUs cannot be told from NICs (NCCL asks the machine that "
+                 "it runs on): give what NCCL_TOPO_DUMP_FILE writes there, or add "
+                 "class=\"0x030200\" to GPUs and class=\"0x020000\" to NICs");
+  return error(root,
+               "holds no <gpu>, and no <pci> of class 0x03 or 0x12: dump it from a job that uses "
+               "the GPUs");
+}
+
+std::optional<Error> NcclXmlReader::read_cpu(const XmlElement& cpu) {
   const std::string* hash = cpu.attribute("host_hash");
   host_ = hosts_.try_emplace(hash == nullptr ? "" : *hash, hosts_.size()).first->second;
   const auto numa = number(cpu, "numaid", -1, 1 << 20, -1);
@@ -205,11 +140,11 @@ std::optional<Error> Reader::read_cpu(const XmlElement& cpu) {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_pci(const XmlElement& pci, std::size_t parent,
-                                      std::size_t socket) {
+std::optional<Error> NcclXmlReader::read_pci(const XmlElement& pci, std::size_t parent,
+                                             std::size_t socket) {
   const std::string* bus = pci.attribute("busid");
   if (bus == nullptr || bus->empty()) return error(pci, "has no busid");
-  const auto slot = buses_.try_emplace({host_, lower(*bus)}, HostTree::kNone);
+  const auto slot = buses_.try_emplace({host_, lower_case(*bus)}, HostTree::kNone);
   if (!slot.second) return error(pci, "busid \"" + shown(*bus) + "\" is there twice");
   const auto up = pcie(pci);
   if (!up) return up.error();
@@ -230,6 +165,10 @@ std::optional<Error> Reader::read_pci(const XmlElement& pci, std::size_t parent,
     slot.first->second = tree.parts.size();
     return read_nics(pci, parent, *up);
   }
+  if (pci.children.empty() && class_of(pci) != PciClass::kOther) {
+    slot.first->second = tree.parts.size();
+    return read_leaf(pci, parent, socket, *up);
+  }
   const std::size_t bridge = tree.add({.kind = Kind::kSwitch, .parent = parent, .up = *up});
   slot.first->second = bridge;
   for (const auto& child : pci.children) {
@@ -244,9 +183,29 @@ std::optional<Error> Reader::read_pci(const XmlElement& pci, std::size_t parent,
   return holds_devices ? read_nics(pci, bridge, *up) : std::nullopt;
 }
 
+/// A device that only its class names.
+std::optional<Error> NcclXmlReader::read_leaf(const XmlElement& pci, std::size_t parent,
+                                              std::size_t socket, BytesPerSecond up) {
+  if (class_of(pci) == PciClass::kGpu) {
+    auto fault = read_gpu(pci, pci, parent, socket, up);
+    gpus_.back().by_class = true;
+    return fault;
+  }
+  if (class_of(pci) == PciClass::kUnknown) {
+    without_class_.push_back(&pci);
+    tree.add({.kind = Kind::kSwitch, .parent = parent, .up = up});
+    return std::nullopt;
+  }
+  const std::string* bus = pci.attribute("busid");
+  nics_by_class_.push_back(tree.parts.size());
+  nets_.try_emplace({host_, kNoIndex + std::ssize(nets_)}, Net{tree.parts.size(), *bus, false});
+  tree.add({.kind = Kind::kNic, .parent = parent, .up = up});
+  return std::nullopt;
+}
+
 /// Ports of one adapter share its PCIe link.
-std::optional<Error> Reader::read_nics(const XmlElement& pci, std::size_t parent,
-                                       BytesPerSecond up) {
+std::optional<Error> NcclXmlReader::read_nics(const XmlElement& pci, std::size_t parent,
+                                              BytesPerSecond up) {
   std::vector<const XmlElement*> nets;
   for (const auto& nic : pci.children) {
     if (nic.name != "nic") continue;
@@ -264,15 +223,16 @@ std::optional<Error> Reader::read_nics(const XmlElement& pci, std::size_t parent
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up,
-                                      bool on_cpu) {
-  const auto dev = number(net, "dev", 0, 1 << 20, std::nullopt);
+std::optional<Error> NcclXmlReader::read_net(const XmlElement& net, std::size_t parent,
+                                             BytesPerSecond up, bool on_cpu) {
+  const auto dev = number(net, "dev", 0, kNoIndex - 1, kNoIndex + std::ssize(nets_));
   if (!dev) return dev.error();
-  auto mbits = number(net, "speed", 0, kMostMbits, 0);
+  auto mbits = number(net, "speed", -1, kMostMbits, 0);  // -1: the adapter did not know it
   if (!mbits) return mbits.error();
   BytesPerSecond port = static_cast<double>(*mbits) * 1_Mbit_s;
-  if (*mbits == 0) {
+  if (*mbits <= 0) {
     port = request_.link_rate.value_or(static_cast<double>(kUnknownMbits) * 1_Mbit_s);
+    tree.ports_from = request_.link_rate ? kLinkRate : kAsNccl;
     remark(net, request_.link_rate ? "has no speed: the rate of --link-rate is taken"
                                    : "has no speed: 10 Gbit/s is taken, as NCCL does");
   }
@@ -291,27 +251,30 @@ std::optional<Error> Reader::read_net(const XmlElement& net, std::size_t parent,
   return std::nullopt;
 }
 
-std::optional<Error> Reader::read_gpu(const XmlElement& gpu, const XmlElement& pci,
-                                      std::size_t parent, std::size_t socket, BytesPerSecond up) {
-  Found found;
+std::optional<Error> NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci,
+                                             std::size_t parent, std::size_t socket,
+                                             BytesPerSecond up) {
+  NcclGpu found;
   found.part = tree.add({.kind = Kind::kGpu, .parent = parent, .up = up});
   found.host = host_;
   found.socket = socket;
   found.line = gpu.line;
-  found.bus = lower(*pci.attribute("busid"));
+  found.bus = lower_case(*pci.attribute("busid"));
+  found.element = "<" + gpu.name + ">: ";
   if (const std::string* id = pci.attribute("device")) found.pci_id = *id;
+  if (const std::string* gcn = gpu.attribute("gcn")) found.gcn = *gcn;
   if (gpu.attribute("dev") != nullptr) {
     const auto dev = number(gpu, "dev", 0, 1 << 20, std::nullopt);
     if (!dev) return dev.error();
     found.dev = *dev;
   }
-  if (gpu.attribute("sm") != nullptr) {
+  if (gpu.attribute("sm") != nullptr && !rccl_) {
     const auto sm = number(gpu, "sm", 0, 10'000, std::nullopt);
     if (!sm) return sm.error();
     found.sm = *sm;
   }
   for (const auto& child : gpu.children) {
-    if (child.name == "nvlink" || child.name == "c2c") {
+    if (child.name == "nvlink" || child.name == "xgmi" || child.name == "c2c") {
       found.links.push_back(&child);
     } else {
       unknown(child);
@@ -322,7 +285,7 @@ std::optional<Error> Reader::read_gpu(const XmlElement& gpu, const XmlElement& p
 }
 
 /// By host and CUDA index; NICs by their own index.
-std::optional<Error> Reader::number_gpus() {
+std::optional<Error> NcclXmlReader::number_gpus() {
   std::vector<std::size_t> order(gpus_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::size_t i) {
@@ -341,133 +304,6 @@ std::optional<Error> Reader::number_gpus() {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::join_switches() {
-  for (std::size_t i = 0; i < sockets_.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (sockets_[i].host == sockets_[j].host)
-        tree.links.push_back({sockets_[j].part, sockets_[i].part, WiringLinkKind::kSocket,
-                              std::min(sockets_[i].bandwidth, sockets_[j].bandwidth)});
-  std::set<std::pair<std::size_t, std::size_t>> joined;
-  for (const auto& [from, element] : pcilinks_) {
-    const std::string* target = element->attribute("target");
-    if (target == nullptr) return error(*element, "has no target");
-    std::size_t to = HostTree::kNone;
-    for (const auto& [place, part] : buses_)
-      if (place.second == lower(*target)) to = part;
-    if (to == HostTree::kNone || tree.parts[to].kind != Kind::kSwitch)
-      return error(*element, "target \"" + shown(*target) + "\" is not a PCIe switch of this file");
-    if (to == from) return error(*element, "joins a switch to itself");
-    if (joined.emplace(std::min(from, to), std::max(from, to)).second)
-      tree.links.push_back({from, to, WiringLinkKind::kPcie, tree.parts[from].up});
-  }
-  return std::nullopt;
-}
-
-std::optional<Error> Reader::join_nvlinks(
-    const Found& gpu, BytesPerSecond rate, std::map<std::size_t, std::int64_t>& to_switch,
-    std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>>& to_gpu) {
-  for (const auto* link : gpu.links) {
-    const auto count = number(*link, "count", 1, kMostLinks, 1);
-    if (!count) return count.error();
-    const double links = static_cast<double>(*count);
-    if (link->name == "c2c") {
-      const auto mbytes = number(*link, "bw", 1, 100'000'000, std::nullopt);
-      if (!mbytes) return mbytes.error();
-      tree.links.push_back({gpu.part, gpu.socket, WiringLinkKind::kNvLink,
-                            links * static_cast<double>(*mbytes) * 1_MB_s});
-      continue;
-    }
-    if (!(rate > BytesPerSecond()))
-      return error(*link, "is an NVLink, but the device has none in configs/hardware/nvidia.yaml");
-    const std::string* target = link->attribute("target");
-    if (target == nullptr) return error(*link, "has no target");
-    const std::string* kind = link->attribute("tclass");
-    const auto known = buses_.find({gpu.host, lower(*target)});
-    if (kind != nullptr && *kind == kNvSwitchClass) {
-      to_switch[gpu.part] += *count;
-    } else if (kind != nullptr && *kind == kCpuClass) {
-      tree.links.push_back({gpu.part, gpu.socket, WiringLinkKind::kNvLink, links * rate});
-    } else if (known == buses_.end() || known->second == HostTree::kNone ||
-               tree.parts[known->second].kind != Kind::kGpu) {
-      return error(*link,
-                   "target \"" + shown(*target) +
-                       "\" is not a GPU of this file (dump it from a job that uses all GPUs)");
-    } else if (known->second == gpu.part) {
-      return error(*link, "joins a GPU to itself");
-    } else {
-      const bool forth = gpu.part < known->second;
-      auto& counts = to_gpu[{std::min(gpu.part, known->second), std::max(gpu.part, known->second)}];
-      (forth ? counts.first : counts.second) += *count;
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<Error> Reader::join(const Defaults& defaults) {
-  const BytesPerSecond rate = defaults.hardware.nvlink.value_or(BytesPerSecond());
-  std::map<std::size_t, std::int64_t> to_switch;
-  std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>> to_gpu;
-  for (const auto& gpu : gpus_)
-    if (auto fault = join_nvlinks(gpu, rate, to_switch, to_gpu)) return fault;
-  for (const auto& [ends, counts] : to_gpu) {
-    if (counts.first != counts.second) {
-      const auto at = std::ranges::find(gpus_, ends.first, &Found::part);
-      const auto other = std::ranges::find(gpus_, ends.second, &Found::part);
-      return import_error(request_, at->line,
-                          "<gpu>: " + shown(at->bus) + " has " + std::to_string(counts.first) +
-                              " NVLinks to " + shown(other->bus) + ", which has " +
-                              std::to_string(counts.second) + " back");
-    }
-    tree.links.push_back({ends.first, ends.second, WiringLinkKind::kNvLink,
-                          static_cast<double>(counts.first) * rate});
-  }
-  if (to_switch.empty()) return std::nullopt;
-  const std::size_t hub = tree.add({.kind = Kind::kNvSwitch});
-  for (const auto& [gpu, count] : to_switch)
-    tree.links.push_back({gpu, hub, WiringLinkKind::kNvLink, static_cast<double>(count) * rate});
-  return std::nullopt;
-}
-
-Result<std::string> Reader::device(yaml::Loader& loader) const {
-  if (!request_.device.empty()) return request_.device;
-  const HardwareDevice* found = nullptr;
-  for (const auto& gpu : gpus_) {
-    const auto id = whole_number(gpu.pci_id, 16);
-    const HardwareDevice* known = id ? hardware_.device_of_pci_id(*id) : nullptr;
-    if (known == nullptr) {
-      std::vector<std::string> candidates;
-      for (const auto& device : hardware_.devices) {
-        const auto type = loader.read_ref<DeviceType>(device.device, "candidate");
-        if (type && gpu.sm && *type->compute_capability == *gpu.sm)
-          candidates.push_back(device.device);
-      }
-      return import_error(
-          request_, gpu.line,
-          "<gpu>: PCI device \"" + shown(gpu.pci_id) + "\"" +
-              (gpu.sm ? " of sm " + std::to_string(*gpu.sm) : "") +
-              " is not in configs/hardware/nvidia.yaml: give --device" +
-              (candidates.empty() ? "" : " (" + quoted_choice(candidates) + " have this sm)"));
-    }
-    if (found != nullptr && found != known)
-      return import_error(request_, gpu.line,
-                          "<gpu>: is a " + known->device + ", but an earlier one is a " +
-                              found->device + ": a node has one kind of device");
-    found = known;
-  }
-  return found->device;
-}
-
-std::optional<Error> Reader::fault_in_device(const DeviceType& type) const {
-  for (const auto& gpu : gpus_)
-    if (gpu.sm && *type.compute_capability != *gpu.sm)
-      return import_error(request_, gpu.line,
-                          "<gpu>: sm=\"" + std::to_string(*gpu.sm) + "\", but " + type.name +
-                              " has " + std::to_string(*type.compute_capability));
-  return std::nullopt;
-}
-
-}  // namespace
-
 bool looks_like_nccl_xml(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   return begin != std::string_view::npos && text[begin] == '<';
@@ -481,7 +317,7 @@ Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loade
     return import_error(request, fault->line, fault->why);
   const auto& root = std::get<XmlElement>(parsed);
 
-  Reader reader(request, *hardware);
+  NcclXmlReader reader(request, *hardware);
   if (auto fault = reader.read(root)) return *std::move(fault);
   const auto device = reader.device(loader);
   if (!device) return device.error();
@@ -489,6 +325,8 @@ Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loade
   if (!defaults) return defaults.error();
   if (auto fault = reader.fault_in_device(*defaults->device)) return *std::move(fault);
   if (auto fault = reader.join(*defaults)) return *std::move(fault);
+
+  add_doubts(reader.tree, *defaults, hardware->limits, reader.remarks);
 
   NodeConfig node = node_of(reader.tree, *defaults, request.name + " (NCCL topology)");
   node.summary = "Imported from " + request.name + " (NCCL topology).";

@@ -5,7 +5,7 @@
 
 #include "topology/import/internal/host_tree.h"
 #include "topology/import/internal/readers.h"
-#include "topology/import/internal/words.h"
+#include "topology/internal/words.h"
 
 // Source of the words: the legend that `nvidia-smi topo -m` prints itself.
 namespace foreshard::internal {
@@ -14,7 +14,7 @@ namespace {
 using Kind = HostTree::Kind;
 
 constexpr std::size_t kMostColumns = 1024;
-constexpr std::int64_t kMostLinks = 1024;
+constexpr std::int64_t kMostLinksOfCell = 1024;
 
 /// From the nearest to the farthest: what the way between two devices crosses.
 enum class Near : std::uint8_t { kSelf, kPix, kPxb, kPhb, kNode, kSys, kHidden };
@@ -32,22 +32,35 @@ std::optional<Cell> cell_of(std::string_view word) {
     if (word == text) return Cell{near, 0};
   if (!word.starts_with("NV")) return std::nullopt;
   const auto links = whole_number(word.substr(2));
-  if (!links || *links < 1 || *links > kMostLinks) return std::nullopt;
+  if (!links || *links < 1 || *links > kMostLinksOfCell) return std::nullopt;
   return Cell{Near::kHidden, *links};
 }
 
-/// Without the escapes of a terminal: ESC [ ... letter.
+/// Behind "ESC [ 4 m" that begins at `at`, or "[4m", whose ESC was lost on the way; `at` if none
+/// does.
+std::size_t behind_escape(std::string_view text, std::size_t at) {
+  const bool escape = text[at] == '\x1b';
+  std::size_t i = at + (escape ? 1 : 0);
+  if (i >= text.size() || text[i] != '[') return escape ? i : at;
+  ++i;
+  const std::size_t end = text.find_first_not_of("0123456789;?", i);
+  if (escape) return end == std::string_view::npos ? text.size() : end + 1;
+  return end != std::string_view::npos && end > i && text[end] == 'm' ? end + 1 : at;
+}
+
+/// Without the escapes of a terminal, and without marks of comments and quotes before a line.
 std::string plain(std::string_view text) {
   std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\x1b') {
-      result += text[i];
+  bool begins = true;
+  for (std::size_t i = 0; i < text.size();) {
+    if (const std::size_t end = behind_escape(text, i); end > i) {
+      i = end;
       continue;
     }
-    if (i + 1 < text.size() && text[i + 1] == '[') {
-      i += 2;
-      while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
-    }
+    const char c = text[i++];
+    const bool mark = begins && (c == '#' || c == '>' || c == '/' || c == '|');
+    begins = c == '\n' || (begins && (mark || c == ' ' || c == '\t'));
+    if (!mark) result += c;
   }
   return result;
 }
@@ -61,7 +74,8 @@ struct Device {
 struct Matrix {
   std::vector<Device> devices;  ///< By column.
   std::vector<std::vector<Cell>> cells;
-  std::vector<std::int64_t> lines;  ///< Of the rows.
+  std::vector<std::int64_t> lines;   ///< Of the rows; 0 of one that is not there.
+  std::vector<std::string> missing;  ///< NICs whose rows are not there.
 };
 
 bool is_gpu(std::string_view word) {
@@ -71,8 +85,8 @@ bool is_gpu(std::string_view word) {
 /// The columns, if `words` are those of the header.
 std::vector<Device> header_of(const std::vector<std::string_view>& words) {
   std::vector<Device> devices;
-  if (words.size() < 1 || words.front() != "GPU0") return devices;
-  if (words.size() > 1 && cell_of(words[1])) return devices;  // the row of GPU0
+  if (words.empty() || !is_gpu(words.front())) return devices;
+  if (words.size() > 1 && cell_of(words[1])) return devices;  // a row
   for (const auto word : words) {
     if (word == "CPU" || word == "NUMA") break;
     devices.push_back({std::string(word), is_gpu(word), ""});
@@ -80,25 +94,28 @@ std::vector<Device> header_of(const std::vector<std::string_view>& words) {
   return devices;
 }
 
-class Reader {
+class MatrixReader {
  public:
-  explicit Reader(const ImportRequest& request) : request_(request) {}
+  explicit MatrixReader(const ImportRequest& request) : request_(request) {}
 
   Result<Matrix> read();
 
  private:
-  std::optional<Error> read_row(Matrix& matrix, const std::vector<std::string_view>& words,
+  std::optional<Error> read_row(Matrix& matrix, std::size_t row,
+                                const std::vector<std::string_view>& words,
                                 std::int64_t line) const;
+  std::optional<Error> complete(Matrix& matrix, std::int64_t last_line) const;
   std::optional<Error> fault_in(const Matrix& matrix) const;
 
   const ImportRequest& request_;
 };
 
-Result<Matrix> Reader::read() {
+Result<Matrix> MatrixReader::read() {
   const std::string text = plain(request_.text);
   Matrix matrix;
   std::int64_t line = 0;
-  std::int64_t header_line = 0;
+  std::int64_t last = 0;  // line of the table
+  std::size_t rows = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const auto words = words_of(std::string_view(text).substr(begin, end - begin));
@@ -106,36 +123,69 @@ Result<Matrix> Reader::read() {
     ++line;
     if (matrix.devices.empty()) {
       matrix.devices = header_of(words);
-      header_line = line;
+      matrix.cells.resize(matrix.devices.size());
+      matrix.lines.resize(matrix.devices.size());
+      last = line;
       if (matrix.devices.size() > kMostColumns)
         return import_error(request_, line,
                             "more than " + std::to_string(kMostColumns) + " devices");
       continue;
     }
     if (words.empty()) continue;
-    if (matrix.cells.size() == matrix.devices.size() || words.front().starts_with("Legend")) break;
-    if (auto fault = read_row(matrix, words, line)) return *std::move(fault);
+    if (rows == matrix.devices.size() || words.front().starts_with("Legend")) break;
+    const auto device = std::ranges::find(matrix.devices, words.front(), &Device::name);
+    if (device == matrix.devices.end()) {
+      if (words.size() > 1 && cell_of(words[1]))
+        return import_error(request_, line,
+                            "the row of '" + shown(words.front()) +
+                                "' has no column in the header: was a line or a column cut out?");
+      continue;
+    }
+    const auto row = static_cast<std::size_t>(device - matrix.devices.begin());
+    if (auto fault = read_row(matrix, row, words, line)) return *std::move(fault);
+    last = line;
+    ++rows;
   }
   if (matrix.devices.empty())
     return import_error(request_, 1, "no header line that begins with GPU0");
-  if (matrix.cells.size() < matrix.devices.size())
-    return import_error(request_, header_line,
-                        "the header names " + std::to_string(matrix.devices.size()) +
-                            " devices, but there are " + std::to_string(matrix.cells.size()) +
-                            " rows");
+  if (auto fault = complete(matrix, last)) return *std::move(fault);
   if (auto fault = fault_in(matrix)) return *std::move(fault);
   return matrix;
 }
 
-std::optional<Error> Reader::read_row(Matrix& matrix, const std::vector<std::string_view>& words,
-                                      std::int64_t line) const {
-  const std::size_t row = matrix.cells.size();
+/// A NIC's row says again what the rows of GPUs say of it, but for the other NICs.
+std::optional<Error> MatrixReader::complete(Matrix& matrix, std::int64_t last_line) const {
+  for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
+    const auto& device = matrix.devices[i];
+    for (std::size_t j = 0; j < i; ++j)
+      if (matrix.devices[j].name == device.name)
+        return import_error(request_, last_line, shown(device.name) + " is there twice");
+    if (matrix.lines[i] > 0) continue;
+    if (device.gpu)
+      return import_error(request_, last_line,
+                          "the table ends without the row of " + shown(device.name) +
+                              ", which its header names: was its end cut off?");
+    matrix.missing.push_back(shown(device.name));
+  }
+  for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
+    if (matrix.lines[i] > 0) continue;
+    for (std::size_t j = 0; j < matrix.devices.size(); ++j)
+      matrix.cells[i].push_back(i == j                ? Cell{Near::kSelf, 0}
+                                : matrix.lines[j] > 0 ? matrix.cells[j][i]
+                                                      : Cell{Near::kHidden, 0});
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> MatrixReader::read_row(Matrix& matrix, std::size_t row,
+                                            const std::vector<std::string_view>& words,
+                                            std::int64_t line) const {
   const std::size_t columns = matrix.devices.size();
   Device& device = matrix.devices[row];
-  if (words.front() != device.name)
+  if (matrix.lines[row] > 0)
     return import_error(request_, line,
-                        "row '" + shown(words.front()) + "' where column " +
-                            std::to_string(row + 1) + " is '" + shown(device.name) + "'");
+                        "the row of " + shown(device.name) + " is there twice, first in line " +
+                            std::to_string(matrix.lines[row]));
   std::vector<Cell> cells;
   for (std::size_t i = 1; i < words.size() && cells.size() < columns; ++i) {
     const auto cell = cell_of(words[i]);
@@ -153,17 +203,14 @@ std::optional<Error> Reader::read_row(Matrix& matrix, const std::vector<std::str
   // CPU affinity, then NUMA affinity.
   if (words.size() > columns + 1) device.numa = words[columns + 1];
   if (words.size() > columns + 2 && words[columns + 2] != "N/A") device.numa = words[columns + 2];
-  matrix.cells.push_back(std::move(cells));
-  matrix.lines.push_back(line);
+  matrix.cells[row] = std::move(cells);
+  matrix.lines[row] = line;
   return std::nullopt;
 }
 
-std::optional<Error> Reader::fault_in(const Matrix& matrix) const {
+std::optional<Error> MatrixReader::fault_in(const Matrix& matrix) const {
   const auto name = [&](std::size_t i) { return shown(matrix.devices[i].name); };
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j)
-      if (matrix.devices[i].name == matrix.devices[j].name)
-        return import_error(request_, matrix.lines[i], name(i) + " is there twice");
     if (matrix.devices[i].gpu && i > 0 && !matrix.devices[i - 1].gpu)
       return import_error(request_, matrix.lines[i], name(i) + " stands behind a NIC");
   }
@@ -301,7 +348,7 @@ std::optional<Error> add_nvlinks(const ImportRequest& request, const Matrix& mat
       return import_error(request, matrix.lines[i],
                           shown(matrix.devices[i].name) + " has NVLinks, but " +
                               defaults.device.name +
-                              " has none in configs/hardware/nvidia.yaml: is --device right?");
+                              " has none in configs/hardware/gpus.yaml: is --device right?");
     if (largest > most)
       return import_error(request, matrix.lines[i],
                           shown(matrix.devices[i].name) + " has " + std::to_string(largest) +
@@ -348,7 +395,7 @@ bool looks_like_nvidia_smi(std::string_view text) {
 }
 
 Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loader) {
-  const auto matrix = Reader(request).read();
+  const auto matrix = MatrixReader(request).read();
   if (!matrix) return matrix.error();
   if (request.device.empty())
     return Error{
@@ -364,6 +411,11 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
   Lane lane{.pcie = pcie_bandwidth(pcie_generation(defaults->machine)),
             .port = request.link_rate.value_or(BytesPerSecond()),
             .bridge = *defaults->machine.pcie.socket_bandwidth};
+  if (!matrix->missing.empty())
+    remarks.push_back("the rows of " + matrix->missing.front() +
+                      (matrix->missing.size() == 1 ? "" : " to " + matrix->missing.back()) +
+                      " are missing: how near NICs are to GPUs stands in the rows of the GPUs, how "
+                      "near they are to each other is not known");
   remarks.push_back("the table gives no rates: PCIe is taken as generation " +
                     std::to_string(pcie_generation(defaults->machine)) +
                     " x16 and the rate between sockets from the same machine");
@@ -383,8 +435,11 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
   auto tree = tree_of(request, *matrix, lane);
   if (!tree) return tree.error();
   HostTree host = *std::move(tree);
+  host.bridges_from = defaults->usual();
+  host.ports_from = request.link_rate ? kLinkRate : defaults->usual();
   if (auto fault = add_nvlinks(request, *matrix, *defaults, host)) return *std::move(fault);
 
+  add_doubts(host, *defaults, hardware->limits, remarks);
   NodeConfig node = node_of(host, *defaults, request.name + " (nvidia-smi topo -m)");
   node.summary = "Imported from " + request.name + " (nvidia-smi topo -m).";
   return Imported{std::move(node), "nvidia-smi", request.name, std::move(remarks)};

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -9,30 +11,32 @@
 
 #include "topology/import/internal/host_tree.h"
 #include "topology/import/internal/readers.h"
-#include "topology/import/internal/words.h"
+#include "topology/internal/words.h"
 
 // Source: PaddlePaddle, python/paddle/distributed/auto_parallel/static/cluster.py: bandwidths in
 // GB/s of payload, latencies in ms, memory in GB; links are directed and name devices by global_id.
 namespace foreshard {
 namespace paddle {
 
+/// Numbers are written with quotes or without.
 struct Device {
+  yaml::Words written_id{};
   std::int64_t global_id = 0;
   yaml::Words local_id{};
   std::string type{};
   std::string model{};
-  std::optional<double> memory{};
+  yaml::Words memory{};
   yaml::Words dp_gflops{}, sp_gflops{}, hp_gflops{};
   yaml::Words arch{}, vendor{}, ip{}, width{}, bandwidth{};
 };
 
 struct Link {
+  yaml::Words source{}, target{}, written_bandwidth{};
   std::int64_t source_global_id = 0;
   std::int64_t target_global_id = 0;
   std::string type{};
   double bandwidth = 0;
-  double latency = 0;
-  std::optional<std::int64_t> hop{};
+  yaml::Words latency{}, hop{};
 };
 
 struct Machine {
@@ -56,12 +60,12 @@ const yaml::Table<Device>& yaml_table(const Device*) {
   using D = Device;
   static const auto table =
       yaml::Table<D>("device", "A GPU, CPU or NIC.")
-          .required("global_id", &D::global_id, "Number, unique in the cluster.", yaml::at_least(0))
+          .required("global_id", &D::written_id, "Number, unique in the cluster.")
           .optional("local_id", &D::local_id, "Not used.")
           .required("type", &D::type, "GPU, CPU, NIC.",
                     yaml::one_of({"GPU", "CPU", "NIC", "XPU", "DCU", "UNKNOWN"}))
           .optional("model", &D::model, "Name that the driver gives it.")
-          .optional("memory", &D::memory, "Memory in GB.")
+          .optional("memory", &D::memory, "Not used.")
           .optional("dp_gflops", &D::dp_gflops, "Not used.")
           .optional("sp_gflops", &D::sp_gflops, "Not used.")
           .optional("hp_gflops", &D::hp_gflops, "Not used.")
@@ -77,16 +81,13 @@ const yaml::Table<Link>& yaml_table(const Link*) {
   using L = Link;
   static const auto table =
       yaml::Table<L>("link", "A directed link.")
-          .required("source_global_id", &L::source_global_id, "Device at which the link begins.",
-                    yaml::at_least(0))
-          .required("target_global_id", &L::target_global_id, "Device at which the link ends.",
-                    yaml::at_least(0))
+          .required("source_global_id", &L::source, "Device at which the link begins.")
+          .required("target_global_id", &L::target, "Device at which the link ends.")
           .optional(
               "type", &L::type, "Kind of link.",
               yaml::one_of({"LOC", "SYS", "PHB", "PIX", "PIB", "NVL", "NVB", "NET", "UNKNOWN"}))
-          .required("bandwidth", &L::bandwidth, "Payload rate in GB/s.", yaml::positive(),
-                    yaml::at_most(1e6))
-          .optional("latency", &L::latency, "Latency in ms.", yaml::non_negative())
+          .required("bandwidth", &L::written_bandwidth, "Payload rate in GB/s.")
+          .optional("latency", &L::latency, "Not used.")
           .optional("hop", &L::hop, "Not used.");
   return table;
 }
@@ -134,16 +135,64 @@ namespace {
 using Kind = HostTree::Kind;
 
 constexpr std::size_t kMostNodesOfJson = 20'000'000;
+constexpr std::size_t kMostFaultsShown = 5;
+constexpr double kFastest = 1e6;  // GB/s
+
+/// The one number of `words`; nothing for anything else.
+std::optional<double> number_of(const yaml::Words& words) {
+  if (words.list || words.words.size() != 1) return std::nullopt;
+  const std::string& text = words.words[0];
+  double value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+/// The numbers of all devices and links, out of what was written.
+std::optional<Error> take_numbers(paddle::Cluster& cluster, const yaml::Loader& json) {
+  std::string where;
+  const auto fault = [&](const std::string& key, const std::string& why) {
+    return json.error_at(where + "." + key, key + " must be " + why);
+  };
+  const auto id = [&](const yaml::Words& words, const char* key,
+                      std::int64_t& value) -> std::optional<Error> {
+    const auto number = number_of(words);
+    if (!number || *number < 0 || *number > 1e15 || *number != std::floor(*number))
+      return fault(key, "a whole number from 0 on");
+    value = static_cast<std::int64_t>(*number);
+    return std::nullopt;
+  };
+  for (std::size_t m = 0; m < cluster.machines.size(); ++m) {
+    const std::string machine = "machines." + std::to_string(m);
+    for (std::size_t d = 0; d < cluster.machines[m].devices.size(); ++d) {
+      auto& device = cluster.machines[m].devices[d];
+      where = machine + ".devices." + std::to_string(d);
+      if (auto error = id(device.written_id, "global_id", device.global_id)) return error;
+    }
+    for (std::size_t l = 0; l < cluster.machines[m].links.size(); ++l) {
+      auto& link = cluster.machines[m].links[l];
+      where = machine + ".links." + std::to_string(l);
+      if (auto error = id(link.source, "source_global_id", link.source_global_id)) return error;
+      if (auto error = id(link.target, "target_global_id", link.target_global_id)) return error;
+      const auto rate = number_of(link.written_bandwidth);
+      if (!rate || !(*rate > 0) || *rate > kFastest)
+        return fault("bandwidth", "a positive number of GB/s");
+      link.bandwidth = *rate;
+    }
+  }
+  return std::nullopt;
+}
 
 struct Place {
   std::size_t machine = 0;
   std::size_t device = 0;
 };
 
-class Reader {
+class PaddleReader {
  public:
-  Reader(const ImportRequest& request, const paddle::Cluster& cluster, const yaml::Loader& json,
-         const Hardware& hardware)
+  PaddleReader(const ImportRequest& request, const paddle::Cluster& cluster,
+               const yaml::Loader& json, const Hardware& hardware)
       : request_(request), cluster_(cluster), json_(json), hardware_(hardware) {}
 
   std::optional<Error> read();
@@ -189,7 +238,7 @@ class Reader {
   std::map<std::string, Defaults> defaults_;
 };
 
-std::optional<Error> Reader::read() {
+std::optional<Error> PaddleReader::read() {
   for (std::size_t m = 0; m < cluster_.machines.size(); ++m)
     for (std::size_t d = 0; d < cluster_.machines[m].devices.size(); ++d) {
       const auto id = cluster_.machines[m].devices[d].global_id;
@@ -206,13 +255,15 @@ std::optional<Error> Reader::read() {
                                       {link.target_global_id, "target_global_id"}})
         if (!places_.contains(end))
           return at(m, key + "." + word, "there is no device " + std::to_string(end));
-      if (link.source_global_id == link.target_global_id)
+      if (link.source_global_id == link.target_global_id) {
+        if (link.type == "LOC") continue;  // a device's own memory
         return at(m, key, "joins a device to itself");
+      }
       if (!rates_.try_emplace({link.source_global_id, link.target_global_id}, &link).second)
         return at(m, key,
                   "links " + std::to_string(link.source_global_id) + " to " +
                       std::to_string(link.target_global_id) + " a second time");
-      latencies = latencies || link.latency > 0;
+      latencies = latencies || number_of(link.latency).value_or(0) > 0;
     }
   if (latencies)
     remarks.push_back("latencies are those of the catalogue: Paddle's are of whole operations");
@@ -221,7 +272,7 @@ std::optional<Error> Reader::read() {
   return std::nullopt;
 }
 
-std::vector<std::int64_t> Reader::ids(std::size_t machine, std::string_view type) const {
+std::vector<std::int64_t> PaddleReader::ids(std::size_t machine, std::string_view type) const {
   std::vector<std::int64_t> found;
   for (const auto& device : cluster_.machines[machine].devices)
     if (device.type == type) found.push_back(device.global_id);
@@ -229,7 +280,7 @@ std::vector<std::int64_t> Reader::ids(std::size_t machine, std::string_view type
   return found;
 }
 
-Result<std::string> Reader::device_of(std::size_t machine) const {
+Result<std::string> PaddleReader::device_of(std::size_t machine) const {
   if (!request_.device.empty()) return request_.device;
   const HardwareDevice* found = nullptr;
   for (const auto id : ids(machine, "GPU")) {
@@ -239,7 +290,7 @@ Result<std::string> Reader::device_of(std::size_t machine) const {
     const HardwareDevice* known = hardware_.device_of_name(model);
     if (known == nullptr)
       return at(machine, key,
-                "'" + shown(model) + "' is not in configs/hardware/nvidia.yaml: give --device");
+                "'" + shown(model) + "' is not in configs/hardware/gpus.yaml: give --device");
     if (found != nullptr && found != known)
       return at(machine, key,
                 "is a " + known->device + ", but an earlier one is a " + found->device +
@@ -250,7 +301,7 @@ Result<std::string> Reader::device_of(std::size_t machine) const {
 }
 
 /// The fastest link of a device to another machine.
-double Reader::leaves_host(std::size_t machine, std::int64_t from) const {
+double PaddleReader::leaves_host(std::size_t machine, std::int64_t from) const {
   double fastest = 0;
   for (auto link = rates_.lower_bound({from, 0}); link != rates_.end() && link->first.first == from;
        ++link)
@@ -260,8 +311,8 @@ double Reader::leaves_host(std::size_t machine, std::int64_t from) const {
 }
 
 /// GPUs whose links to others add up to more than the device has share a switch.
-void Reader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus, std::size_t first,
-                         const Defaults& defaults) const {
+void PaddleReader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus,
+                               std::size_t first, const Defaults& defaults) const {
   std::vector<double> sums(gpus.size(), 0);
   std::vector<double> largest(gpus.size(), 0);
   for (std::size_t i = 0; i < gpus.size(); ++i)
@@ -286,7 +337,7 @@ void Reader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& gpus, 
       tree.links.push_back({first + i, hub, WiringLinkKind::kNvLink, largest[i] * 1_GB_s});
 }
 
-Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
+Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader) {
   const auto gpus = ids(machine, "GPU");
   if (gpus.empty()) return at(machine, "devices", "has no device of type GPU");
   const auto name = device_of(machine);
@@ -313,9 +364,13 @@ Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
     tree.add({.kind = Kind::kSocket});
   for (std::size_t i = 0; i < cpus.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      tree.links.push_back({j, i, WiringLinkKind::kSocket,
-                            rate(cpus[j], cpus[i]) > 0 ? rate(cpus[j], cpus[i]) * 1_GB_s
-                                                       : *defaults.machine.pcie.socket_bandwidth});
+      if (const double own = rate(cpus[j], cpus[i]); own > 0) {
+        tree.links.push_back({j, i, WiringLinkKind::kSocket, own * 1_GB_s});
+      } else {
+        tree.links.push_back(
+            {j, i, WiringLinkKind::kSocket, *defaults.machine.pcie.socket_bandwidth});
+        tree.bridges_from = defaults.usual();
+      }
   const double usual = pcie_bandwidth(pcie_generation(defaults.machine)) / 1_GB_s;
   const auto hang = [&](std::int64_t id, HostTree::Part part) {
     double fastest = 0;
@@ -337,6 +392,7 @@ Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
   const auto port_of = [&](double own) -> BytesPerSecond {
     if (own > 0) return own * 1_GB_s;
     if (from_gpus > 0) return from_gpus * 1_GB_s;
+    tree.ports_from = request_.link_rate ? kLinkRate : defaults.usual();
     if (request_.link_rate) return *request_.link_rate;
     return *defaults.machine.nics->bandwidth;
   };
@@ -358,7 +414,7 @@ Result<NodeConfig> Reader::node(std::size_t machine, yaml::Loader& loader) {
   return config;
 }
 
-Result<ClusterConfig> Reader::config(yaml::Loader& loader) {
+Result<ClusterConfig> PaddleReader::config(yaml::Loader& loader) {
   ClusterConfig config;
   const auto stem = std::filesystem::path(request_.name).stem().string();
   config.name = stem.empty() ? "paddle" : stem;
@@ -394,12 +450,14 @@ bool looks_like_paddle(std::string_view text) {
 }
 
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader) {
-  yaml::Loader json({.most_nodes = kMostNodesOfJson});
-  const auto cluster = json.read_text<paddle::Cluster>(request.text, request.name);
-  if (!cluster) return cluster.error();
+  yaml::Loader json({.most_nodes = kMostNodesOfJson, .most_errors = kMostFaultsShown});
+  auto parsed = json.read_text<paddle::Cluster>(request.text, request.name);
+  if (!parsed) return parsed.error();
+  paddle::Cluster cluster = *std::move(parsed);
+  if (auto fault = take_numbers(cluster, json)) return *std::move(fault);
   const auto hardware = read_hardware(loader);
   if (!hardware) return hardware.error();
-  Reader reader(request, *cluster, json, *hardware);
+  PaddleReader reader(request, cluster, json, *hardware);
   if (auto fault = reader.read()) return *std::move(fault);
   auto config = reader.config(loader);
   if (!config) return config.error();

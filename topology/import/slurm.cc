@@ -6,22 +6,25 @@
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
-#include "topology/import/internal/hostlist.h"
 #include "topology/import/internal/readers.h"
-#include "topology/import/internal/words.h"
+#include "topology/import/internal/slurm_lines.h"
+#include "topology/internal/hostlist.h"
+#include "topology/internal/words.h"
 
-// Source: SLURM's topology.conf(5), plugin topology/tree.
+// Source: SLURM's topology.conf(5), plugins topology/tree and topology/block.
 namespace foreshard::internal {
 namespace {
 
 constexpr std::size_t kMostHosts = 100'000;
 constexpr std::size_t kMostSwitches = 100'000;
-constexpr std::size_t kMostCables = 1'000'000;
+constexpr std::int64_t kMostCables = 1'000'000;
 
 struct Switch {
   std::string name;
   std::int64_t line = 0;
+  bool block = false;     ///< Of topology/block.
   std::string host_text;  ///< As written.
   std::vector<std::string> hosts;
   std::vector<std::string> children;
@@ -31,58 +34,34 @@ struct Switch {
   std::int64_t first_node = 0;
 };
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
-struct Line {
-  std::int64_t number = 0;  ///< Of its first part.
-  std::string text;
+/// Equal NICs of a node.
+struct Ports {
+  std::string names;  ///< In the node: "nic0", "nic[0-7]".
+  std::int64_t count = 1;
+  BytesPerSecond rate;  ///< Of one, payload.
 };
 
-/// Without comments; a backslash at the end joins the next line.
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  bool joined = false;
-  std::int64_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    line = line.substr(0, std::min(line.find('#'), line.size()));
-    while (!line.empty() && (line.back() == ' ' || line.back() == '\t' || line.back() == '\r'))
-      line.remove_suffix(1);
-    const bool goes_on = !line.empty() && line.back() == '\\';
-    if (goes_on) line.remove_suffix(1);
-    if (joined) {
-      lines.back().text += line;
-    } else if (!line.empty() || goes_on) {
-      lines.push_back({number, std::string(line)});
-    }
-    joined = goes_on && !lines.empty();
-  }
-  return lines;
+/// "word" and a number, or several in brackets.
+std::string numbered(const std::string& word, std::int64_t first, std::int64_t count) {
+  if (count == 1) return word + std::to_string(first);
+  return word + "[" + std::to_string(first) + "-" + std::to_string(first + count - 1) + "]";
 }
 
-/// NICs of a node by rail: name in the node and payload rate.
-std::vector<std::pair<std::string, BytesPerSecond>> ports_of(const NodeConfig& node) {
-  std::vector<std::pair<std::string, BytesPerSecond>> ports;
-  if (node.nics)
-    for (std::int64_t i = 0; i < node.nics->count; ++i)
-      ports.emplace_back("nic" + std::to_string(i), *node.nics->bandwidth * *node.nics->efficiency);
+std::vector<Ports> ports_of(const NodeConfig& node) {
+  std::vector<Ports> ports;
+  if (node.nics && node.nics->count > 0)
+    ports.push_back({numbered("nic", 0, node.nics->count), node.nics->count,
+                     *node.nics->bandwidth * *node.nics->efficiency});
   if (node.wiring)
     for (const auto& part : node.wiring->parts)
       if (part.kind == WiringPartKind::kNic)
-        ports.emplace_back(part.name, *part.bandwidth * *node.wiring->nic_efficiency);
+        ports.push_back({part.name, 1, *part.bandwidth * *node.wiring->nic_efficiency});
   return ports;
 }
 
-class Reader {
+class SlurmReader {
  public:
-  explicit Reader(const ImportRequest& request) : request_(request) {}
+  explicit SlurmReader(const ImportRequest& request) : request_(request) {}
 
   std::optional<Error> read();
   Result<ClusterConfig> cluster(const NodeConfig& node, const std::string& name);
@@ -91,10 +70,12 @@ class Reader {
 
  private:
   Error error(const Switch& at, const std::string& why) const {
-    return import_error(request_, at.line, "SwitchName=" + shown(at.name) + ": " + why);
+    return import_error(request_, at.line,
+                        (at.block ? "BlockName=" : "SwitchName=") + shown(at.name) + ": " + why);
   }
-  std::optional<Error> read_switch(const Line& line);
+  std::optional<Error> read_switch(const SlurmLine& line);
   std::optional<Error> set(Switch& at, const std::string& key, std::string_view value);
+  std::optional<Error> join_blocks();
   std::optional<Error> join();
 
   const ImportRequest& request_;
@@ -105,35 +86,80 @@ class Reader {
   std::int64_t node_count_ = 0;
 };
 
-std::optional<Error> Reader::read() {
-  for (const auto& line : lines_of(request_.text))
+std::optional<Error> SlurmReader::read() {
+  std::vector<SlurmLine> lines;
+  if (is_slurm_yaml(request_.text)) {
+    const auto topology = slurm_yaml(request_.text);
+    if (const auto* fault = std::get_if<SlurmFault>(&topology))
+      return import_error(request_, fault->line, fault->why);
+    const auto& chosen = std::get<SlurmTopology>(topology);
+    lines = chosen.lines;
+    if (!chosen.others.empty())
+      remarks.push_back("of " + std::to_string(chosen.others.size() + 1) + " topologies '" +
+                        shown(chosen.name) +
+                        "' is taken: the first that is marked cluster_default: true, else the "
+                        "first");
+  } else {
+    lines = slurm_lines(request_.text);
+  }
+  for (const auto& line : lines)
     if (auto fault = read_switch(line)) return fault;
-  if (switches_.empty()) return import_error(request_, 1, "no SwitchName= in the file");
+  if (switches_.empty())
+    return import_error(request_, 1, "no SwitchName= and no BlockName= in the file");
+  if (auto fault = join_blocks()) return fault;
   return join();
 }
 
-std::optional<Error> Reader::read_switch(const Line& line) {
+/// Blocks as switches below one.
+std::optional<Error> SlurmReader::join_blocks() {
+  const auto blocks = std::ranges::count(switches_, true, &Switch::block);
+  if (blocks == 0) return std::nullopt;
+  const auto tree = std::ranges::find(switches_, false, &Switch::block);
+  if (tree != switches_.end())
+    return error(*tree, "a file is for topology/tree (SwitchName) or topology/block (BlockName)");
+  remarks.push_back(
+      "topology/block names no switches: each block is one switch, and one above joins them; "
+      "BlockSizes say how jobs are placed and were left out");
+  if (blocks == 1) return std::nullopt;
+  Switch above;
+  above.name = "blocks";
+  while (by_name_.contains(above.name)) above.name += "-";
+  above.line = switches_.front().line;
+  for (const auto& block : switches_) above.children.push_back(block.name);
+  switches_.push_back(std::move(above));
+  return std::nullopt;
+}
+
+std::optional<Error> SlurmReader::read_switch(const SlurmLine& line) {
   Switch at;
   at.line = line.number;
+  bool placing = false;  // says how jobs are placed, not what the switches are
   for (const auto word : words_of(line.text)) {
     const std::size_t equals = word.find('=');
+    if (lower_case(word) == "include")
+      return import_error(request_, line.number, "'include': give the file that it names");
     if (equals == std::string_view::npos)
       return import_error(request_, line.number, "'" + shown(word) + "' is not Key=Value");
-    const std::string key = lower(word.substr(0, equals));
+    const std::string key = lower_case(word.substr(0, equals));
     const std::string_view value = word.substr(equals + 1);
     if (value.empty()) return import_error(request_, line.number, shown(word) + " has no value");
-    if (key == "switchname") {
+    if (key == "blocksizes" || key == "blocklevels" || key.starts_with("topology")) {
+      placing = true;
+    } else if (key == "switchname" || key == "blockname") {
       if (!at.name.empty())
-        return import_error(request_, line.number, "SwitchName= is there twice in one line");
-      if (!is_host_name(value))
         return import_error(request_, line.number,
-                            "SwitchName=" + shown(value) + " is not a single name");
+                            "SwitchName= or BlockName= is there twice in one line");
+      if (!is_host_name(value))
+        return import_error(request_, line.number, shown(word) + " is not a single name");
       at.name = value;
+      at.block = key == "blockname";
     } else if (auto fault = set(at, key, value)) {
       return fault;
     }
   }
-  if (at.name.empty()) return import_error(request_, line.number, "a line without SwitchName=");
+  if (at.name.empty() && placing) return std::nullopt;
+  if (at.name.empty())
+    return import_error(request_, line.number, "a line without SwitchName= or BlockName=");
   if (at.hosts.empty() && at.children.empty()) return error(at, "has neither Nodes= nor Switches=");
   if (!by_name_.try_emplace(at.name, switches_.size()).second)
     return error(at, "is there twice, first in line " +
@@ -146,11 +172,18 @@ std::optional<Error> Reader::read_switch(const Line& line) {
   return std::nullopt;
 }
 
-std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string_view value) {
+std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::string_view value) {
   if (key == "nodes" || key == "switches") {
+    if (lower_case(value) == "all")
+      return import_error(request_, at.line, shown(key) + "=ALL: write their names");
     auto names = expand_hostlist(value, kMostHosts);
     if (const auto* why = std::get_if<std::string>(&names))
       return import_error(request_, at.line, shown(key) + "=: " + *why);
+    for (const auto& name : std::get<std::vector<std::string>>(names))
+      if (!is_host_name(name))
+        return import_error(
+            request_, at.line,
+            shown(key) + "=: '" + shown(name) + "' is not the name of a host or switch");
     auto& list = key == "nodes" ? at.hosts : at.children;
     if (!list.empty()) return import_error(request_, at.line, shown(key) + "= is there twice");
     list = std::move(std::get<std::vector<std::string>>(names));
@@ -170,15 +203,13 @@ std::optional<Error> Reader::set(Switch& at, const std::string& key, std::string
     at.rate = *rate;
     return std::nullopt;
   }
-  if (key.starts_with("block"))
-    return import_error(request_, at.line,
-                        "the file is for topology/block, which names no switches; only "
-                        "topology/tree can be imported");
   return import_error(request_, at.line,
-                      "'" + shown(key) + "' is none of SwitchName, Switches, Nodes, LinkSpeed");
+                      "'" + shown(key) +
+                          "' is none of SwitchName, BlockName, Switches, Nodes, LinkSpeed, "
+                          "BlockSizes");
 }
 
-std::optional<Error> Reader::join() {
+std::optional<Error> SlurmReader::join() {
   std::map<std::string, std::size_t> leaf_of;
   for (std::size_t i = 0; i < switches_.size(); ++i) {
     Switch& at = switches_[i];
@@ -200,11 +231,12 @@ std::optional<Error> Reader::join() {
   }
   // From the roots down; what is not reached stands in a cycle.
   std::vector<std::size_t> order;
+  std::string roots;
+  std::size_t root_count = 0;
   for (std::size_t i = 0; i < switches_.size(); ++i) {
     if (switches_[i].parent) continue;
-    if (!order.empty())
-      return error(switches_[i], "is joined to " + shown(switches_[order.front()].name) +
-                                     " by no switch: list the one above both");
+    if (order.empty()) roots = shown(switches_[i].name);
+    if (++root_count == 2) roots += ", " + shown(switches_[i].name);
     order.push_back(i);
     for (std::size_t at = order.size() - 1; at < order.size(); ++at)
       for (const auto child : switches_[order[at]].below) order.push_back(child);
@@ -217,12 +249,17 @@ std::optional<Error> Reader::join() {
     at.first_node = node_count_;
     node_count_ += static_cast<std::int64_t>(at.hosts.size());
   }
+  if (root_count > 1)
+    remarks.push_back("no switch joins the " + std::to_string(root_count) + " at the top (" +
+                      roots + (root_count > 2 ? ", ..." : "") +
+                      "): as in SLURM, nothing goes from hosts below one to hosts below another; "
+                      "where something joins them, list it with Switches=");
   if (node_count_ == 0) return error(switches_[order.front()], "no switch lists Nodes=");
   leaves_first_.assign(order.rbegin(), order.rend());
   return std::nullopt;
 }
 
-Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string& name) {
+Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::string& name) {
   ClusterConfig config;
   const auto stem = std::filesystem::path(request_.name).stem().string();
   config.name = stem.empty() ? "slurm" : stem;
@@ -234,7 +271,9 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
   if (ports.empty())
     return Error{Error::Code::kInvalidInput,
                  request_.name + ": node '" + name + "' has no NICs to join to switches"};
-  if (static_cast<std::size_t>(node_count_) * ports.size() > kMostCables)
+  std::int64_t per_node = 0;
+  for (const auto& port : ports) per_node += port.count;
+  if (node_count_ * per_node > kMostCables)
     return Error{Error::Code::kInvalidInput,
                  request_.name + ": more than " + std::to_string(kMostCables) + " cables"};
 
@@ -245,16 +284,16 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
   for (const auto i : leaves_first_) {
     const Switch& at = switches_[i];
     custom.switches.push_back(at.name);
-    for (std::size_t host = 0; host < at.hosts.size(); ++host)
-      for (const auto& [port, rate] : ports) {
-        CableConfig cable;
-        cable.a =
-            "node" + std::to_string(at.first_node + static_cast<std::int64_t>(host)) + "/" + port;
-        cable.b = at.name;
-        if (at.rate && *at.rate < rate) cable.bandwidth = *at.rate;
-        enters[i] += cable.bandwidth.value_or(rate);
-        custom.cables.push_back(std::move(cable));
-      }
+    const auto hosts = static_cast<std::int64_t>(at.hosts.size());
+    for (const auto& port : ports) {
+      if (hosts == 0) break;
+      CableConfig cable;
+      cable.a = numbered("node", at.first_node, hosts) + "/" + port.names;
+      cable.b = at.name;
+      if (at.rate && *at.rate < port.rate) cable.bandwidth = *at.rate;
+      enters[i] += static_cast<double>(hosts * port.count) * cable.bandwidth.value_or(port.rate);
+      custom.cables.push_back(std::move(cable));
+    }
     for (const auto child : at.below) {
       const auto rate = at.rate ? at.rate : request_.link_rate;
       assumed = assumed || !rate;
@@ -265,12 +304,11 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
       enters[i] += *cable.bandwidth;
       custom.cables.push_back(std::move(cable));
     }
-    if (!at.hosts.empty())
-      remarks.push_back(
-          "node" + std::to_string(at.first_node) + " to node" +
-          std::to_string(at.first_node + static_cast<std::int64_t>(at.hosts.size()) - 1) + " are " +
-          at.host_text + ", under " + shown(at.name));
   }
+  for (const auto& at : switches_)
+    if (const auto hosts = static_cast<std::int64_t>(at.hosts.size()); hosts > 0)
+      remarks.push_back(numbered("node", at.first_node, hosts) + (hosts == 1 ? " is " : " are ") +
+                        at.host_text + ", under " + shown(at.name));
   if (assumed)
     remarks.push_back(
         "links between switches without a LinkSpeed carry all that is below them (--link-rate sets "
@@ -281,15 +319,19 @@ Result<ClusterConfig> Reader::cluster(const NodeConfig& node, const std::string&
 }  // namespace
 
 bool looks_like_slurm(std::string_view text) {
-  for (const auto& line : lines_of(text.substr(0, std::size_t{64} * 1024))) {
+  for (const auto& line : slurm_lines(text.substr(0, std::size_t{64} * 1024))) {
     const auto words = words_of(line.text);
-    if (!words.empty()) return lower(words.front()).starts_with("switchname=");
+    if (words.empty()) continue;
+    const std::string first = lower_case(words.front());
+    if (first.starts_with("switchname=") || first.starts_with("blockname=") ||
+        first.starts_with("blocksizes="))
+      return true;
   }
-  return false;
+  return is_slurm_yaml(text);
 }
 
 Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) {
-  Reader reader(request);
+  SlurmReader reader(request);
   if (auto fault = reader.read()) return *std::move(fault);
   if (request.node.empty() && request.device.empty())
     return Error{Error::Code::kInvalidInput,

@@ -13,7 +13,7 @@ constexpr std::size_t kDeepest = 64;
 constexpr std::size_t kMostElements = 100'000;
 constexpr std::size_t kMostAttributes = 64;
 
-struct Reader {
+struct ElementReader {
   XML_Parser parser = nullptr;
   XmlElement root;
   std::vector<XmlElement*> open;
@@ -28,7 +28,7 @@ struct Reader {
 };
 
 void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
-  auto& reader = *static_cast<Reader*>(data);
+  auto& reader = *static_cast<ElementReader*>(data);
   if (reader.fault) return;
   if (reader.open.size() >= kDeepest)
     return reader.stop("elements are nested deeper than " + std::to_string(kDeepest));
@@ -54,19 +54,19 @@ void begin(void* data, const XML_Char* name, const XML_Char** attributes) {
 }
 
 void end(void* data, const XML_Char*) {
-  auto& reader = *static_cast<Reader*>(data);
+  auto& reader = *static_cast<ElementReader*>(data);
   if (!reader.fault) reader.open.pop_back();
 }
 
 void text_between(void* data, const XML_Char* text, int length) {
-  auto& reader = *static_cast<Reader*>(data);
+  auto& reader = *static_cast<ElementReader*>(data);
   const std::string_view found(text, static_cast<std::size_t>(length));
   if (found.find_first_not_of(" \t\r\n") != std::string_view::npos)
     reader.stop("text between elements");
 }
 
 void doctype(void* data, const XML_Char*, const XML_Char*, const XML_Char*, int) {
-  static_cast<Reader*>(data)->stop("a DOCTYPE: topology files have none");
+  static_cast<ElementReader*>(data)->stop("a DOCTYPE: topology files have none");
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ std::variant<XmlElement, XmlFault> parse_xml(std::string_view text) {
   if (!parser) return XmlFault{0, "no memory for the XML parser"};
   if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     return XmlFault{0, "too large"};
-  Reader reader;
+  ElementReader reader;
   reader.parser = parser.get();
   XML_SetUserData(parser.get(), &reader);
   XML_SetElementHandler(parser.get(), begin, end);

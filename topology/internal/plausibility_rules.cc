@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/quantity.h"
@@ -72,6 +74,29 @@ BytesPerSecond nvlink_of(const Subject& subject, VertexId device) {
   return sum;
 }
 
+/// The most that one way over PCIe carries from a device to a socket. 0 if none leads there.
+BytesPerSecond way_to_socket(const Subject& subject, VertexId device) {
+  BytesPerSecond widest;
+  std::map<VertexId, BytesPerSecond> reached;
+  std::vector<std::pair<VertexId, BytesPerSecond>> open{
+      {device, BytesPerSecond::from_base(std::numeric_limits<double>::infinity())}};
+  while (!open.empty()) {
+    const auto [at, rate] = open.back();
+    open.pop_back();
+    for (const auto id : subject.links_from[at.index()]) {
+      const auto& link = subject.link(id);
+      if (link.kind != LinkKind::kPcie) continue;
+      const auto through = std::min(rate, subject.nominal(id));
+      const auto kind = subject.vertex(link.to).kind;
+      if (kind == VertexKind::kSocket) widest = std::max(widest, through);
+      if (kind != VertexKind::kPcieSwitch || !(through > reached[link.to])) continue;
+      reached[link.to] = through;
+      open.emplace_back(link.to, through);
+    }
+  }
+  return widest;
+}
+
 }  // namespace
 
 Subject subject_of(const ClusterConfig& config, const ClusterView& cluster,
@@ -119,7 +144,7 @@ void find_slots(const Subject& subject, Findings& findings) {
 
 void find_isolated(const Subject& subject, Findings& findings) {
   Collector devices(findings, Severity::kWarning,
-                    "nothing can reach it: has it a link, and is every link on the way up?");
+                    "the others cannot reach it: has it a link, and is every link on the way up?");
   Collector nics(findings, Severity::kWarning, "cable it, or take it out of the node");
   Collector down(findings, Severity::kRemark, "its traffic takes the node's other NICs");
   const auto& cluster = subject.cluster;
@@ -135,8 +160,11 @@ void find_isolated(const Subject& subject, Findings& findings) {
   for (const auto& device : cluster.devices()) ++size[root(device.vertex.index())];
   std::size_t largest = 0;
   for (const auto& [at, count] : size) largest = std::max(largest, count);
+  std::optional<std::size_t> rest;  // the first of the largest parts
   for (const auto& device : cluster.devices())
-    if (size[root(device.vertex.index())] < largest)
+    if (const auto at = root(device.vertex.index()); !rest && size[at] == largest) rest = at;
+  for (const auto& device : cluster.devices())
+    if (largest > 1 && root(device.vertex.index()) != rest)
       devices.add(subject.vertex(device.vertex).name,
                   fmt::format("is joined to {} of {} devices",
                               size[root(device.vertex.index())] - 1, cluster.devices().size()));
@@ -173,6 +201,35 @@ void find_nvlinks(const Subject& subject, Findings& findings) {
                         ? "none"
                         : fmt::format("{} ({} links of {})", format(known->nvlink_bandwidth()),
                                       known->nvlinks, format(*known->nvlink))));
+  }
+}
+
+void find_missing_nvlinks(const Subject& subject, Findings& findings) {
+  Collector found(findings, Severity::kWarning,
+                  "collectives go at the pace of the least joined; did a link fail to come up?");
+  std::map<std::int32_t, BytesPerSecond> most;  // by node
+  for (const auto& device : subject.cluster.devices())
+    most[device.node] = std::max(most[device.node], nvlink_of(subject, device.vertex));
+  for (const auto& device : subject.cluster.devices()) {
+    const auto rate = nvlink_of(subject, device.vertex);
+    if (!(most[device.node] > rate * kSlack)) continue;
+    found.add(subject.vertex(device.vertex).name,
+              fmt::format("has {} NVLink, another device of its node {} in one direction",
+                          rate > BytesPerSecond() ? format(rate) + " of" : "no",
+                          format(most[device.node])));
+  }
+}
+
+void find_uplinks(const Subject& subject, Findings& findings) {
+  Collector found(findings, Severity::kWarning,
+                  "are speed and width of the bridges between them right, and did they train up?");
+  for (const auto& device : subject.cluster.devices()) {
+    const auto own = leaving(subject, device.vertex, LinkKind::kPcie);
+    const auto up = way_to_socket(subject, device.vertex);
+    if (up > BytesPerSecond() && up * kSlack < *subject.hardware.limits.pcie_uplink * own)
+      found.add(subject.vertex(device.vertex).name,
+                fmt::format("its PCIe link has {}, the way from there to its CPU {}", format(own),
+                            format(up)));
   }
 }
 
@@ -219,23 +276,15 @@ void find_switches(const Subject& subject, Findings& findings) {
 void find_uneven_nodes(const Subject& subject, Findings& findings) {
   Collector found(findings, Severity::kRemark,
                   "collectives go at the pace of the least joined; is a link or a NIC missing?");
-  struct Joined {
-    double nvlink = 0;
-    double pcie = 0;
-    bool operator==(const Joined&) const = default;
-  };
-  std::map<std::int32_t, std::pair<Joined, std::string>> first;
+  std::map<std::int32_t, BytesPerSecond> first;
   std::set<std::int32_t> told;
   for (const auto& device : subject.cluster.devices()) {
-    const auto& name = subject.vertex(device.vertex).name;
-    const Joined joined{nvlink_of(subject, device.vertex) / 1_GB_s,
-                        leaving(subject, device.vertex, LinkKind::kPcie) / 1_GB_s};
-    const auto [slot, added] = first.try_emplace(device.node, joined, name);
-    const auto& [usual, other] = slot->second;
-    if (joined == usual || !told.insert(device.node).second) continue;
-    found.add(name, fmt::format("has {:.4g} GB/s of NVLink and {:.4g} GB/s of PCIe, the node's "
-                                "first device {:.4g} and {:.4g}",
-                                joined.nvlink, joined.pcie, usual.nvlink, usual.pcie));
+    const auto rate = leaving(subject, device.vertex, LinkKind::kPcie);
+    const auto usual = first.try_emplace(device.node, rate).first->second;
+    if (rate == usual || !told.insert(device.node).second) continue;
+    found.add(
+        subject.vertex(device.vertex).name,
+        fmt::format("has {} of PCIe, the node's first device {}", format(rate), format(usual)));
   }
   std::map<VertexId, int> nics_of;  // of a switch that devices hang on
   std::map<VertexId, int> devices_of;

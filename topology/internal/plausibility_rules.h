@@ -31,6 +31,8 @@ void find_port_rates(const Subject& subject, Findings& findings);
 void find_slots(const Subject& subject, Findings& findings);
 void find_isolated(const Subject& subject, Findings& findings);
 void find_nvlinks(const Subject& subject, Findings& findings);
+void find_missing_nvlinks(const Subject& subject, Findings& findings);
+void find_uplinks(const Subject& subject, Findings& findings);
 void find_oversubscription(const Subject& subject, Findings& findings);
 void find_switches(const Subject& subject, Findings& findings);
 void find_uneven_nodes(const Subject& subject, Findings& findings);

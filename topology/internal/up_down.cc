@@ -6,16 +6,14 @@
 #include <numeric>
 #include <optional>
 
+#include "base/index.h"
+
 namespace foreshard::internal {
 namespace {
 
 using Neighbours = std::vector<std::vector<std::int32_t>>;
 
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
-
-std::size_t at(std::int32_t vertex) {
-  return static_cast<std::size_t>(vertex);
-}
 
 Neighbours neighbours_of(const FabricGraph& graph) {
   Neighbours result(graph.vertices);

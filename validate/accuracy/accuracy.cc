@@ -37,8 +37,8 @@ const std::vector<TableKind>& table_kinds() {
   return kinds;
 }
 
-Result<Table> read_table(const std::filesystem::path& path) {
-  auto cells = read_measured_table(path, kLargestTable);
+Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
+  auto cells = read_measured_table(path, kLargestTable, operation);
   if (!cells) return cells.error();
   return Table{path, *std::move(cells)};
 }
@@ -179,7 +179,7 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   std::vector<std::size_t> ends;
   for (const auto& path : tables) {
     if (describes_others(path)) continue;
-    const auto table = read_table(path);
+    const auto table = read_table(path, options.operation);
     if (!table) return table.error();
     const auto jobs = jobs_of(*table, context);
     if (!jobs) return jobs.error();

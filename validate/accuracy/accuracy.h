@@ -37,6 +37,8 @@ struct Options {
   std::optional<comm::Parameters> communication{};
   /// What collectives were measured on. Empty: usual machines of the rows' devices.
   std::optional<ClusterConfig> machine{};
+  /// Of what nccl-tests printed, where neither the text nor the file's name tells it.
+  std::string operation{};
   int threads = 1;        ///< Rows at a time; the report does not depend on it.
   bool progress = false;  ///< A line on stderr where that is a terminal (base/progress.h).
 };

@@ -3,14 +3,12 @@
 #include <array>
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 #include "validate/accuracy/kernel_rows.h"
 
 namespace foreshard::accuracy {
 namespace {
-
-bool has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
 
 struct Directions {
   std::string_view text;
@@ -47,7 +45,7 @@ Seconds time_at(const KernelRow& row, double tflops) {
 
 // Not one kernel but a product, a softmax over all scores, and another product.
 bool unfused(std::string_view implementation) {
-  return has(implementation, "unfused") || implementation == "pyt_math";
+  return contains(implementation, "unfused") || implementation == "pyt_math";
 }
 
 // What tables call an implementation; another one is the device's usual kernel. The first line that
@@ -67,7 +65,7 @@ constexpr std::array kImplementations{
 };
 AttentionImplementation implementation_of(std::string_view text) {
   for (const Named& line : kImplementations)
-    if (has(text, line.words)) return line.implementation;
+    if (contains(text, line.words)) return line.implementation;
   return AttentionImplementation::kFused;
 }
 
@@ -84,11 +82,11 @@ constexpr std::array kRemarks{
 std::string obstacle_of(const Cells& cells, std::string_view implementation, bool backward) {
   const std::string& note = cells.text("note");
   for (const Remark& remark : kRemarks)
-    if (has(note, remark.words)) return std::string(remark.obstacle);
-  if (backward && has(note, "deterministic"))
+    if (contains(note, remark.words)) return std::string(remark.obstacle);
+  if (backward && contains(note, "deterministic"))
     return "the deterministic backward pass of attention is not modelled";
   if (unfused(implementation)) return "attention that is not fused is several kernels";
-  if (has(cells.text("dtype"), "fp8") || has(implementation, "fp8"))
+  if (contains(cells.text("dtype"), "fp8") || contains(implementation, "fp8"))
     return "attention in 8 bits is not modelled";
   if (cells.text("head_dim_qk") != cells.text("head_dim_v"))
     return fmt::format("attention with heads of {} and {} elements is not modelled",

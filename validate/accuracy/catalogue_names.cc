@@ -5,22 +5,13 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/text.h"
+
 #include "strategies/parallelism/framework.h"
 #include "topology/device_type.h"
 
 namespace foreshard::accuracy {
 namespace {
-
-bool has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 struct DeviceLine {
   std::string_view word;
@@ -124,14 +115,14 @@ constexpr std::array kFamilies{
 
 std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<double> memory_gb) {
   for (const DeviceLine& kind : kDevices) {
-    if (!has(gpu, kind.word)) continue;
+    if (!contains(gpu, kind.word)) continue;
     const DeviceLine* usual = nullptr;
     std::int64_t variants = 0;
     for (const DeviceLine& line : kDevices) {
       if (line.word != kind.word) continue;
       usual = &line;
       if (!line.rare) ++variants;
-      const bool printed = has(gpu, std::to_string(static_cast<int>(line.memory_gb)) + "GB");
+      const bool printed = contains(gpu, std::to_string(static_cast<int>(line.memory_gb)) + "GB");
       const bool stated = memory_gb && std::abs(*memory_gb / line.memory_gb - 1) < 0.1;
       if (printed || stated) return NamedDevice{std::string(line.name), false, false};
     }
@@ -142,14 +133,14 @@ std::optional<NamedDevice> device_named(std::string_view gpu, std::optional<doub
 
 NamedFramework framework_named(std::string_view framework, std::string_view source) {
   for (const FrameworkLine& line : kFrameworks)
-    if (has(framework, line.framework) && has(source, line.source)) return line.named;
+    if (contains(framework, line.framework) && contains(source, line.source)) return line.named;
   return kFrameworks.back().named;
 }
 
 const Family& family_named(std::string_view model_name) {
-  const std::string name = lower(model_name);
+  const std::string name = lower_case(model_name);
   for (const Family& family : kFamilies)
-    if (has(name, family.word)) return family;
+    if (contains(name, family.word)) return family;
   return kFamilies.back();
 }
 

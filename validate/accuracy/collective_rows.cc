@@ -89,11 +89,12 @@ CollectiveRow::Setup CollectiveRow::setup() const {
   return {machine, gpu, intra_link, inter_net, gpus, nodes, op, switch_adds()};
 }
 
-Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest) {
+Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest,
+                                     std::string_view operation) {
   const auto text = read_file(path, largest);
   if (!text) return text.error();
   if (!calibrate::is_nccl_tests(*text)) return read_csv(*text, path.string());
-  const auto run = calibrate::read_nccl_tests(*text, path.string());
+  const auto run = calibrate::read_nccl_tests(*text, path.string(), operation);
   if (!run) return run.error();
   return calibrate::table_of(*run, path.string(), path.stem().string());
 }

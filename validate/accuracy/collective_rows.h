@@ -40,8 +40,9 @@ struct CollectiveRow {
 Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name);
 
 /// The table in a file: CSV, or what nccl-tests printed (validate/calibrate/nccl_tests.h), whose
-/// rows are of the machine called like the file.
-Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest);
+/// rows are of the machine called like the file. `operation` is for the latter.
+Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest,
+                                     std::string_view operation = {});
 
 /// Adapters of known machines (machines.csv).
 struct KnownMachine {

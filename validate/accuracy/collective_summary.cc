@@ -17,7 +17,7 @@ bool is_below(const Outcome& row) {
   return row.size_class == "< 64 KiB" || row.size_class == "< 1 MiB";
 }
 
-std::string cell(const std::optional<double>& number) {
+std::string one_decimal(const std::optional<double>& number) {
   return number ? fmt::format("{:.1f}", *number) : "-";
 }
 
@@ -65,7 +65,7 @@ std::string to_text(const CollectiveSummary& summary) {
                   "<1 MiB", "rows", ">=1 MiB");
   for (const auto& [name, one] : summary.operations)
     text += fmt::format("{:<46} {:>6} {:>7} {:>6} {:>7}\n", name, one.rows_below,
-                        cell(one.below_pct), one.rows_from, cell(one.from_pct));
+                        one_decimal(one.below_pct), one.rows_from, one_decimal(one.from_pct));
   if (summary.cells.empty()) return text;
   text += fmt::format(
       "\nbeside NCCL's own tuner: nearer in {} of {} cells ({:.0f} %)\n", summary.cells_won(),

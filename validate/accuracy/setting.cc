@@ -6,21 +6,12 @@
 #include <charconv>
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 #include "validate/accuracy/catalogue_names.h"
 
 namespace foreshard::accuracy {
 namespace {
-
-bool has(std::string_view text, std::string_view word) {
-  return text.find(word) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
 
 Error unsupported(std::string why) {
   return {Error::Code::kUnsupported, std::move(why)};
@@ -54,9 +45,9 @@ constexpr std::array kObstacles{
 };
 
 std::optional<Error> obstacle(const TrainingRow& row) {
-  const std::string notes = lower(row.notes);
+  const std::string notes = lower_case(row.notes);
   for (const Obstacle& line : kObstacles)
-    if (has(notes, line.words)) return unsupported(std::string(line.reason));
+    if (contains(notes, line.words)) return unsupported(std::string(line.reason));
   if (const auto experts = number_after(row.experts, ""); experts && *experts > 1)
     return unsupported(fmt::format("mixture of experts ({} experts) is not modelled", *experts));
   if (const auto context = number_after(row.cp, ""); context && *context > 1)
@@ -78,7 +69,7 @@ Result<Sharding> sharding_of(const std::string& text) {
     result.stage = *leading;
   } else if (const auto named = number_after(text, "stage")) {
     result.stage = *named;
-  } else if (has(text, "FSDP")) {
+  } else if (contains(text, "FSDP")) {
     result.stage = 3;
   } else {
     return unsupported(fmt::format("ZeRO stage '{}' is not known", text));
@@ -152,7 +143,7 @@ class Mapping {
                                      strategy.data_parallel, gpus));
     const bool tensor = strategy.tensor_parallel > 1;
     if (tensor && row_.seq_parallel.empty()) assume("seq_parallel");
-    strategy.sequence_parallel = tensor && lower(row_.seq_parallel) == "true";
+    strategy.sequence_parallel = tensor && lower_case(row_.seq_parallel) == "true";
     if (row_.mbs) {
       strategy.micro_batch = *row_.mbs;
     } else {
@@ -185,7 +176,7 @@ class Mapping {
     if (named_.assumed) assume("framework");
     auto framework = loader_.read_ref<Framework>(named_.entry, "framework");
     if (!framework) return framework.error();
-    if (has(row_.notes, "no compute/comm overlap")) {
+    if (contains(row_.notes, "no compute/comm overlap")) {
       framework = [&] {
         Framework plain = *std::move(framework);
         plain.gradient_reduction = GradientReduction::kAfterBackward;
@@ -217,10 +208,10 @@ class Mapping {
   }
 
   std::optional<Error> precision() {
-    const std::string text = lower(row_.precision);
-    if (has(text, "fp8") || has(text, "float8") || has(text, "fp4"))
+    const std::string text = lower_case(row_.precision);
+    if (contains(text, "fp8") || contains(text, "float8") || contains(text, "fp4"))
       return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
-    if (text.empty() || has(text, "not stated")) assume("precision");
+    if (text.empty() || contains(text, "not stated")) assume("precision");
     const auto fp16 = text.find("fp16");
     const auto bf16 = std::min(text.find("bf16"), text.find("bfloat16"));
     if (!text.empty() && fp16 == std::string::npos && bf16 == std::string::npos)
@@ -230,7 +221,7 @@ class Mapping {
   }
 
   std::optional<Error> recompute() {
-    const std::string text = lower(row_.recompute);
+    const std::string text = lower_case(row_.recompute);
     if (text.empty()) {
       setting_.open_recompute = true;
       assume("recompute");
@@ -238,7 +229,8 @@ class Mapping {
       setting_.strategy.recompute = Recompute::kNone;
     } else if (text.starts_with("full")) {
       setting_.strategy.recompute = Recompute::kFull;
-    } else if (text.starts_with("selective") && !has(text, ":") && !has(text, "op-level")) {
+    } else if (text.starts_with("selective") && !contains(text, ":") &&
+               !contains(text, "op-level")) {
       setting_.strategy.recompute = Recompute::kSelective;
     } else {
       return unsupported(fmt::format("recomputation '{}' is not modelled", row_.recompute));

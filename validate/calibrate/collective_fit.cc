@@ -31,7 +31,7 @@ constexpr std::array kSharpness{8.0, 200.0};
 // Rows that count fully: measurements of one machine share what is peculiar to it.
 constexpr double kRowsOfMachine = 100;
 
-double number_of(const Transport& transport, std::size_t i) {
+double number_of(const TransportNumbers& transport, std::size_t i) {
   const std::array<double, kTransportNumbers> numbers{
       transport.latency->in_base(), transport.rendezvous->in_base(),
       transport.eager_limit->in_base(), *transport.exchange_efficiency};
@@ -40,7 +40,7 @@ double number_of(const Transport& transport, std::size_t i) {
 constexpr std::array<const char*, kTransportNumbers> kTransportNames{
     "latency", "rendezvous", "eager limit", "exchange efficiency"};
 
-Transport with(Transport transport, const double* logarithms) {
+TransportNumbers with(TransportNumbers transport, const double* logarithms) {
   transport.latency.value = Seconds::from_base(std::exp(logarithms[0]));
   transport.rendezvous.value = Seconds::from_base(std::exp(logarithms[1]));
   transport.eager_limit.value = Bytes::from_base(std::exp(logarithms[2]));
@@ -48,7 +48,7 @@ Transport with(Transport transport, const double* logarithms) {
   return transport;
 }
 
-bool is_fitted(const Transport& transport) {
+bool is_fitted(const TransportNumbers& transport) {
   return transport.latency->in_base() > 0 || transport.rendezvous->in_base() > 0;
 }
 
@@ -75,7 +75,7 @@ bool allowed(const PreparedGroup& group, const comm::Algorithm& algorithm) {
 }
 
 double time_of(const PreparedGroup::Candidate& candidate, const comm::FormParameters& form,
-               const Transport& transport, double bytes, bool* taken = nullptr) {
+               const TransportNumbers& transport, double bytes, bool* taken = nullptr) {
   const auto numbers =
       comm::numbers_of(*candidate.algorithm, candidate.pattern, candidate.demand, form, transport);
   const comm::TimeCurve curve{.latency = numbers.latency,
@@ -110,7 +110,7 @@ std::vector<Possible> forms_of(const PreparedGroup& group, const Slots& slots) {
 
 // Those of `forms` that the tuner considers for `bytes`, with their times.
 std::vector<Possible> possible_forms(const std::vector<Possible>& forms, const Slots& slots,
-                                     const double* logarithms, const Transport& transport,
+                                     const double* logarithms, const TransportNumbers& transport,
                                      double bytes) {
   std::vector<Possible> possible = forms;
   for (Possible& one : possible)
@@ -141,7 +141,7 @@ class RowError final : public ceres::CostFunction {
         slots_(slots),
         sharpness_(sharpness),
         forms_(forms_of(group, slots)),
-        has_transport_(is_fitted(group.transport)) {
+        has_transport_(is_fitted(group.transport.numbers)) {
     set_num_residuals(1);
     mutable_parameter_block_sizes()->push_back(static_cast<int>(slots.all().size()));
     if (has_transport_) mutable_parameter_block_sizes()->push_back(kTransportNumbers);
@@ -149,8 +149,8 @@ class RowError final : public ceres::CostFunction {
 
   bool Evaluate(const double* const* parameters, double* residuals,
                 double** jacobians) const override {
-    const Transport transport =
-        has_transport_ ? with(group_.transport, parameters[1]) : group_.transport;
+    const TransportNumbers transport =
+        has_transport_ ? with(group_.transport.numbers, parameters[1]) : group_.transport.numbers;
     const double bytes = *row_.row.bytes;
     auto possible = possible_forms(forms_, slots_, parameters[0], transport, bytes);
     residuals[0] = std::log(least(possible, sharpness_) / row_.measured) / kErrorScale;
@@ -171,8 +171,8 @@ class RowError final : public ceres::CostFunction {
       std::copy_n(parameters[1], kTransportNumbers, numbers.begin());
       for (std::size_t i = 0; i < kTransportNumbers; ++i) {
         numbers[i] += kStep;
-        jacobians[1][i] +=
-            slope(time_of(*one.candidate, form, with(group_.transport, numbers.data()), bytes));
+        jacobians[1][i] += slope(
+            time_of(*one.candidate, form, with(group_.transport.numbers, numbers.data()), bytes));
         numbers[i] -= kStep;
       }
     }
@@ -183,8 +183,8 @@ class RowError final : public ceres::CostFunction {
   static constexpr double kStep = 1e-5;
 
   template <typename Slope>
-  void add_slopes(const Possible& one, const Transport& transport, double bytes, const Slope& slope,
-                  std::vector<double>& moved, double* slopes) const {
+  void add_slopes(const Possible& one, const TransportNumbers& transport, double bytes,
+                  const Slope& slope, std::vector<double>& moved, double* slopes) const {
     std::set<int> seen;
     for (std::size_t f = 0; f < kFields; ++f) {
       const int slot = slots_.index(one.form, static_cast<Field>(f));
@@ -205,25 +205,19 @@ class RowError final : public ceres::CostFunction {
   bool has_transport_;
 };
 
-// Generations that are built alike but have an entry of their own among the efficiency files.
-std::vector<std::string> with_kin(const std::string& generation) {
-  if (generation == "Hopper") return {"Hopper", "GH200"};
-  return {generation};
-}
-
 class Problem {
  public:
   Problem(const Input& input, const comm::Parameters& start) : input_(input), slots_(start) {
     for (const Slot& slot : slots_.all()) common_.push_back(std::log(slot.start));
     for (const auto& group : input.groups) {
       of_generation_.try_emplace(group->generation, common_);
-      if (!is_fitted(group->transport)) continue;
-      auto& numbers = of_transport_[group->transport.name];
-      networks_.try_emplace(group->transport.name, group->transport);
+      if (!is_fitted(group->transport.numbers)) continue;
+      auto& numbers = of_transport_[group->transport.numbers.name];
+      networks_.try_emplace(group->transport.numbers.name, group->transport.numbers);
       if (!numbers.empty()) continue;
       const std::array<double, kTransportNumbers> least{1e-7, 1e-7, 256, 0.05};
       for (std::size_t i = 0; i < kTransportNumbers; ++i)
-        numbers.push_back(std::log(std::max(least[i], number_of(group->transport, i))));
+        numbers.push_back(std::log(std::max(least[i], number_of(group->transport.numbers, i))));
     }
   }
 
@@ -283,8 +277,8 @@ class Problem {
       for (const auto& row : group->rows) {
         ceres::LossFunction* loss = loss_of.at(group->machine);
         std::vector<double*> blocks{of_generation_.at(group->generation).data()};
-        if (is_fitted(group->transport))
-          blocks.push_back(of_transport_.at(group->transport.name).data());
+        if (is_fitted(group->transport.numbers))
+          blocks.push_back(of_transport_.at(group->transport.numbers.name).data());
         problem_.AddResidualBlock(new RowError(*group, row, slots_, sharpness_), loss, blocks);
       }
   }
@@ -334,7 +328,7 @@ class Problem {
       add_numbers(result, name, numbers);
       for (const std::size_t form : used_by(name)) {
         auto fitted = slots_.form_at(form, numbers.data());
-        fitted.architectures = with_kin(name);
+        fitted.architectures = {name};
         fitted.operations = slots_.start().forms[form].operations;
         fitted.evidence = yaml::Evidence::kFitted;
         fitted.source = machines_with(name);
@@ -348,12 +342,14 @@ class Problem {
       common.operations = slots_.start().forms[form].operations;
       common.evidence = yaml::Evidence::kTransferred;
       common.source = slots_.start().forms[form].source;
+      const auto hides_it = [&](const auto& fitted) { return comm::hides(fitted, common); };
+      if (std::ranges::any_of(result.parameters.forms, hides_it)) continue;
       if (!common.on_request) common.source += "; scaled like the generations that were measured";
       result.parameters.forms.push_back(std::move(common));
     }
     for (auto& [name, numbers] : of_transport_) {
       add_numbers(result, "transport " + name, numbers);
-      Transport fitted = with(networks_.at(name), numbers.data());
+      TransportNumbers fitted = with(networks_.at(name), numbers.data());
       const std::string source = machines_over(name);
       for (auto* sourced : {&fitted.latency, &fitted.rendezvous})
         *sourced = {**sourced, source, yaml::Evidence::kFitted};
@@ -361,6 +357,9 @@ class Problem {
       fitted.exchange_efficiency = {*fitted.exchange_efficiency, source, yaml::Evidence::kFitted};
       result.parameters.transports.push_back(std::move(fitted));
     }
+    for (const TransportNumbers& unmeasured : slots_.start().transports)
+      if (!of_transport_.contains(unmeasured.name))
+        result.parameters.transports.push_back(unmeasured);
   }
 
   template <class Is>
@@ -374,7 +373,8 @@ class Problem {
     return fitted_to([&](const PreparedGroup& group) { return group.generation == generation; });
   }
   std::string machines_over(const std::string& transport) const {
-    return fitted_to([&](const PreparedGroup& group) { return group.transport.name == transport; });
+    return fitted_to(
+        [&](const PreparedGroup& group) { return group.transport.numbers.name == transport; });
   }
 
   // Forms of which some operation was measured on this generation.
@@ -401,14 +401,14 @@ class Problem {
   std::vector<double> common_;
   std::map<std::string, std::vector<double>> of_generation_;
   std::map<std::string, std::vector<double>> of_transport_;
-  std::map<std::string, Transport> networks_;
+  std::map<std::string, TransportNumbers> networks_;
   double sharpness_ = kSharpness.front();
   ceres::Problem problem_;
 };
 
 Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& row,
                                                 const std::vector<accuracy::KnownMachine>& machines,
-                                                yaml::Loader& loader,
+                                                yaml::Loader& loader, const comm::Parameters& start,
                                                 const ClusterConfig* machine) {
   auto measured = accuracy::measured_group(row, machines, loader, machine);
   if (!measured) return measured.error();
@@ -418,7 +418,11 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   group->operation = row.op;
   const auto& members = group->measured.group;
   group->generation = generation_of(members.cluster->type_of(members.devices.front()));
-  if (row.nodes > 1) group->transport = comm::transport_of(members, comm::Parameters{});
+  if (row.nodes > 1) {
+    auto transport = comm::transport_of(members, start);
+    if (!transport) return transport.error();
+    group->transport = *std::move(transport);
+  }
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;
     auto pattern = algorithm.pattern(members);
@@ -434,7 +438,8 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
 
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
-                         const std::optional<ClusterConfig>& machine) {
+                         const comm::Parameters& start, const std::optional<ClusterConfig>& machine,
+                         std::string_view operation) {
   yaml::Loader loader({.catalogue = catalogue});
   const auto exclusions =
       loader.read_ref<accuracy::Exclusions>("excluded-collectives", "exclusions");
@@ -443,7 +448,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
   std::map<accuracy::CollectiveRow::Setup, std::shared_ptr<PreparedGroup>> known;
   for (const auto& path : tables) {
     if (path.filename() == "machines.csv") continue;
-    const auto cells = accuracy::read_measured_table(path, 64_MiB);
+    const auto cells = accuracy::read_measured_table(path, 64_MiB, operation);
     if (!cells) return cells.error();
     if (!accuracy::is_collectives(*cells))
       return Error{
@@ -462,7 +467,7 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
       }
       auto& group = known[row.setup()];
       if (!group) {
-        auto made = prepared(row, *machines, loader, machine ? &*machine : nullptr);
+        auto made = prepared(row, *machines, loader, start, machine ? &*machine : nullptr);
         if (!made) return made.error();
         group = input.groups.emplace_back(*std::move(made));
       }
@@ -491,8 +496,8 @@ std::map<std::string, bool> halves_of(const Input& input) {
     machine.name = group->machine;
     machine.generation = group->generation;
     machine.rows += group->rows.size();
-    if (group->transport.name != "infiniband" || machine.transport.empty())
-      machine.transport = group->transport.name;
+    if (group->transport.numbers.name != "infiniband" || machine.transport.empty())
+      machine.transport = group->transport.numbers.name;
   }
   std::vector<Machine> machines;
   machines.reserve(known.size());

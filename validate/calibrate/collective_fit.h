@@ -48,8 +48,8 @@ struct PreparedGroup {
   };
   accuracy::MeasuredGroup measured;
   std::string machine, operation;
-  std::string generation;  ///< Of the devices; the name of their efficiency file.
-  Transport transport;     ///< Of the slowest adapters; "infiniband" inside a node.
+  std::string generation;          ///< Of the devices; the name of their efficiency file.
+  comm::GroupTransport transport;  ///< Of the slowest adapters; "infiniband" inside a node.
   std::vector<Candidate> candidates;
   struct Row {
     accuracy::CollectiveRow row;
@@ -64,11 +64,15 @@ struct Input {
   std::int64_t excluded = 0;
 };
 /// \param tables   CSV, or what nccl-tests printed.
+/// \param start    the library that the fit starts from: its numbers of transports.
 /// \param machine  what all of them were measured on; empty: usual machines of the rows' devices.
+/// \param operation  of what nccl-tests printed, where neither the text nor its name tells it.
 /// \return as the tables' readers; kInvalidInput if nothing is left to fit to.
 Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
                          const std::vector<std::filesystem::path>& catalogue,
-                         const std::optional<ClusterConfig>& machine = {});
+                         const comm::Parameters& start,
+                         const std::optional<ClusterConfig>& machine = {},
+                         std::string_view operation = {});
 
 /// The machines of `input`, ascending.
 std::vector<std::string> machines_of(const Input& input);

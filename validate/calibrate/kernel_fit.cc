@@ -4,119 +4,22 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
-#include <functional>
-#include <set>
 #include <utility>
 
 #include "base/quantity.h"
+#include "base/text.h"
 
+#include "sim/compute/kernel_text.h"
 #include "sim/compute/measured.h"
 #include "sim/compute/operator_time.h"
+#include "validate/calibrate/efficiency_numbers.h"
 #include "validate/calibrate/log_fit.h"
 
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kFar = 0.3;  // off by more: worth naming
 constexpr std::array kReaches{0.5, 1.0, 2.0};
-// Of a number's logarithm, before any data: what a device may differ from its start.
-constexpr double kRateSpread = 1.5;
-constexpr double kTimeSpread = 2.5;
-
-enum class Family { kGemm, kAttention, kPass };
-Family family_of(const Kernel& kernel) {
-  return static_cast<Family>(kernel.index());
-}
-
-template <class Q>
-LogNumber number(const std::string& name, Q& member, double low, double high, double spread) {
-  return {.name = name,
-          .value = member.in_base(),
-          .set = [&member](double value) { member = Q::from_base(value); },
-          .low = low,
-          .high = high,
-          .spread = spread};
-}
-LogNumber number(const std::string& name, double& member, double low, double high, double spread) {
-  return {.name = name,
-          .value = member,
-          .set = [&member](double value) { member = value; },
-          .low = low,
-          .high = high,
-          .spread = spread};
-}
-
-// The numbers of one family that its samples depend on. `device` must outlive what it returns.
-std::vector<LogNumber> gemm_numbers(DeviceType& device, const std::vector<KernelSample>& kernels) {
-  GemmEfficiency& e = device.efficiency.value.gemm;
-  std::set<std::string> dtypes;
-  for (const KernelSample& sample : kernels)
-    dtypes.emplace(name_of(std::get<Gemm>(sample.kernel).dtype));
-  std::vector<LogNumber> numbers;
-  for (const std::string& dtype : dtypes) {
-    double& rate = e.rate_of.try_emplace(dtype, e.rate).first->second;
-    numbers.push_back(number("gemm.rate_of." + dtype, rate, 1e-4, 1, kRateSpread));
-  }
-  numbers.push_back(number("gemm.streaming", e.streaming, 1e-4, 1, kRateSpread));
-  numbers.push_back(number("gemm.operand_rate", e.operand_rate, 1e6, 1e15, kTimeSpread));
-  numbers.push_back(number("gemm.tile_overhead", e.tile_overhead, 1e-12, 1e-2, kTimeSpread));
-  numbers.push_back(number("gemm.floor", e.floor, 1e-9, 1e-1, kTimeSpread));
-  if (e.splits.size() > 1) {
-    numbers.push_back(number("gemm.split_overhead", e.split_overhead, 1e-12, 1e-2, kTimeSpread));
-    numbers.push_back(number("gemm.split_traffic", e.split_traffic, 1e-4, 10, kRateSpread));
-  }
-  return numbers;
-}
-
-std::vector<LogNumber> attention_numbers(DeviceType& device,
-                                         const std::vector<KernelSample>& kernels) {
-  AttentionEfficiency& e = device.efficiency.value.attention;
-  std::set<std::pair<std::int64_t, bool>> seen;
-  for (const KernelSample& sample : kernels) {
-    const auto& a = std::get<Attention>(sample.kernel);
-    seen.insert({a.head_dim, a.direction == Direction::kForward});
-  }
-  // A head size that was measured gets a line of its own, from the nearest one that there is.
-  for (const auto& [head_dim, forward] : seen) {
-    const auto place = std::ranges::lower_bound(e.rates, head_dim, {}, &AttentionRate::head_dim);
-    if (place != e.rates.end() && place->head_dim == head_dim) continue;
-    AttentionRate line = place == e.rates.end() ? e.rates.back() : *place;
-    line.head_dim = head_dim;
-    e.rates.insert(place, line);
-  }
-  std::vector<LogNumber> numbers;
-  for (AttentionRate& line : e.rates) {
-    const auto name = [&](const char* way) {
-      return fmt::format("attention.rates.{}.{}", line.head_dim, way);
-    };
-    if (seen.contains({line.head_dim, true}))
-      numbers.push_back(number(name("forward"), line.forward, 1e-5, 1, kRateSpread));
-    if (seen.contains({line.head_dim, false}))
-      numbers.push_back(number(name("backward"), line.backward, 1e-5, 1, kRateSpread));
-  }
-  numbers.push_back(number("attention.unit_overhead", e.unit_overhead, 1e-12, 1e-1, kTimeSpread));
-  numbers.push_back(number("attention.floor", e.floor, 1e-9, 1e-1, kTimeSpread));
-  return numbers;
-}
-
-std::vector<LogNumber> pass_numbers(DeviceType& device, const std::vector<KernelSample>& kernels,
-                                    const std::string& source) {
-  PassEfficiency& e = device.efficiency.value.passes;
-  std::set<std::string> kinds;
-  for (const KernelSample& sample : kernels)
-    kinds.emplace(traffic_of(std::get<Pass>(sample.kernel).kind).name);
-  std::vector<LogNumber> numbers;
-  for (const std::string& kind : kinds) {
-    auto& share = e.of.try_emplace(kind, e.streaming).first->second;
-    share.source = source;
-    share.evidence = yaml::Evidence::kFitted;
-    numbers.push_back(number("passes.of." + kind, share.value, 1e-6, 1, kRateSpread));
-  }
-  e.floor.source = source;
-  e.floor.evidence = yaml::Evidence::kFitted;
-  numbers.push_back(number("passes.floor", e.floor.value, 1e-9, 1e-1, kTimeSpread));
-  return numbers;
-}
+constexpr std::array kFamilies{KernelFamily::kGemm, KernelFamily::kAttention, KernelFamily::kPass};
 
 double predicted(const Kernel& kernel, const DeviceType& device) {
   return model_time_of(kernel, device).total().in_base();
@@ -149,26 +52,30 @@ MeasuredKernel listed(const KernelSample& sample, const std::string& source) {
           .source = source};
 }
 
+std::vector<Kernel> kernels_of(const std::vector<KernelSample>& samples, KernelFamily family) {
+  std::vector<Kernel> kernels;
+  for (const KernelSample& sample : samples)
+    if (family_of(sample.kernel) == family && sample.time.median > 0_s)
+      kernels.push_back(sample.kernel);
+  return kernels;
+}
+
 // The device with numbers fitted to these kernels, and none of them listed.
-DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& kernels,
-                  const std::string& source, std::vector<FittedValue>* values) {
+DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& samples,
+                  std::vector<FittedValue>* values) {
   DeviceType device = start;
   device.efficiency.value.measured.clear();
   device.efficiency.value.reach = 0;
-  for (const Family family : {Family::kGemm, Family::kAttention, Family::kPass}) {
-    std::vector<KernelSample> members;
-    for (const KernelSample& sample : kernels)
-      if (family_of(sample.kernel) == family && sample.time.median > 0_s) members.push_back(sample);
-    if (members.empty()) continue;
-    std::vector<LogNumber> numbers = family == Family::kGemm ? gemm_numbers(device, members)
-                                     : family == Family::kAttention
-                                         ? attention_numbers(device, members)
-                                         : pass_numbers(device, members, source);
+  for (const KernelFamily family : kFamilies) {
+    const std::vector<Kernel> kernels = kernels_of(samples, family);
+    if (kernels.empty()) continue;
     std::vector<double> measured;
-    measured.reserve(members.size());
-    for (const KernelSample& sample : members) measured.push_back(sample.time.median.in_base());
+    for (const KernelSample& sample : samples)
+      if (family_of(sample.kernel) == family && sample.time.median > 0_s)
+        measured.push_back(sample.time.median.in_base());
     auto found = fit_logarithms(
-        numbers, [&](std::size_t i) { return predicted(members[i].kernel, device); }, measured);
+        numbers_of(device, family, kernels),
+        [&](std::size_t i) { return predicted(kernels[i], device); }, measured);
     if (values != nullptr)
       values->insert(values->end(), std::make_move_iterator(found.begin()),
                      std::make_move_iterator(found.end()));
@@ -176,8 +83,7 @@ DeviceType fitted(const DeviceType& start, const std::vector<KernelSample>& kern
   return device;
 }
 
-HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kernels,
-                 const std::string& source) {
+HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kernels) {
   // By rule: kernels by description, every other one; so each kind is on both sides.
   std::array<std::vector<KernelSample>, 2> halves;
   for (std::size_t i = 0; i < kernels.size(); ++i) halves[i % 2].push_back(kernels[i]);
@@ -186,7 +92,7 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   std::array<std::vector<double>, kReaches.size()> near;
   for (const std::size_t half : {0U, 1U}) {
     if (halves[half].empty() || halves[1 - half].empty()) continue;
-    DeviceType device = fitted(start, halves[half], source, nullptr);
+    DeviceType device = fitted(start, halves[half], nullptr);
     const auto& others = halves[1 - half];
     const std::vector<double> errors = errors_of(device, others);
     for (std::size_t i = 0; i < errors.size(); ++i) {
@@ -195,7 +101,7 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
     }
     device.efficiency.value.measured_on = {device.name};
     for (const KernelSample& sample : halves[half])
-      device.efficiency.value.measured.push_back(listed(sample, source));
+      device.efficiency.value.measured.push_back(listed(sample, {}));
     for (std::size_t r = 0; r < kReaches.size(); ++r) {
       device.efficiency.value.reach = kReaches[r];
       for (const double error : errors_of(device, others)) near[r].push_back(error);
@@ -212,13 +118,62 @@ HeldOut held_out(const DeviceType& start, const std::vector<KernelSample>& kerne
   return result;
 }
 
-void describe_fit(FitRecord& record, const FitError& held_out, const std::string& source,
-                  std::int64_t rows) {
-  record.source = source;
+// What is of foreshard's own kernels and describes nobody else's.
+bool is_foreign(const KernelSample& sample, const DeviceType& device,
+                const KernelFitOptions& options) {
+  return sample.provider == measure::kOwnKernels && !device.efficiency->own_kernels &&
+         !options.own_kernels;
+}
+
+// What stays as it was keeps the evidence that it has on this device, though the file will say that
+// it was measured there.
+void keep_evidence(const DeviceType& start, DeviceEfficiency& efficiency) {
+  const auto keep = [&](auto& number) {
+    FitRecord record;
+    record.evidence = number.evidence;
+    number.evidence = evidence_of(start, record);
+  };
+  keep(efficiency.gemm.fit);
+  keep(efficiency.attention.fit);
+  for (auto& [name, attention] : efficiency.attention_of) keep(attention.fit);
+  keep(efficiency.passes.streaming);
+  keep(efficiency.passes.floor);
+  for (auto& [name, share] : efficiency.passes.of) keep(share);
+}
+
+// Of products or attention, if any of its numbers was fitted: `prefix` begins their names.
+void describe_fit(FitRecord& record, const std::vector<FittedValue>& values,
+                  std::string_view prefix, std::int64_t rows, const FitError& held_out,
+                  const std::string& source) {
+  std::vector<std::string> kept;
+  bool any = false;
+  for (const FittedValue& value : values) {
+    if (!value.name.starts_with(prefix)) continue;
+    any = any || value.kept.empty();
+    if (!value.kept.empty()) kept.push_back(value.name.substr(prefix.size()));
+  }
+  if (!any) return;
+  record.source = kept.empty() ? source
+                               : fmt::format("{}; as before, not told by it: {} ({})", source,
+                                             join(kept), record.source);
   record.evidence = yaml::Evidence::kFitted;
   record.rows = rows;
   record.median_error = held_out.median;
   record.p90_error = held_out.p90;
+}
+
+void describe_passes(PassEfficiency& passes, const std::vector<FittedValue>& values,
+                     const std::string& source) {
+  constexpr std::string_view kOf = "passes.of.";
+  for (const FittedValue& value : values) {
+    if (!value.kept.empty()) continue;
+    const auto describe = [&](auto& number) {
+      number.source = source;
+      number.evidence = yaml::Evidence::kFitted;
+    };
+    if (value.name == "passes.floor") describe(passes.floor);
+    if (value.name.starts_with(kOf)) describe(passes.of.at(value.name.substr(kOf.size())));
+  }
 }
 
 }  // namespace
@@ -228,33 +183,69 @@ Result<KernelFit> fit_kernels(const DeviceType& start, const std::vector<KernelS
   if (kernels.empty())
     return Error{Error::Code::kInvalidInput,
                  "no kernel was measured: replay a Program that has some (calibrate --plan)"};
+  std::vector<KernelSample> used;
+  std::vector<KernelSample> foreign;
+  for (const KernelSample& sample : kernels)
+    (is_foreign(sample, start, options) ? foreign : used).push_back(sample);
+
   KernelFit result;
-  result.before = error_of(errors_of(start, kernels));
-  result.held_out = held_out(start, kernels, options.source);
-  result.device = fitted(start, kernels, options.source, &result.values);
-  result.after = error_of(errors_of(result.device, kernels));
-  for (const KernelSample& sample : kernels) {
+  result.before = error_of(errors_of(start, used));
+  result.held_out = held_out(start, used);
+  result.device = fitted(start, used, &result.values);
+  result.after = error_of(errors_of(result.device, used));
+  for (const KernelSample& sample : used) {
     const double error = predicted(sample.kernel, result.device) / sample.time.median.in_base() - 1;
-    if (std::abs(error) > kFar)
+    if (std::abs(error) > kFarOff)
       result.outliers.push_back(fmt::format("{}: measured {}, the fitted model says {} ({:+.0f} %)",
-                                            describe(sample.kernel), format(sample.time.median),
+                                            foreshard::describe(sample.kernel),
+                                            format(sample.time.median),
                                             format((1 + error) * sample.time.median), 100 * error));
   }
 
   DeviceEfficiency& efficiency = result.device.efficiency.value;
-  efficiency.measured_on = {result.device.name};
-  std::array<std::int64_t, 3> rows{};
-  for (const KernelSample& sample : kernels) ++rows[sample.kernel.index()];
-  if (rows[0] > 0)
-    describe_fit(efficiency.gemm.fit, result.held_out.of_family[0], options.source, rows[0]);
-  if (rows[1] > 0)
-    describe_fit(efficiency.attention.fit, result.held_out.of_family[1], options.source, rows[1]);
-  if (options.keep_measured)
-    for (const KernelSample& sample : kernels)
-      efficiency.measured.push_back(listed(sample, options.source_of_each));
+  keep_evidence(start, efficiency);
+  const auto describe = [&](FitRecord& record, const std::string& prefix, std::size_t family) {
+    const auto rows = std::ranges::count_if(used, [&](const KernelSample& sample) {
+      return prefix_of(sample.kernel, efficiency) == prefix;
+    });
+    describe_fit(record, result.values, prefix, rows, result.held_out.of_family[family],
+                 options.source);
+  };
+  describe(efficiency.gemm.fit, "gemm.", 0);
+  describe(efficiency.attention.fit, "attention.", 1);
+  for (auto& [name, attention] : efficiency.attention_of)
+    describe(attention.fit, "attention_of." + name + ".", 1);
+  describe_passes(efficiency.passes, result.values, options.source);
+  for (const KernelSample& sample : used) {
+    efficiency.own_kernels = efficiency.own_kernels || sample.provider == measure::kOwnKernels;
+    if (options.keep_measured)
+      efficiency.measured.push_back(
+          listed(sample, sample.provider + ", " + options.source_of_each));
+  }
+  // Families of which nothing was measured keep what was listed of this device.
+  const auto& before = *start.efficiency;
+  if (std::ranges::find(before.measured_on, start.name) != before.measured_on.end())
+    for (const MeasuredKernel& one : before.measured)
+      if (const auto kernel = kernel_from(one.kernel);
+          kernel && kernels_of(used, family_of(*kernel)).empty())
+        efficiency.measured.push_back(one);
   const bool helps = result.held_out.with_neighbours.rows > 0 &&
                      result.held_out.with_neighbours.median < result.held_out.model.median;
   efficiency.reach = options.keep_measured && helps ? result.held_out.reach : 0;
+
+  DeviceType scratch = start;
+  for (const KernelFamily family : kFamilies)
+    if (const auto left = kernels_of(foreign, family); !left.empty())
+      for (const LogNumber& number : numbers_of(scratch, family, left))
+        result.values.push_back({.name = number.name,
+                                 .before = number.value,
+                                 .value = number.value,
+                                 .kept = "measured of foreshard's own kernels"});
+  result.foreign = std::ssize(foreign);
+  if (used.empty())
+    result.device = start;
+  else
+    efficiency.measured_on = {start.name};
   return result;
 }
 

@@ -2,13 +2,17 @@
 /// Fits a device's efficiency (topology/device_efficiency.h) to measured kernels. Minimised is
 ///
 ///     sum over kernels    loss(log(predicted / measured) / 0.05)
-///   + sum over numbers    (log(number) - log(start))^2 / spread^2
+///   + sum over numbers    loss(log(number / start) / spread)
 ///
 /// with Cauchy's loss, by Levenberg and Marquardt's method (Ceres), over the logarithms of the
-/// numbers, within their bounds; `predicted` is model_time_of in continuous use. Numbers that no
-/// measured kernel depends on stay at the start. `sustained` stays: replays run in continuous use,
-/// so what the power limit takes is in the rates. Products, attention and passes are fitted apart:
-/// they share no number.
+/// numbers, within their bounds; `predicted` is model_time_of in continuous use. The start weighs
+/// by its evidence (efficiency_numbers.h); numbers that the measured kernels do not tell stay there
+/// (log_fit.h). `sustained` stays: replays run in continuous use, so what the power limit takes is
+/// in the rates. Products, attention and passes are fitted apart: they share no number.
+///
+/// Foreshard's own kernels (measure::kOwnKernels) say what a replay takes, not what a framework
+/// takes on the device: they are fitted to where the device's numbers are theirs
+/// (DeviceEfficiency::own_kernels) or where that is asked for, else left out.
 ///
 /// Source: Agarwal, Mierle et al., Ceres Solver 2.1; Barron, "A general and adaptive robust loss
 /// function", CVPR 2019 (Cauchy's).
@@ -31,9 +35,10 @@ struct FittedValue {
   std::string name;  ///< For example "gemm.rate_of.fp32".
   double before = 0;
   double value = 0;
-  double low = 0;  ///< 95 % interval, from the curvature at the end.
+  double low = 0;  ///< 95 % interval, from the curvature at the end. Of a kept one: 0.
   double high = 0;
   bool at_bound = false;  ///< The data ask for more than is legal.
+  std::string kept{};     ///< Why it is as before, if it was not fitted.
 };
 
 /// Of |predicted / measured - 1|.
@@ -55,16 +60,18 @@ struct HeldOut {
 struct KernelFit {
   DeviceType device;  ///< With the fitted efficiency, which is measured on it.
   std::vector<FittedValue> values;
-  FitError before;  ///< All kernels, with the numbers of the start.
-  FitError after;   ///< All kernels, with the fitted ones.
+  FitError before;  ///< All kernels that are not left out, with the numbers of the start.
+  FitError after;   ///< Likewise with the fitted ones.
   HeldOut held_out;
   std::vector<std::string> outliers;  ///< Kernels more than 30 % off after the fit.
+  std::int64_t foreign = 0;           ///< Kernels left out: foreshard's own, not the device's.
 };
 
 struct KernelFitOptions {
   std::string source;          ///< Machine and date: becomes `source` of what was fitted.
   std::string source_of_each;  ///< Of the kernels listed: the same in short. Invariant: not empty.
   bool keep_measured = true;   ///< List the kernels themselves.
+  bool own_kernels = false;    ///< Fit to foreshard's own, wherever they run.
 };
 
 /// \return kInvalidInput if there is no kernel to fit to.

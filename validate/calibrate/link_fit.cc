@@ -19,7 +19,6 @@
 namespace foreshard::calibrate {
 namespace {
 
-constexpr double kFar = 0.3;
 constexpr double kStartUpSpread = 2.5;
 constexpr double kRateSpread = 1.5;
 
@@ -32,7 +31,7 @@ struct Candidate {
 };
 struct Prepared {
   const CollectiveSample* sample = nullptr;
-  Transport transport;
+  comm::GroupTransport transport;
   std::vector<Candidate> candidates;
 };
 
@@ -80,8 +79,9 @@ Result<Prepared> prepared(const CollectiveSample& sample, const ClusterView& clu
                                rank, cluster.devices().size())};
   }
   const comm::Participants group = group_of(sample, cluster, device_of_rank);
-  Prepared result{
-      .sample = &sample, .transport = comm::transport_of(group, start), .candidates = {}};
+  auto transport = comm::transport_of(group, start);
+  if (!transport) return transport.error();
+  Prepared result{.sample = &sample, .transport = *std::move(transport), .candidates = {}};
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != sample.kind) continue;
     std::set<comm::Protocol> seen;
@@ -119,7 +119,7 @@ Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters
     for (const Candidate& candidate : prepared.candidates) {
       const auto numbers =
           comm::numbers_of(*candidate.algorithm, candidate.pattern, candidate.demand,
-                           parameters.forms[candidate.form], prepared.transport);
+                           parameters.forms[candidate.form], prepared.transport.numbers);
       if (!any_size && prepared.sample->bytes > numbers.start.most_bytes) continue;
       const comm::TimeCurve curve{.latency = numbers.latency,
                                   .rate = numbers.idle_rate(candidate.demand),
@@ -135,7 +135,7 @@ Predicted predicted(const Prepared& prepared, const comm::Parameters& parameters
 // What the samples of one form can tell: start-up times, and what limits their rate at the start,
 // the channels or a link.
 std::vector<Field> fields_of(const comm::FormParameters& form, const Candidate& candidate,
-                             const Transport& transport) {
+                             const TransportNumbers& transport) {
   const comm::Pattern& pattern = candidate.pattern;
   const comm::Demand& demand = candidate.demand;
   std::vector<Field> fields{Field::kBase};
@@ -208,7 +208,7 @@ comm::Parameters fitted(const comm::Parameters& start, const Members& members,
     for (const Prepared* one : own)
       for (const Candidate& candidate : one->candidates)
         if (candidate.form == form)
-          for (const Field field : fields_of(numbers, candidate, one->transport))
+          for (const Field field : fields_of(numbers, candidate, one->transport.numbers))
             fields.insert(field);
     std::vector<LogNumber> free;
     free.reserve(fields.size());
@@ -288,7 +288,7 @@ Result<LinkFit> fit_links(const ClusterView& cluster, const comm::Parameters& st
   for (const Prepared* one : members) {
     const double time = predicted(*one, result.parameters).time;
     const Seconds measured = one->sample->time.median;
-    if (std::abs(time / measured.in_base() - 1) > kFar)
+    if (std::abs(time / measured.in_base() - 1) > kFarOff)
       result.outliers.push_back(
           fmt::format("{} of {} over {} ranks: measured {}, the fitted model says {}",
                       comm::name_of(one->sample->kind), format(one->sample->bytes),

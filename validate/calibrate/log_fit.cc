@@ -4,7 +4,7 @@
 #include <array>
 #include <ceres/ceres.h>
 #include <cmath>
-#include <memory>
+#include <numeric>
 #include <utility>
 
 namespace foreshard::calibrate {
@@ -15,155 +15,231 @@ constexpr double kStep = 1e-4;   // of a logarithm, for slopes
 constexpr double kNinetyFive = 1.96;
 constexpr std::array kWidths{20.0, 4.0, 1.0};  // of the loss, in kScale
 
+void put(const std::vector<LogNumber>& numbers, const double* logarithms) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].set(std::exp(logarithms[i]));
+}
+
 // One measured time beside the model's; all share the numbers.
 class Row final : public ceres::CostFunction {
  public:
-  Row(const std::vector<LogNumber>& numbers, const std::function<double(std::size_t)>& predicted,
-      std::size_t row, double measured)
-      : numbers_(numbers), predicted_(predicted), row_(row), measured_(measured) {
+  Row(const std::vector<LogNumber>& numbers, const Model& model, std::size_t row, double measured)
+      : numbers_(numbers), model_(model), row_(row), measured_(measured) {
     set_num_residuals(1);
     mutable_parameter_block_sizes()->push_back(static_cast<int>(numbers.size()));
   }
 
   bool Evaluate(const double* const* parameters, double* residuals,
                 double** jacobians) const override {
-    put(parameters[0]);
-    residuals[0] = residual();
+    put(numbers_, parameters[0]);
+    residuals[0] = std::log(model_(row_) / measured_) / kScale;
     if (jacobians == nullptr || jacobians[0] == nullptr) return std::isfinite(residuals[0]);
-    for (std::size_t i = 0; i < numbers_.size(); ++i) {
-      numbers_[i].set(std::exp(parameters[0][i] + kStep));
-      const double above = residual();
-      numbers_[i].set(std::exp(parameters[0][i] - kStep));
-      const double below = residual();
-      numbers_[i].set(std::exp(parameters[0][i]));
-      jacobians[0][i] = (above - below) / (2 * kStep);
-    }
+    const auto slopes =
+        slopes_of(numbers_, model_, row_, {parameters[0], parameters[0] + numbers_.size()});
+    for (std::size_t i = 0; i < slopes.size(); ++i) jacobians[0][i] = slopes[i] / kScale;
     return std::isfinite(residuals[0]);
   }
 
  private:
-  void put(const double* logarithms) const {
-    for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i].set(std::exp(logarithms[i]));
-  }
-  double residual() const { return std::log(predicted_(row_) / measured_) / kScale; }
-
   const std::vector<LogNumber>& numbers_;
-  const std::function<double(std::size_t)>& predicted_;
+  const Model& model_;
   std::size_t row_;
   double measured_;
 };
 
+// How far one number is from its start, in spreads.
 class Before final : public ceres::CostFunction {
  public:
-  Before(std::vector<double> start, const std::vector<LogNumber>& numbers)
-      : start_(std::move(start)), numbers_(numbers) {
-    set_num_residuals(static_cast<int>(start_.size()));
-    mutable_parameter_block_sizes()->push_back(static_cast<int>(start_.size()));
+  Before(const std::vector<LogNumber>& numbers, std::size_t number)
+      : count_(numbers.size()),
+        number_(number),
+        start_(numbers[number].start()),
+        spread_(numbers[number].spread) {
+    set_num_residuals(1);
+    mutable_parameter_block_sizes()->push_back(static_cast<int>(count_));
   }
   bool Evaluate(const double* const* parameters, double* residuals,
                 double** jacobians) const override {
-    const std::size_t count = start_.size();
-    for (std::size_t i = 0; i < count; ++i)
-      residuals[i] = (parameters[0][i] - start_[i]) / numbers_[i].spread;
-    if (jacobians != nullptr && jacobians[0] != nullptr) {
-      std::fill_n(jacobians[0], count * count, 0.0);
-      for (std::size_t i = 0; i < count; ++i) jacobians[0][i * count + i] = 1 / numbers_[i].spread;
-    }
+    residuals[0] = (parameters[0][number_] - start_) / spread_;
+    if (jacobians == nullptr || jacobians[0] == nullptr) return true;
+    std::fill_n(jacobians[0], count_, 0.0);
+    jacobians[0][number_] = 1 / spread_;
     return true;
   }
 
  private:
-  std::vector<double> start_;
-  const std::vector<LogNumber>& numbers_;
+  std::size_t count_;
+  std::size_t number_;
+  double start_;
+  double spread_;
 };
 
-std::unique_ptr<ceres::Problem> problem_of(const std::vector<LogNumber>& numbers,
-                                           const std::function<double(std::size_t)>& predicted,
-                                           const std::vector<double>& measured,
-                                           const std::vector<double>& start,
-                                           std::vector<double>& logarithms, double width) {
-  auto problem = std::make_unique<ceres::Problem>();
+// Goes down from `logarithms`, which it moves. \return what is minimised there.
+double descend(const std::vector<LogNumber>& numbers, const Model& model,
+               const std::vector<double>& measured, double width, std::vector<double>& logarithms) {
+  ceres::Problem problem;
   for (std::size_t i = 0; i < measured.size(); ++i)
-    problem->AddResidualBlock(new Row(numbers, predicted, i, measured[i]),
-                              new ceres::CauchyLoss(width), logarithms.data());
-  problem->AddResidualBlock(new Before(start, numbers), nullptr, logarithms.data());
+    problem.AddResidualBlock(new Row(numbers, model, i, measured[i]), new ceres::CauchyLoss(width),
+                             logarithms.data());
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const int at = static_cast<int>(i);
-    problem->SetParameterLowerBound(logarithms.data(), at, std::log(numbers[i].low));
-    problem->SetParameterUpperBound(logarithms.data(), at, std::log(numbers[i].high));
+    problem.AddResidualBlock(new Before(numbers, i), new ceres::CauchyLoss(1), logarithms.data());
+    problem.SetParameterLowerBound(logarithms.data(), at, std::log(numbers[i].low));
+    problem.SetParameterUpperBound(logarithms.data(), at, std::log(numbers[i].high));
   }
-  return problem;
+  ceres::Solver::Options options;
+  options.linear_solver_type = ceres::DENSE_QR;
+  options.max_num_iterations = 200;
+  options.function_tolerance = 1e-9;
+  options.num_threads = 1;
+  options.logging_type = ceres::SILENT;
+  ceres::Solver::Summary summary;
+  ceres::Solve(options, &problem, &summary);
+  return summary.final_cost;
 }
 
-// Standard deviations of the logarithms, or of the data before if the covariance is singular.
-std::vector<double> deviations_of(ceres::Problem& problem, std::vector<double>& logarithms,
-                                  const std::vector<LogNumber>& numbers) {
-  std::vector<double> deviations;
-  deviations.reserve(numbers.size());
-  for (const LogNumber& number : numbers) deviations.push_back(number.spread);
-  ceres::Covariance::Options options;
-  options.algorithm_type = ceres::DENSE_SVD;
-  options.null_space_rank = -1;
-  ceres::Covariance covariance(options);
-  const double* block = logarithms.data();
-  const std::vector<std::pair<const double*, const double*>> blocks{{block, block}};
-  const std::size_t count = logarithms.size();
-  std::vector<double> matrix(count * count);
-  if (!covariance.Compute(blocks, &problem) ||
-      !covariance.GetCovarianceBlock(block, block, matrix.data()))
-    return deviations;
-  for (std::size_t i = 0; i < count; ++i)
-    deviations[i] = std::sqrt(std::max(0.0, matrix[i * count + i]));
-  return deviations;
+// The logarithms at the least, from the start. `numbers` stay there.
+std::vector<double> least(const std::vector<LogNumber>& numbers, const Model& model,
+                          const std::vector<double>& measured) {
+  std::vector<double> logarithms;
+  logarithms.reserve(numbers.size());
+  for (const LogNumber& number : numbers) logarithms.push_back(number.start());
+  // A narrow loss has many valleys far from the data, so it narrows step by step (graduated
+  // non-convexity). Each descent goes on from where the last one ended.
+  double cost = 0;
+  for (const double width : kWidths) cost = descend(numbers, model, measured, width, logarithms);
+  // What decides nothing until it has moved far may have moved into a valley of its own: whether
+  // there is a deeper one nearer to the start.
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double start = numbers[i].start();
+    if (std::abs(logarithms[i] - start) <= numbers[i].spread) continue;
+    std::vector<double> again = logarithms;
+    again[i] = start;
+    const double other = descend(numbers, model, measured, kWidths.back(), again);
+    if (other >= cost) continue;
+    cost = other;
+    logarithms = again;
+  }
+  put(numbers, logarithms.data());
+  return logarithms;
+}
+
+struct Told {
+  std::vector<double> deviations;  // of the logarithms, where rows miss by what is expected
+  double typical = 1;              // what they do miss by, in that; at least 1
+};
+Told told_at(const std::vector<LogNumber>& numbers, const Model& model,
+             const std::vector<double>& measured, const std::vector<double>& logarithms) {
+  Knowledge knowledge(numbers);
+  std::vector<double> misses;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const std::vector<double> slopes = slopes_of(numbers, model, i, logarithms);
+    const double miss = std::log(model(i) / measured[i]) / kScale;
+    misses.push_back(std::abs(miss));
+    knowledge.add(slopes, 1 / (1 + miss * miss / (kWidths.back() * kWidths.back())));
+  }
+  std::ranges::sort(misses);
+  Told told;
+  if (!misses.empty()) told.typical = std::max(1.0, kNormalMad * misses[misses.size() / 2]);
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    told.deviations.push_back(knowledge.deviation(i));
+  return told;
 }
 
 }  // namespace
 
-std::vector<FittedValue> fit_logarithms(const std::vector<LogNumber>& numbers,
-                                        const std::function<double(std::size_t)>& predicted,
-                                        const std::vector<double>& measured) {
-  std::vector<FittedValue> result;
-  std::vector<double> logarithms;
-  result.reserve(numbers.size());
-  logarithms.reserve(numbers.size());
-  for (const LogNumber& number : numbers) {
-    result.push_back({.name = number.name, .before = number.value});
-    logarithms.push_back(std::log(std::clamp(number.value, number.low, number.high)));
+double LogNumber::start() const {
+  return std::log(std::clamp(value, low, high));
+}
+
+std::vector<double> slopes_of(const std::vector<LogNumber>& numbers, const Model& model,
+                              std::size_t row, const std::vector<double>& logarithms) {
+  put(numbers, logarithms.data());
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto at = [&](double logarithm) {
+      numbers[i].set(std::exp(logarithm));
+      return std::log(model(row));
+    };
+    slopes.push_back((at(logarithms[i] + kStep) - at(logarithms[i] - kStep)) / (2 * kStep));
+    numbers[i].set(std::exp(logarithms[i]));
   }
-  // A narrow loss has many valleys far from the data, so it narrows step by step (graduated
-  // non-convexity). Each problem goes on from where the last one ended.
-  const std::vector<double> start = logarithms;
-  std::unique_ptr<ceres::Problem> problem;
-  for (const double width : kWidths) {
-    problem = problem_of(numbers, predicted, measured, start, logarithms, width);
-    ceres::Solver::Options options;
-    options.linear_solver_type = ceres::DENSE_QR;
-    options.max_num_iterations = 200;
-    options.function_tolerance = 1e-9;
-    options.num_threads = 1;
-    options.logging_type = ceres::SILENT;
-    ceres::Solver::Summary summary;
-    ceres::Solve(options, problem.get(), &summary);
+  return slopes;
+}
+
+Knowledge::Knowledge(const std::vector<LogNumber>& numbers)
+    : covariance_(numbers.size(), std::vector<double>(numbers.size(), 0.0)) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    covariance_[i][i] = numbers[i].spread * numbers[i].spread;
+}
+
+std::vector<double> Knowledge::times(const std::vector<double>& slopes) const {
+  std::vector<double> result;
+  for (const std::vector<double>& row : covariance_)
+    result.push_back(std::inner_product(row.begin(), row.end(), slopes.begin(), 0.0));
+  return result;
+}
+
+void Knowledge::add(const std::vector<double>& slopes, double weight) {
+  const std::vector<double> c = times(slopes);
+  const double variance =
+      kScale * kScale / weight + std::inner_product(c.begin(), c.end(), slopes.begin(), 0.0);
+  for (std::size_t i = 0; i < c.size(); ++i)
+    for (std::size_t j = 0; j < c.size(); ++j) covariance_[i][j] -= c[i] * c[j] / variance;
+}
+
+double Knowledge::deviation(std::size_t number) const {
+  return std::sqrt(std::max(0.0, covariance_[number][number]));
+}
+
+double Knowledge::narrowed_by(const std::vector<double>& slopes, std::size_t number) const {
+  const std::vector<double> c = times(slopes);
+  const double variance =
+      kScale * kScale + std::inner_product(c.begin(), c.end(), slopes.begin(), 0.0);
+  return c[number] * c[number] / (variance * covariance_[number][number]);
+}
+
+std::vector<FittedValue> fit_logarithms(const std::vector<LogNumber>& numbers, const Model& model,
+                                        const std::vector<double>& measured) {
+  std::vector<std::size_t> moved(numbers.size());
+  std::iota(moved.begin(), moved.end(), std::size_t{0});
+  std::vector<double> logarithms;
+  logarithms.reserve(numbers.size());
+  for (const LogNumber& number : numbers) logarithms.push_back(number.start());
+  while (!moved.empty()) {
+    std::vector<LogNumber> free;
+    free.reserve(moved.size());
+    for (const std::size_t i : moved) free.push_back(numbers[i]);
+    const std::vector<double> found = least(free, model, measured);
+    const Told told = told_at(free, model, measured, found);
+    std::size_t vaguest = 0;
+    const auto left = [&](std::size_t i) { return told.deviations[i] / free[i].spread; };
+    for (std::size_t i = 0; i < moved.size(); ++i)
+      if (left(i) > left(vaguest)) vaguest = i;
+    if (left(vaguest) <= kTold) {
+      for (std::size_t i = 0; i < moved.size(); ++i) logarithms[moved[i]] = found[i];
+      break;
+    }
+    numbers[moved[vaguest]].set(numbers[moved[vaguest]].value);
+    moved.erase(moved.begin() + static_cast<std::ptrdiff_t>(vaguest));
   }
 
-  const std::vector<double> deviations = deviations_of(*problem, logarithms, numbers);
-  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].set(std::exp(logarithms[i]));
-  std::vector<double> misses;
-  misses.reserve(measured.size());
-  for (std::size_t i = 0; i < measured.size(); ++i)
-    misses.push_back(std::abs(std::log(predicted(i) / measured[i])) / kScale);
-  std::ranges::sort(misses);
-  const double typical = misses.empty() ? 1 : 1.4826 * misses[misses.size() / 2];
+  const Told told = told_at(numbers, model, measured, logarithms);
+  std::vector<FittedValue> result;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const LogNumber& number = numbers[i];
-    FittedValue& value = result[i];
-    const double off =
-        std::min(kNinetyFive * std::max(1.0, typical) * deviations[i], kNinetyFive * number.spread);
-    value.value = std::exp(logarithms[i]);
-    value.low = std::exp(logarithms[i] - off);
-    value.high = std::exp(logarithms[i] + off);
-    value.at_bound = logarithms[i] <= std::log(number.low) + 1e-9 ||
-                     logarithms[i] >= std::log(number.high) - 1e-9;
+    FittedValue value{.name = number.name, .before = number.value, .value = number.value};
+    if (std::ranges::find(moved, i) == moved.end()) {
+      value.kept = "what was measured does not tell it";
+    } else {
+      const double off = kNinetyFive * std::min(told.typical * told.deviations[i], number.spread);
+      value.value = std::exp(logarithms[i]);
+      value.low = std::exp(logarithms[i] - off);
+      value.high = std::exp(logarithms[i] + off);
+      value.at_bound = logarithms[i] <= std::log(number.low) + 1e-9 ||
+                       logarithms[i] >= std::log(number.high) - 1e-9;
+    }
+    number.set(value.value);
+    result.push_back(std::move(value));
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <fmt/format.h>
 #include <set>
 #include <utility>
@@ -55,10 +56,14 @@ std::string source_of(const std::vector<MeasuredRun>& runs) {
 
 std::string lines_of(const std::vector<FittedValue>& values) {
   std::string text;
-  for (const FittedValue& value : values)
-    text += fmt::format("{:<44} {:>11.4g}  95 %: {:.4g} .. {:.4g}, before {:.4g}{}\n", value.name,
-                        value.value, value.low, value.high, value.before,
-                        value.at_bound ? "  (at its bound: the data call for more)" : "");
+  for (const FittedValue& value : values) {
+    text += fmt::format("{:<44} {:>11.4g}  ", value.name, value.value);
+    text += value.kept.empty()
+                ? fmt::format("95 %: {:.4g} .. {:.4g}, before {:.4g}{}\n", value.low, value.high,
+                              value.before,
+                              value.at_bound ? "  (at its bound: the data call for more)" : "")
+                : fmt::format("as before: {}\n", value.kept);
+  }
   return text;
 }
 
@@ -103,7 +108,7 @@ std::string referring(const std::string& text, const std::string& key, const std
 
 // Names of files follow from names of the catalogue; only plain ones are used.
 std::string efficiency_file(const DeviceType& device) {
-  std::string name = generation_of(device);
+  std::string name = std::filesystem::path(device.efficiency.name).stem().string();
   const bool plain = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_';
   });
@@ -131,7 +136,8 @@ std::string other_device(const DeviceType& device, const measure::Measurement& m
 }  // namespace
 
 Result<MachineCalibration> calibrate_machine(const MachineStart& start,
-                                             const std::vector<MeasuredRun>& runs) {
+                                             const std::vector<MeasuredRun>& runs,
+                                             const MachineOptions& options) {
   if (runs.empty())
     return Error{Error::Code::kInvalidInput, "nothing was measured: give at least one measurement"};
   if (!start.cluster.node)
@@ -164,8 +170,15 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
     machine.notes.emplace_back("no kernel was measured: the device stays as it is");
   } else {
     auto fit = fit_kernels(device, samples->kernels,
-                           {.source = machine.source, .source_of_each = short_source_of(runs)});
+                           {.source = machine.source,
+                            .source_of_each = short_source_of(runs),
+                            .own_kernels = options.own_kernels});
     if (!fit) return fit.error();
+    if (fit->foreign > 0)
+      machine.notes.push_back(fmt::format(
+          "{} of {} kernels are foreshard's own, which no framework runs: what they would have "
+          "changed is as before; for predictions of replays give --own-kernels",
+          fit->foreign, samples->kernels.size()));
     device = fit->device;
     machine.outliers.insert(machine.outliers.end(), fit->outliers.begin(), fit->outliers.end());
     machine.kernels = *std::move(fit);

@@ -29,6 +29,12 @@ struct MachineStart {
   comm::Parameters communication;
 };
 
+struct MachineOptions {
+  /// Fit the device to foreshard's own kernels too, for predictions of replays: on a GPU they are
+  /// not what a framework runs (kernel_fit.h).
+  bool own_kernels = false;
+};
+
 struct MachineCalibration {
   ClusterConfig cluster;           ///< With the fitted device.
   comm::Parameters communication;  ///< With the fitted forms.
@@ -43,9 +49,11 @@ struct MachineCalibration {
 /// \return as samples_of, fit_kernels and fit_links; kUnsupported for a cluster of several kinds of
 ///     nodes; kInvalidInput without runs.
 Result<MachineCalibration> calibrate_machine(const MachineStart& start,
-                                             const std::vector<MeasuredRun>& runs);
+                                             const std::vector<MeasuredRun>& runs,
+                                             const MachineOptions& options = {});
 
-/// For people: numbers with intervals, errors on held-out kernels, outliers.
+/// For people: numbers with intervals, which were kept and why, errors on held-out kernels,
+/// outliers.
 std::string to_text(const MachineCalibration& machine);
 
 struct OutputFile {

@@ -82,7 +82,8 @@ bool is_log(std::string_view line) {
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  Reader(std::string_view text, std::string_view name, std::string_view told)
+      : text_(text), name_(name), told_(told) {}
 
   Result<NcclTestsRun> run() {
     for (std::size_t begin = 0; begin < text_.size();) {
@@ -116,16 +117,33 @@ class Reader {
     if (words.empty()) return std::nullopt;
     if (done_) return after_end(line, words);
     if (words[0].text.starts_with('#')) return comment(line, words);
-    if (!columns_) return before(words);
+    if (!columns_) return before(line, words);
     if (is_log(line)) return std::nullopt;
     return row(words);
   }
 
-  // Whatever launched the test speaks first; of it only NCCL's version is of interest.
-  std::optional<Error> before(const std::vector<Word>& words) {
+  // Whatever launched the test speaks first; of it NCCL's version and the program are of interest,
+  // and lines of ranks that lost their "#" on the way.
+  std::optional<Error> before(std::string_view line, std::vector<Word> words) {
+    if (words.size() > 2 && words[0].text == "Rank") {
+      words.insert(words.begin(), Word{"#", 1});
+      return rank(line, words);
+    }
+    program_in(words);
     if (words.size() >= 3 && words[0].text == "NCCL" && words[1].text == "version")
       run_.nccl_version = std::string(words[2].text.substr(0, words[2].text.find('+')));
     return std::nullopt;
+  }
+
+  // The last program before the table, unless the test itself named it.
+  void program_in(const std::vector<Word>& words) {
+    if (named_) return;
+    for (const Word& word : words) {
+      const std::string_view program = word.text.substr(word.text.rfind('/') + 1);
+      if (program.find("_perf") == std::string_view::npos) continue;
+      if (std::string found = internal::operation_in(program); !found.empty())
+        run_.operation = std::move(found);
+    }
   }
 
   // Launchers may have the last word, but not another run: it would be lost.
@@ -146,6 +164,14 @@ class Reader {
     if (const auto program = after("Collective test starting:")) {
       const auto named = words_of(*program);
       if (!named.empty()) run_.operation = internal::operation_in(named[0].text);
+      named_ = true;
+      if (!named.empty() && run_.operation.empty())
+        return fault(
+            named[0].column,
+            fmt::format("{} is not modelled: {} are", named[0].text, join(nccl_tests_operations())),
+            Error::Code::kUnsupported);
+    } else if (!columns_) {
+      program_in(words);
     }
     if (const auto version = after("nccl-library=")) {
       const auto code = number_in<std::int64_t>(version->substr(0, version->find(' ')));
@@ -194,14 +220,24 @@ class Reader {
     if (columns.cpu)
       return fault(words[0].column, "times of the CPU (-C) are not those of the operation",
                    Error::Code::kUnsupported);
-    if (run_.operation.empty())
-      run_.operation = internal::operation_in(std::filesystem::path(name_).filename().string());
-    if (run_.operation.empty())
-      return fault(words[0].column,
-                   "the operation is named neither in the text nor in the file's name; put the "
-                   "program's name into the latter: all_reduce_perf.txt");
+    if (auto missing = missing_ranks(words)) return missing;
+    if (const auto why = internal::fault_in_operation(
+            told_, std::filesystem::path(name_).filename().string(), run_.operation))
+      return fault(words[0].column, *why);
     columns_ = columns;
     return std::nullopt;
+  }
+
+  // Excerpts often keep the last rank alone; hosts and devices of the others are then unknown.
+  std::optional<Error> missing_ranks(const std::vector<Word>& words) const {
+    std::int64_t highest = -1;
+    for (const NcclTestsRank& rank : run_.ranks) highest = std::max(highest, rank.rank);
+    if (highest < std::ssize(run_.ranks)) return std::nullopt;
+    return fault(words[0].column,
+                 fmt::format("of {} ranks only {} {} listed: the line '# Rank N ... on HOST device "
+                             "D ...' of each of them is needed",
+                             static_cast<double>(highest) + 1, run_.ranks.size(),
+                             run_.ranks.size() == 1 ? "is" : "are"));
   }
 
   std::optional<Error> row(std::vector<Word> words) {
@@ -251,8 +287,10 @@ class Reader {
 
   std::string_view text_;
   std::string_view name_;
+  std::string_view told_;
   std::size_t line_ = 0;
   bool done_ = false;
+  bool named_ = false;  // by the test itself
   std::optional<Columns> columns_;
   NcclTestsRun run_;
 };
@@ -272,17 +310,22 @@ bool is_nccl_tests(std::string_view text) {
     return head.find("\"results\"") != std::string_view::npos ||
            head.find("\"nthreads\"") != std::string_view::npos ||
            head.find("_perf") != std::string_view::npos;
-  return head.find("# nThread ") != std::string_view::npos ||
-         head.find("# Using devices") != std::string_view::npos ||
+  return head.find("nThread ") != std::string_view::npos ||
+         head.find("Using devices") != std::string_view::npos ||
          head.find("# Collective test starting:") != std::string_view::npos ||
          head.find("(elements)") != std::string_view::npos;
 }
 
-Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name) {
+std::vector<std::string> nccl_tests_operations() {
+  return {"all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "sendrecv"};
+}
+
+Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name,
+                                     std::string_view operation) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{')
-    return internal::read_nccl_tests_json(text, name);
-  return Reader(text, name).run();
+    return internal::read_nccl_tests_json(text, name, operation);
+  return Reader(text, name, operation).run();
 }
 
 CsvTable table_of(const NcclTestsRun& run, std::string_view name, std::string_view machine) {

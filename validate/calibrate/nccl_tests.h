@@ -8,12 +8,13 @@
 ///     #        (B)    (elements)                               (us)  (GB/s)  (GB/s)        ...
 ///             1024           256     float     sum      -1    13.20    0.08    0.14      0 ...
 ///
-/// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on),
-/// else from the name of the file; ranks, hosts and devices from the lines of ranks. Columns are
-/// taken by their names, so files of all versions since 2.0 read alike. What other programs print
-/// in between (lines of NCCL's log, of mpirun, of the scheduler) is skipped before the table;
-/// inside it a line is a row, a comment, a line of NCCL's log ("host:pid:tid [0] NCCL INFO ...") or
-/// an error.
+/// The operation comes from the line "# Collective test starting: all_reduce_perf" (from 2.16 on)
+/// or a command line before the table, else from the name of the file; ranks, hosts and devices
+/// from the lines of ranks. Columns are taken by their names, so files of all versions since 2.0
+/// read alike. What other programs print in between (lines of NCCL's log, of mpirun, of the
+/// scheduler) is skipped before the table; inside it a line is a row, a comment, a line of NCCL's
+/// log
+/// ("host:pid:tid [0] NCCL INFO ...") or an error.
 ///
 /// Source: NVIDIA/nccl-tests, src/common.cu and src/util.cu (writeDeviceReport,
 /// writeBenchmarkLineBody, writeResultHeader; JSON version 1 and 2), doc/PERFORMANCE.md (what
@@ -64,10 +65,15 @@ struct NcclTestsRun {
 bool is_nccl_tests(std::string_view text);
 
 /// \param name  of the file: for messages, and for the operation where the text does not say it.
+/// \param operation  as in `NcclTestsRun`, where neither does; empty: not known.
 /// \return kInvalidInput with "name:line:column:" (JSON: "name: results[3].size:") where a row has
-///     too few columns, a cell is not a number, no rank is listed, or the operation is unknown;
+///     too few columns, a cell is not a number, a rank is not listed, or the operation is unknown;
 ///     kUnsupported where a run has wrong elements (its times do not count) or times of the CPU.
-Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name);
+Result<NcclTestsRun> read_nccl_tests(std::string_view text, std::string_view name,
+                                     std::string_view operation = {});
+
+/// The operations that are read: "all_reduce", "all_gather" ...
+std::vector<std::string> nccl_tests_operations();
 
 /// The same as a table of collectives (`foreshard accuracy`), one row per size, with the shorter of
 /// the two times: a library is asked for what it can do.

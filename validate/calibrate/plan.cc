@@ -14,8 +14,10 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "sim/compute/operator_time.h"
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/verify.h"
+#include "validate/calibrate/telling.h"
 
 namespace foreshard::calibrate {
 namespace {
@@ -102,11 +104,14 @@ struct Operation {
 class Planner {
  public:
   Planner(const std::vector<Program>& programs, const PlanOptions& options)
-      : programs_(programs), options_(options) {}
+      : programs_(programs), options_(options) {
+    if (options.device) times_.emplace(*options.device);
+  }
 
   Result<Program> run() {
     if (auto fault = gather()) return *std::move(fault);
     add_neighbours();
+    add_telling_products();
     add_ladders();
     write_blocks();
     if (plan_.blocks.empty())
@@ -200,9 +205,7 @@ class Planner {
     return groups;
   }
 
-  Seconds time_of(const Kernel& kernel) const {
-    return options_.time_of ? options_.time_of(kernel) : 1_ms;
-  }
+  Seconds time_of(const Kernel& kernel) { return times_ ? (*times_)(kernel) : 1_ms; }
 
   void add_neighbours() {
     std::map<std::string, std::vector<Kernel>> kinds;
@@ -219,6 +222,17 @@ class Planner {
         }
       }
     }
+  }
+
+  void add_telling_products() {
+    if (!options_.device) return;
+    std::vector<Gemm> known;
+    for (const Kernel& kernel : kernels_)
+      if (const auto* gemm = std::get_if<Gemm>(&kernel)) known.push_back(*gemm);
+    for (const Gemm& gemm : telling_products(*options_.device, known, [&](const Gemm& one) {
+           return bytes_of(one) <= options_.largest && time_of(one) <= options_.small;
+         }))
+      kernels_.insert(gemm);
   }
 
   // Sizes at a fixed factor below the largest, down to 4 KiB, in whole elements for each member.
@@ -347,6 +361,7 @@ class Planner {
 
   const std::vector<Program>& programs_;
   const PlanOptions& options_;
+  std::optional<CachedOperatorTime> times_;
   std::set<Kernel> kernels_;
   std::map<Operation, std::set<Bytes>> sizes_;
   std::set<std::pair<std::int32_t, std::int32_t>> pairs_;

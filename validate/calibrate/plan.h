@@ -5,26 +5,28 @@
 ///     const auto plan = microbenchmarks({tp2, dp2}, options);   // then to_json, then replay
 ///
 /// - Kernels: those of the Programs, and where a kind has few sizes, neighbours at half and double
-///   extents, so that a fit has something to lean on.
+///   extents, so that a fit has something to lean on. Where the device is known, also small
+///   products that tell its numbers apart (telling.h).
 /// - Collectives: those of the Programs, on the same members, at the Programs' sizes and on a
 ///   ladder of sizes between them, each with nothing beside it.
 /// - Each appears once in every *round*, in an order of its own (shuffled by a fixed seed), so that
 ///   drifts of clocks and temperature fall on all alike, and no kernel finds the operands of its
 ///   last run in a cache more often than in a step. All ranks run the same kernel at the same time,
 ///   as they do in a step: they share what they share there.
-/// - Rounds are as many as fit into `step`, by the forecast of `time_of`, 2 to 32.
+/// - Rounds are as many as fit into `step`, by the forecast of the device, 2 to 32.
 ///
 /// Not modelled: operands that the kernel before has left in a cache in the step, but not here.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 
 #include "strategies/program/ir/program.h"
+#include "topology/device_type.h"
 
 namespace foreshard::calibrate {
 
@@ -33,10 +35,11 @@ struct PlanOptions {
   Seconds longest = 0.5_s;       ///< A neighbour that is forecast to take longer is left out.
   Bytes largest = 1_GiB;         ///< Likewise of a neighbour's operands.
   std::int64_t fewest = 6;       ///< Sizes of a kind; fewer get neighbours.
+  Seconds small = 5_ms;          ///< A product that tells numbers apart takes at most so long.
   std::int64_t ladder = 4;       ///< Factor between the ladder's sizes.
   std::int64_t most_pairs = 32;  ///< Transfers between that many pairs of ranks at most.
-  /// Forecast of a kernel's time. Empty: 1 ms each.
-  std::function<Seconds(const Kernel&)> time_of{};
+  /// What the Programs run on, for the forecast of each kernel's time. Empty: 1 ms each.
+  std::optional<DeviceType> device{};
 };
 
 /// The Program, verified.

@@ -23,7 +23,6 @@ using program::Program;
 
 constexpr double kOutlierDeviations = 5;
 constexpr double kOutlierShare = 0.1;
-constexpr double kNormalMad = 1.4826;  // standard deviations per median absolute deviation
 constexpr double kNotch = 1.57;
 constexpr std::size_t kMostNamed = 20;
 
@@ -69,6 +68,13 @@ Spread gathered(const std::string& what, const std::vector<Seen>& seen,
   return spread_of(std::move(times));
 }
 
+// All instances of one kernel.
+struct Instances {
+  Kernel kernel;
+  std::string provider;
+  std::vector<Seen> seen;
+};
+
 struct CollectiveKey {
   CollectiveKind kind;
   std::vector<std::int32_t> ranks;
@@ -97,7 +103,7 @@ class Gatherer {
             Error::Code::kInvalidInput,
             fmt::format("measurement of '{}': rank {} has {} tasks, its Program {}", program.name,
                         record.rank, record.tasks.size(), expansion.instances.size())};
-      if (auto fault = add_rank(program, program.roles[role], expansion, record, operations))
+      if (auto fault = add_rank(run, program.roles[role], expansion, record, operations))
         return fault;
     }
     if (run.measurement.mode == measure::Mode::kWhole) add_operations(operations);
@@ -106,9 +112,10 @@ class Gatherer {
 
   Samples samples() {
     Samples result;
-    for (const auto& [text, of] : kernels_) {
-      result.kernels.push_back({of.first, gathered(text, of.second, result.outliers)});
-    }
+    for (const auto& [text, of] : kernels_)
+      result.kernels.push_back({.kernel = of.kernel,
+                                .provider = of.provider,
+                                .time = gathered(text, of.seen, result.outliers)});
     for (const auto& [key, seen] : collectives_) {
       const std::string what =
           fmt::format("{} of {} over {} ranks",
@@ -134,7 +141,7 @@ class Gatherer {
   // What the members of one operation agree on: members, tag, and how often before.
   using Operation = std::tuple<std::vector<std::int32_t>, std::string, std::int64_t>;
   struct Member {
-    Seconds time;
+    measure::TaskTimes times;
     bool computes = false;  // while the operation runs
     const Communication* what = nullptr;
   };
@@ -180,9 +187,10 @@ class Gatherer {
     return std::nullopt;
   }
 
-  std::optional<Error> add_rank(const Program& program, const program::Role& role,
+  std::optional<Error> add_rank(const MeasuredRun& run, const program::Role& role,
                                 const program::Expansion& expansion, const RankRecord& record,
                                 std::map<Operation, std::vector<Member>>& operations) {
+    const Program& program = run.program;
     std::vector<std::pair<Seconds, Seconds>> busy;  // the rank's kernels, by start
     for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
       const auto& task = program::task_of(program, role, expansion.instances[i]);
@@ -194,9 +202,17 @@ class Gatherer {
       const auto* kernel = std::get_if<Kernel>(&task.body);
       if (kernel == nullptr) continue;
       busy.emplace_back(times.start, times.finish);
-      auto& [known, seen] = kernels_[foreshard::describe(*kernel)];
-      known = *kernel;
-      seen.push_back({mean_of(times), fmt::format("as task {} of rank {}", i, record.rank)});
+      const std::string& provider = run.measurement.providers.of(*kernel);
+      auto& known = kernels_
+                        .try_emplace(foreshard::describe(*kernel),
+                                     Instances{.kernel = *kernel, .provider = provider, .seen = {}})
+                        .first->second;
+      if (known.provider != provider)
+        return Error{Error::Code::kInvalidInput,
+                     fmt::format("'{}' was measured of {} and of {}; give the measurements of one "
+                                 "of them",
+                                 foreshard::describe(*kernel), known.provider, provider)};
+      known.seen.push_back({mean_of(times), fmt::format("as task {} of rank {}", i, record.rank)});
     }
     std::ranges::sort(busy);
     std::map<std::pair<std::vector<std::int32_t>, std::string>, std::int64_t> before;
@@ -213,9 +229,7 @@ class Gatherer {
       }
       const std::int64_t n = before[{ranks, program::tag_of(task)}]++;
       operations[{ranks, program::tag_of(task), n}].push_back(
-          {.time = times.median,
-           .computes = overlaps(busy, times.start, times.finish),
-           .what = what});
+          {.times = times, .computes = overlaps(busy, times.start, times.finish), .what = what});
     }
     return std::nullopt;
   }
@@ -230,6 +244,16 @@ class Gatherer {
     return kernel != busy.end() && kernel->first < to - slack;
   }
 
+  // From the last member's arrival to the last one's finish.
+  static Seconds lasting(const std::vector<Member>& members) {
+    const auto& last =
+        std::ranges::max(members, {}, [](const Member& one) { return one.times.start; }).times;
+    if (last.lasted) return *last.lasted;
+    Seconds finish = last.finish;
+    for (const Member& member : members) finish = std::max(finish, member.times.finish);
+    return last.median + (finish - last.finish);
+  }
+
   void add_operations(const std::map<Operation, std::vector<Member>>& operations) {
     for (const auto& [operation, members] : operations) {
       const auto& ranks = std::get<0>(operation);
@@ -238,7 +262,7 @@ class Gatherer {
         ++overlapped_;
         continue;
       }
-      const Seconds time = std::ranges::min(members, {}, &Member::time).time;
+      const Seconds time = lasting(members);
       const Communication& what = *members.front().what;
       CollectiveKey key{.kind = what.kind,
                         .ranks = ranks,
@@ -261,7 +285,7 @@ class Gatherer {
     }
   }
 
-  std::map<std::string, std::pair<Kernel, std::vector<Seen>>> kernels_;
+  std::map<std::string, Instances> kernels_;
   std::map<CollectiveKey, std::vector<Seen>> collectives_;
   std::int64_t overlapped_ = 0;
 };

@@ -4,10 +4,11 @@
 ///
 /// A kernel's time is what an instance takes on average over the repeats: steps are sums, and sums
 /// have means. From three quantiles it is 0.3 x 10th + 0.4 x 50th + 0.3 x 90th percentile. A
-/// collective's is the time from when its last member reached it until that member was done: the
-/// shortest of its members' medians (medians of differences, not differences of medians, which
-/// would add what steps drift by). Those during which a member also computed are not taken: the
-/// kernels beside them stretch them.
+/// collective's is the time from when its last member reached it until its last member was done
+/// (measure::TaskTimes::lasted). Files without that tell medians of each member: of the last to
+/// come its own time, and from its finish to the last one (medians of differences where there are
+/// some: differences of medians add what steps drift by). Those during which a member also computed
+/// are not taken: the kernels beside them stretch them.
 ///
 /// The interval of a median is its notch, median +- 1.57 x (75th - 25th percentile) / sqrt(n),
 /// which covers about 95 %. Instances beyond 5 scaled median absolute deviations, and 10 %, of the
@@ -30,6 +31,9 @@
 
 namespace foreshard::calibrate {
 
+/// Standard deviations of a normal distribution per median absolute deviation.
+inline constexpr double kNormalMad = 1.4826;
+
 /// A Program and what its replay measured. They belong together: fingerprints are alike.
 struct MeasuredRun {
   program::Program program;
@@ -48,6 +52,7 @@ Spread spread_of(std::vector<Seconds> times);
 
 struct KernelSample {
   Kernel kernel;
+  std::string provider;  ///< Whose it is (measure::Providers).
   Spread time;
 };
 
@@ -69,7 +74,8 @@ struct Samples {
 
 /// The samples of all runs together.
 /// \return kInvalidInput if a measurement does not belong to its Program (other fingerprint, ranks
-///     or instances), is of ranks that share a device, or holds a task that ends before it starts.
+///     or instances), is of ranks that share a device, or holds a task that ends before it starts;
+///     or if two providers ran the same kernel.
 Result<Samples> samples_of(const std::vector<MeasuredRun>& runs);
 
 }  // namespace foreshard::calibrate

@@ -90,7 +90,7 @@ double value_of(const comm::FormParameters& form, Field field) {
     case Field::kHopNvlink:
       return form.hop.nvlink.in_base();
     case Field::kHopPcie:
-      return form.hop.pcie.in_base();
+      return form.hop.pcie.value_or(0_s).in_base();
     case Field::kHopNetwork:
       return form.hop.network.in_base();
     case Field::kPartNvlink:

@@ -35,13 +35,14 @@ std::string text_of(const comm::FormParameters& form) {
   if (form.on_request) text += "    on_request: true\n";
   text += fmt::format("    protocol: {}\n    base: {}\n", yaml::name_of(form.protocol),
                       micro(form.base));
-  text += fmt::format("    hop: {{nvlink: {}, pcie: {}, network: {}}}\n", micro(form.hop.nvlink),
-                      micro(form.hop.pcie), micro(form.hop.network));
+  text += fmt::format("    hop: {{nvlink: {}, ", micro(form.hop.nvlink));
+  if (form.hop.pcie) text += fmt::format("pcie: {}, ", micro(*form.hop.pcie));
+  text += fmt::format("network: {}}}\n", micro(form.hop.network));
   text += fmt::format("    efficiency: {{nvlink: {}, pcie: {}, ", part(form.efficiency.nvlink),
                       part(form.efficiency.pcie));
   if (form.efficiency.host) text += fmt::format("host: {}, ", part(*form.efficiency.host));
   text += fmt::format("network: {}}}\n", part(form.efficiency.network));
-  text += fmt::format("    channels: {}\n", form.channels);
+  if (form.channels) text += fmt::format("    channels: {}\n", *form.channels);
   if (form.network_channels > 1)
     text += fmt::format("    network_channels: {}\n", form.network_channels);
   if (std::isfinite(form.network_channel_rate.in_base()))
@@ -59,20 +60,18 @@ std::string text_of(const comm::FormParameters& form) {
   return text;
 }
 
-std::string fitted(const std::string& key, const std::string& value, const std::string& source) {
-  return fmt::format("    {}: {{value: {}, source: \"{}\", evidence: fitted}}\n", key, value,
-                     source);
+template <class T>
+std::string sourced(const std::string& key, const std::string& value, const T& number) {
+  return fmt::format("    {}: {{value: {}, source: \"{}\", evidence: {}}}\n", key, value,
+                     number.source, yaml::name_of(number.evidence));
 }
 
-std::string text_of(const Transport& transport) {
-  std::string text = fmt::format("  - name: {}\n", transport.name);
-  text += fitted("latency", micro(*transport.latency), transport.latency.source);
-  text += fitted("rendezvous", micro(*transport.rendezvous), transport.rendezvous.source);
-  text += fitted("eager_limit", kibi(*transport.eager_limit), transport.eager_limit.source);
-  text += fitted("exchange_efficiency", part(*transport.exchange_efficiency),
-                 transport.exchange_efficiency.source);
-  if (!transport.ordered) text += "    ordered: false\n";
-  return text;
+std::string text_of(const TransportNumbers& transport) {
+  const auto& [name, latency, rendezvous, eager_limit, efficiency] = transport;
+  return fmt::format("  - name: {}\n", name) + sourced("latency", micro(*latency), latency) +
+         sourced("rendezvous", micro(*rendezvous), rendezvous) +
+         sourced("eager_limit", kibi(*eager_limit), eager_limit) +
+         sourced("exchange_efficiency", part(*efficiency), efficiency);
 }
 
 std::string text_of(const comm::Choice& choice) {

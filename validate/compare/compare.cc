@@ -182,10 +182,13 @@ class Comparer {
       *pair = mean(*pair);
     for (Pair& pair : overlap.exposed) pair = mean(pair);
     if (!whole()) out.slack = slack();
+    out.remarks = measure::remarks_of(measurement_);
     if (measurement_.shared)
       out.remarks.push_back(
           "several ranks shared one device: the replay shows correctness, but its times mean "
           "nothing");
+    for (std::string& remark : measure::remarks_on_clocks(measurement_))
+      out.remarks.push_back(std::move(remark));
     if (!whole() && options_.turns)
       out.remarks.push_back(
           "a single rank carries out no communication: predicted kernels include the time in which "
@@ -260,8 +263,7 @@ class Comparer {
   void add_task(const RankTimes& rank, const measure::RankRecord& record, std::size_t i) {
     const auto& [kind, name, task_name] = names(rank, i);
     if (kind == Kind::kHost || (kind == Kind::kCommunication && !whole())) return;
-    Pair time{rank.predicted[i].finish - rank.predicted[i].begin,
-              rank.measured[i].finish - rank.measured[i].begin};
+    Pair time{rank.predicted[i].lasted, rank.measured[i].lasted};
     if (const auto left = kernel_time_.find(i); left != kernel_time_.end())
       time.predicted = left->second;
     for (Sums* sums : {&accounts_.of(kind, name), &accounts_.of_task(kind, task_name)}) {

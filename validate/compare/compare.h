@@ -16,8 +16,9 @@
 /// tasks need not add up to the median of steps: what is missing, or too much, is booked as
 /// "between medians".
 ///
-/// A communication has the duration  latest finish - latest start  over its members: what the
-/// last to arrive sees. Members that were there before wait, which is booked apart.
+/// A communication has the duration  latest finish - latest start  over its members, of what was
+/// measured per repeat (measure::TaskTimes::lasted; of files without it from medians). Members that
+/// were there before wait, which is booked apart.
 ///
 /// **Turns.** Where a communication holds all of a device (a CPU core, which does one thing at a
 /// time), a predicted kernel stands still while one is under way. Its predicted time is then what

@@ -84,19 +84,25 @@ class Matcher {
   std::map<Key, std::vector<std::size_t>> of_key_;
 };
 
-// The last member's arrival begins an operation for all.
-void begin_together(Timelines& lines) {
+// The last member's arrival begins an operation for all, the last finish ends it.
+void begin_together(Timelines& lines, const measure::Measurement& measurement) {
   for (const Operation& operation : lines.operations) {
-    Seconds predicted, measured;
+    Seconds predicted, measured, predicted_end, measured_end;
     for (const auto& [place, i] : operation.members) {
-      predicted = std::max(predicted, lines.ranks[place].predicted[i].reached);
-      measured = std::max(measured, lines.ranks[place].measured[i].reached);
+      const RankTimes& rank = lines.ranks[place];
+      predicted = std::max(predicted, rank.predicted[i].reached);
+      measured = std::max(measured, rank.measured[i].reached);
+      predicted_end = std::max(predicted_end, rank.predicted[i].finish);
+      measured_end = std::max(measured_end, rank.measured[i].finish);
     }
     for (const auto& [place, i] : operation.members) {
       Times& p = lines.ranks[place].predicted[i];
       Times& m = lines.ranks[place].measured[i];
       p.begin = std::clamp(predicted, p.reached, std::max(p.reached, p.finish));
       m.begin = std::clamp(measured, m.reached, std::max(m.reached, m.finish));
+      p.lasted = std::max(0_s, predicted_end - predicted);
+      m.lasted =
+          measurement.ranks[place].tasks[i].lasted.value_or(std::max(0_s, measured_end - measured));
     }
   }
 }
@@ -123,9 +129,11 @@ Timelines timelines_of(const Program& program, const sim::Prediction& prediction
     FORESHARD_CHECK(record.tasks.size() == count && begin + count <= prediction.timeline.size());
     for (std::size_t i = 0; i < count; ++i) {
       const sim::TimelineEntry& entry = prediction.timeline[begin + i];
-      times.predicted.push_back({entry.start, entry.start, entry.finish});
+      times.predicted.push_back(
+          {entry.start, entry.start, entry.finish, entry.finish - entry.start});
       const measure::TaskTimes& task = record.tasks[i];
-      times.measured.push_back({task.start, task.start, std::max(task.start, task.finish)});
+      const Seconds finish = std::max(task.start, task.finish);
+      times.measured.push_back({task.start, task.start, finish, finish - task.start});
     }
     for (std::size_t i = 0; i < count; ++i) {
       const program::Task& task =
@@ -138,7 +146,7 @@ Timelines timelines_of(const Program& program, const sim::Prediction& prediction
   }
   if (measurement.mode == measure::Mode::kWhole) {
     Matcher(program, lines).run();
-    begin_together(lines);
+    begin_together(lines, measurement);
   }
   return lines;
 }

@@ -21,6 +21,8 @@ struct Times {
   /// Of a communication, when its last member reached it. Else `reached`.
   Seconds begin{};
   Seconds finish{};
+  /// Of a communication, from its beginning to the finish of its last member. Else finish - begin.
+  Seconds lasted{};
 };
 
 /// One rank's part.

@@ -14,10 +14,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Node = program::JsonNode;
 
-constexpr program::JsonForm kMeasurementForm{
-    .what = "measurement", .schema = kMeasurementSchema, .largest = kLargestMeasurementText};
-constexpr program::JsonForm kArrivalsForm{
-    .what = "arrivals", .schema = kArrivalsSchema, .largest = kLargestMeasurementText};
+constexpr program::JsonForm kMeasurementForm{.what = "measurement",
+                                             .schema = kMeasurementSchema,
+                                             .made_by = "foreshard replay -o FILE",
+                                             .largest = kLargestMeasurementText};
+constexpr program::JsonForm kArrivalsForm{.what = "arrivals",
+                                          .schema = kArrivalsSchema,
+                                          .made_by = "foreshard export --arrivals FILE",
+                                          .largest = kLargestMeasurementText};
 
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -42,11 +46,19 @@ constexpr std::pair<std::string_view, Seconds TaskTimes::*> kColumns[] = {
     {"start_s", &TaskTimes::start},   {"finish_s", &TaskTimes::finish}, {"low_s", &TaskTimes::low},
     {"median_s", &TaskTimes::median}, {"high_s", &TaskTimes::high},
 };
+constexpr std::pair<std::string_view, std::string Providers::*> kProviders[] = {
+    {"gemm", &Providers::gemm}, {"attention", &Providers::attention}, {"pass", &Providers::pass}};
 constexpr std::pair<std::string_view, std::optional<double> Reading::*> kReadings[] = {
     {"clock_mhz", &Reading::clock_mhz},
     {"memory_clock_mhz", &Reading::memory_clock_mhz},
     {"celsius", &Reading::celsius},
     {"watts", &Reading::watts},
+};
+
+constexpr std::pair<std::string_view, std::optional<Span> During::*> kDuring[] = {
+    {"clock_mhz", &During::clock_mhz},
+    {"celsius", &During::celsius},
+    {"watts", &During::watts},
 };
 
 std::string_view name_of(Mode mode) {
@@ -64,23 +76,58 @@ Json json_of(const Machine& machine) {
   return {{"name", machine.name}, {"facts", std::move(facts)}, {"topology", machine.topology}};
 }
 
+Json json_of(const Providers& providers) {
+  Json json = Json::object();
+  for (const auto& [key, field] : kProviders) json[std::string(key)] = providers.*field;
+  return json;
+}
+
 Json json_of(const Reading& reading) {
   Json json{{"when", reading.when}};
   for (const auto& [key, field] : kReadings)
     if (reading.*field) json[std::string(key)] = number(*(reading.*field));
+  if (!reading.throttle.empty()) json["throttle"] = reading.throttle;
   return json;
+}
+
+Json json_of(const During& during) {
+  Json json{{"samples", during.samples}};
+  for (const auto& [key, field] : kDuring)
+    if (const auto& span = during.*field)
+      json[std::string(key)] = {{"low", number(span->low)},
+                                {"median", number(span->median)},
+                                {"high", number(span->high)}};
+  json["throttle"] = during.throttle;
+  return json;
+}
+
+Json json_of(const TimingCost& timing) {
+  return {{"events", timing.events},
+          {"step_s", number(timing.step.in_base())},
+          {"event_s", number(timing.event.in_base())}};
+}
+
+Json json_of(const GemmChoice& gemm) {
+  return {{"kernel", gemm.kernel},
+          {"count", gemm.count},
+          {"tried", gemm.tried},
+          {"taken_s", number(gemm.taken.in_base())},
+          {"fastest_s", number(gemm.fastest.in_base())}};
 }
 
 std::string text_of(const RankRecord& rank, Mode mode) {
   Json readings = Json::array();
   for (const Reading& reading : rank.readings) readings.push_back(json_of(reading));
-  const Json head{{"rank", rank.rank},
-                  {"machine", rank.machine},
-                  {"device", rank.device},
-                  {"steps_s", column(rank.steps)},
-                  {"peak_memory_bytes", number(rank.peak_memory.in_base())},
-                  {"scratch_bytes", number(rank.scratch.in_base())},
-                  {"readings", std::move(readings)}};
+  Json head{{"rank", rank.rank},
+            {"machine", rank.machine},
+            {"device", rank.device},
+            {"steps_s", column(rank.steps)},
+            {"peak_memory_bytes", number(rank.peak_memory.in_base())},
+            {"scratch_bytes", number(rank.scratch.in_base())},
+            {"readings", std::move(readings)}};
+  if (rank.timing) head["timing"] = json_of(*rank.timing);
+  for (const GemmChoice& gemm : rank.gemms) head["gemms"].push_back(json_of(gemm));
+  if (rank.during) head["during"] = json_of(*rank.during);
   std::string out = dump(head);
   out.back() = ',';
   out += "\n   \"tasks\":{";
@@ -93,6 +140,13 @@ std::string text_of(const RankRecord& rank, Mode mode) {
   };
   for (const auto& [key, field] : kColumns) add(key, field);
   if (mode == Mode::kOneRank) add("slack_s", &TaskTimes::slack);
+  if (std::ranges::any_of(rank.tasks,
+                          [](const TaskTimes& task) { return task.lasted.has_value(); })) {
+    Json lasted = Json::array();
+    for (const TaskTimes& task : rank.tasks)
+      lasted.push_back(task.lasted ? number(task.lasted->in_base()) : Json());
+    out += ",\n    \"lasted_s\":" + dump(lasted);
+  }
   return out + "}}";
 }
 
@@ -116,38 +170,96 @@ Machine machine_of(const Node& node) {
   return machine;
 }
 
+std::string text_in(const Node& node) {
+  return node.text();
+}
+
+// Files that do not say it yet come from replays that had no others.
+Providers providers_of(const Node& root) {
+  if (!root.has("providers"))
+    return {.gemm = root["backend"].text() == "host" ? "blas" : "cublas",
+            .attention = std::string(kOwnKernels),
+            .pass = std::string(kOwnKernels)};
+  const Node node = root["providers"];
+  node.fields({"gemm", "attention", "pass"});
+  Providers providers;
+  for (const auto& [key, field] : kProviders) providers.*field = node[key].text();
+  return providers;
+}
+
 Reading reading_of(const Node& node) {
-  node.fields({"when"}, {"clock_mhz", "memory_clock_mhz", "celsius", "watts"});
+  node.fields({"when"}, {"clock_mhz", "memory_clock_mhz", "celsius", "watts", "throttle"});
   Reading reading{.when = node["when"].text()};
   for (const auto& [key, field] : kReadings)
     if (node.has(key)) reading.*field = node[key].finite();
+  if (node.has("throttle")) node["throttle"].each(reading.throttle, text_in);
   return reading;
+}
+
+TimingCost timing_of(const Node& node) {
+  node.fields({"events", "step_s", "event_s"});
+  return {.events = node["events"].count(),
+          .step = Seconds::from_base(node["step_s"].finite()),
+          .event = Seconds::from_base(node["event_s"].finite())};
+}
+
+GemmChoice gemm_of(const Node& node) {
+  node.fields({"kernel", "count", "tried", "taken_s", "fastest_s"});
+  return {.kernel = node["kernel"].text(),
+          .count = node["count"].count(),
+          .tried = node["tried"].count(),
+          .taken = duration(node["taken_s"]),
+          .fastest = duration(node["fastest_s"])};
+}
+
+During during_of(const Node& node) {
+  node.fields({"samples", "throttle"}, {"clock_mhz", "celsius", "watts"});
+  During during{.samples = node["samples"].count()};
+  for (const auto& [key, field] : kDuring) {
+    if (!node.has(key)) continue;
+    const Node span = node[key];
+    span.fields({"low", "median", "high"});
+    during.*field = Span{.low = span["low"].finite(),
+                         .median = span["median"].finite(),
+                         .high = span["high"].finite()};
+  }
+  node["throttle"].each(during.throttle, text_in);
+  return during;
 }
 
 std::vector<TaskTimes> tasks_of(const Node& node, Mode mode) {
   if (mode == Mode::kOneRank)
     node.fields({"start_s", "finish_s", "low_s", "median_s", "high_s", "slack_s"});
   else
-    node.fields({"start_s", "finish_s", "low_s", "median_s", "high_s"});
+    node.fields({"start_s", "finish_s", "low_s", "median_s", "high_s"}, {"lasted_s"});
   const std::size_t count = node["start_s"].size();
   std::vector<TaskTimes> tasks(count);
-  const auto read = [&](std::string_view key, Seconds TaskTimes::*field, bool signed_time) {
+  const auto column = [&](std::string_view key) {
     const Node times = node[key];
     if (times.size() != count)
       times.fault("has " + std::to_string(times.size()) + " entries, start_s has " +
                   std::to_string(count) + "; one per instance is expected in both");
+    return times;
+  };
+  const auto read = [&](std::string_view key, Seconds TaskTimes::*field, bool signed_time) {
+    const Node times = column(key);
     for (std::size_t i = 0; i < count; ++i)
       tasks[i].*field =
           signed_time ? Seconds::from_base(times.at(i).finite()) : duration(times.at(i));
   };
   for (const auto& [key, field] : kColumns) read(key, field, false);
   if (mode == Mode::kOneRank) read("slack_s", &TaskTimes::slack, true);
+  if (!node.has("lasted_s")) return tasks;
+  const Node lasted = column("lasted_s");
+  for (std::size_t i = 0; i < count; ++i)
+    if (!lasted.at(i).is_null()) tasks[i].lasted = duration(lasted.at(i));
   return tasks;
 }
 
 RankRecord rank_of(const Node& node, const Measurement& measurement) {
   node.fields({"rank", "machine", "device", "steps_s", "peak_memory_bytes", "scratch_bytes",
-               "readings", "tasks"});
+               "readings", "tasks"},
+              {"timing", "gemms", "during"});
   RankRecord rank{.rank = node["rank"].index(), .device = node["device"].text()};
   const auto machines = static_cast<std::int64_t>(measurement.machines.size());
   if (machines == 0) node["machine"].fault("there are no machines");
@@ -159,6 +271,9 @@ RankRecord rank_of(const Node& node, const Measurement& measurement) {
   rank.peak_memory = Bytes::from_base(node["peak_memory_bytes"].non_negative());
   rank.scratch = Bytes::from_base(node["scratch_bytes"].non_negative());
   node["readings"].each(rank.readings, reading_of);
+  if (node.has("timing")) rank.timing = timing_of(node["timing"]);
+  if (node.has("gemms")) node["gemms"].each(rank.gemms, gemm_of);
+  if (node.has("during")) rank.during = during_of(node["during"]);
   rank.tasks = tasks_of(node["tasks"], measurement.mode);
   return rank;
 }
@@ -173,10 +288,12 @@ std::string fingerprint(const Node& node) {
 
 Measurement measurement_of(const Node& root) {
   root.fields({"schema", "program", "fingerprint", "backend", "mode", "shared", "date", "version",
-               "warmup", "repeats", "machines", "ranks"});
+               "warmup", "repeats", "machines", "ranks"},
+              {"providers"});
   Measurement out{.program = root["program"].text(),
                   .fingerprint = fingerprint(root["fingerprint"]),
                   .backend = root["backend"].text(),
+                  .providers = providers_of(root),
                   .mode = root["mode"].named("mode ('whole' or 'one_rank')", find_mode),
                   .shared = root["shared"].flag(),
                   .date = root["date"].text(),
@@ -219,6 +336,7 @@ std::string to_json(const Measurement& measurement) {
   add("program", dump(measurement.program));
   add("fingerprint", dump(measurement.fingerprint));
   add("backend", dump(measurement.backend));
+  add("providers", dump(json_of(measurement.providers)));
   add("mode", dump(name_of(measurement.mode)));
   add("shared", dump(measurement.shared));
   add("date", dump(measurement.date));

@@ -10,9 +10,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
+
+#include "strategies/program/ir/kernel.h"
 
 namespace foreshard::measure {
 
@@ -20,6 +23,19 @@ namespace foreshard::measure {
 enum class Mode : std::uint8_t {
   kWhole,    ///< Every rank on a device of its own (or, with `shared`, several on one).
   kOneRank,  ///< One rank alone; what it receives arrives when the simulator says.
+};
+
+/// What a provider is called whose kernels are the replay's own (validate/replay/host, gpu).
+inline constexpr std::string_view kOwnKernels = "foreshard";
+
+/// Whose kernels ran, by what they compute: a library ("cublas", "blas") or `kOwnKernels`.
+struct Providers {
+  std::string gemm{};
+  std::string attention{};
+  std::string pass{};
+  bool operator==(const Providers&) const = default;
+
+  const std::string& of(const Kernel& kernel) const;
 };
 
 /// One host.
@@ -39,8 +55,30 @@ struct Reading {
   std::optional<double> memory_clock_mhz{};
   std::optional<double> celsius{};
   std::optional<double> watts{};
+  /// Why the device does not run at its highest clock: "idle", "applications_clocks",
+  /// "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal", "hw_thermal", "hw_power_brake",
+  /// "display_clocks".
+  std::vector<std::string> throttle{};
   bool operator==(const Reading&) const = default;
 };
+
+struct Span {
+  double low = 0;
+  double median = 0;
+  double high = 0;
+  bool operator==(const Span&) const = default;
+};
+/// What readings during the measured steps have in common.
+struct During {
+  std::int64_t samples = 0;
+  std::optional<Span> clock_mhz{};
+  std::optional<Span> celsius{};
+  std::optional<Span> watts{};
+  std::vector<std::string> throttle{};  ///< All that were seen, ascending.
+  bool operator==(const During&) const = default;
+};
+/// \return nothing where no reading tells anything.
+std::optional<During> during_of(const std::vector<Reading>& readings);
 
 /// One instance over all repeats. Start and finish count from the instant at which all ranks
 /// began the step.
@@ -53,7 +91,32 @@ struct TaskTimes {
   /// kOneRank, of a communication: how long its result had been there when the rank needed it
   /// (negative: how long the rank waited for it).
   Seconds slack{};
+  /// kWhole, of a communication: from when its last member reached it to when its last member was
+  /// done. The median of that over the repeats, which the members' own medians do not tell where
+  /// another one is last each time. Empty in files that were written before this was measured.
+  std::optional<Seconds> lasted{};
   bool operator==(const TaskTimes&) const = default;
+};
+
+/// What it costs to time a rank's tasks, each of which stands between two events of the device.
+struct TimingCost {
+  std::int64_t events = 0;  ///< Of a step, that nothing but the timing needs.
+  /// Median difference between a step and the next one, which goes without these events; negative
+  /// where chance is larger.
+  Seconds step{};
+  Seconds event{};  ///< Of that, for each event.
+  bool operator==(const TimingCost&) const = default;
+};
+
+/// A matrix product of a rank, and what its kernel - the library's first proposal - costs beside
+/// the fastest of those that were tried. Medians of each alone.
+struct GemmChoice {
+  std::string kernel{};    ///< "gemm 2048x12288x12288 bf16".
+  std::int64_t count = 0;  ///< Instances of a step.
+  std::int64_t tried = 0;  ///< Proposals that ran.
+  Seconds taken{};
+  Seconds fastest{};
+  bool operator==(const GemmChoice&) const = default;
 };
 
 struct RankRecord {
@@ -66,6 +129,9 @@ struct RankRecord {
   Bytes peak_memory{};             ///< Of the Program's buffers, as the allocator had them.
   Bytes scratch{};                 ///< What the replay holds beside them: operands, workspaces.
   std::vector<Reading> readings{};
+  std::optional<During> during{};      ///< Empty where the device does not tell.
+  std::optional<TimingCost> timing{};  ///< Where timing puts something between the tasks.
+  std::vector<GemmChoice> gemms{};     ///< Where the library was asked for its proposals.
   bool operator==(const RankRecord&) const = default;
 };
 
@@ -73,6 +139,7 @@ struct Measurement {
   std::string program{};      ///< Its name.
   std::string fingerprint{};  ///< Of the Program (fingerprint.h).
   std::string backend{};      ///< "cuda" or "host".
+  Providers providers{};
   Mode mode = Mode::kWhole;
   bool shared = false;    ///< Several ranks on one device: correct, but no time of it counts.
   std::string date{};     ///< ISO 8601, UTC.
@@ -94,6 +161,14 @@ struct StepTimes {
 };
 /// \pre the measurement has a rank and a repeat.
 StepTimes step_of(const Measurement& measurement);
+
+/// What a reader of the step should know, a sentence each: what timing its tasks cost (of the rank
+/// where it cost most), and what other kernels of matrix products would save (likewise).
+std::vector<std::string> remarks_of(const Measurement& measurement);
+/// What speaks against the clocks of the measured steps, a sentence each: a device was slowed down
+/// for another reason than being idle, its application's clocks or its power cap, or its clock fell
+/// by more than 5 % while they were measured.
+std::vector<std::string> remarks_on_clocks(const Measurement& measurement);
 
 /// The q-quantile (0 to 1) of `values`, linear between neighbours.
 /// \pre !values.empty()

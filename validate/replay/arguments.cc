@@ -9,12 +9,10 @@
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
-
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
 
 Error illegal(const std::string& name, const std::string& value, const std::string& legal) {
   return bad(name + " is '" + value + "', not " + legal);
@@ -96,6 +94,8 @@ const std::vector<Option>& options() {
        [](A& a, Text text) { return take_share(a.until, text); }},
       {"--most-repeats", "N", "number of measured steps with --until, at most (200)",
        [](A& a, Text text) { return take_count(a.most_repeats, text, 1); }},
+      {"--for", "TIME", "go on measuring for this time, such as 90s, however many steps these are",
+       [](A& a, Text text) { return take_seconds(a.lasting.emplace(), text); }},
       {"--watchdog", "SECONDS", "end a job in which nothing finishes for this time (60)",
        [](A& a, Text text) { return take_seconds(a.watchdog, text); }},
       {"--as-rank", "R", "replay rank R alone, in one process",
@@ -212,9 +212,12 @@ std::string help_text() {
   }
   text +=
       "\n"
-      "Which rank it is: RANK, WORLD_SIZE and LOCAL_RANK, else OMPI_COMM_WORLD_*, else SLURM_*.\n"
+      "Which rank it is: RANK, WORLD_SIZE and LOCAL_RANK, else OMPI_COMM_WORLD_*, FLUX_*, PALS_*,\n"
+      "PMI_* with MPI_LOCALRANKID, SLURM_*.\n"
       "Where rank 0 is: MASTER_ADDR and MASTER_PORT; not needed under srun and on one host under\n"
-      "mpirun.\n"
+      "mpirun, Flux and PALS. FORESHARD_TOKEN, the same for all ranks, keeps out those of other "
+      "jobs\n"
+      "that come to this place by mistake; launchers' names of jobs do the same.\n"
       "\n"
       "Exit: 0 done, 2 wrong input or no GPU, 3 out of memory, 4 wrong numbers (--verify),\n"
       "6 a rank hung or ended early, 130 interrupted.\n";

@@ -25,6 +25,7 @@ struct Arguments {
   std::int64_t repeats = 10;
   std::optional<double> until{};
   std::int64_t most_repeats = 200;
+  std::optional<Seconds> lasting{};  ///< --for
   Seconds watchdog = 60_s;
   std::optional<std::int32_t> as_rank{};
   std::string arrivals{};

@@ -28,6 +28,12 @@ struct StepTimes {
   std::vector<Seconds> slack{};  ///< As TaskTimes::slack; empty but for kOneRank.
 };
 
+/// One run of the step without what times its tasks.
+struct BareStep {
+  Seconds total{};
+  std::int64_t events = 0;  ///< How many fewer of the device's events it took.
+};
+
 /// What a run with known numbers delivered.
 struct Verification {
   std::int64_t operations = 0;  ///< Communications checked.
@@ -49,15 +55,27 @@ class Executor {
   /// \pre prepare succeeded.
   virtual Result<StepTimes> step(Watch& watch) = 0;
 
+  /// The step once, timed as a whole only. All ranks call it equally often.
+  /// \return nothing, at once, where timing a task puts nothing between it and the next.
+  /// \pre prepare succeeded.
+  virtual Result<std::optional<BareStep>> bare_step(Watch&) { return std::optional<BareStep>(); }
+
   /// The step once, with pattern.h's numbers in every communication.
   /// \pre prepare succeeded.
   virtual Result<Verification> verify(Watch& watch) = 0;
 
   virtual measure::Machine machine() const = 0;
+  virtual measure::Providers providers() const = 0;
   virtual std::string device() const = 0;
+  /// What tells the device from all others of all hosts, where no other rank may use it; empty
+  /// where several may, or the device does not tell.
+  virtual std::string sole_device() const { return {}; }
   virtual Bytes peak_memory() const = 0;
   virtual Bytes scratch() const = 0;
+  /// Of any thread, also while a step is under way.
   virtual measure::Reading reading() const = 0;
+  /// How the matrix products' kernels were chosen, where a library proposed several.
+  virtual std::vector<measure::GemmChoice> gemms() const { return {}; }
 };
 
 /// How ranks are carried out.
@@ -65,7 +83,7 @@ struct ExecutorOptions {
   measure::Mode mode = measure::Mode::kWhole;
   /// kOneRank: by instance, when a communication's result is there (from the step's beginning).
   std::vector<Seconds> arrivals{};
-  std::int32_t local_rank = 0;  ///< Device of this host to take.
+  std::int32_t local_rank = 0;  ///< Device of this host to take, if it shows more than one.
   bool shared = false;          ///< Several ranks share device 0.
 };
 

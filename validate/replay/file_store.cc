@@ -15,6 +15,8 @@
 #include "base/file.h"
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
 
@@ -22,10 +24,6 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kSuffix = ".foreshard";
-
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
 
 // A key as a file name: "/" is not one of its characters.
 std::string name_of(std::string_view key) {
@@ -78,17 +76,19 @@ class FileStore : public Store {
         give_up(why);
         return Error{Error::Code::kInvalidInput, why};
       }
-      if (auto fault = put("job", options_.job)) return fault;
+      if (auto fault = put("job", options_.job.token + "\n" + options_.job.options)) return fault;
     }
     const auto job = get("job", options_.patience);
     if (!job)
       return io("rank " + std::to_string(options_.rank) + " did not find rank 0 in " +
                 options_.folder.string() + ": " + job.error().message);
-    if (*job != options_.job) {
-      const std::string why = "rank " + std::to_string(options_.rank) +
-                              " was started with another Program, other options or another version "
-                              "than rank 0: '" +
-                              options_.job + "' instead of '" + *job + "'";
+    const auto end = job->rfind('\n');
+    if (end == std::string::npos)
+      return io(options_.folder.string() + ": what is there as a job is none of foreshard-replay");
+    const std::string why =
+        why_stranger(std::to_string(options_.rank), options_.job,
+                     {.options = job->substr(end + 1), .token = job->substr(0, end)});
+    if (!why.empty()) {
       give_up(why);
       return Error{Error::Code::kInvalidInput, why};
     }

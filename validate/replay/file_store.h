@@ -23,7 +23,7 @@ struct FileStoreOptions {
   std::filesystem::path folder{};  ///< Rank 0 makes it if it is not there; empty at the beginning.
   std::int32_t rank = 0;
   std::int32_t ranks = 1;
-  std::string job{};        ///< As TcpOptions::job.
+  JobKey job{};
   Seconds patience = 60_s;  ///< For rank 0 to be there.
 };
 

@@ -10,32 +10,54 @@
 
 #include "base/text.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay {
 namespace {
 
 constexpr std::int32_t kMostRanks = 1 << 24;
 constexpr std::uint16_t kDefaultPort = 29500;  // torchrun's.
 
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
-
-std::optional<std::int64_t> number_in(std::string_view text) {
+std::optional<std::int64_t> whole_number_in(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
 
-// The names under which a launcher tells rank, number of ranks and local rank.
-using Names = std::array<const char*, 3>;
-constexpr Names kPlain{"RANK", "WORLD_SIZE", "LOCAL_RANK"};
-constexpr Names kOpenMpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                         "OMPI_COMM_WORLD_LOCAL_RANK"};
-constexpr Names kSlurm{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"};
+// What a launcher tells, and under which names.
+struct Launcher {
+  std::array<const char*, 3> names;  // Rank, number of ranks, local rank.
+  std::array<const char*, 2> job{};  // Which together name the job.
+  bool complete = true;              // Some of the three, but not all, are a mistake.
+};
+constexpr Launcher kPlain{.names = {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+                          .job = {"TORCHELASTIC_RUN_ID"}};
+constexpr Launcher kOpenMpi{
+    .names = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    .job = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}};
+constexpr Launcher kFlux{.names = {"FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID"},
+                         .job = {"FLUX_JOB_ID"},
+                         .complete = false};
+constexpr Launcher kPals{.names = {"PALS_RANKID", "PMI_SIZE", "PALS_LOCAL_RANKID"},
+                         .job = {"PALS_APID"},
+                         .complete = false};
+constexpr Launcher kHydra{.names = {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}, .complete = false};
+constexpr Launcher kSlurm{.names = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+                          .job = {"SLURM_JOB_ID", "SLURM_STEP_ID"}};
+
+// Empty where the launcher does not say.
+std::string job_by(const Environment& environment, const Launcher& launcher) {
+  std::vector<std::string> parts;
+  for (const char* name : launcher.job)
+    if (const auto part = name == nullptr ? std::nullopt : environment(name))
+      parts.push_back(*part);
+  return join(parts, ".");
+}
 
 // Nothing if none of the three is set.
-Result<std::optional<Identity>> read(const Environment& environment, const Names& names) {
+Result<std::optional<Identity>> read(const Environment& environment, const Launcher& launcher) {
+  const auto& names = launcher.names;
   std::array<std::int64_t, 3> values{};
   std::vector<std::string> set, missing;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -45,14 +67,14 @@ Result<std::optional<Identity>> read(const Environment& environment, const Names
       continue;
     }
     set.emplace_back(names.at(i));
-    const auto value = number_in(*text);
+    const auto value = whole_number_in(*text);
     const std::int64_t least = i == 1 ? 1 : 0;
     if (!value || *value < least || *value > kMostRanks)
       return bad(std::string(names.at(i)) + " is '" + *text + "', not a whole number of " +
                  std::to_string(least) + " or more");
     values.at(i) = *value;
   }
-  if (set.empty()) return std::optional<Identity>();
+  if (set.empty() || (!missing.empty() && !launcher.complete)) return std::optional<Identity>();
   if (!missing.empty())
     return bad(
         join(set, " and ") + " set, but not " + join(missing, " and ") +
@@ -66,7 +88,8 @@ Result<std::optional<Identity>> read(const Environment& environment, const Names
   return std::optional<Identity>(Identity{.rank = static_cast<std::int32_t>(values[0]),
                                           .ranks = static_cast<std::int32_t>(values[1]),
                                           .local_rank = static_cast<std::int32_t>(values[2]),
-                                          .source = join(set, ", ")});
+                                          .source = join(set, ", "),
+                                          .token = job_by(environment, launcher)});
 }
 
 bool by_torchrun(const Environment& environment) {
@@ -76,7 +99,7 @@ bool by_torchrun(const Environment& environment) {
 Result<Meeting> at_master(const Environment& environment, const std::string& address) {
   Meeting meeting{.kind = Meeting::Kind::kTcp, .address = address, .port = kDefaultPort};
   if (const auto text = environment("MASTER_PORT")) {
-    const auto port = number_in(*text);
+    const auto port = whole_number_in(*text);
     if (!port || *port < 1 || *port > 65534)
       return bad("MASTER_PORT is '" + *text + "', not a port from 1 to 65534");
     meeting.port = static_cast<std::uint16_t>(*port);
@@ -93,19 +116,10 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-}  // namespace
-
-Environment environment() {
-  return [](const std::string& name) {
-    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  };
-}
-
-Result<Identity> identity_from(const Environment& environment) {
+Result<Identity> launched(const Environment& environment) {
   std::vector<Identity> found;
-  for (const Names& names : {kPlain, kOpenMpi}) {
-    const auto identity = read(environment, names);
+  for (const Launcher& launcher : {kPlain, kOpenMpi}) {
+    const auto identity = read(environment, launcher);
     if (!identity) return identity.error();
     if (*identity) found.push_back(**identity);
   }
@@ -116,10 +130,42 @@ Result<Identity> identity_from(const Environment& environment) {
                std::to_string(found[1].rank) + " of " + std::to_string(found[1].ranks) +
                "; unset those that are wrong");
   if (!found.empty()) return found.front();
-  const auto slurm = read(environment, kSlurm);
-  if (!slurm) return slurm.error();
-  if (*slurm) return **slurm;
+  for (const Launcher& launcher : {kFlux, kPals, kHydra, kSlurm}) {
+    const auto identity = read(environment, launcher);
+    if (!identity) return identity.error();
+    if (*identity) return **identity;
+  }
   return Identity{};
+}
+
+// A file under which the ranks of one host meet.
+Result<Meeting> on_one_host(const std::string& job) {
+  std::error_code fault;
+  const auto folder = std::filesystem::temp_directory_path(fault);
+  if (fault)
+    return bad("there is no folder for temporary files, in which the ranks would meet (" +
+               fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
+  return Meeting{
+      .kind = Meeting::Kind::kOneHost,
+      .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(job)))
+                  .string()};
+}
+
+}  // namespace
+
+Environment environment() {
+  return [](const std::string& name) {
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+Result<Identity> identity_from(const Environment& environment) {
+  const auto found = launched(environment);
+  if (!found) return found;
+  Identity identity = *found;
+  if (const auto token = environment("FORESHARD_TOKEN")) identity.token = *token;
+  return identity;
 }
 
 std::string first_host(const std::string& list) {
@@ -137,29 +183,24 @@ Result<Meeting> meeting_from(const Environment& environment, const Identity& ide
   if (const auto address = environment("MASTER_ADDR")) return at_master(environment, *address);
   if (environment("MASTER_PORT"))
     return bad("MASTER_PORT is set, but not MASTER_ADDR: the host of rank 0");
-  if (const auto size = environment(kOpenMpi[1])) {
-    auto job = environment("PMIX_NAMESPACE");
-    if (!job) job = environment("OMPI_MCA_ess_base_jobid");
-    if (environment("OMPI_COMM_WORLD_LOCAL_SIZE") == size && job) {
-      std::error_code fault;
-      const auto folder = std::filesystem::temp_directory_path(fault);
-      if (fault)
-        return bad("there is no folder for temporary files, in which the ranks would meet (" +
-                   fault.message() + "): set TMPDIR to one, or give --rendezvous FOLDER");
-      return Meeting{
-          .kind = Meeting::Kind::kOneHost,
-          .file = (folder / ("foreshard-replay-" + std::to_string(::getuid()) + "-" + plain(*job)))
-                      .string()};
-    }
+  const auto on_host = [&](const Launcher& launcher, const char* ranks_here) {
+    const auto ranks = environment(launcher.names[1]);
+    return ranks && environment(ranks_here) == ranks && !job_by(environment, launcher).empty();
+  };
+  if (on_host(kOpenMpi, "OMPI_COMM_WORLD_LOCAL_SIZE"))
+    return on_one_host(job_by(environment, kOpenMpi));
+  if (environment(kOpenMpi.names[1]))
     return bad(
         "mpirun started ranks on several hosts: name the host of rank 0 (mpirun -x "
         "MASTER_ADDR=HOST), or give a folder that all of them see (--rendezvous FOLDER)");
-  }
-  if (environment(kSlurm[0])) {
+  if (environment("FLUX_JOB_NNODES") == "1" && environment(kFlux.job[0]))
+    return on_one_host(job_by(environment, kFlux));
+  if (on_host(kPals, "PALS_LOCAL_SIZE")) return on_one_host(job_by(environment, kPals));
+  if (environment(kSlurm.names[0])) {
     auto hosts = environment("SLURM_STEP_NODELIST");
     if (!hosts) hosts = environment("SLURM_JOB_NODELIST");
-    const auto job = number_in(environment("SLURM_JOB_ID").value_or(""));
-    const auto step = number_in(environment("SLURM_STEP_ID").value_or("0"));
+    const auto job = whole_number_in(environment("SLURM_JOB_ID").value_or(""));
+    const auto step = whole_number_in(environment("SLURM_STEP_ID").value_or("0"));
     if (hosts && job && step)
       return Meeting{.kind = Meeting::Kind::kTcp,
                      .address = first_host(*hosts),

@@ -16,7 +16,7 @@ namespace foreshard::replay {
 
 struct MeetOptions {
   std::string folder{};  ///< A file store there, if it is not empty.
-  std::string job{};     ///< As TcpOptions::job.
+  JobKey job{};
   Seconds patience = 60_s;
 };
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 #include "base/quantity.h"
 
 #include "strategies/program/ir/group.h"
@@ -20,10 +21,6 @@ namespace {
 using program::CollectiveKind;
 using program::Communication;
 using program::Task;
-
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 std::size_t role_of(const program::Program& program, std::int32_t rank) {
   for (std::size_t role = 0; role < program.roles.size(); ++role)

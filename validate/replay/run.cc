@@ -20,6 +20,7 @@
 #include "validate/replay/arguments.h"
 #include "validate/replay/exit_code.h"
 #include "validate/replay/identity.h"
+#include "validate/replay/internal/faults.h"
 #include "validate/replay/meet.h"
 #include "validate/replay/plan.h"
 #include "validate/replay/process.h"
@@ -32,10 +33,6 @@ namespace {
 using program::Program;
 
 constexpr Seconds kPatienceToTell = 5_s;
-
-Error bad(const std::string& what) {
-  return {Error::Code::kInvalidInput, what};
-}
 
 // Reads and checks the Program: nothing has been started yet.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
@@ -129,7 +126,8 @@ std::string job_of(const Arguments& arguments) {
          " --warmup " + std::to_string(arguments.warmup) + " --repeats " +
          std::to_string(arguments.repeats) + " --most-repeats " +
          std::to_string(arguments.most_repeats) +
-         (arguments.until ? " --until " + std::to_string(*arguments.until) : "");
+         (arguments.until ? " --until " + std::to_string(*arguments.until) : "") +
+         (arguments.lasting ? " --for " + std::to_string(*arguments.lasting / 1_s) : "");
 }
 
 class Replay {
@@ -155,10 +153,16 @@ class Replay {
     Watch watch;
     if (arguments_.hang && arguments_.hang->rank == plan_->rank)
       watch.hang_before(arguments_.hang->instance);
-    Watchdog watchdog(
-        {.rank = identity_.rank, .ranks = identity_.ranks, .patience = arguments_.watchdog}, *plan_,
-        *store_, watch, [this](const std::string& message) { process_.end(message, kRankLost); });
-    watchdog.enter("starting");
+    WatchdogOptions options{
+        .rank = identity_.rank, .ranks = identity_.ranks, .patience = arguments_.watchdog};
+    if (identity_.rank == 0)
+      options.tell = [](const std::string& note) {
+        std::cerr << "note: rank 0 " + note + "\n" << std::flush;
+      };
+    Watchdog watchdog(options, *plan_, *store_, watch,
+                      [this](const std::string& message) { process_.end(message, kRankLost); });
+    watchdog.enter_preparation("starting");
+    if (!arguments_.host) watch.alone("makes a context on its GPU");
     auto made = (arguments_.host ? executors_.host : executors_.gpu)(executor_options_, *store_);
     watchdog.leave();
     if (!made) return failed(made.error());
@@ -221,7 +225,7 @@ class Replay {
   std::optional<Error> meet() {
     auto store = open_store(environment(), identity_,
                             {.folder = arguments_.rendezvous,
-                             .job = job_of(arguments_),
+                             .job = {job_of(arguments_), identity_.token},
                              .patience = early_ ? kPatienceToTell : arguments_.watchdog});
     if (!store) return early_ ? *early_ : store.error();
     store_ = *std::move(store);
@@ -239,6 +243,7 @@ class Replay {
             .repeats = arguments_.repeats,
             .until = arguments_.until,
             .most_repeats = arguments_.most_repeats,
+            .lasting = arguments_.lasting,
             .patience = arguments_.watchdog,
             .mode = executor_options_.mode,
             .shared = arguments_.shared,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -12,7 +14,9 @@
 
 #include "validate/measurement/fingerprint.h"
 #include "validate/measurement/json.h"
+#include "validate/replay/sampling.h"
 #include "validate/replay/statistics.h"
+#include "validate/replay/together.h"
 
 namespace foreshard::replay {
 namespace {
@@ -21,6 +25,8 @@ using Json = nlohmann::json;
 
 // Between looks at whether the medians are known well enough.
 constexpr std::int64_t kRound = 5;
+// Times the patience: how long others may prepare.
+constexpr double kPreparing = 10;
 
 std::string numbered(const std::string& prefix, std::int64_t number) {
   return prefix + "/" + std::to_string(number);
@@ -61,12 +67,43 @@ class Session {
   }
 
   std::optional<Error> prepare() {
-    watchdog_.enter("preparing");
+    if (auto fault = claim_device()) return fault;
+    watchdog_.enter_preparation("preparing");
     auto fault = executor_.prepare(plan_, watch_);
     watchdog_.leave();
     if (fault) return fault;
     // Who prepares for long is no less alive: the watchdog has the shorter patience.
-    return barrier(store_, "prepared", options_.rank, options_.ranks, 10 * options_.patience);
+    return barrier(store_, "prepared", options_.rank, options_.ranks,
+                   kPreparing * options_.patience);
+  }
+
+  // No two ranks may take one device without knowing: a launcher that shows each rank one device
+  // (srun --gpus-per-task=1) and one that shows all of them the same look alike to each.
+  std::optional<Error> claim_device() {
+    if (auto fault = store_.set(numbered("device", options_.rank), executor_.sole_device()))
+      return fault;
+    if (leads()) {
+      std::map<std::string, std::int32_t> ranks;
+      std::string shared;
+      for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
+        const auto device = store_.get(numbered("device", rank), kPreparing * options_.patience);
+        if (!device)
+          return Error{device.error().code,
+                       "rank " + std::to_string(rank) +
+                           " has not started its device: " + device.error().message};
+        const auto [other, is_new] = ranks.emplace(*device, rank);
+        if (is_new || device->empty() || !shared.empty()) continue;
+        shared = "ranks " + std::to_string(other->second) + " and " + std::to_string(rank) +
+                 " take the same device, " + *device +
+                 ": start as many ranks on a host as it has GPUs and show each its own (srun "
+                 "--gpus-per-task=1) or all of them, or let ranks share one with --shared";
+      }
+      if (auto fault = store_.set("devices", shared)) return fault;
+    }
+    const auto shared = store_.get("devices", 2 * kPreparing * options_.patience);
+    if (!shared) return shared.error();
+    if (shared->empty()) return std::nullopt;
+    return Error{Error::Code::kInvalidInput, *shared};
   }
 
   std::optional<Error> verify() {
@@ -108,6 +145,18 @@ class Session {
     return std::nullopt;
   }
 
+  // Beside the step that was measured last: the same, without what times its tasks.
+  std::optional<Error> bare_step(const std::string& stage) {
+    watchdog_.enter(stage);
+    const auto bare = executor_.bare_step(watch_);
+    watchdog_.leave();
+    if (!bare) return bare.error();
+    if (!*bare) return std::nullopt;
+    timing_costs_.push_back(samples_.steps().back() - (*bare)->total);
+    timing_events_ = (*bare)->events;
+    return std::nullopt;
+  }
+
   void read(const std::string& when) {
     readings_.push_back(executor_.reading());
     readings_.back().when = when;
@@ -117,20 +166,40 @@ class Session {
     for (std::int64_t i = 0; i < options_.warmup; ++i)
       if (auto fault = step("warming up " + std::to_string(i + 1), false)) return fault;
     read("before");
+    // A thread beside the steps only where there is something to read.
+    std::optional<Sampler> sampler;
+    if (measure::during_of({readings_.back()}))
+      sampler.emplace([this] { return executor_.reading(); });
+    const auto begin = std::chrono::steady_clock::now();
+    const auto passed = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() * 1_s;
+    };
     std::int64_t done = 0;
     for (std::int64_t round = 0;; ++round) {
-      const std::int64_t goal =
-          round == 0 ? options_.repeats : std::min(done + kRound, options_.most_repeats);
-      for (; done < goal; ++done)
-        if (auto fault = step("repeat " + std::to_string(done + 1), true)) return fault;
-      if (!options_.until || done >= options_.most_repeats) break;
-      const auto enough =
-          all_agree(numbered("until", round), samples_.narrow(*options_.until, plan_));
+      const std::int64_t goal = round == 0 ? options_.repeats : done + steps_of_round(done);
+      for (; done < goal; ++done) {
+        const std::string stage = "repeat " + std::to_string(done + 1);
+        if (auto fault = step(stage, true)) return fault;
+        if (round > 0) continue;
+        if (auto fault = bare_step(stage + " without its tasks' times")) return fault;
+      }
+      const bool known = !options_.until || done >= options_.most_repeats;
+      if (known && !options_.lasting) break;
+      const auto enough = all_agree(numbered("until", round),
+                                    (known || samples_.narrow(*options_.until, plan_)) &&
+                                        (!options_.lasting || passed() >= *options_.lasting));
       if (!enough) return enough.error();
       if (*enough) break;
     }
+    if (sampler) during_ = measure::during_of(sampler->stop());
     read("after");
     return std::nullopt;
+  }
+
+  // The same on all ranks. Over a long time rounds grow with it: the devices rest between them.
+  std::int64_t steps_of_round(std::int64_t done) const {
+    if (options_.lasting) return std::max(kRound, done / 10);
+    return std::min(kRound, options_.most_repeats - done);
   }
 
   // Whether all ranks say yes: the same answer on all of them.
@@ -159,10 +228,19 @@ class Session {
                                .tasks = samples_.tasks(),
                                .peak_memory = executor_.peak_memory(),
                                .scratch = executor_.scratch(),
-                               .readings = readings_};
+                               .readings = readings_,
+                               .during = during_,
+                               .gemms = executor_.gemms()};
+    if (timing_events_ > 0) {
+      const Seconds cost = measure::quantile(timing_costs_, 0.5);
+      record.timing = {.events = timing_events_,
+                       .step = cost,
+                       .event = cost / static_cast<double>(timing_events_)};
+    }
     return {.program = plan_.program->name,
             .fingerprint = measure::fingerprint_of(*plan_.program),
             .backend = options_.backend,
+            .providers = executor_.providers(),
             .mode = options_.mode,
             .shared = options_.shared,
             .date = options_.date,
@@ -176,7 +254,11 @@ class Session {
   std::optional<Error> gather() {
     measure::Measurement whole = own();
     const Bytes peak = expected_peak(plan_, whole.ranks.front().tasks);
+    const bool together = options_.mode == measure::Mode::kWhole;
+    const std::string communications = together ? communications_of(plan_, samples_) : "";
     if (!leads()) {
+      if (auto fault = store_.set(numbered("communications", options_.rank), communications))
+        return fault;
       if (auto fault = store_.set(numbered("peak", options_.rank), format_exact(peak)))
         return fault;
       return store_.set(numbered("record", options_.rank), to_json(whole));
@@ -199,7 +281,22 @@ class Session {
       if (!bytes) return malformed(rank, "peak: " + bytes.error().message);
       result_.expected_peaks[whole.ranks.back().rank] = *bytes;
     }
+    if (together)
+      if (auto fault = add_lasting(communications, whole)) return fault;
     result_.measurement = std::move(whole);
+    return std::nullopt;
+  }
+
+  // How long communications lasted, of all members together.
+  std::optional<Error> add_lasting(const std::string& own, measure::Measurement& whole) {
+    Together together;
+    for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
+      const auto text = rank == 0 ? Result<std::string>(own)
+                                  : store_.get(numbered("communications", rank), options_.patience);
+      if (!text) return text.error();
+      if (!together.add(rank, *text)) return malformed(rank, "times of its communications");
+    }
+    for (measure::RankRecord& record : whole.ranks) together.fill(record.rank, record.tasks);
     return std::nullopt;
   }
 
@@ -211,6 +308,9 @@ class Session {
   const SessionOptions& options_;
   Samples samples_;
   std::vector<measure::Reading> readings_;
+  std::vector<Seconds> timing_costs_;  // by repeat that has a bare step beside it
+  std::int64_t timing_events_ = 0;     // of a step
+  std::optional<measure::During> during_;
   SessionResult result_;
 };
 
@@ -220,6 +320,19 @@ std::string percent_off(Bytes measured, Bytes expected) {
   static_cast<void>(
       std::snprintf(text.data(), text.size(), ", %+.1f %%", (measured / expected - 1) * 100));
   return text.data();
+}
+
+// "; clock 1740 to 1980 MHz, median 1935; 640 W; 61 C": medians where one number stands.
+std::string during_text(const measure::RankRecord& rank) {
+  if (!rank.during) return "";
+  const auto whole = [](double value) { return std::to_string(std::lround(value)); };
+  std::string text;
+  if (const auto& clock = rank.during->clock_mhz)
+    text += "; clock " + whole(clock->low) + " to " + whole(clock->high) + " MHz, median " +
+            whole(clock->median);
+  if (const auto& watts = rank.during->watts) text += "; " + whole(watts->median) + " W";
+  if (const auto& celsius = rank.during->celsius) text += "; " + whole(celsius->median) + " C";
+  return text;
 }
 
 }  // namespace
@@ -265,6 +378,8 @@ std::string summary(const SessionResult& result) {
   text += "step " + format(step.median) + ", from " + format(step.low) + " to " +
           format(step.high) + " (10 % to 90 %)" +
           (measurement.shared ? "; ranks share a device, so no time of it counts" : "") + "\n";
+  for (const std::string& remark : measure::remarks_of(measurement))
+    text += "note: " + remark + "\n";
   // Of a thousand ranks the first few are enough: the file has all.
   constexpr std::size_t kShown = 16;
   for (std::size_t i = 0; i < std::min(kShown, measurement.ranks.size()); ++i) {
@@ -275,10 +390,12 @@ std::string summary(const SessionResult& result) {
     if (expected != result.expected_peaks.end())
       text += " (the Program's: " + format(expected->second) +
               percent_off(rank.peak_memory, expected->second) + ")";
-    text += ", " + format(rank.scratch) + " beside\n";
+    text += ", " + format(rank.scratch) + " beside" + during_text(rank) + "\n";
   }
   if (measurement.ranks.size() > kShown)
     text += "... (" + std::to_string(measurement.ranks.size()) + " ranks)\n";
+  for (const std::string& remark : measure::remarks_on_clocks(measurement))
+    text += "note: " + remark + "\n";
   return text;
 }
 

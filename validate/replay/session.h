@@ -27,10 +27,11 @@ struct SessionOptions {
   bool verify = false;     ///< Check the numbers that communication delivers, first.
   bool measure = true;
   std::int64_t warmup = 2;
-  std::int64_t repeats = 10;        ///< At least so many.
-  std::optional<double> until{};    ///< Go on until medians are known to this (statistics.h)...
-  std::int64_t most_repeats = 200;  ///< ... or so many are measured.
-  Seconds patience = 60_s;          ///< With the other ranks, between steps.
+  std::int64_t repeats = 10;         ///< At least so many.
+  std::optional<double> until{};     ///< Go on until medians are known to this (statistics.h)...
+  std::int64_t most_repeats = 200;   ///< ... or so many are measured.
+  std::optional<Seconds> lasting{};  ///< Go on for so long, however many steps these are.
+  Seconds patience = 60_s;           ///< With the other ranks, between steps.
   measure::Mode mode = measure::Mode::kWhole;
   bool shared = false;
   std::string backend{};

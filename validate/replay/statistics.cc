@@ -14,14 +14,14 @@ namespace {
 
 constexpr double kLargeShare = 0.01;
 
+}  // namespace
+
 std::vector<Seconds> differences(const std::vector<Seconds>& finish,
                                  const std::vector<Seconds>& start) {
   std::vector<Seconds> out(finish.size());
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = finish[i] - start[i];
   return out;
 }
-
-}  // namespace
 
 void Samples::add(const StepTimes& step) {
   FORESHARD_CHECK(step.start.size() == start_.size() && step.finish.size() == finish_.size());

@@ -21,6 +21,9 @@ class Samples {
   void add(const StepTimes& step);
 
   const std::vector<Seconds>& steps() const { return steps_; }
+  /// By repeat.
+  const std::vector<Seconds>& starts_of(std::size_t instance) const { return start_[instance]; }
+  const std::vector<Seconds>& finishes_of(std::size_t instance) const { return finish_[instance]; }
   std::vector<measure::TaskTimes> tasks() const;
 
   /// Whether the medians of the step and of each kernel that takes 1 % of it or more are known to
@@ -35,6 +38,11 @@ class Samples {
   std::vector<std::vector<Seconds>> finish_;  // Likewise.
   std::vector<std::vector<Seconds>> slack_;   // Likewise, or empty.
 };
+
+/// finish - start, each of its own place.
+/// \pre as many of both.
+std::vector<Seconds> differences(const std::vector<Seconds>& finish,
+                                 const std::vector<Seconds>& start);
 
 /// Half the width of the 95 % confidence interval of the median, relative to it: from the order
 /// statistics n/2 -+ 1.96 sqrt(n)/2, whatever the distribution.

@@ -64,6 +64,20 @@ std::optional<Error> barrier(Store& store, std::string_view name, std::int32_t r
   return store.set(prefix + "open", "");
 }
 
+std::string why_stranger(std::string_view rank, const JobKey& theirs, const JobKey& own) {
+  const std::string who = "rank " + std::string(rank);
+  if (theirs.token != own.token)
+    return who +
+           " belongs to another job than the rank 0 that it found: their tokens differ; let the "
+           "jobs meet elsewhere (MASTER_PORT, --rendezvous), or, if they are one, give all ranks "
+           "the same FORESHARD_TOKEN";
+  if (theirs.options != own.options)
+    return who +
+           " was started with another Program, other options or another version than rank 0: '" +
+           theirs.options + "' instead of '" + own.options + "'";
+  return "";
+}
+
 std::string this_process() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) name[0] = '?';

@@ -17,6 +17,14 @@
 
 namespace foreshard::replay {
 
+/// What all ranks of a job must have alike; who has not is refused.
+struct JobKey {
+  std::string options{};  ///< Version and options.
+  std::string token{};    ///< As Identity::token.
+};
+/// Why `rank`, whose key is `theirs`, does not belong to rank 0's job; empty where it does.
+std::string why_stranger(std::string_view rank, const JobKey& theirs, const JobKey& own);
+
 /// Bytes of a value; larger ones are refused.
 inline constexpr Bytes kLargestValue = 256_MiB;
 

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
 #include "validate/replay/internal/frame.h"
 #include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
@@ -22,10 +23,6 @@ namespace {
 
 using internal::Frame;
 using internal::FrameKind;
-
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
 
 std::optional<Frame> receive(int socket, std::size_t largest) {
   std::string head;
@@ -166,10 +163,11 @@ Result<std::unique_ptr<Store>> join(const TcpOptions& options,
     return io("rank " + std::to_string(options.rank) + " " + socket.error().message + hint);
   }
   internal::Descriptor connection = *std::move(socket);
-  const Frame hello{FrameKind::kHello,
-                    0,
-                    {std::string(internal::kMagic), std::to_string(options.rank),
-                     std::to_string(options.ranks), options.job, this_process()}};
+  const Frame hello{
+      FrameKind::kHello,
+      0,
+      {std::string(internal::kMagic), std::to_string(options.rank), std::to_string(options.ranks),
+       options.job.options, options.job.token, this_process()}};
   std::optional<Frame> reply;
   if (internal::send_all(connection.get(), internal::encode(hello)))
     reply = receive(connection.get(), 1 << 16);
@@ -199,6 +197,8 @@ Result<std::unique_ptr<Store>> serve_tcp_store(
                                             .job = options.job});
   if (!server) return server.error();
   options.port = (*server)->port();
+  // Its own host it reaches under any name, also where it does not know the one that others use.
+  if (!internal::is_local(options.address)) options.address = "localhost";
   if (auto fault = publish(options.port)) return *fault;
   return join(options, *std::move(server));
 }

@@ -5,6 +5,7 @@
 ///     watch.issuing(i);  // before the launch of each instance
 ///     watch.at(i);       // whenever another instance is the earliest unfinished one
 ///     watch.beat();      // whenever something finished; in prepare, every few seconds
+///     watch.alone("loads NCCL");  // in prepare: what may take long, but waits for no other rank
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,12 @@ class Watch {
   }
   /// Something finished: the rank is alive.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
+  /// From here on the rank does `what` (a literal), for which it needs no other rank: a call that
+  /// loads or allocates may be silent for long. nullptr: it may wait for others again.
+  void alone(const char* what) {
+    alone_.store(what, std::memory_order_relaxed);
+    beat();
+  }
   /// `instance` is issued next. A rank that shall hang there (--hang) does not return before it is
   /// asked to stop.
   void issuing(std::int64_t instance) {
@@ -32,6 +39,7 @@ class Watch {
   }
 
   std::int64_t instance() const { return instance_.load(std::memory_order_relaxed); }
+  const char* alone() const { return alone_.load(std::memory_order_relaxed); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed); }
 
   /// An executor that polls gives up with an error when this is set.
@@ -43,6 +51,7 @@ class Watch {
 
  private:
   std::atomic<std::int64_t> instance_{-1};  // -1: not in a step
+  std::atomic<const char*> alone_{nullptr};
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<std::int64_t> hang_{-1};
   std::atomic<bool> stopped_{false};

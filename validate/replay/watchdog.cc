@@ -19,6 +19,9 @@ Seconds now() {
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
+constexpr double kAlone = 10;      // times the patience: what a rank does alone
+constexpr double kNewsEach = 0.1;  // of the patience
+
 std::chrono::duration<double> duration(Seconds time) {
   return std::chrono::duration<double>(time / 1_s);
 }
@@ -28,6 +31,7 @@ std::string name(std::int32_t rank) {
 }
 
 std::string position(const Place& place) {
+  if (!place.alone.empty()) return "is " + place.stage + ": it " + place.alone;
   if (place.what.empty()) return "is " + place.stage;
   return (place.communicates() ? "waits in " : "is in ") + place.what;
 }
@@ -72,6 +76,10 @@ std::string without_communication(std::int32_t ranks, const std::map<std::int32_
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     if (!places.contains(rank)) silent.push_back(rank);
   if (silent.size() == 1) text += "; " + name(silent[0]) + " is the culprit";
+  std::vector<std::int32_t> late;
+  for (const auto& [rank, place] : places)
+    if (!place.alone.empty()) late.push_back(rank);
+  if (silent.empty() && late.size() == 1) text += "; the others wait for " + name(late[0]);
   return text;
 }
 
@@ -94,9 +102,10 @@ Place place_of(const RankPlan& plan, std::int64_t instance, std::string stage) {
 }
 
 std::string to_text(const Place& place) {
-  return Json{{"stage", place.stage},     {"communicator", place.communicator},
-              {"ordinal", place.ordinal}, {"tag", place.tag},
-              {"members", place.members}, {"what", place.what}}
+  return Json{
+      {"stage", place.stage},     {"alone", place.alone}, {"communicator", place.communicator},
+      {"ordinal", place.ordinal}, {"tag", place.tag},     {"members", place.members},
+      {"what", place.what}}
       .dump();
 }
 
@@ -106,12 +115,13 @@ std::optional<Place> place_from_text(std::string_view text) {
   const auto has = [&](const char* key, bool (Json::*is)() const noexcept) {
     return json.contains(key) && (json[key].*is)();
   };
-  for (const char* key : {"stage", "tag", "what"})
+  for (const char* key : {"stage", "alone", "tag", "what"})
     if (!has(key, &Json::is_string)) return std::nullopt;
   for (const char* key : {"communicator", "ordinal"})
     if (!has(key, &Json::is_number_integer)) return std::nullopt;
   if (!has("members", &Json::is_array)) return std::nullopt;
   Place place{.stage = json["stage"],
+              .alone = json["alone"],
               .communicator = json["communicator"],
               .ordinal = json["ordinal"],
               .tag = json["tag"],
@@ -178,10 +188,18 @@ void Watchdog::enter(std::string stage) {
   last_beat_ = now();
 }
 
+void Watchdog::enter_preparation(std::string stage) {
+  enter(std::move(stage));
+  const std::lock_guard lock(mutex_);
+  preparing_ = true;
+}
+
 void Watchdog::leave() {
   const std::lock_guard lock(mutex_);
   stage_ = "between steps";
   inside_ = false;
+  preparing_ = false;
+  watch_.alone(nullptr);
   watch_.at(-1);
 }
 
@@ -195,20 +213,56 @@ bool Watchdog::raised(Seconds time) {
     last_beats_ = beats;
     last_beat_ = time;
   }
+  const Seconds silent = time - (preparing_ ? std::max(last_beat_, last_news_) : last_beat_);
+  const double times = preparing_ && watch_.alone() != nullptr ? kAlone : 1;
   // What is left of the patience is for the answers of the others.
-  return inside_ && time - last_beat_ > options_.patience - answers();
+  return inside_ && silent > times * options_.patience - answers();
+}
+
+// One word that somebody goes on is enough for all, so it is one key after another, each set by
+// whoever comes first: a few messages per rank and period, however many ranks there are.
+void Watchdog::exchange_news(Seconds time) {
+  if (time - asked_ < kNewsEach * options_.patience) return;
+  asked_ = time;
+  const auto key = [&] { return "goes-on/" + std::to_string(news_); };
+  std::string who;
+  for (auto said = store_.look(key()); said && *said; said = store_.look(key())) {
+    who = **std::move(said);
+    ++news_;
+  }
+  Seconds since;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!preparing_) return;
+    if (!who.empty()) last_news_ = time;
+    since = time - last_beat_;
+  }
+  const char* alone = watch_.alone();
+  if (alone != nullptr && since > kAlone * options_.patience) return;
+  if (alone != nullptr || watch_.beats() != told_beats_) {
+    told_beats_ = watch_.beats();
+    const std::string own = name(options_.rank);
+    static_cast<void>(store_.set(key(), alone == nullptr ? own : own + ", which " + alone));
+  } else if (!who.empty() && options_.tell && since > options_.patience &&
+             time - noted_ > options_.patience) {
+    noted_ = time;
+    options_.tell("has waited for " + format(since) + " while it prepares; last heard of was " +
+                  who);
+  }
 }
 
 void Watchdog::run() {
   const Seconds tick = std::clamp(0.02 * options_.patience, 5_ms, 200_ms);
   std::optional<Seconds> ended_since;
   for (;;) {
-    bool alarm = false;
+    bool alarm = false, preparing = false;
     {
       std::unique_lock lock(mutex_);
       if (changed_.wait_for(lock, duration(tick), [&] { return over_; })) return;
       alarm = raised(now());
+      preparing = preparing_;
     }
+    if (preparing) exchange_news(now());
     if (const auto ended = store_.ended()) {
       // The executor may notice by itself, or be told; it cannot inside a collective.
       watch_.stop();
@@ -230,7 +284,9 @@ std::string Watchdog::diagnosis() {
   {
     const std::lock_guard lock(mutex_);
     since = format(now() - last_beat_);
-    places[options_.rank] = place_of(plan_, inside_ ? watch_.instance() : -1, stage_);
+    Place& own = places[options_.rank];
+    own = place_of(plan_, inside_ ? watch_.instance() : -1, stage_);
+    if (const char* alone = watch_.alone(); preparing_ && alone != nullptr) own.alone = alone;
   }
   const auto key = [](std::int32_t rank) { return "place/" + std::to_string(rank); };
   // Others may have raised it, too.

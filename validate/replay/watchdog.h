@@ -11,6 +11,12 @@
 /// rank, the ranks on the way wait for each other; where all members are in an operation, the
 /// network or the library hangs.
 ///
+/// **While ranks prepare** one may be late and nothing be wrong: it loads libraries from a slow
+/// disk, while the others wait for it in a communicator. So ranks that prepare tell each other,
+/// through the store, that somebody goes on, and none raises the alarm before all have been silent
+/// for `patience`. What a rank does alone (Watch::alone) may take ten times as long; for as long it
+/// counts as going on. Where rank 0 waits for longer than its patience it says for whom.
+///
 /// Source: the idea that ranks exchange where they are before they judge is that of PyTorch's NCCL
 /// flight recorder ("Flight Recorder for Debugging Stuck Jobs", pytorch.org tutorials).
 #pragma once
@@ -38,6 +44,7 @@ namespace foreshard::replay {
 /// Where a rank was when the alarm was raised.
 struct Place {
   std::string stage{};             ///< "preparing", "repeat 3", "between steps".
+  std::string alone{};             ///< What it does for itself while it prepares (Watch::alone).
   std::int64_t communicator = -1;  ///< Its number; -1: it is in no communication.
   std::int64_t ordinal = 0;
   std::string tag{};
@@ -67,6 +74,8 @@ struct WatchdogOptions {
   std::int32_t ranks = 1;
   Seconds patience = 60_s;  ///< From the last beat to the end of the process.
   Seconds answers = 2_s;    ///< Of that, at most: how long others are waited for.
+  /// Is told, from the watchdog's thread, for whom this rank waits while it prepares.
+  std::function<void(const std::string& note)> tell{};
 };
 
 class Watchdog {
@@ -83,13 +92,18 @@ class Watchdog {
 
   /// The rank is in the executor from here on, in `stage`: without beats it hangs.
   void enter(std::string stage);
+  /// Likewise, while all ranks prepare: see above.
+  void enter_preparation(std::string stage);
   /// It is not: waits for others have a patience of their own. They are still told of.
   void leave();
 
  private:
   void run();
   Seconds answers() const;
+  /// Whether nothing has been heard of for too long.
   bool raised(Seconds now);
+  /// Of ranks that prepare: hears who goes on, and says so of this one.
+  void exchange_news(Seconds now);
   std::string diagnosis();
 
   WatchdogOptions options_;
@@ -102,9 +116,17 @@ class Watchdog {
   std::condition_variable changed_;
   bool over_ = false;
   bool inside_ = false;
+  bool preparing_ = false;
   std::string stage_ = "starting";
   std::uint64_t last_beats_ = 0;
   Seconds last_beat_{};  // Of the steady clock.
+  Seconds last_news_{};  // Likewise: when somebody was heard of who goes on.
+
+  // Of the watchdog's thread.
+  std::int64_t news_ = 0;  // How many there were; each is said once, by whoever comes first.
+  Seconds asked_{};
+  std::uint64_t told_beats_ = 0;  // Of this rank, when it last had news of itself.
+  Seconds noted_{};
 
   std::thread thread_;
 };

@@ -230,11 +230,33 @@ void Reader::read_words(const Node& node, const Type& type, const Where& where, 
   }
 }
 
+namespace {
+
+// Where a mapping as it is written begins: its only key beside `extends`, if it has only one.
+Mark own_mark(const Node& mapping) {
+  const Entry* only = nullptr;
+  for (const Entry& entry : mapping.entries) {
+    if (entry.key == kExtends) continue;
+    if (only != nullptr) return mapping.mark;
+    only = &entry;
+  }
+  return only == nullptr ? mapping.mark : only->key_mark;
+}
+
+// Whether the key is what the text says something of.
+bool lacks_subject(std::string_view fault) {
+  const std::string_view verb = fault.substr(0, fault.find(' '));
+  return verb == "is" || verb == "must" || verb == "needs" || verb == "gives" || verb == "lists";
+}
+
+}  // namespace
+
 void Reader::read_struct(Node node, const Type& type, const Where& where, void* object) {
   const Fields& fields = type.fields();
   if (node.shape != Node::Shape::kMapping)
     return mismatch(node, type, where, "its keys: " + join(keys_of(fields)));
   const std::size_t faults_before = faults_.size();
+  const Mark own = own_mark(node);
   if (where.top_of_file || !fields.folder.empty()) {
     auto whole = extended(std::move(node), fields.folder);
     if (!whole) return;
@@ -263,7 +285,13 @@ void Reader::read_struct(Node node, const Type& type, const Where& where, void* 
     if (fault.empty()) continue;
     const auto place = memory_.places.find(below(where.path, check.key));
     const bool written = node.find(check.key) != nullptr && place != memory_.places.end();
-    faults_.add(written ? place->second : node.mark, fault);
+    // What was taken over from another file was right there: the keys written here undo it.
+    const bool inherited = written && place->second.source != own.source &&
+                           !memory_.sources[place->second.source].is_override;
+    faults_.add(!written    ? node.mark
+                : inherited ? own
+                            : place->second,
+                lacks_subject(fault) ? fmt::format("'{}' {}", check.key, fault) : fault);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/text.h"
 
 namespace foreshard::yaml::internal {
 
@@ -70,9 +71,7 @@ std::string scalar(std::string_view text) {
                      std::all_of(text.begin(), text.end(), harmless);
   static constexpr std::string_view kSpecial[] = {"true", "false", "null", "yes", "no",
                                                   "on",   "off",   "y",    "n"};
-  std::string low(text);
-  std::transform(low.begin(), low.end(), low.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string low = lower_case(text);
   if (plain && std::find(std::begin(kSpecial), std::end(kSpecial), low) == std::end(kSpecial))
     return std::string(text);
 

@@ -6,15 +6,10 @@
 
 #include "base/check.h"
 
+#include "sim/compute/internal/counts.h"
+
 namespace foreshard::compute {
 namespace {
-
-double count(std::int64_t n) {
-  return static_cast<double>(n);
-}
-std::int64_t parts(std::int64_t whole, std::int64_t part) {
-  return (whole + part - 1) / part;
-}
 
 double rate_of(const AttentionRate& rate, Direction direction) {
   return direction == Direction::kForward ? rate.forward : rate.backward;

@@ -6,15 +6,10 @@
 
 #include "base/check.h"
 
+#include "sim/compute/internal/counts.h"
+
 namespace foreshard::compute {
 namespace {
-
-double count(std::int64_t n) {
-  return static_cast<double>(n);
-}
-std::int64_t parts(std::int64_t whole, std::int64_t part) {
-  return (whole + part - 1) / part;
-}
 
 // What all candidate tilings of one product share.
 struct Setting {

@@ -9,7 +9,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // JSON has no infinity: never is null.
-Json seconds(Seconds time) {
+Json seconds_or_null(Seconds time) {
   return std::isfinite(time.in_base()) ? Json(time.in_base()) : Json(nullptr);
 }
 
@@ -42,18 +42,18 @@ Json disturbances_json(const Report& report) {
   for (const disturbance::Hit& hit : summary.hits)
     events.push_back({{"kind", hit.kind},
                       {"effect", hit.effect},
-                      {"at_s", seconds(hit.at)},
-                      {"until_s", seconds(hit.until)},
+                      {"at_s", seconds_or_null(hit.at)},
+                      {"until_s", seconds_or_null(hit.until)},
                       {"count", hit.count},
                       {"who", hit.who}});
   Json runs = {{"ended", summary.steps.size()}, {"interrupted", summary.interrupted}};
   if (!summary.steps.empty()) {
     const StepStatistics statistics = statistics_of(summary.steps);
-    runs["mean_s"] = seconds(statistics.mean);
-    runs["min_s"] = seconds(statistics.lowest);
-    runs["p50_s"] = seconds(statistics.median);
-    runs["p95_s"] = seconds(statistics.p95);
-    runs["max_s"] = seconds(statistics.highest);
+    runs["mean_s"] = seconds_or_null(statistics.mean);
+    runs["min_s"] = seconds_or_null(statistics.lowest);
+    runs["p50_s"] = seconds_or_null(statistics.median);
+    runs["p95_s"] = seconds_or_null(statistics.p95);
+    runs["max_s"] = seconds_or_null(statistics.highest);
   }
   return {{"seed", summary.seed}, {"events", std::move(events)}, {"runs", std::move(runs)}};
 }
@@ -62,17 +62,17 @@ Json interruption_json(const InterruptionReport& interruption) {
   Json failed = Json::array();
   for (const InterruptedTask& one : interruption.failed)
     failed.push_back({{"task", json_of(one.task)},
-                      {"start_s", seconds(one.start)},
-                      {"at_s", seconds(one.at)},
+                      {"start_s", seconds_or_null(one.start)},
+                      {"at_s", seconds_or_null(one.at)},
                       {"on", one.on}});
   Json waiting = Json::array();
   for (const WaitingDevices& one : interruption.waiting)
     waiting.push_back({{"task", json_of(one.task)},
                        {"devices", one.count},
-                       {"since_s", seconds(one.since)},
+                       {"since_s", seconds_or_null(one.since)},
                        {"waits_for", json_of(one.waits_for)},
                        {"failed", one.failed}});
-  return {{"at_s", seconds(interruption.at)},
+  return {{"at_s", seconds_or_null(interruption.at)},
           {"failed", std::move(failed)},
           {"waiting", std::move(waiting)},
           {"unfinished_tasks", interruption.unfinished}};

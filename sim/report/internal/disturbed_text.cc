@@ -9,7 +9,7 @@
 namespace foreshard::report {
 namespace {
 
-constexpr std::size_t kMostRows = 12;
+constexpr std::size_t kMostNamed = 12;
 
 std::string when(const disturbance::Hit& hit) {
   if (hit.until < disturbance::kNever)
@@ -58,19 +58,19 @@ void write_interruption(Page& page, const Report& report) {
   page.heading("The step never ends", fmt::format("since {}", format(what.at)));
   std::size_t rows = 0;
   for (const InterruptedTask& one : what.failed) {
-    if (rows++ == kMostRows) break;
+    if (rows++ == kMostNamed) break;
     page.remark("✗",
                 fmt::format("{}: {} (layer {}, micro-batch {}) began at {} and failed at {}, on {}",
                             one.task.who, one.task.what, one.task.layer, one.task.micro_batch,
                             format(one.start), format(one.at), one.on),
                 Tone::kBad);
   }
-  if (what.failed.size() > kMostRows)
+  if (what.failed.size() > kMostNamed)
     page.line(
-        fmt::format("  ... and {} more; --format json lists all", what.failed.size() - kMostRows));
+        fmt::format("  ... and {} more; --format json lists all", what.failed.size() - kMostNamed));
   rows = 0;
   for (const WaitingDevices& one : what.waiting) {
-    if (rows++ == kMostRows) break;
+    if (rows++ == kMostNamed) break;
     const std::string many = one.count > 1 ? fmt::format(" and {} like it", one.count - 1) : "";
     const std::string why =
         one.itself ? std::string(one.failed ? "failed" : "stands still for ever")
@@ -81,9 +81,9 @@ void write_interruption(Page& page, const Report& report) {
                             format(one.since)),
                 Tone::kPlain);
   }
-  if (what.waiting.size() > kMostRows)
-    page.line(
-        fmt::format("  ... and {} more; --format json lists all", what.waiting.size() - kMostRows));
+  if (what.waiting.size() > kMostNamed)
+    page.line(fmt::format("  ... and {} more; --format json lists all",
+                          what.waiting.size() - kMostNamed));
   page.line(fmt::format("  {} tasks were never done.", grouped(what.unfinished)));
 }
 

@@ -43,13 +43,6 @@ std::string with_word(double number, const std::array<Scale, N>& scales) {
 
 }  // namespace
 
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
-    digits.insert(static_cast<std::size_t>(i), ",");
-  return digits;
-}
-
 std::string scaled(double number) {
   return with_word(number, std::to_array<Scale>({{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}}));
 }

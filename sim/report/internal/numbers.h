@@ -7,12 +7,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/grouped.h"
 #include "base/units.h"
 
 namespace foreshard::report {
 
-/// "12,288".
-std::string grouped(std::int64_t number);
 /// Three significant digits and a prefix word: "175B", "1.02M", "7".
 std::string scaled(double number);
 /// Three significant digits: "980 Wh", "3.66 kWh", "2.33 GWh".

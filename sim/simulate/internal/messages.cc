@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.h"
+
 namespace foreshard::sim::internal {
 namespace {
 
@@ -30,10 +32,6 @@ class Limits {
   bool channels_decide_ = false;
   BytesPerSecond rate_;
 };
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "base/check.h"
@@ -36,7 +37,6 @@ constexpr std::int64_t kSmallestBlock = 128;    // threads
 constexpr double kLeastBytesPerChannel = 16384;
 constexpr std::int64_t kAmpere = 80;
 constexpr std::int64_t kHopper = 90;
-constexpr std::int64_t kVolta = 70;
 constexpr std::int64_t kMostNvlsMembers = 32;  // of a gather or scatter: its arity
 
 struct Candidate {
@@ -104,8 +104,9 @@ class Tuner {
   }
 
   bool ll128_works(const SearchGraph& graph) const {
-    return of_.least_capability >= kVolta && of_.least_capability == of_.most_capability &&
-           graph.intra_kind == LinkKind::kNvLink && !graph.far_nic;
+    return generation_.ring_ll128 && generation_.tree_ll128 &&
+           of_.least_capability == of_.most_capability && graph.intra_kind == LinkKind::kNvLink &&
+           !graph.far_nic;
   }
 
   // Steps of a ring: how many messages one after another.
@@ -134,7 +135,7 @@ class Tuner {
     if (is_ring) {
       if (protocol == Protocol::kLl) bus = std::min(by_nodes(generation_.ll_most), bus * kLlOfRing);
       if (protocol == Protocol::kLl128)
-        bus = std::min(bus * kLl128OfRing, channels * by_nodes(generation_.ring_ll128));
+        bus = std::min(bus * kLl128OfRing, channels * by_nodes(*generation_.ring_ll128));
       return bus * members_ / steps();
     }
     if (name == "tree") return tree_rate(bus, channels, protocol);
@@ -149,7 +150,7 @@ class Tuner {
     if (protocol == Protocol::kLl) bus = std::min(bus * kLlOfTree, by_nodes(generation_.ll_most));
     if (protocol == Protocol::kLl128)
       bus = std::min(bus * (one_node() ? kLl128OfTreeOneNode : kLl128OfTree),
-                     channels * by_nodes(generation_.tree_ll128));
+                     channels * by_nodes(*generation_.tree_ll128));
     if (of_.most_per_node == 1) bus *= kOfPlainTree;
     return bus / 2 * tree_correction(protocol);
   }
@@ -183,27 +184,29 @@ class Tuner {
       inside *= (per_node_ - 1) / per_node_;
     const double between = inter * (is_tree && of_.nodes <= 2 ? 2 : 1);
     double channel = std::min(inside, between);
-    if (is_tree) channel = std::min(channel, by_nodes(generation_.nvls_tree));
+    const BetweenNodes& most = generation_.nvls_tree;
+    if (is_tree) channel = std::min(channel, (of_.nodes == 2 ? most.two : most.more) / 1_GB_s);
     return channels * channel * members_ / steps();
   }
 
-  static double in_us(const PerProtocol& times, Protocol protocol) {
-    const Seconds time = protocol == Protocol::kLl      ? times.ll
-                         : protocol == Protocol::kLl128 ? times.ll128
-                                                        : times.simple;
+  // 0 where the algorithm has no such latency.
+  static double in_us(const std::optional<PerProtocol>& times, Protocol protocol) {
+    if (!times) return 0;
+    const Seconds time = protocol == Protocol::kLl      ? times->ll.value_or(0_s)
+                         : protocol == Protocol::kLl128 ? times->ll128.value_or(0_s)
+                                                        : times->simple;
     return time / 1_us;
   }
 
   Seconds latency_of(const Candidate& candidate, Protocol protocol) const {
     const auto& [name, graph] = candidate;
     const bool is_ring = name == "ring" || name == "chain";
-    const AlgorithmLatency* own = tables_.latency_of(is_ring ? "ring" : name);
-    const AlgorithmLatency* tree = tables_.latency_of("tree");
-    if (own == nullptr || tree == nullptr) return 0_s;
+    const AlgorithmLatency& own = tables_.latency_of(is_ring ? "ring" : name);
+    const AlgorithmLatency& tree = tables_.latency_of("tree");
     const double intra =
-        in_us(graph->intra_kind == LinkKind::kNvLink ? own->nvlink : own->pcie, protocol);
-    const double inter = in_us((of_.most_per_node == 1 ? tree : own)->network, protocol);
-    double base = in_us(own->base, protocol);
+        in_us(graph->intra_kind == LinkKind::kNvLink ? own.nvlink : own.pcie, protocol);
+    const double inter = in_us((of_.most_per_node == 1 ? tree : own).network, protocol);
+    const double base = in_us(own.base, protocol);
     if (is_ring) return ring_latency(base, intra, inter, protocol) * 1_us;
     if (name == "tree") return (base + 2 * ((per_node_ - 1) * intra + levels_ * inter)) * 1_us;
     if (name == "pat")
@@ -213,7 +216,7 @@ class Tuner {
               inter) *
              1_us;
     if (name == "collnet_chain") return (2 * (per_node_ - 1) * intra + inter) * 1_us;
-    if (name == "nvls_tree") return (base + intra + 2 * levels_ * inter) * 1_us;
+    if (name == "nvls_tree") return (intra + 2 * levels_ * inter) * 1_us;
     return (intra + (one_node() ? 0 : inter)) * 1_us;
   }
 

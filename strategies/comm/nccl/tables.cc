@@ -1,6 +1,7 @@
 #include "strategies/comm/nccl/tables.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/check.h"
@@ -9,10 +10,92 @@ namespace foreshard::comm::nccl {
 namespace {
 
 std::string fault_in_order(const Tables& tables) {
-  const bool ascends = std::is_sorted(
-      tables.generations.begin(), tables.generations.end(),
-      [](const auto& a, const auto& b) { return a.compute_capability < b.compute_capability; });
-  return ascends ? "" : "must ascend in compute_capability";
+  const auto& generations = tables.generations;
+  for (std::size_t i = 0; i < generations.size(); ++i) {
+    const auto& own = generations[i].compute_capability;
+    if (i == 0 && own)
+      return "the first is for all devices before the second; remove its compute_capability";
+    if (i > 0 && !own) return "generations." + std::to_string(i) + " needs a compute_capability";
+    if (i > 0 && own <= generations[i - 1].compute_capability)
+      return "must ascend in compute_capability";
+  }
+  return {};
+}
+
+// Compute capability from which NCCL runs LL128.
+constexpr std::int64_t kFirstWithLl128 = 70;
+
+std::string fault_in_ll128(const Generation& generation) {
+  const bool has = generation.compute_capability.value_or(0) >= kFirstWithLl128;
+  if (generation.ring_ll128.has_value() == has && generation.tree_ll128.has_value() == has)
+    return {};
+  return "NCCL runs LL128 from compute capability " + std::to_string(kFirstWithLl128) + " on; " +
+         (has ? "give ring_ll128 and tree_ll128" : "remove ring_ll128 and tree_ll128");
+}
+
+// Which latencies NCCL's formulas read (estimate.cc): PAT has one member per node, and takes the
+// tree's between nodes; what sums in NVLink switches never crosses PCIe inside a node.
+struct Reads {
+  std::string_view algorithm;
+  bool base, nvlink, pcie, network;
+  bool all_protocols = false;
+};
+constexpr std::array kReads{Reads{"tree", true, true, true, true, true},
+                            Reads{"ring", true, true, true, true, true},
+                            Reads{"collnet_direct", false, true, false, true},
+                            Reads{"collnet_chain", false, true, true, true},
+                            Reads{"nvls", false, true, false, true},
+                            Reads{"nvls_tree", false, true, false, true},
+                            Reads{"pat", true, false, false, false}};
+
+const Reads* reads_of(std::string_view algorithm) {
+  const auto found = std::ranges::find(kReads, algorithm, &Reads::algorithm);
+  return found == kReads.end() ? nullptr : &*found;
+}
+
+std::string unknown_algorithm(const AlgorithmLatency& latency) {
+  if (reads_of(latency.algorithm) != nullptr) return {};
+  std::string legal;
+  for (const Reads& each : kReads)
+    legal += (legal.empty() ? "" : ", ") + std::string(each.algorithm);
+  return "NCCL has no algorithm '" + latency.algorithm + "'; it has " + legal;
+}
+
+// LL128 runs where all hops inside the nodes are NVLinks.
+std::string fault_in_protocols(const Reads& reads, const PerProtocol& times, bool is_pcie) {
+  const auto fault = [](const char* protocol, bool given, bool read) -> std::string {
+    if (given == read) return {};
+    return protocol + std::string(read ? " is missing" : " is never read; remove it");
+  };
+  std::string text = fault("ll", times.ll.has_value(), reads.all_protocols);
+  if (text.empty()) text = fault("ll128", times.ll128.has_value(), reads.all_protocols && !is_pcie);
+  return text;
+}
+
+// Of one of the four latencies: there without being read, or the reverse.
+auto checked(std::optional<PerProtocol> AlgorithmLatency::*member, bool Reads::*is_read,
+             const char* key) {
+  return [=](const AlgorithmLatency& latency) -> std::string {
+    const Reads* reads = reads_of(latency.algorithm);
+    const auto& times = latency.*member;
+    if (reads == nullptr || (!times && !(reads->*is_read))) return {};
+    const std::string what = "'" + latency.algorithm + "': " + key;
+    if (!times) return what + " is missing";
+    if (!(reads->*is_read)) return what + " is never read; remove it";
+    const std::string fault = fault_in_protocols(*reads, *times, member == &AlgorithmLatency::pcie);
+    return fault.empty() ? "" : what + "." + fault;
+  };
+}
+
+std::string fault_in_algorithms(const Tables& tables) {
+  for (const Reads& each : kReads) {
+    const auto count =
+        std::ranges::count(tables.latencies, each.algorithm, &AlgorithmLatency::algorithm);
+    if (count != 1)
+      return "must list each algorithm once; '" + std::string(each.algorithm) + "' is there " +
+             std::to_string(count) + " times";
+  }
+  return {};
 }
 
 std::string fault_in_speeds(const std::vector<BytesPerSecond>& speeds) {
@@ -26,8 +109,10 @@ std::string fault_in_speeds(const std::vector<BytesPerSecond>& speeds) {
 const yaml::Table<PerProtocol>& yaml_table(const PerProtocol*) {
   static const auto table =
       yaml::Table<PerProtocol>("times by protocol", "One time for each protocol.")
-          .required("ll", &PerProtocol::ll, "LL.", yaml::non_negative())
-          .required("ll128", &PerProtocol::ll128, "LL128.", yaml::non_negative())
+          .optional("ll", &PerProtocol::ll, "LL; of rings and trees.", yaml::non_negative())
+          .optional("ll128", &PerProtocol::ll128,
+                    "LL128; of rings and trees, and not over PCIe, where NCCL does not use it.",
+                    yaml::non_negative())
           .required("simple", &PerProtocol::simple, "Simple.", yaml::non_negative());
   return table;
 }
@@ -38,10 +123,15 @@ const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*) {
       yaml::Table<A>("latencies of an algorithm",
                      "Latencies of its messages, independent of their size.")
           .required("algorithm", &A::algorithm, "ring, tree, nvls ...", yaml::non_empty())
-          .required("base", &A::base, "Latency of the whole operation, added once.")
-          .required("nvlink", &A::nvlink, "A message over NVLink.")
-          .required("pcie", &A::pcie, "A message over PCIe or shared memory.")
-          .required("network", &A::network, "A message between nodes.");
+          .optional("base", &A::base, "Latency of the whole operation, added once.")
+          .optional("nvlink", &A::nvlink, "A message over NVLink.")
+          .optional("pcie", &A::pcie, "A message over PCIe or shared memory.")
+          .optional("network", &A::network, "A message between nodes.")
+          .check("algorithm", unknown_algorithm)
+          .check("base", checked(&A::base, &Reads::base, "base"))
+          .check("nvlink", checked(&A::nvlink, &Reads::nvlink, "nvlink"))
+          .check("pcie", checked(&A::pcie, &Reads::pcie, "pcie"))
+          .check("network", checked(&A::network, &Reads::network, "network"));
   return table;
 }
 
@@ -51,6 +141,14 @@ const yaml::Table<PerNodes>& yaml_table(const PerNodes*) {
           .required("one", &PerNodes::one, "On one node.", yaml::non_negative())
           .required("two", &PerNodes::two, "On two nodes.", yaml::non_negative())
           .required("more", &PerNodes::more, "On more nodes.", yaml::non_negative());
+  return table;
+}
+
+const yaml::Table<BetweenNodes>& yaml_table(const BetweenNodes*) {
+  static const auto table =
+      yaml::Table<BetweenNodes>("rates between nodes", "Two, or more nodes.")
+          .required("two", &BetweenNodes::two, "On two nodes.", yaml::non_negative())
+          .required("more", &BetweenNodes::more, "On more nodes.", yaml::non_negative());
   return table;
 }
 
@@ -76,9 +174,10 @@ const yaml::Table<Generation>& yaml_table(const Generation*) {
   using G = Generation;
   static const auto table =
       yaml::Table<G>("generation", "What depends on the generation of the GPUs.")
-          .required("name", &G::name, "Name in reports.", yaml::non_empty())
-          .required("compute_capability", &G::compute_capability,
-                    "Lowest compute capability of this generation: 10 x major + minor.",
+          .required("name", &G::name, "Which devices these are, for people.", yaml::non_empty())
+          .optional("compute_capability", &G::compute_capability,
+                    "Lowest compute capability of this generation: 10 x major + minor. The first "
+                    "one has none: it is for all devices before the second.",
                     yaml::non_negative())
           .required("nvlink_nominal", &G::nvlink_nominal, "Rate of one NVLink by the data sheet.",
                     yaml::positive())
@@ -92,9 +191,9 @@ const yaml::Table<Generation>& yaml_table(const Generation*) {
                     yaml::non_empty())
           .required("doubling", &G::doubling, "When channels are split in two.")
           .required("ll_most", &G::ll_most, "Bandwidth limit of LL, over all channels.")
-          .required("ring_ll128", &G::ring_ll128,
+          .optional("ring_ll128", &G::ring_ll128,
                     "Bandwidth limit of one channel of a ring with LL128.")
-          .required("tree_ll128", &G::tree_ll128,
+          .optional("tree_ll128", &G::tree_ll128,
                     "Bandwidth limit of one channel of a tree with LL128.")
           .required("tree", &G::tree, "Bandwidth limit of one channel of a tree.")
           .optional("nvls_tree", &G::nvls_tree,
@@ -107,6 +206,7 @@ const yaml::Table<Generation>& yaml_table(const Generation*) {
                     yaml::non_negative())
           .optional("nvls_channels_multi_node", &G::nvls_channels_multi_node,
                     "Channels that NVLS takes on several nodes.", yaml::non_negative())
+          .check("name", fault_in_ll128)
           .check("intra_speeds", [](const G& g) { return fault_in_speeds(g.intra_speeds); })
           .check("inter_speeds", [](const G& g) { return fault_in_speeds(g.inter_speeds); });
   return table;
@@ -171,6 +271,7 @@ const yaml::Table<Tables>& yaml_table(const Tables*) {
           .required("least_speed", &T::least_speed,
                     "Part of the best speed so far below which the search gives up.",
                     yaml::positive(), yaml::at_most(1))
+          .check("latencies", fault_in_algorithms)
           .check("generations", fault_in_order);
   return table;
 }
@@ -179,15 +280,14 @@ const Generation& Tables::generation_of(std::int64_t compute_capability) const {
   FORESHARD_CHECK(!generations.empty());
   const Generation* found = &generations.front();
   for (const Generation& generation : generations)
-    if (generation.compute_capability <= compute_capability) found = &generation;
+    if (generation.compute_capability.value_or(0) <= compute_capability) found = &generation;
   return *found;
 }
 
-const AlgorithmLatency* Tables::latency_of(std::string_view algorithm) const {
-  const auto found =
-      std::find_if(latencies.begin(), latencies.end(),
-                   [&](const AlgorithmLatency& latency) { return latency.algorithm == algorithm; });
-  return found == latencies.end() ? nullptr : &*found;
+const AlgorithmLatency& Tables::latency_of(std::string_view algorithm) const {
+  const auto found = std::ranges::find(latencies, algorithm, &AlgorithmLatency::algorithm);
+  FORESHARD_CHECK(found != latencies.end());
+  return *found;
 }
 
 }  // namespace foreshard::comm::nccl

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,21 +17,22 @@
 
 namespace foreshard::comm::nccl {
 
-/// Of the three protocols.
+/// Of the three protocols; what NCCL does not run with LL or LL128 has none of theirs.
 struct PerProtocol {
-  Seconds ll;
-  Seconds ll128;
+  std::optional<Seconds> ll;
+  std::optional<Seconds> ll128;
   Seconds simple;
 };
 const yaml::Table<PerProtocol>& yaml_table(const PerProtocol*);
 
-/// What an algorithm's messages take, by what they cross; and the start.
+/// What an algorithm's messages take, by what they cross; and the start. NCCL's tables have zeros
+/// and numbers that its formulas never read; here each algorithm has exactly what is read.
 struct AlgorithmLatency {
-  std::string algorithm;  ///< As in comm::algorithms().
-  PerProtocol base;
-  PerProtocol nvlink;
-  PerProtocol pcie;
-  PerProtocol network;
+  std::string algorithm;  ///< "tree", "ring", "collnet_direct" ...
+  std::optional<PerProtocol> base;
+  std::optional<PerProtocol> nvlink;
+  std::optional<PerProtocol> pcie;
+  std::optional<PerProtocol> network;
 };
 const yaml::Table<AlgorithmLatency>& yaml_table(const AlgorithmLatency*);
 
@@ -41,6 +43,13 @@ struct PerNodes {
   BytesPerSecond more;
 };
 const yaml::Table<PerNodes>& yaml_table(const PerNodes*);
+
+/// Likewise, of what one node cannot do.
+struct BetweenNodes {
+  BytesPerSecond two;
+  BytesPerSecond more;
+};
+const yaml::Table<BetweenNodes>& yaml_table(const BetweenNodes*);
 
 /// When rings and chains are split into twice as many channels.
 struct Doubling {
@@ -55,18 +64,19 @@ const yaml::Table<Doubling>& yaml_table(const Doubling*);
 
 /// What depends on the GPUs' generation.
 struct Generation {
-  std::string name;
-  std::int64_t compute_capability = 0;  ///< The least. Of several that fit, the last in the file.
-  BytesPerSecond nvlink_nominal;        ///< One link by the data sheet.
-  BytesPerSecond nvlink;                ///< What NCCL takes it to carry.
+  std::string name;  ///< For people.
+  /// The least. Empty: the first generation, which is for all before the second.
+  std::optional<std::int64_t> compute_capability{};
+  BytesPerSecond nvlink_nominal;             ///< One link by the data sheet.
+  BytesPerSecond nvlink;                     ///< What NCCL takes it to carry.
   std::vector<BytesPerSecond> intra_speeds;  ///< Descending.
   std::vector<BytesPerSecond> inter_speeds;
   Doubling doubling;
-  PerNodes ll_most;     ///< Of all channels together.
-  PerNodes ring_ll128;  ///< Of one channel.
-  PerNodes tree_ll128;  ///< Of one channel.
-  PerNodes tree;        ///< Of one channel.
-  PerNodes nvls_tree;   ///< Of one channel.
+  PerNodes ll_most;                    ///< Of all channels together.
+  std::optional<PerNodes> ring_ll128;  ///< Of one channel. Empty where NCCL has no LL128.
+  std::optional<PerNodes> tree_ll128;  ///< Likewise.
+  PerNodes tree;                       ///< Of one channel.
+  BetweenNodes nvls_tree;              ///< Of one channel.
   double nvls_efficiency = 0;
   std::int64_t nvls_channels = 0;
   std::int64_t nvls_channels_multi_node = 0;
@@ -117,8 +127,8 @@ struct Tables {
 
   /// The generation of GPUs of this compute capability.
   const Generation& generation_of(std::int64_t compute_capability) const;
-  /// \return nothing if NCCL has no such algorithm.
-  const AlgorithmLatency* latency_of(std::string_view algorithm) const;
+  /// \pre NCCL has such an algorithm.
+  const AlgorithmLatency& latency_of(std::string_view algorithm) const;
 };
 /// Catalogue folder: tuners.
 const yaml::Table<Tables>& yaml_table(const Tables*);

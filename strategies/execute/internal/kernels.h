@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/index.h"
 
 #include "strategies/execute/operators.h"
 
@@ -64,9 +65,6 @@ void cross_entropy_backward(const Invocation& kernel);
 
 inline std::int64_t extent(const Operand& operand, std::size_t dim) {
   return operand.box.end[dim] - operand.box.begin[dim];
-}
-inline std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
 }
 /// Columns are the last dimension, rows all others.
 inline std::int64_t columns(const Operand& operand) {

@@ -85,6 +85,8 @@ struct ReadOptions {
   std::map<std::string, std::int64_t> dims{};
   /// Size of the first dimension of the first input, if it is dynamic and not in `dims`.
   std::optional<std::int64_t> batch{};
+  /// Whether `batch` takes the place of a number, too: see internal/rebatch.h.
+  bool rebatch = false;
 };
 
 /// Reads the bytes of an ONNX file. Weights need not be in it (external data is not read).

@@ -13,6 +13,7 @@
 #include "strategies/graph/onnx/internal/fold.h"
 #include "strategies/graph/onnx/internal/infer.h"
 #include "strategies/graph/onnx/internal/proto.h"
+#include "strategies/graph/onnx/internal/rebatch.h"
 #include "strategies/graph/onnx/model.h"
 
 namespace foreshard::onnx_file {
@@ -101,6 +102,7 @@ class Reader {
         value.numbers = numbers_of(tensor, kMostFolded);
       }
       ::onnx::TypeProto type = type_of(tensor.data_type(), value.shape);
+      initializers_.insert(tensor.name());
       names[tensor.name()] = add(std::move(value), std::move(type));
     }
     return std::nullopt;
@@ -253,11 +255,13 @@ class Reader {
       auto result = computed(node, proto.output(i), (*types)[static_cast<std::size_t>(i)]);
       if (!result) return result.error();
       Value made = *std::move(result);
-      if (is_constant) {
+      if (abbreviates(node, made)) {
+        made.kind = Value::Kind::kParameter;
+      } else if (is_constant) {
         made.kind = Value::Kind::kConstant;
         if (i == 0) made.numbers = fold(node, made);
       }
-      all_known = all_known && made.kind == Value::Kind::kConstant;
+      all_known = all_known && made.kind != Value::Kind::kComputed;
       ::onnx::TypeProto type = (*types)[static_cast<std::size_t>(i)];
       const ValueIndex index = add(std::move(made), std::move(type));
       node.outputs.push_back(index);
@@ -280,6 +284,14 @@ class Reader {
     return std::ranges::all_of(node.inputs, [&](ValueIndex input) {
       return input == kNone || value(input).kind == Value::Kind::kConstant;
     });
+  }
+
+  // A ConstantOfShape with its shape written in the file stands for the initializer of that shape,
+  // without its bytes.
+  bool abbreviates(const Node& node, const Value& made) const {
+    return node.op == "ConstantOfShape" && node.domain.empty() && made.is_real() &&
+           count_of(made.shape) != 1 && node.inputs.at(0) != kNone &&
+           initializers_.contains(value(node.inputs[0]).name);
   }
 
   std::optional<Numbers> fold(const Node& node, const Value& result) const {
@@ -350,8 +362,13 @@ class Reader {
     operands.resize(static_cast<std::size_t>(plain.input_size()));
     if (keeps_shape(node.op) && !operands.empty() && operands[0].type != nullptr)
       return std::vector<::onnx::TypeProto>{*operands[0].type};
-    auto types = inferred_types(std::move(plain), operands, node.opset);
-    if (types && types->size() < static_cast<std::size_t>(proto.output_size()))
+    auto inferred = inferred_types(std::move(plain), operands, node.opset);
+    if (!inferred) return inferred.error();
+    std::vector<::onnx::TypeProto> types = *std::move(inferred);
+    // The schemas before opset 10 leave the mask open: it is as large as what is dropped.
+    if (node.op == "Dropout" && types.size() == 2 && !types[1].has_tensor_type())
+      types[1] = types[0];
+    if (types.size() < static_cast<std::size_t>(proto.output_size()))
       return invalid("it has more outputs than its operator");
     return types;
   }
@@ -359,6 +376,8 @@ class Reader {
   // Operators newer than libonnx's schemas (opset 17), in the way that those say the same.
   ::onnx::NodeProto older_form(const ::onnx::NodeProto& proto, const Node& node) const {
     ::onnx::NodeProto plain = proto;
+    // Their schemas are functions of other operators; the results are as those of Greater.
+    if (node.op == "GreaterOrEqual" || node.op == "LessOrEqual") plain.set_op_type("Greater");
     if (node.opset >= 18 && node.op.starts_with("Reduce") && node.op != "ReduceSum" &&
         node.inputs.size() == 2) {
       // Since opset 18 the axes are an input.
@@ -543,6 +562,7 @@ class Reader {
   Model model_;
   std::vector<::onnx::TypeProto> types_;  // as model_.values
   std::int64_t count_ = 0;
+  std::set<std::string> initializers_;
   std::set<std::string> used_;        // keys of options_.dims
   std::set<std::string> batch_dims_;  // filled with options_.batch
 };
@@ -560,7 +580,10 @@ Result<Model> read_onnx(std::string_view bytes, const ReadOptions& options) {
       return invalid(fmt::format(
           "it is not an ONNX file, or it is truncated or corrupt (its {} bytes do not parse)",
           bytes.size()));
-    return Reader(options).run(file);
+    auto model = Reader(options).run(file);
+    if (!model || !options.rebatch || !options.batch) return model;
+    return with_batch(file, *std::move(model), *options.batch,
+                      [&](const ::onnx::ModelProto& other) { return Reader(options).run(other); });
   } catch (const std::exception& error) {
     return invalid(fmt::format("it is corrupt: {}", error.what()));
   }

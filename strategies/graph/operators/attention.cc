@@ -21,14 +21,14 @@ std::string fault_in(const Shape& q, const Shape& k, const Shape& v) {
 
 // Query heads are key heads times queries per key. Without a mask any part of the queries can be
 // worked on alone; with a causal one the parts would differ in work.
-struct Factors {
+struct AttentionFactors {
   RuleMaker make;
   RuleMaker::Dimensions query;
   RuleMaker::Dimensions key;
 };
 
-Factors factors_of(const Shape& q, const Shape& k, bool causal) {
-  Factors f;
+AttentionFactors factors_of(const Shape& q, const Shape& k, bool causal) {
+  AttentionFactors f;
   const std::int32_t batch = f.make.factor(q[0], false, "batch");
   const std::int32_t heads = f.make.factor(k[1], false, "heads");
   const std::int32_t group = f.make.factor(q[1] / k[1], false, "group");

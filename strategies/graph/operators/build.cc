@@ -64,11 +64,11 @@ std::string complete(const OperatorDefinition& definition, Settings& settings) {
 
 // Extents and element counts beyond these are slips, and would overflow what is computed from them.
 std::string too_large(const std::vector<std::int64_t>& shape) {
-  constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
+  constexpr std::int64_t kLargestExtent = std::int64_t{1} << 40;
   constexpr double kMostElements = 1e18;
   double elements = 1;
   for (const std::int64_t extent : shape) {
-    if (extent > kMostExtent)
+    if (extent > kLargestExtent)
       return fmt::format("its result would have an extent of {}, more than 2^40", extent);
     elements *= static_cast<double>(extent);
   }

@@ -172,6 +172,20 @@ Result<Inferred> infer_conv_data_gradient(const Call& call) {
   return Inferred{{{call.inputs[0].dtype, x}}, f.make.take(Linearity::kSeparate)};
 }
 
+// What was the gradient's is now the input of a transposed convolution: its own gradients are the
+// convolution and the weight's.
+void conv_data_gradient_backward(Gradients& gradients) {
+  const TensorId dx = gradients.of_output(0);
+  Settings settings;
+  for (const char* name : {"strides", "pads", "dilations"})
+    settings.set(name, gradients.op().settings.integers(name));
+  if (gradients.wants(0))
+    gradients.give(0, gradients.add("conv", "data", {dx, gradients.input(1)}, settings)[0]);
+  settings.set("shape", gradients.shape(gradients.input(1)));
+  gradients.give(
+      1, gradients.add("conv_weight_gradient", "weight", {dx, gradients.input(0)}, settings)[0]);
+}
+
 std::vector<Kernel> conv_data_gradient_kernels(const Call& local, const Call&) {
   const Shape& y = local.inputs[0].shape;
   const Shape& weight = local.inputs[1].shape;
@@ -333,7 +347,8 @@ OperatorDefinition conv_data_gradient() {
           .most_inputs = 2,
           .settings = gradient_settings("Of the input."),
           .infer = infer_conv_data_gradient,
-          .kernels = conv_data_gradient_kernels};
+          .kernels = conv_data_gradient_kernels,
+          .gradient = conv_data_gradient_backward};
 }
 
 OperatorDefinition conv_weight_gradient() {

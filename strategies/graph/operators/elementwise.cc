@@ -9,9 +9,10 @@ namespace foreshard::operators {
 namespace {
 
 const std::vector<std::string_view> kUnary{
-    "abs",      "ceil",       "clip", "cos", "elu",      "erf",        "exp",    "floor", "gelu",
-    "identity", "leaky_relu", "log",  "neg", "not",      "reciprocal", "relu",   "round", "scale",
-    "sigmoid",  "sign",       "silu", "sin", "softplus", "sqrt",       "square", "tanh"};
+    "abs",   "ceil", "clip",         "cos",        "elu",      "erf",        "exp",
+    "floor", "gelu", "hard_sigmoid", "hard_swish", "identity", "leaky_relu", "log",
+    "neg",   "not",  "reciprocal",   "relu",       "round",    "scale",      "sigmoid",
+    "sign",  "silu", "sin",          "softplus",   "sqrt",     "square",     "tanh"};
 const std::vector<std::string_view> kBinary{"add", "and", "div", "equal", "greater", "less", "max",
                                             "min", "mod", "mul", "or",    "pow",     "sub"};
 
@@ -242,14 +243,16 @@ void dropout_backward(Gradients& gradients) {
 }
 
 std::vector<SettingDefinition> unary_settings() {
-  return {{.name = "operation",
-           .fallback = std::string{},
-           .required = true,
-           .doc = "What it does to an element.",
-           .words = kUnary},
-          {.name = "value",
-           .fallback = 1.0,
-           .doc = "The factor of scale, the slope of leaky_relu and elu, the bound of clip."}};
+  return {
+      {.name = "operation",
+       .fallback = std::string{},
+       .required = true,
+       .doc = "What it does to an element.",
+       .words = kUnary},
+      {.name = "value",
+       .fallback = 1.0,
+       .doc = "The factor of scale, the slope of leaky_relu, elu and hard_sigmoid, the bound of "
+              "clip."}};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::string fault_in_route(const Shape& tokens, const Shape& indices) {
          text_of(tokens) + " and " + text_of(indices);
 }
 
-struct Factors {
+struct RoutingFactors {
   RuleMaker make;
   RuleMaker::Dimensions slots;   // [experts, groups, capacity, width]
   RuleMaker::Dimensions tokens;  // [groups, tokens, width]
@@ -26,8 +26,8 @@ struct Factors {
 };
 
 // Which slot a token gets depends on the tokens of its group before it: they stay together.
-Factors factors_of(const Shape& slots, const Shape& tokens, const Shape& chosen) {
-  Factors f;
+RoutingFactors routing_factors(const Shape& slots, const Shape& tokens, const Shape& chosen) {
+  RoutingFactors f;
   const std::int32_t expert = f.make.factor(slots[0], false, "expert");
   const std::int32_t group = f.make.factor(slots[1], false, "group");
   const std::int32_t slot = f.make.factor(slots[2], true, "slot");
@@ -51,7 +51,7 @@ Result<Inferred> infer_dispatch(const Call& call) {
   const std::int64_t capacity = call.settings.integer("capacity");
   if (experts < 1 || capacity < 1) return wrong("experts and capacity must be at least 1");
   const Shape slots{experts, tokens.shape[0], capacity, tokens.shape[2]};
-  auto f = factors_of(slots, tokens.shape, indices);
+  auto f = routing_factors(slots, tokens.shape, indices);
   f.make.input(f.tokens).input(f.chosen);
   if (call.inputs.size() > 2) f.make.input(f.chosen);
   f.make.output(f.slots);
@@ -84,7 +84,7 @@ Result<Inferred> infer_combine(const Call& call) {
   if (call.inputs.size() > 2 && call.inputs[2].shape != indices)
     return wrong("weights and indices differ in shape");
   const Shape tokens{indices[0], indices[1], slots.shape[3]};
-  auto f = factors_of(slots.shape, tokens, indices);
+  auto f = routing_factors(slots.shape, tokens, indices);
   f.make.input(f.slots).input(f.chosen);
   if (call.inputs.size() > 2) f.make.input(f.chosen);
   f.make.output(f.tokens);
@@ -115,7 +115,7 @@ Result<Inferred> infer_weight_gradient(const Call& call) {
   if (const auto why = fault_in_route(tokens, indices); !why.empty()) return wrong(why);
   if (slots.size() != 4 || slots[1] != tokens[0] || slots[3] != tokens[2])
     return wrong("slots " + text_of(slots) + " do not fit tokens " + text_of(tokens));
-  auto f = factors_of(slots, tokens, indices);
+  auto f = routing_factors(slots, tokens, indices);
   f.make.input(f.tokens).input(f.slots).input(f.chosen).output(f.chosen);
   return Inferred{{{call.inputs[0].dtype, indices}}, f.make.take()};
 }

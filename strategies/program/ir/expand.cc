@@ -5,16 +5,12 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/index.h"
+
+#include "strategies/program/ir/internal/memory_task.h"
 
 namespace foreshard::program {
-namespace {
-
-constexpr std::int32_t kHost = -1;
-constexpr std::int32_t kNone = -1;
-
-std::size_t at(std::int32_t index) {
-  return static_cast<std::size_t>(index);
-}
+namespace internal {
 
 // A task that becomes an instance. `waits` are launches of the same iteration, at most one per
 // stream, none on its own stream and none on the host.
@@ -43,9 +39,17 @@ struct PreparedBlock {
   std::vector<std::int32_t> last_of_streams;               // The last launch on each stream.
 };
 
-bool is_memory(const Task& task) {
-  return std::holds_alternative<Allocate>(task.body) || std::holds_alternative<Free>(task.body);
-}
+}  // namespace internal
+
+namespace {
+
+using internal::is_memory;
+using internal::Launch;
+using internal::MemoryTask;
+using internal::PreparedBlock;
+
+constexpr std::int32_t kHost = -1;
+constexpr std::int32_t kNone = -1;
 
 std::int64_t launches_in(const Block& block) {
   return std::count_if(block.tasks.begin(), block.tasks.end(),

@@ -9,7 +9,7 @@
 namespace foreshard::program {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 using Keys = std::initializer_list<std::string_view>;
 
 std::string in_quotes(std::string_view text) {
@@ -27,18 +27,18 @@ std::string joined(Keys a, Keys b) {
   throw JsonFault{{code, why}};
 }
 
-Json parse(std::string_view text, int most) {
+SortedJson parse(std::string_view text, int most) {
   std::vector<std::set<std::string>> keys;
-  const auto guard = [&](int depth, Json::parse_event_t event, Json& parsed) {
+  const auto guard = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
     if (depth > most) fail("nested deeper than " + std::to_string(most) + " levels");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key &&
+    if (event == SortedJson::parse_event_t::object_start) keys.emplace_back();
+    if (event == SortedJson::parse_event_t::object_end) keys.pop_back();
+    if (event == SortedJson::parse_event_t::key &&
         !keys.back().insert(parsed.get_ref<const std::string&>()).second)
       fail("key " + in_quotes(parsed.get_ref<const std::string&>()) + " appears twice");
     return true;
   };
-  return Json::parse(text, guard);
+  return SortedJson::parse(text, guard);
 }
 
 }  // namespace
@@ -159,18 +159,18 @@ std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
   try {
     if (text.size() > form.largest)
       fail("larger than " + std::to_string(form.largest >> 20) + " MiB");
-    const Json json = parse(text, form.depth);
+    const SortedJson json = parse(text, form.depth);
     const JsonNode root(json);
     if (!root.has("schema")) root.fields({"schema"}, {});
     if (const std::string schema = root["schema"].text(); schema != form.schema)
       fail("schema: " + in_quotes(schema) + " cannot be read; this version reads '" +
-               std::string(form.schema) + "'",
+               std::string(form.schema) + "', which " + std::string(form.made_by) + " writes",
            Error::Code::kUnsupported);
     read(root);
     return std::nullopt;
   } catch (const JsonFault& fault) {
     return Error{fault.error.code, what + fault.error.message};
-  } catch (const Json::exception& error) {
+  } catch (const SortedJson::exception& error) {
     return Error{Error::Code::kInvalidInput, what + "no JSON: " + error.what()};
   }
 }

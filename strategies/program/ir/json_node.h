@@ -2,7 +2,8 @@
 /// Strict reading of our JSON files: every fault names its place ("roles[3].calls[17][2]: 7 is not
 /// in [0, 3]"). Programs and measurements are read with it.
 ///
-///     return read_json<Totals>(text, {.what = "totals", .schema = "foreshard.totals/1"},
+///     return read_json<Totals>(text, {.what = "totals", .schema = "foreshard.totals/1",
+///                                     .made_by = "foreshard sum"},
 ///                              [](const JsonNode& root) {
 ///                                root.fields({"schema", "samples"});
 ///                                return Totals{.samples = root["samples"].non_negative()};
@@ -90,6 +91,7 @@ class JsonNode {
 struct JsonForm {
   std::string_view what;                         ///< "program": messages begin with it.
   std::string_view schema;                       ///< Its key "schema" must say so.
+  std::string_view made_by;                      ///< The command that writes such a file.
   std::size_t largest = std::size_t{256} << 20;  ///< Characters.
   int depth = 12;                                ///< A hostile text is not parsed further.
 };

@@ -7,6 +7,7 @@
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/ir/internal/memory_task.h"
 #include "strategies/program/ir/internal/rank_classes.h"
 #include "strategies/program/ir/internal/rehearsal.h"
 #include "strategies/program/ir/internal/violation.h"
@@ -16,6 +17,8 @@ namespace {
 
 using internal::Fault;
 using internal::in_quotes;
+using internal::is_allocate;
+using internal::is_memory;
 using internal::place_of;
 using internal::violation;
 
@@ -326,13 +329,6 @@ class BodyCheck {
   const Task& task_;
   std::string place_;
 };
-
-bool is_allocate(const Task& task) {
-  return std::holds_alternative<Allocate>(task.body);
-}
-bool is_memory(const Task& task) {
-  return is_allocate(task) || std::holds_alternative<Free>(task.body);
-}
 
 Fault after_fault(const Block& block, std::size_t t) {
   const Task& task = block.tasks[t];

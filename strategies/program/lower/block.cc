@@ -29,7 +29,9 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
     const Tensor& tensor = backward.graph->tensors[i];
     if (tensor.role != TensorRole::kParameterGradient) continue;
     auto axes = axes_of(backward.attributes[i].partial);
-    std::erase(axes, data);
+    std::erase_if(axes, [&](Axis axis) {
+      return axis == data || backward.mesh[static_cast<std::size_t>(axis)].size == 1;
+    });
     partial[tensor.name] = std::move(axes);
   }
   std::map<std::vector<Axis>, std::int64_t> elements_of;

@@ -11,7 +11,7 @@
 namespace foreshard::lower {
 namespace {
 
-struct Step {
+struct OperatorStep {
   const ShardedGraph* sharded;
   std::size_t op;
 };
@@ -25,8 +25,8 @@ bool works_in_place(const Graph& graph, const Operator& op) {
          graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
 }
 
-std::vector<Step> steps_of(const ShardedGraph& sharded) {
-  std::vector<Step> steps;
+std::vector<OperatorStep> steps_of(const ShardedGraph& sharded) {
+  std::vector<OperatorStep> steps;
   for (std::size_t i = 0; i < sharded.graph->operators.size(); ++i) steps.push_back({&sharded, i});
   return steps;
 }
@@ -35,7 +35,7 @@ std::vector<Step> steps_of(const ShardedGraph& sharded) {
 // at, the result of an operator that works in place is its first input.
 class Sweep {
  public:
-  Sweep(const ShardedGraph& forward, std::vector<Step> steps, const BackwardWork& how)
+  Sweep(const ShardedGraph& forward, std::vector<OperatorStep> steps, const BackwardWork& how)
       : steps_(std::move(steps)),
         how_(how),
         storage_(storages_of(*forward.graph)),
@@ -158,7 +158,7 @@ class Sweep {
     return read.contains(id);
   }
 
-  std::vector<Step> steps_;
+  std::vector<OperatorStep> steps_;
   BackwardWork how_;
   std::vector<TensorId> storage_;  // of the forward graph's tensors
   std::map<const Graph*, std::vector<TensorId>> later_storage_;
@@ -211,15 +211,15 @@ Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) 
 
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how) {
-  std::vector<Step> steps = steps_of(backward);
-  std::vector<Step> again = steps_of(forward);
-  const auto is_core = [](const Step& step) {
+  std::vector<OperatorStep> steps = steps_of(backward);
+  std::vector<OperatorStep> again = steps_of(forward);
+  const auto is_core = [](const OperatorStep& step) {
     return step.sharded->graph->operators[step.op].core_attention;
   };
   auto where = steps.begin();
   if (how.recompute == Recompute::kNone) again.clear();
   if (how.recompute == Recompute::kSelective) {
-    std::erase_if(again, [&](const Step& step) { return !is_core(step); });
+    std::erase_if(again, [&](const OperatorStep& step) { return !is_core(step); });
     where = std::ranges::find_if(steps, is_core);
   }
   steps.insert(where, again.begin(), again.end());

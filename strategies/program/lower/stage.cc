@@ -196,7 +196,6 @@ class Stage {
     Block block = is_forward ? lowered.forward : lowered.backward;
     const Bytes transient = is_forward ? lowered.transient_forward : lowered.transient_backward;
     const std::string kind = block.name.substr(0, block.name.find('.'));
-    // Indices in `after` shift by what is put in front.
     std::vector<Task> tasks;
     if (is_forward && lowered.saved > 0_B)
       tasks.push_back(memory_task(
@@ -207,7 +206,8 @@ class Stage {
     if (!is_forward && reduces_every_micro_batch()) {
       const bool tied = duplicate_elements(chunk) > 0;
       if (tied && unit.kind == "head") tasks.push_back(whole_gradient(embedding(), chunk));
-      if (!tied || unit.kind != "embedding") tasks.push_back(whole_gradient(unit, chunk));
+      if (!(tied && unit.kind == "embedding") && own_elements(unit, chunk) > 0)
+        tasks.push_back(whole_gradient(unit, chunk));
     }
     const auto shift = static_cast<std::int32_t>(tasks.size());
     for (Task& task : block.tasks) {

@@ -39,11 +39,11 @@ std::int64_t ways_from(const std::vector<Axis>& axes, std::size_t first, const G
   return product;
 }
 
+}  // namespace
+
 bool contains(const std::vector<Axis>& axes, Axis axis) {
   return std::ranges::find(axes, axis) != axes.end();
 }
-
-}  // namespace
 
 Attribute canonical(Attribute attribute, const Grid& grid) {
   const auto single = [&](Axis axis) { return grid.size(axis) == 1; };

@@ -58,6 +58,8 @@ std::optional<Attribute> parked(const Attribute& attribute, const Grid& grid, Ax
 std::optional<Attribute> placed(const Attribute& attribute, const Grid& grid,
                                 const std::vector<Axis>& axes, const Attribute& guide);
 
+bool contains(const std::vector<Axis>& axes, Axis axis);
+
 /// The dimension that `axis` splits, or -1.
 std::int32_t dim_of(const Attribute& attribute, Axis axis);
 

@@ -5,10 +5,6 @@
 namespace foreshard::reshard::internal {
 namespace {
 
-bool contains(const std::vector<Axis>& axes, Axis axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 bool partial_over(const Attribute& attribute, Axis axis) {
   return std::ranges::find(attribute.partial, axis, &Partial::axis) != attribute.partial.end();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
 namespace foreshard::example {
@@ -86,6 +87,12 @@ inline const yaml::Table<Cluster>& yaml_table(const Cluster*) {
             return c.nics.size() > 2 ? "a node has at most 2 kinds of nics" : "";
           });
   return table;
+}
+
+/// What is said of a cluster written as `text`.
+inline std::string fault(const std::string& text) {
+  const auto cluster = yaml::Loader().read_text<Cluster>(text, "c.yaml");
+  return cluster ? "accepted" : cluster.error().message;
 }
 
 }  // namespace foreshard::example

@@ -11,13 +11,8 @@
 namespace foreshard {
 namespace {
 
-using example::Cluster;
+using example::fault;
 using testing::HasSubstr;
-
-std::string fault(const std::string& text) {
-  const auto cluster = yaml::Loader().read_text<Cluster>(text, "c.yaml");
-  return cluster ? "accepted" : cluster.error().message;
-}
 
 TEST(YamlExcerpt, ClipsLongLinesAroundTheCaret) {
   const std::string filler(20'000, 'a');

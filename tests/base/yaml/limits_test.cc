@@ -11,12 +11,8 @@ namespace foreshard {
 namespace {
 
 using example::Cluster;
+using example::fault;
 using testing::HasSubstr;
-
-std::string fault(const std::string& text) {
-  const auto cluster = yaml::Loader().read_text<Cluster>(text, "c.yaml");
-  return cluster ? "accepted" : cluster.error().message;
-}
 
 std::string repeated(const std::string& part, int times) {
   std::string result;

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-Result<Cluster> read(std::vector<yaml::Override> overrides, std::string_view at = {}) {
+Result<Cluster> read_with(std::vector<yaml::Override> overrides, std::string_view at = {}) {
   const TemporaryFolder folder;
   folder.write("devices/d.yaml", "peak: 1 TFLOP/s\nmemory: 1 GiB\n");
   yaml::Loader loader({.catalogue = {folder.path()}, .overrides = std::move(overrides)});
@@ -24,20 +24,20 @@ Result<Cluster> read(std::vector<yaml::Override> overrides, std::string_view at 
       "name: x\nnodes: 2\ndevice: d\nnics: [{bandwidth: 1 GB/s}]\ntags: [a]\n", "c.yaml", at);
 }
 
-std::string fault(const std::string& path, const std::string& value, std::string_view at = {}) {
-  const auto cluster = read({{path, value}}, at);
+std::string fault_of(const std::string& path, const std::string& value, std::string_view at = {}) {
+  const auto cluster = read_with({{path, value}}, at);
   return cluster ? "accepted" : cluster.error().message;
 }
 
 TEST(YamlOverrides, ReplaceAndAdd) {
-  const auto cluster = read({{"nodes", "3"},
-                             {"nodes", "4"},
-                             {"nics.0.latency", "5 us"},
-                             {"nics[0].count", "2"},
-                             {"device.memory", "7 GiB"},
-                             {"storage.bandwidth", "9 GB/s"},
-                             {"weights.w", "0.5"},
-                             {"tags", "[p, q]"}});
+  const auto cluster = read_with({{"nodes", "3"},
+                                  {"nodes", "4"},
+                                  {"nics.0.latency", "5 us"},
+                                  {"nics[0].count", "2"},
+                                  {"device.memory", "7 GiB"},
+                                  {"storage.bandwidth", "9 GB/s"},
+                                  {"weights.w", "0.5"},
+                                  {"tags", "[p, q]"}});
   ASSERT_TRUE(cluster) << cluster.error().message;
   EXPECT_EQ(cluster->nodes, 4);  // the later one wins
   EXPECT_EQ(cluster->nics[0].latency, 5_us);
@@ -49,21 +49,21 @@ TEST(YamlOverrides, ReplaceAndAdd) {
 }
 
 TEST(YamlOverrides, AreCheckedLikeAFile) {
-  EXPECT_EQ(fault("ndoes", "4"),
+  EXPECT_EQ(fault_of("ndoes", "4"),
             "--set ndoes=4: error: unknown key 'ndoes' in cluster\n     help: did you mean "
             "'nodes'?");
-  EXPECT_THAT(fault("nodes", "x"), StartsWith("--set nodes=x: error: 'nodes' must be a whole"));
-  EXPECT_THAT(fault("nodes", ""), HasSubstr("--set nodes=: error"));
-  EXPECT_THAT(fault("nodes", "[1"), StartsWith("--set nodes=[1: error: "));
-  EXPECT_THAT(fault("device.memory", "7 Gb"), HasSubstr("did you mean 'GB' (bytes)?"));
-  EXPECT_THAT(fault("device.memroy", "7 GB"), HasSubstr("did you mean 'memory'?"));
-  EXPECT_THAT(fault("nics.5.count", "1"), HasSubstr("there is no 'nics.5.count' to set"));
-  EXPECT_THAT(fault("nodes.a", "1"), HasSubstr("there is no 'nodes.a' to set"));
-  EXPECT_THAT(fault("storage.latency", "1 us"), HasSubstr("lacks the required key 'bandwidth'"));
+  EXPECT_THAT(fault_of("nodes", "x"), StartsWith("--set nodes=x: error: 'nodes' must be a whole"));
+  EXPECT_THAT(fault_of("nodes", ""), HasSubstr("--set nodes=: error"));
+  EXPECT_THAT(fault_of("nodes", "[1"), StartsWith("--set nodes=[1: error: "));
+  EXPECT_THAT(fault_of("device.memory", "7 Gb"), HasSubstr("did you mean 'GB' (bytes)?"));
+  EXPECT_THAT(fault_of("device.memroy", "7 GB"), HasSubstr("did you mean 'memory'?"));
+  EXPECT_THAT(fault_of("nics.5.count", "1"), HasSubstr("there is no 'nics.5.count' to set"));
+  EXPECT_THAT(fault_of("nodes.a", "1"), HasSubstr("there is no 'nodes.a' to set"));
+  EXPECT_THAT(fault_of("storage.latency", "1 us"), HasSubstr("lacks the required key 'bandwidth'"));
 }
 
 TEST(YamlOverrides, FollowThePartThatIsRead) {
-  const auto cluster = read({{"cluster.nodes", "5"}, {"model.layers", "3"}}, "cluster");
+  const auto cluster = read_with({{"cluster.nodes", "5"}, {"model.layers", "3"}}, "cluster");
   ASSERT_TRUE(cluster) << cluster.error().message;
   EXPECT_EQ(cluster->nodes, 5);
 }

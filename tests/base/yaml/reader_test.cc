@@ -9,6 +9,7 @@ namespace foreshard {
 namespace {
 
 using example::Cluster;
+using example::fault;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -16,11 +17,6 @@ using testing::StartsWith;
 
 Result<Cluster> read(const std::string& text) {
   return yaml::Loader().read_text<Cluster>(text, "c.yaml");
-}
-
-std::string fault(const std::string& text) {
-  const auto cluster = read(text);
-  return cluster ? "accepted" : cluster.error().message;
 }
 
 TEST(YamlReader, ReadsEveryKindOfMember) {

@@ -43,6 +43,13 @@ TEST(DeviceType, FaultsAreNamed) {
   const std::string extends = "extends: H100-SXM\n";
   EXPECT_EQ(fault(extends), "accepted");
   EXPECT_THAT(fault(extends + "memory: 80\n"), HasSubstr("device.yaml:2"));
+  // What was taken over was right: the key that is written here is at fault.
+  EXPECT_THAT(fault(extends + "power: 50 W\n"),
+              testing::AllOf(HasSubstr("device.yaml:2:1: error: 'idle_power' is 70.0 W, more than "
+                                       "power: 50.0 W"),
+                             testing::Not(HasSubstr("H100-SXM.yaml"))));
+  EXPECT_THAT(fault(extends + "power: 50 W\nidle_power: 60 W\n"),
+              HasSubstr("device.yaml:3:13: error: 'idle_power' is 60.0 W, more than"));
   EXPECT_THAT(fault(extends + "efficiency: Hoper\n"), HasSubstr("Hopper"));
   EXPECT_THAT(fault(extends + "multiprocessors: 0\n"), HasSubstr("at least 1"));
   EXPECT_THAT(fault("name: mine\n"), HasSubstr("efficiency"));

@@ -5,20 +5,13 @@
 
 #include "tests/sim/engine/oracle.h"
 #include "tests/sim/engine/random_workload.h"
+#include "tests/sim/engine/run.h"
 
 namespace foreshard::engine {
 namespace {
 
 using testing::HasSubstr;
 
-Timeline run(const Workload& w) {
-  auto t = run_fluid(w);
-  EXPECT_TRUE(t) << t.error().message;
-  return t ? *std::move(t) : Timeline{};
-}
-double finish(const Timeline& t, ActivityId a) {
-  return t.finish[a.index()].in_base();
-}
 Seconds at(double seconds) {
   return Seconds::from_base(seconds);
 }

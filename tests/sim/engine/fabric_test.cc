@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/index.h"
 #include "tests/sim/engine/oracle.h"
 #include "tests/topology/example_fabrics.h"
 #include "tests/topology/small_clusters.h"
@@ -50,10 +51,6 @@ ClusterView cluster_on(const std::string& kind, std::int64_t nodes, Routing rout
   config.single_cables = true;  // merged spines would leave one path
   config.seed = 7;
   return must_build(config);
-}
-
-std::size_t at(std::int32_t i) {
-  return static_cast<std::size_t>(i);
 }
 
 /// Every message is one flow over the links of its route, by their shares.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/sim/engine/run.h"
 #include "tests/sim/engine/workloads.h"
 
 namespace foreshard::engine {
@@ -9,15 +10,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Timeline run(const Workload& w) {
-  auto t = run_fluid(w);
-  EXPECT_TRUE(t) << t.error().message;
-  return t ? *std::move(t) : Timeline{};
-}
-
-double finish(const Timeline& t, ActivityId a) {
-  return t.finish[a.index()].in_base();
-}
 double start(const Timeline& t, ActivityId a) {
   return t.start[a.index()].in_base();
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <utility>
 
+#include "tests/sim/reshard/cases.h"
 #include "tests/sim/reshard/catalogue.h"
 #include "tests/sim/simulate/small.h"
 
@@ -12,10 +13,6 @@ namespace foreshard::reshard {
 namespace {
 
 using testing::HasSubstr;
-
-Layout on(std::vector<MeshAxis> axes, std::vector<std::vector<Axis>> dims, std::int32_t first = 0) {
-  return {.mesh = mesh_from(std::move(axes), first), .attribute = {.dims = std::move(dims)}};
-}
 
 const TensorSpec kTensor{.dtype = DType::kFp32, .shape = {4000, 4000}};  // 64 MB
 

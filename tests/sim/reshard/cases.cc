@@ -8,12 +8,6 @@
 namespace foreshard::reshard {
 namespace {
 
-using Dims = std::vector<std::vector<Axis>>;
-
-Layout on(std::vector<MeshAxis> axes, Dims dims, std::int32_t first = 0) {
-  return {.mesh = mesh_from(std::move(axes), first), .attribute = {.dims = std::move(dims)}};
-}
-
 // The rows cut as equally as can be.
 Layout rows_on(std::int32_t first, std::int64_t ranks, const TensorSpec& tensor) {
   Layout layout = on({{"x", ranks}}, {{0}, {}}, first);
@@ -74,6 +68,10 @@ class Draw {
 };
 
 }  // namespace
+
+Layout on(std::vector<MeshAxis> axes, std::vector<std::vector<Axis>> dims, std::int32_t first) {
+  return {.mesh = mesh_from(std::move(axes), first), .attribute = {.dims = std::move(dims)}};
+}
 
 std::vector<Case> named_cases() {
   const TensorSpec weight{.dtype = DType::kBf16, .shape = {8192, 53248}};

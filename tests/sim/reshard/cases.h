@@ -19,6 +19,9 @@ struct Case {
   double ratio = 2;  ///< How many times faster than gather and slice it has to be on two DGX H100.
 };
 
+/// A tensor whose dimensions lie over `dims` of a mesh of `axes`, on ranks from `first` on.
+Layout on(std::vector<MeshAxis> axes, std::vector<std::vector<Axis>> dims, std::int32_t first = 0);
+
 /// What training runs into: other splits, other groups, other ranks.
 std::vector<Case> named_cases();
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <utility>
 
+#include "tests/sim/reshard/cases.h"
 #include "tests/sim/simulate/small.h"
 
 #include "sim/simulate/cost.h"
@@ -18,10 +19,6 @@ namespace {
 using program::CollectiveKind;
 using program::Communication;
 using testing::ElementsAre;
-
-Layout on(std::vector<MeshAxis> axes, std::vector<std::vector<Axis>> dims, std::int32_t first = 0) {
-  return {.mesh = mesh_from(std::move(axes), first), .attribute = {.dims = std::move(dims)}};
-}
 
 program::Program written(const Plan& plan, const TensorSpec& tensor, const ClusterView& cluster) {
   const auto program = program_of(plan, tensor, {.cluster = &cluster});

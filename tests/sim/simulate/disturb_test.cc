@@ -15,12 +15,6 @@ using disturbance::Plan;
 using disturbance::Then;
 using testing::HasSubstr;
 
-constexpr std::int64_t kMillion = 1'000'000;
-
-void expect_time(Seconds actual, Seconds expected) {
-  EXPECT_NEAR(actual / 1_us, expected / 1_us, 1e-9 * (expected / 1_us));
-}
-
 // The link by which a device sends.
 LinkId link_out_of(const ClusterView& cluster, std::int32_t device) {
   for (std::size_t l = 0; l < cluster.links().size(); ++l)

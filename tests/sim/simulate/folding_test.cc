@@ -27,8 +27,8 @@ namespace {
 using program::Program;
 
 enum class Kind { kSymmetric, kUnevenPods, kSlowDevice, kSlowLink, kHash };
-constexpr std::array kKinds{Kind::kSymmetric, Kind::kUnevenPods, Kind::kSlowDevice, Kind::kSlowLink,
-                            Kind::kHash};
+constexpr std::array kAllKinds{Kind::kSymmetric, Kind::kUnevenPods, Kind::kSlowDevice,
+                               Kind::kSlowLink, Kind::kHash};
 constexpr std::array<const char*, 5> kNames{"symmetric", "uneven pods", "slow device", "slow link",
                                             "ecmp-hash"};
 
@@ -106,8 +106,8 @@ void slow_hosts(const ClusterView& cluster, Program& program) {
 
 Case random_case(unsigned seed) {
   std::mt19937 random(seed);
-  const Kind kind = kKinds[seed % kKinds.size()];
-  const std::string what = "seed " + std::to_string(seed) + ", " + kNames[seed % kKinds.size()];
+  const Kind kind = kAllKinds[seed % kAllKinds.size()];
+  const std::string what = "seed " + std::to_string(seed) + ", " + kNames[seed % kAllKinds.size()];
   auto parameters = parameters_of(random);
   if (seed % 2 == 0) {
     const std::int64_t ranks = std::array{4, 8, 12, 16, 24}[random() % 5];

@@ -14,12 +14,6 @@ using program::Free;
 using program::MemoryKind;
 using program::Purpose;
 
-constexpr std::int64_t kMillion = 1'000'000;
-
-void expect_time(Seconds actual, Seconds expected) {
-  EXPECT_NEAR(actual / 1_us, expected / 1_us, 1e-9 * (expected / 1_us));
-}
-
 TEST(Simulate, OneTransferIsLatencyAndBytesOverBandwidth) {
   const auto program = each_rank({{send(1, 1_MB, kFirst)}, {receive(0, 1_MB, kFirst)}});
   for (const auto granularity : {Granularity::kFlat, Granularity::kStepwise})

@@ -124,4 +124,8 @@ Prediction run(const ClusterView& cluster, const Program& program, const Simulat
   return prediction ? *std::move(prediction) : Prediction{};
 }
 
+void expect_time(Seconds actual, Seconds expected) {
+  EXPECT_NEAR(actual / 1_us, expected / 1_us, 1e-9 * (expected / 1_us));
+}
+
 }  // namespace foreshard::sim

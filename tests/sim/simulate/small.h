@@ -2,6 +2,7 @@
 /// Programs and clusters small enough to work out by hand.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ program::Task all_reduce(Bytes bytes, program::StreamId stream,
 program::Program each_rank(const std::vector<std::vector<program::Task>>& tasks);
 /// All ranks run the same tasks, as one role.
 program::Program every_rank(std::int64_t ranks, const std::vector<program::Task>& tasks);
+
+inline constexpr std::int64_t kMillion = 1'000'000;
+
+/// Equal but for rounding.
+void expect_time(Seconds actual, Seconds expected);
 
 /// Verifies, simulates and expects both to succeed.
 Prediction run(const ClusterView& cluster, const program::Program& program,

@@ -147,6 +147,11 @@ TEST(TrainingLength, MustFitTheStudy) {
     return study ? "accepted" : study.error().message;
   };
   EXPECT_EQ(fault("train: 2T tokens\n"), "accepted");
+  EXPECT_EQ(fault("train: 1M sequences\n"), "accepted");
+  EXPECT_THAT(
+      fault("train: 90k images\n"),
+      testing::AllOf(HasSubstr("one.yaml:4:8: error: a sample here is a sequence, so no images"),
+                     HasSubstr("count samples or sequences")));
   EXPECT_THAT(fault("train: 2T\n"), HasSubstr("one.yaml:4:8: error: '2T' is no length"));
   const auto file = folder.write("one.yaml", std::string(kOne) + "train: 1M samples\n");
   const auto forward = load_study({.study = file}, {.catalogue = kCatalogue.catalogue,

@@ -1,6 +1,7 @@
 // Intervals of predictions: by hand, as properties, and in words.
 #include "sim/study/interval.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +109,53 @@ TEST(Interval, OfAFrameworkWithoutStepsIsThatOfKernelsAndSaysSo) {
   EXPECT_THAT(prediction.interval_source.text, HasSubstr("no step was measured with mine"));
   ASSERT_EQ(prediction.warnings.size(), 1u);
   EXPECT_THAT(prediction.warnings[0].message, HasSubstr("'mine' has no record"));
+}
+
+// What would be written as "0 % of the step" widens nothing that can be seen.
+TEST(Interval, LeavesOutWhatIsNothing) {
+  auto prediction = step_of(8_s, Evidence::kFitted);
+  prediction.critical_uses.push_back(
+      {ParameterGroup::kCommunication, "X100", Evidence::kUser, 0.04_s});
+  EXPECT_EQ(with(prediction, framework(0.9, 1.3)).interval_source.text,
+            "8 of 10 of 42 measured steps with some");
+  prediction.critical_uses.back().time = 0.06_s;
+  EXPECT_THAT(with(prediction, framework(0.9, 1.3)).interval_source.text,
+              HasSubstr("(the user's word, 1 % of the step)"));
+}
+
+// How sure the communication of two nodes is, whose form was fitted to measurements of H100-SXM.
+std::vector<Evidence> evidence_of_communication(const std::string& node) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "study.yaml", "cluster: {nodes: 2, node: " + node +
+                        ", fabric: {kind: single-switch}}\n"
+                        "model: {name: small, layers: 2, hidden: 1024, heads: 16, vocabulary: "
+                        "1000, sequence: 512}\n"
+                        "strategy: {tensor_parallel: 8, data_parallel: 2, global_batch: 2, "
+                        "framework: megatron-lm}\n");
+  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  if (!study) throw std::runtime_error(study.error().message);
+  const auto run = run_study(*study, {});
+  if (!run) throw std::runtime_error(run.error().message);
+  std::vector<Evidence> found;
+  for (const sim::CriticalUse& use : run->prediction.critical_uses)
+    if (use.group == ParameterGroup::kCommunication) found.push_back(use.evidence);
+  std::ranges::sort(found);
+  return found;
+}
+
+TEST(Interval, TakesCommunicationAsSureAsItsDeviceAndItsLinks) {
+  using testing::ElementsAre;
+  EXPECT_THAT(evidence_of_communication("dgx-h100"), ElementsAre(Evidence::kFitted));
+  // An invented device with the efficiency of H100-SXM was never measured.
+  EXPECT_THAT(
+      evidence_of_communication("{extends: dgx-h100, device: {extends: H100-SXM, name: X}}"),
+      ElementsAre(Evidence::kTransferred));
+  // Tensor ranks keep to the NVLinks, replicas take the adapters.
+  EXPECT_THAT(evidence_of_communication("{extends: dgx-h100, nics: {bandwidth: 800 Gbit/s}}"),
+              ElementsAre(Evidence::kFitted, Evidence::kUser));
+  EXPECT_THAT(evidence_of_communication("{extends: dgx-h100, nvlink: {bandwidth: 900 GB/s}}"),
+              ElementsAre(Evidence::kUser));
 }
 
 RC_GTEST_PROP(Interval, HoldsThePredictionAndWidensWithDoubt, ()) {

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <optional>
+#include <vector>
 
 #include "tests/base/temporary_folder.h"
 
+#include "sim/study/place.h"
 #include "sim/study/run.h"
 #include "sim/study/search.h"
+#include "sim/study/search_output.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
@@ -54,6 +57,9 @@ constexpr const char* kNode80 =
 constexpr const char* kNode40 =
     "{device: A100-SXM-40GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
     "200 Gbit/s}}";
+constexpr const char* kNodeV100 =
+    "{device: V100-SXM-32GB, gpus: 4, nvlink: {bandwidth: 150 GB/s}, nics: {count: 1, bandwidth: "
+    "100 Gbit/s}}";
 constexpr const char* kNodeH100 =
     "{device: H100-SXM, gpus: 4, nvlink: {bandwidth: 450 GB/s}, nics: {count: 1, bandwidth: 400 "
     "Gbit/s}}";
@@ -67,7 +73,8 @@ struct Case {
   const char* name;
   std::string cluster;
   const char* model;
-  const char* whole_nodes = nullptr;  ///< Those without dead devices, where there are others.
+  /// What else a study may `use` of it: nodes of one kind, nodes that have lost nothing.
+  std::vector<const char*> parts = {};
 };
 
 class SearchOptimum : public testing::TestWithParam<Case> {};
@@ -89,13 +96,16 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
 
   std::optional<Seconds> best;
   std::int64_t considered = 0;
-  for (const char* use : {"", of.whole_nodes}) {
-    if (use == nullptr) continue;
+  std::vector<const char*> uses = of.parts;
+  uses.push_back("");
+  for (const char* use : uses) {
     const LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
     const auto view = cluster_of(one);
     ASSERT_TRUE(view) << view.error().message;
     for (const Strategy& strategy :
-         search::enumerate(space, one.strategy, one.model, one.pool.size()).candidates) {
+         search::enumerate(space, one.strategy, one.model, one.pool.size(),
+                           parts_of({.pool = one.pool, .use = {}}, *view))
+             .candidates) {
       ++considered;
       const auto step = step_of(one, *view, strategy);
       if (step && (!best || *step < *best)) best = step;
@@ -111,15 +121,20 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
 INSTANTIATE_TEST_SUITE_P(
     Clusters, SearchOptimum,
     testing::Values(
-        Case{"unequal_memory", two(kNode80, kNode40), kTight},
-        Case{"unequal_speed", two(kNodeH100, kNode80), kFits},
-        Case{"a_dead_device", two(kNode80, kNode80, ", down: [node1/gpu2]"), kFits, "[node0]"},
+        Case{"unequal_memory", two(kNode80, kNode40), kTight, {"[node0]", "[node1]"}},
+        Case{"unequal_speed", two(kNodeH100, kNode80), kFits, {"[node0]", "[node1]"}},
+        Case{"slow_nodes_best_left_idle", two(kNodeV100, kNodeH100), kFits, {"[node0]", "[node1]"}},
+        Case{"a_dead_device", two(kNode80, kNode80, ", down: [node1/gpu2]"), kFits, {"[node0]"}},
+        Case{"a_dead_nic", two(kNode80, kNode80, ", down: [node0/nic0]"), kFits, {"[node1]"}},
         Case{"a_mix",
              two(kNode80, kNodeH100,
                  ", down: [node0/gpu0], degraded: [{devices: node1/gpu1, speed: 0.6}]"),
-             kFits, "[node1]"},
+             kFits,
+             {"[node0]", "[node1]"}},
         Case{"a_slow_link",
-             two(kNode80, kNode80, ", degraded: [{links: 'node1/nic0', factor: 0.1}]"), kFits}),
+             two(kNode80, kNode80, ", degraded: [{links: 'node1/nic0', factor: 0.1}]"),
+             kFits,
+             {"[node0]"}}),
     [](const auto& of) { return std::string(of.param.name); });
 
 // Stage 0 needs some 44 GiB, more than the second node's devices have, and runs on the first; stage
@@ -167,6 +182,59 @@ TEST(Search, TriesTheNodesThatLostNothingAlone) {
   const auto found = run_search(study, {.space = space, .simulate = 100});
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_EQ(found->simulated.front().use, std::vector<std::string>{"node1"});
+}
+
+// One H100 takes a fifth of a V100's time: all eight devices wait for the slow ones, and four of
+// the fast ones alone are some four times as fast. They come second in the cluster.
+TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
+  constexpr const char* kStrategy = "{global_batch: 8, precision: fp16}";
+  const LoadedStudy study = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy);
+  const LoadedStudy both = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy, "[node0, node1]");
+  search::SearchSpace all;
+  all.idle = false;
+  const auto whole = run_search(both, {.space = all, .simulate = 20});
+  const auto found = run_search(study, {.simulate = 20});
+  ASSERT_TRUE(whole && found);
+  const Simulated& best = found->simulated.front();
+  EXPECT_EQ(best.use, std::vector<std::string>{"node1"});
+  EXPECT_EQ(best.idle, 4);
+  const double gain = whole->simulated.front().step / best.step;
+  RecordProperty("gain", std::to_string(gain));
+  EXPECT_GT(gain, 3);
+  EXPECT_THAT(search_text(study, *found, 1), testing::HasSubstr(", 4 devices idle, use: [node1]"));
+}
+
+// 100 Mbit/s between two nodes: one of them alone is faster than both.
+TEST(Search, LeavesANodeIdleBesideASlowNetwork) {
+  const std::string node =
+      "{device: A100-SXM-80GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
+      "100 Mbit/s}}";
+  const LoadedStudy study = study_of(
+      "{nodes: 2, node: " + node + ", fabric: {kind: single-switch}}", kFits, "{global_batch: 8}");
+  const auto found = run_search(study, {.simulate = 20});
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->simulated.front().idle, 4);
+  EXPECT_TRUE(found->simulated.front().use.empty());
+}
+
+// 16 billion parameters, 18 bytes each, need two nodes of 320 GB, and no way leads from one to the
+// other.
+TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
+  const LoadedStudy study = study_of(
+      two(kNode80, kNode80, ", down: ['node1/nic*']"),
+      "{name: wide, layers: 20, hidden: 8192, heads: 64, vocabulary: 32000, sequence: 2048}",
+      "{global_batch: 8, framework: megatron-lm}");
+  search::SearchSpace space;
+  space.zero_stage = {0};
+  space.recompute = {Recompute::kNone};
+  space.micro_batch = {8};
+  const auto found = run_search(study, {.space = space});
+  ASSERT_TRUE(found) << found.error().message;
+  ASSERT_GT(found->unroutable, 0);
+  const std::string text = search_text(study, *found, 1);
+  EXPECT_THAT(text, testing::HasSubstr(" cannot run: "));
+  EXPECT_THAT(text, testing::HasSubstr("Of the others, nothing fits."));
+  EXPECT_LT(text.find(" cannot run: "), text.find("nothing fits"));
 }
 
 }  // namespace

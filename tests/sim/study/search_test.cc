@@ -1,6 +1,7 @@
 #include "sim/study/search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -43,13 +44,16 @@ struct Case {
   const char* name;
   const char* cluster;
   const char* framework;
+  double memory_error = 0.01;
 };
 
 class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 
 // Up to 200 strategies drawn from everything that the space holds. The bound never exceeds the
 // simulation; the estimate is within the interval below of it (it knows nothing of SMs that
-// communication takes and of links that groups share), memory within 1 %.
+// communication takes and of links that groups share), memory within 1 %. Where devices wait for
+// their host, gathered parameters are freed before the next are asked for; the estimate counts
+// both, and is up to 2 % high.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, kSmall);
   const auto cluster = cluster_of(study);
@@ -80,7 +84,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
     lowest = std::min(lowest, estimate->step / simulated->step);
     highest = std::max(highest, estimate->step / simulated->step);
     const auto worst = static_cast<std::size_t>(simulated->worst_memory);
-    EXPECT_NEAR(estimate->peak / simulated->classes[worst].memory.peak, 1, 0.02);
+    EXPECT_NEAR(estimate->peak / simulated->classes[worst].memory.peak, 1, GetParam().memory_error);
   }
   RecordProperty("lowest_ratio", std::to_string(lowest));
   RecordProperty("highest_ratio", std::to_string(highest));
@@ -94,7 +98,11 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                                          Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
                                          Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
                                          Case{"two_nodes_llm_foundry", "two-dgx-a100",
-                                              "llm-foundry"}),
+                                              "{extends: llm-foundry, host_time: 0 us}"},
+                                         Case{"two_nodes_llm_foundry_waiting_for_hosts",
+                                              "two-dgx-a100", "llm-foundry", 0.02},
+                                         Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100",
+                                              "megatron-deepspeed-bloom"}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
@@ -149,7 +157,16 @@ TEST(Search, TellsHowFarTheNearestIsFromFitting) {
               HasSubstr("Nothing fits. The one that misses least needs"));
   const auto json = nlohmann::json::parse(search_json(study, *result, 10));
   EXPECT_EQ(json["schema"], "foreshard.search/1");
-  EXPECT_GT(json["nearest"]["missing_bytes"], 0);
+  const auto& nearest = json["nearest"];
+  EXPECT_GT(nearest["missing_bytes"], 0);
+  EXPECT_EQ(nearest["missing_bytes"].get<std::int64_t>(),
+            nearest["peak_bytes"].get<std::int64_t>() -
+                nearest["capacity_bytes"].get<std::int64_t>() +
+                nearest["reserve_bytes"].get<std::int64_t>());
+  EXPECT_EQ(nearest["capacity_bytes"],
+            std::llround(study.cluster.node_groups().front().node->device->memory.value.in_base()));
+  EXPECT_TRUE(json["gap"].is_null());
+  EXPECT_TRUE(json["certified_within"].is_null());
 }
 
 // By hand: 10 s (9 to 11) is the best; 10.5 s (10 to 12) reaches into its interval, 13 s (11.5 to

@@ -76,6 +76,26 @@ ClusterView rails(std::int32_t nodes, std::int32_t per_node, bool sharp) {
   return std::move(builder).build();
 }
 
+ClusterView pcie_nodes(std::int32_t nodes, std::int32_t per_node) {
+  ClusterView::Builder builder("pcie nodes");
+  builder.set_reduces_in_network(true);
+  const auto type = builder.add_device_type(plain_device());
+  const DuplexLink lanes{LinkKind::kPcie, 50_GB_s, 0.5_us};
+  const auto spine = builder.add_vertex(VertexKind::kSwitch, "spine");
+  for (std::int32_t i = 0; i < nodes; ++i) {
+    const auto node = builder.add_node();
+    const auto hub = builder.add_vertex(VertexKind::kPcieSwitch, numbered("hub", i), node);
+    const auto nic = builder.add_vertex(VertexKind::kNic, numbered("nic", i), node);
+    builder.connect(hub, nic, lanes);
+    builder.connect(nic, spine, {LinkKind::kNetwork, 25_GB_s, 1_us});
+    for (std::int32_t j = 0; j < per_node; ++j) {
+      const auto device = builder.add_device(type, numbered("gpu", per_node * i + j), node);
+      builder.connect(builder.vertex_of(device), hub, lanes);
+    }
+  }
+  return std::move(builder).build();
+}
+
 ClusterView two_leaves() {
   ClusterView::Builder builder("two leaves");
   const auto type = builder.add_device_type(plain_device());

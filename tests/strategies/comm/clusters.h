@@ -18,6 +18,9 @@ ClusterView mesh_of_four();
 /// one spine (100 GB/s, 1 us).
 /// \param sharp  the network's switches add up.
 ClusterView rails(std::int32_t nodes, std::int32_t per_node, bool sharp = false);
+/// Nodes of `per_node` devices on a PCIe switch (50 GB/s, 0.5 us), with one NIC to a switch of the
+/// network, which adds up.
+ClusterView pcie_nodes(std::int32_t nodes, std::int32_t per_node);
 /// One device per node; leaves of two nodes each under one spine, all at 10 GB/s.
 ClusterView two_leaves();
 

@@ -29,11 +29,6 @@ bool is_hierarchical_exchange(const Algorithm& algorithm) {
 bool has_messages(const Algorithm& algorithm) {
   return algorithm.steps != nullptr;
 }
-// What a group of one node cannot do (or, of one member per node, nothing else).
-bool needs_nodes(const Algorithm& algorithm) {
-  return algorithm.name == "nvls_tree" || algorithm.name == "pat" ||
-         algorithm.name == "hierarchical" || algorithm.name.starts_with("collnet");
-}
 // Rounds of any number of members treat them unlike.
 bool is_uneven(const Algorithm& algorithm) {
   return algorithm.name == "chain" || algorithm.name.ends_with("tree") ||
@@ -53,7 +48,7 @@ Parameters all_ideal() {
 
 // The smallest cluster on which `p` members can do it: one switch, or nodes.
 ClusterView place_for(const Algorithm& algorithm, std::int32_t p) {
-  if (!needs_nodes(algorithm)) return star(p);
+  if (!algorithm.several_nodes) return star(p);
   if (algorithm.name == "pat") return rails(p, 1);
   return rails(p / 2, 2);
 }
@@ -239,7 +234,7 @@ class Contract : public testing::TestWithParam<Algorithm> {
  protected:
   std::vector<std::int32_t> sizes() const {
     if (is_transfer(GetParam())) return {2};
-    if (needs_nodes(GetParam()) && GetParam().name != "pat") return {4, 6, 8, 16};
+    if (GetParam().several_nodes && GetParam().name != "pat") return {4, 6, 8, 16};
     return {2, 3, 4, 5, 7, 8, 9, 16};
   }
 };
@@ -255,6 +250,20 @@ TEST_P(Contract, OneMemberCostsNothing) {
   const auto steps = stepwise_form(GetParam().name, GetParam().kind, first(cluster, 1));
   ASSERT_TRUE(steps);
   EXPECT_TRUE(steps->messages.empty());
+}
+
+// What readers of forms refuse rests on these two.
+TEST_P(Contract, RunsInsideANodeUnlessItNeedsSeveral) {
+  const auto cluster = star(is_transfer(GetParam()) ? 2 : 4);
+  const auto pattern = GetParam().pattern(with_transfers(GetParam().kind, everyone(cluster)));
+  EXPECT_EQ(pattern.has_value(), !GetParam().several_nodes);
+}
+
+TEST_P(Contract, HopsOverPcieUnlessItSaysThatItDoesNot) {
+  const auto cluster =
+      pcie_nodes(GetParam().several_nodes ? 2 : 1, is_transfer(GetParam()) ? 2 : 4);
+  const auto pattern = GetParam().pattern(with_transfers(GetParam().kind, everyone(cluster)));
+  EXPECT_EQ(pattern && pattern->path.pcie > 0, !GetParam().no_pcie_hop);
 }
 
 TEST_P(Contract, SendsTheLeastThatItCan) {
@@ -289,7 +298,7 @@ TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
     counts.push_back(p);
   }
   for (const std::int32_t p : {12, 11, 10, 9, 7, 5}) {
-    if (is_transfer(GetParam()) || needs_nodes(GetParam())) continue;
+    if (is_transfer(GetParam()) || GetParam().several_nodes) continue;
     places.push_back(rails(3, 4));
     counts.push_back(p);
   }
@@ -316,7 +325,7 @@ TEST_P(Contract, FlatAndStepwiseLoadTheSameLinks) {
 // On an idle star every message has its links to itself: a step takes latency + part / bandwidth.
 // (Not those of the two trees, or of an exchange or all-to-all, which run side by side.)
 TEST_P(Contract, StepwiseTakesAsLongAsFlatOnAnIdleStar) {
-  if (!has_messages(GetParam()) || GetParam().name == "tree" || needs_nodes(GetParam())) return;
+  if (!has_messages(GetParam()) || GetParam().name == "tree" || GetParam().several_nodes) return;
   if (GetParam().name == "pairwise") return;
   for (const std::int32_t p : sizes()) {
     const auto cluster = place_for(GetParam(), p);
@@ -351,7 +360,7 @@ TEST_P(Contract, DeliversWhatTheCollectivePromises) {
       group.devices.emplace_back(ranks[static_cast<std::size_t>(i)]);
     const auto steps =
         stepwise_form(GetParam().name, GetParam().kind, with_transfers(GetParam().kind, group));
-    if (!steps && steps.error().code == Error::Code::kUnsupported && needs_nodes(GetParam()))
+    if (!steps && steps.error().code == Error::Code::kUnsupported && GetParam().several_nodes)
       return;
     RC_ASSERT(steps.has_value());
     std::vector<double> durations;

@@ -59,7 +59,7 @@ TEST(Broadcast, StartsAtItsRoot) {
             only_form(CollectiveKind::kBroadcast, group).idle_time(1_MB, cluster));
 }
 
-std::string fault(CollectiveKind kind, const Participants& group) {
+std::string fault_in_exchange(CollectiveKind kind, const Participants& group) {
   const auto forms = flat_forms(kind, group, ideal_parameters());
   return forms ? "accepted" : forms.error().message;
 }
@@ -67,14 +67,15 @@ std::string fault(CollectiveKind kind, const Participants& group) {
 TEST(Exchange, NamesWhatIsWrong) {
   const auto cluster = star(3);
   auto group = everyone(cluster);
-  EXPECT_THAT(fault(CollectiveKind::kExchange, group), HasSubstr("needs at least 1 transfer"));
+  EXPECT_THAT(fault_in_exchange(CollectiveKind::kExchange, group),
+              HasSubstr("needs at least 1 transfer"));
   group.transfers = {{0, 3, 1}};
-  EXPECT_THAT(fault(CollectiveKind::kExchange, group), HasSubstr("from member 0 to 3"));
+  EXPECT_THAT(fault_in_exchange(CollectiveKind::kExchange, group), HasSubstr("from member 0 to 3"));
   group.transfers = {{0, 1, 1}};
-  EXPECT_THAT(fault(CollectiveKind::kAllReduce, group), HasSubstr("only an exchange"));
+  EXPECT_THAT(fault_in_exchange(CollectiveKind::kAllReduce, group), HasSubstr("only an exchange"));
   group.transfers.clear();
   group.root = 3;
-  EXPECT_THAT(fault(CollectiveKind::kBroadcast, group), HasSubstr("root 3 of 3"));
+  EXPECT_THAT(fault_in_exchange(CollectiveKind::kBroadcast, group), HasSubstr("root 3 of 3"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tests/strategies/comm/clusters.h"
 
 #include "strategies/comm/collective.h"
+#include "topology/cluster_config.h"
 
 namespace foreshard::comm {
 namespace {
@@ -42,6 +43,95 @@ TEST(NcclParameters, ChooseTheProtocolBySize) {
   };
   EXPECT_EQ(protocol(1_KiB), "LL");
   EXPECT_EQ(protocol(1_GiB), "Simple");
+}
+
+// What is wrong with these forms; the rest of a form is given.
+std::string fault_in(const std::vector<std::string>& forms) {
+  std::string text = "name: mine\nforms:\n";
+  for (const std::string& form : forms)
+    text += "  - {base: 5 us, efficiency: {nvlink: 1, pcie: 1, network: 1}, protocol: LL, " + form +
+            "}\n";
+  yaml::Loader loader;
+  const auto parameters = loader.read_text<Parameters>(text, "mine.yaml");
+  return parameters ? "accepted" : parameters.error().message;
+}
+const std::string kHop = "hop: {nvlink: 1 us, pcie: 1 us, network: 1 us}";
+const std::string kHopWithoutPcie = "hop: {nvlink: 1 us, network: 1 us}";
+
+TEST(Parameters, RefuseAFormThatAnEarlierOneHides) {
+  const std::string ring = "algorithm: ring, " + kHop;
+  const std::string hidden = "forms.1 ('ring', protocol LL) is never used: forms.0";
+  EXPECT_THAT(fault_in({ring, ring}), HasSubstr(hidden));
+  EXPECT_THAT(fault_in({ring, ring}), HasSubstr("mine.yaml:3"));
+  EXPECT_THAT(fault_in({ring, ring + ", architectures: [Volta]"}), HasSubstr(hidden));
+  EXPECT_THAT(fault_in({ring + ", architectures: [Volta, Ampere]",
+                        ring + ", architectures: [Ampere], operations: [all_gather]"}),
+              HasSubstr(hidden));
+  EXPECT_EQ(fault_in({ring + ", architectures: [Volta]", ring}), "accepted");
+  // Devices of both generations at once have the second form alone.
+  EXPECT_EQ(
+      fault_in({ring + ", architectures: [Volta]", ring + ", architectures: [Volta, Ampere]"}),
+      "accepted");
+  EXPECT_EQ(fault_in({ring + ", operations: [all_gather]", ring}), "accepted");
+}
+
+TEST(Parameters, RefuseChannelsInsideANodeOfWhatNeedsSeveral) {
+  const std::string tree = "algorithm: nvls_tree, " + kHopWithoutPcie;
+  EXPECT_EQ(fault_in({tree + ", network_channels: 16"}), "accepted");
+  EXPECT_THAT(fault_in({tree + ", channels: 16"}),
+              HasSubstr("'nvls_tree' never runs inside a node; remove channels"));
+  EXPECT_EQ(fault_in({"algorithm: ring, channels: 16, " + kHop}), "accepted");
+}
+
+TEST(Parameters, WantAHopOverPcieWhereThereIsOne) {
+  EXPECT_THAT(fault_in({"algorithm: ring, " + kHopWithoutPcie}),
+              HasSubstr("'ring' may hop over PCIe; give pcie"));
+  EXPECT_THAT(fault_in({"algorithm: nvls, " + kHop}),
+              HasSubstr("'nvls' has no hop over PCIe; remove pcie"));
+}
+
+TEST(Parameters, RefuseNumbersOfATransportForWhichTheyHaveTheirOwn) {
+  const auto parameters = nccl();
+  ASSERT_TRUE(parameters) << parameters.error().message;
+  Transport transport{.name = "efa"};
+  EXPECT_FALSE(replaced_number(*parameters, transport));
+  transport.eager_limit = {.value = 16_KiB};  // the default, but written
+  const auto fault = replaced_number(*parameters, transport);
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->key, "eager_limit");
+  EXPECT_EQ(fault->message,
+            "transport 'efa' gives eager_limit, but communication 'NCCL' has numbers of its own "
+            "for 'efa' (transports)");
+  EXPECT_EQ(fault->help, "remove eager_limit, or give the transport a name of its own");
+  transport.name = "my-efa";
+  EXPECT_FALSE(replaced_number(*parameters, transport));
+}
+
+// Through the collectives of a cluster: with own numbers they are taken, with NCCL's too.
+TEST(Parameters, TakeTheirOwnNumbersOfATransportOrThoseThatItGives) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  auto config = *loader.read_text<ClusterConfig>("{nodes: 2, node: hgx-a100-efa}", "c.yaml");
+  const auto time = [&](const Parameters& parameters) {
+    const auto cluster = *build_cluster(config);
+    const auto forecast = predict(CollectiveKind::kAllReduce, 1_MiB, everyone(cluster), parameters);
+    return forecast ? forecast->time : -1_s;
+  };
+  auto parameters = *nccl();
+  const Seconds fitted = time(parameters);
+  EXPECT_GT(fitted, 0_s);
+  Transport& transport = config.node->value.nics->transport->value;
+  transport.latency = {.value = 500_us};
+  EXPECT_EQ(time(parameters), -1_s);
+  transport.name = "mine";
+  EXPECT_GT(time(parameters), fitted);
+}
+
+TEST(Parameters, RefuseTwoSetsOfNumbersOfOneTransport) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"},
+                       .overrides = {{"transports.1.name", "efa"}}});
+  const auto parameters = loader.read_ref<Parameters>("nccl");
+  ASSERT_FALSE(parameters);
+  EXPECT_THAT(parameters.error().message, HasSubstr("'efa' is listed twice; remove one"));
 }
 
 TEST(Parameters, RefuseAnUnknownAlgorithm) {

@@ -197,9 +197,9 @@ TEST(ExecutedGradients, AreSlopesOfTheResult) {
     expect_gradients(graph_of(example), example.type);
   }
   for (const char* operation :
-       {"abs",      "clip",       "cos", "elu",      "erf",        "exp",    "gelu",
-        "identity", "leaky_relu", "log", "neg",      "reciprocal", "relu",   "scale",
-        "sigmoid",  "silu",       "sin", "softplus", "sqrt",       "square", "tanh"})
+       {"abs",        "clip", "cos", "elu",        "erf",  "exp",    "gelu",         "identity",
+        "leaky_relu", "log",  "neg", "reciprocal", "relu", "scale",  "hard_sigmoid", "hard_swish",
+        "sigmoid",    "silu", "sin", "softplus",   "sqrt", "square", "tanh"})
     expect_gradients(unary_graph(operation), operation);
   for (const char* operation : {"add", "div", "max", "min", "mul", "pow", "sub"})
     expect_gradients(binary_graph(operation), operation);

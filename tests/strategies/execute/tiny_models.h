@@ -2,6 +2,8 @@
 /// Models small enough to train a step of in double precision, with every part that a family has.
 #pragma once
 
+#include <vector>
+
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
@@ -45,6 +47,50 @@ inline Model tiny_mixture(bool dropout) {
   model.dropout = dropout;
   model.positions = dropout ? Positions::kNone : Positions::kLearned;
   return model;
+}
+
+/// Falcon's kind: attention beside the feed-forward layer, with a norm each, after a normalised
+/// embedding; norms of heads with weights of their own, scales alone; biases of two projections and
+/// of the output.
+inline Model tiny_parallel(bool one_norm) {
+  Model model = tiny_gpt();
+  model.name = one_norm ? "tiny parallel with one norm" : "tiny parallel";
+  model.heads = 8;
+  model.kv_heads = 4;
+  model.head_dim = 4;
+  model.positions = Positions::kRotary;
+  model.branches = one_norm ? Branches::kParallelOneNorm : Branches::kParallel;
+  model.norm = one_norm ? Norm::kLayerNorm : Norm::kLayerNormScale;
+  model.qk_norm = one_norm ? QkNorm::kPerHead : QkNorm::kEveryHead;
+  model.embedding_norm = !one_norm;
+  model.bias = false;
+  model.attention_out_bias = true;
+  model.mlp_bias = true;
+  model.head_bias = true;
+  model.tied_embeddings = !one_norm;
+  model.dropout = one_norm;
+  return model;
+}
+
+/// Gemma's and OLMo's kind: what branches give is normalised, too or alone; a table of positions
+/// that is longer than the sequence.
+inline Model tiny_normed(bool both) {
+  Model model = tiny_llama();
+  model.name = both ? "tiny normed on both sides" : "tiny normed after";
+  model.norm_places = both ? NormPlaces::kBoth : NormPlaces::kAfter;
+  model.qk_norm = both ? QkNorm::kPerHead : QkNorm::kNone;
+  model.norm = both ? Norm::kRmsNorm : Norm::kLayerNormPlain;
+  model.positions = both ? Positions::kRotary : Positions::kLearned;
+  model.position_table = 11;
+  model.mlp_bias = !both;
+  model.dropout = !both;
+  return model;
+}
+
+/// One of each kind, which any strategy divides.
+inline std::vector<Model> tiny_models() {
+  return {tiny_gpt(),           tiny_llama(),        tiny_mixture(false), tiny_mixture(true),
+          tiny_parallel(false), tiny_parallel(true), tiny_normed(false),  tiny_normed(true)};
 }
 
 inline Strategy tiny_strategy(std::int64_t tensor, std::int64_t pipeline, std::int64_t data,

@@ -105,6 +105,41 @@ TEST(ParameterCount, CountsEachBias) {
   EXPECT_EQ(parameter_count(model) - none, 5 * (12 + 8 + 6 + 8));
 }
 
+// By hand for h = 8, 4 heads and 2 key heads of width 2, a vocabulary of 7 and 3 layers: what each
+// part adds to a model with RMS norms and no biases.
+TEST(ParameterCount, CountsWhatFewFamiliesHave) {
+  const Model plain{.name = "tiny",
+                    .layers = 3,
+                    .hidden = 8,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .vocabulary = 7,
+                    .sequence = 5,
+                    .norm = Norm::kRmsNorm,
+                    .positions = Positions::kLearned,
+                    .bias = false,
+                    .source = ""};
+  const auto more = [&](auto&& change) {
+    Model model = plain;
+    change(model);
+    return parameter_count(model) - parameter_count(plain);
+  };
+  EXPECT_EQ(more([](Model& m) { m.qk_norm = QkNorm::kPerHead; }), 3 * 2 * 2);
+  EXPECT_EQ(more([](Model& m) { m.qk_norm = QkNorm::kEveryHead; }), 3 * (8 + 4));
+  EXPECT_EQ(more([](Model& m) { m.qk_norm = QkNorm::kAllHeads; }), 3 * (8 + 4));
+  EXPECT_EQ(more([](Model& m) { m.norm_places = NormPlaces::kAfter; }), 0);
+  EXPECT_EQ(more([](Model& m) { m.norm_places = NormPlaces::kBoth; }), 3 * 2 * 8);
+  EXPECT_EQ(more([](Model& m) { m.branches = Branches::kParallel; }), 0);
+  EXPECT_EQ(more([](Model& m) { m.branches = Branches::kParallelOneNorm; }), -3 * 8);
+  EXPECT_EQ(more([](Model& m) { m.norm = Norm::kLayerNorm; }), (3 * 2 + 1) * 8);
+  EXPECT_EQ(more([](Model& m) { m.norm = Norm::kLayerNormScale; }), 0);
+  EXPECT_EQ(more([](Model& m) { m.norm = Norm::kLayerNormPlain; }), -(3 * 2 + 1) * 8);
+  EXPECT_EQ(more([](Model& m) { m.attention_out_bias = true; }), 3 * 8);
+  EXPECT_EQ(more([](Model& m) { m.head_bias = true; }), 7);
+  EXPECT_EQ(more([](Model& m) { m.embedding_norm = true; }), 8);
+  EXPECT_EQ(more([](Model& m) { m.position_table = 6; }), 8);
+}
+
 TEST(Model, ContradictionsAreRefused) {
   Model model{.name = "odd", .layers = 1, .hidden = 10, .heads = 4, .source = ""};
   EXPECT_EQ(checked(model).error().message,
@@ -113,6 +148,17 @@ TEST(Model, ContradictionsAreRefused) {
   EXPECT_TRUE(checked(model));
   model.kv_heads = 3;
   EXPECT_EQ(checked(model).error().message, "model 'odd': heads 4 is not divisible by kv_heads 3");
+  model.kv_heads = 0;
+  model.sequence = 9;
+  model.position_table = 8;
+  EXPECT_EQ(checked(model).error().message,
+            "model 'odd': position_table 8 has no row for each of the sequence's 9 tokens");
+  model.position_table = 9;
+  model.branches = Branches::kParallel;
+  model.norm_places = NormPlaces::kBoth;
+  EXPECT_EQ(checked(model).error().message,
+            "model 'odd': parallel branches are normalised before, not after; leave out "
+            "norm_places");
 }
 
 }  // namespace

@@ -5,26 +5,26 @@
 namespace foreshard {
 namespace {
 
-const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 4}};
+const std::vector<MeshAxis> kTwoAxes{{"tensor", 2}, {"data", 4}};
 constexpr Axis kTensor = 0;
 constexpr Axis kData = 1;
 
 // The drawing in attribute.h: batch split 4 ways, sequence 2 ways, hidden whole.
 TEST(Attribute, SaysWhatARankHolds) {
   const Attribute activation{.dims = {{kData}, {kTensor}, {}}, .partial = {}};
-  EXPECT_EQ(local_shape({8, 6, 5}, activation, kMesh), (std::vector<std::int64_t>{2, 3, 5}));
-  EXPECT_EQ(describe(activation, kMesh), "[S(data), S(tensor), -]");
+  EXPECT_EQ(local_shape({8, 6, 5}, activation, kTwoAxes), (std::vector<std::int64_t>{2, 3, 5}));
+  EXPECT_EQ(describe(activation, kTwoAxes), "[S(data), S(tensor), -]");
 
   const Attribute both{.dims = {{kData, kTensor}, {}}, .partial = {}};
-  EXPECT_EQ(local_shape({16, 3}, both, kMesh), (std::vector<std::int64_t>{2, 3}));
-  EXPECT_EQ(describe(both, kMesh), "[S(data, tensor), -]");
-  EXPECT_EQ(ways(both.dims[0], kMesh), 8);
+  EXPECT_EQ(local_shape({16, 3}, both, kTwoAxes), (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(describe(both, kTwoAxes), "[S(data, tensor), -]");
+  EXPECT_EQ(ways(both.dims[0], kTwoAxes), 8);
 
   // A summand is as large as the sum.
   const Attribute summand{.dims = {{}, {}}, .partial = sums_over({kTensor})};
-  EXPECT_EQ(local_shape({16, 3}, summand, kMesh), (std::vector<std::int64_t>{16, 3}));
-  EXPECT_EQ(describe(summand, kMesh), "[-, -] partial(tensor)");
-  EXPECT_EQ(describe(replicated(0), kMesh), "[]");
+  EXPECT_EQ(local_shape({16, 3}, summand, kTwoAxes), (std::vector<std::int64_t>{16, 3}));
+  EXPECT_EQ(describe(summand, kTwoAxes), "[-, -] partial(tensor)");
+  EXPECT_EQ(describe(replicated(0), kTwoAxes), "[]");
 }
 
 TEST(Attribute, TellsWhatAnAxisDoes) {
@@ -47,6 +47,22 @@ Kernel matmul(const std::string& equation, const Shapes& shapes, bool accumulate
   const Operator op{
       .name = "m", .kind = OperatorKind::kMatmul, .equation = equation, .accumulates = accumulates};
   return *kernel_of(op, shapes, shapes, DType::kFp16);
+}
+
+// 2 sequences of 3 tokens with 4 query and 2 key heads of 8 on this rank: values, a quarter of the
+// packed 64 columns, are not normalised. 6 tokens have 36 heads of 8, or 6 rows of 48.
+TEST(HeadNorm, IsOfQueriesAndKeysAlone) {
+  Operator op{.name = "qk_norm",
+              .equation = "bsa,d,d->bsa",
+              .whole = "d",
+              .pass = PassKind::kRmsNormForward,
+              .heads = {8, 4, 8}};
+  const Shapes shapes{{2, 3, 64}, {8}, {8}, {2, 3, 64}};
+  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
+            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 36, .columns = 8}));
+  op.whole = "a";
+  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
+            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 6, .columns = 48}));
 }
 
 // y = x w of b s = 6 rows, its data gradient dy w^T and its weight gradient x^T dy.

@@ -120,6 +120,23 @@ TEST(TensorParallelLayer, ReducesTwiceEachWay) {
   }
 }
 
+// GPT-NeoX, gpt_j_residual: what both branches give is added before it is reduced, once forward;
+// backward each branch's input, or the one of both, twice.
+TEST(TensorParallelLayer, ReducesParallelBranchesOnce) {
+  Model model = llama();
+  model.branches = Branches::kParallel;
+  const Pass two(graphs_of(model, false).layer);
+  EXPECT_EQ(conversions(two.sharded),
+            (Lines{"branches: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
+  EXPECT_EQ(conversions(two.back),
+            (Lines{"d.mlp_norm: [S(data), -, -] partial(tensor) -> [S(data), -, -]",
+                   "d.attention_norm: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
+  model.branches = Branches::kParallelOneNorm;
+  const Pass one(graphs_of(model, false).layer);
+  EXPECT_EQ(conversions(one.sharded), conversions(two.sharded));
+  EXPECT_EQ(one.back.conversions.size(), 2U);
+}
+
 // Korthikanti et al. 2022, figure 5: g becomes a reduce-scatter and f an all-gather along the
 // sequence; backward the gathered inputs of the column-parallel products are gathered once more
 // (section 4.2.2: only a part is saved).

@@ -1,6 +1,7 @@
 #include "tests/strategies/lower/random_strategy.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
@@ -19,6 +20,23 @@ class Draw {
  private:
   std::mt19937& random_;
 };
+
+// What few families have.
+void variants_of(Model& model, Draw& draw) {
+  model.norm = std::array{Norm::kLayerNorm, Norm::kRmsNorm, Norm::kLayerNormScale,
+                          Norm::kLayerNormPlain}[draw.random()() % 4];
+  model.branches = std::array{Branches::kSequential, Branches::kParallel,
+                              Branches::kParallelOneNorm}[draw.random()() % 3];
+  if (model.branches == Branches::kSequential)
+    model.norm_places =
+        std::array{NormPlaces::kBefore, NormPlaces::kAfter, NormPlaces::kBoth}[draw.random()() % 3];
+  model.qk_norm =
+      std::array{QkNorm::kNone, QkNorm::kPerHead, QkNorm::kEveryHead}[draw.random()() % 3];
+  model.attention_out_bias = draw.chance();
+  model.head_bias = draw.chance();
+  model.embedding_norm = draw.chance();
+  model.position_table = draw.from({0, 8, 10});
+}
 
 Model random_model(Draw& draw) {
   Model model{.name = "random", .source = ""};
@@ -39,6 +57,7 @@ Model random_model(Draw& draw) {
   model.dropout = draw.chance();
   model.attention_bias = draw.chance();
   model.mlp_bias = draw.chance();
+  if (draw.chance()) variants_of(model, draw);
   return model;
 }
 

@@ -35,10 +35,17 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   std::int64_t all = parameter_count(padded);
   if (model.tied_embeddings && strategy.pipeline_parallel > 1)
     all += padded.vocabulary * model.hidden;
-  const std::int64_t norm = model.hidden * (model.norm == Norm::kLayerNorm ? 2 : 1);
+  const int scales = (has_scale(model.norm) ? 1 : 0) + (has_shift(model.norm) ? 1 : 0);
+  const std::int64_t norm = model.hidden * scales;
   const int biases = (model.has_attention_out_bias() ? 1 : 0) + (model.has_mlp_bias() ? 1 : 0);
-  std::int64_t copies = model.layers * (2 * norm + biases * model.hidden) + norm;
-  if (model.positions == Positions::kLearned) copies += model.sequence * model.hidden;
+  const int norms = model.branches == Branches::kParallelOneNorm ? 1
+                    : model.norm_places == NormPlaces::kBoth     ? 4
+                                                                 : 2;
+  std::int64_t layer = norms * norm + biases * model.hidden;
+  if (model.qk_norm == QkNorm::kPerHead)
+    layer += 2 * model.head_size() * (has_shift(model.norm) ? 2 : 1);
+  std::int64_t copies = model.layers * layer + (model.embedding_norm ? 2 : 1) * norm;
+  if (model.positions == Positions::kLearned) copies += model.position_rows() * model.hidden;
   const std::int64_t divided = (all - copies) / tp;
   return static_cast<double>(divided + copies);
 }

@@ -13,6 +13,7 @@ namespace foreshard::onnx_file {
 namespace {
 
 using onnx_models::Writer;
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
@@ -133,14 +134,117 @@ TEST(ImportOnnx, SaysWhereAttributesContradictOperands) {
               HasSubstr("is [2, 4, 4, 4] by its attributes, but [2, 4, 6, 6] by its operands"));
 }
 
+// By hand: [2, 6, 8, 8] by 2 in height: [2, 6, 8, 1, 8] to [2, 6, 8, 2, 8], which is 1,536 elements
+// written. A transposed convolution multiplies as its convolution does: per input element, 4 x 3
+// x 3.
+TEST(ImportOnnx, TransposedConvolutionsAndRepeatedElements) {
+  Writer w;
+  const std::string x = w.input("x", {2, 6, 8, 8});
+  w.output(w.node("Resize", {x, "", w.reals({1, 1, 2, 1})}));
+  w.output(w.node("ConvTranspose", {x, w.weight("up", {6, 4, 3, 3})}));
+  w.attribute("strides", {2, 2});
+  const Imported model = imported(w.bytes(), {});
+  EXPECT_EQ(types_of(model.graph),
+            (std::map<std::string, int>{{"conv_data_gradient", 1}, {"expand", 1}, {"reshape", 2}}));
+  EXPECT_DOUBLE_EQ(product_flops(model.graph), 2.0 * (2 * 6 * 8 * 8) * (4 * 3 * 3));
+  EXPECT_EQ(parameter_elements(model.graph), 6 * 4 * 9);
+  Writer linear;
+  linear.output(
+      linear.node("Resize", {linear.input("x", {1, 1, 4, 4}), "", linear.reals({1, 1, 2, 2})}));
+  linear.last().add_attribute()->CopyFrom([] {
+    ::onnx::AttributeProto mode;
+    mode.set_name("mode");
+    mode.set_type(::onnx::AttributeProto::STRING);
+    mode.set_s("linear");
+    return mode;
+  }());
+  const auto read = read_onnx(linear.bytes(), {});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(import_onnx(*read, {}).error().message, HasSubstr("mode 'linear' is not supported"));
+}
+
+// A mask that something reads is that of the operator; in evaluation it is there, and nothing is
+// dropped.
+TEST(ImportOnnx, DropoutWithItsMask) {
+  Writer w(7);  // whose schema does not say what the mask is
+  const std::string x = w.input("x", {4, 8});
+  w.output(w.node("Dropout", {x}));
+  w.last().add_output("mask");
+  w.output("mask");
+  const Graph training = imported(w.bytes(), {}).graph;
+  EXPECT_EQ(training.outputs, training.operators.at(0).outputs);
+  const Graph forward = imported(w.bytes(), {}, {.training = false}).graph;
+  EXPECT_TRUE(forward.operators.empty());
+  EXPECT_EQ(forward[forward.outputs[1]].shape, (Shape{4, 8}));
+}
+
+// The zoo's "light" models have a shape in place of each weight.
+TEST(ImportOnnx, WeightsThatTheFileAbbreviates) {
+  Writer w;
+  const std::string x = w.input("x", {4, 8});
+  auto& shape = *w.graph().add_initializer();
+  shape.set_name("shape");
+  shape.set_data_type(::onnx::TensorProto::INT64);
+  shape.add_dims(2);
+  shape.add_int64_data(8);
+  shape.add_int64_data(16);
+  w.output(w.node("MatMul", {x, w.node("ConstantOfShape", {"shape"})}));
+  EXPECT_EQ(parameter_elements(imported(w.bytes(), {}).graph), 8 * 16);
+}
+
+// Two images, flattened by a Reshape with their number in it.
+std::string of_two(const std::vector<std::int64_t>& flat, bool transposed = false) {
+  Writer w;
+  std::string x = w.input("x", {2, 3, 4, 4});
+  if (transposed) {
+    x = w.node("Transpose", {x});
+    w.attribute("perm", {1, 0, 2, 3});
+  }
+  const std::string rows = w.node("Reshape", {x, w.integers(flat)});
+  w.output(w.node("Relu", {rows}));
+  return w.bytes();
+}
+
+TEST(ImportOnnx, TheBatchThatAFileStates) {
+  const auto shape_of_result = [](const std::string& bytes) {
+    const Imported model = imported(bytes, {.batch = 6, .rebatch = true});
+    EXPECT_EQ(model.batch, 6);
+    EXPECT_THAT(model.remarks, Contains("the file's batch is written as 2; it is 6 here"));
+    return model.graph.outputs.empty() ? Shape{} : model.graph[model.graph.outputs[0]].shape;
+  };
+  EXPECT_EQ(shape_of_result(of_two({2, 48})), (Shape{6, 48}));
+  EXPECT_EQ(shape_of_result(of_two({2, -1})), (Shape{6, 48}));
+  EXPECT_EQ(shape_of_result(of_two({0, -1})), (Shape{6, 48}));
+  EXPECT_EQ(shape_of_result(of_two({6, 16})), (Shape{18, 16}));  // images times channels
+  EXPECT_EQ(imported(of_two({2, 48}), {.batch = 6}).batch, 2);   // not asked for
+  const auto fault = [](const std::string& bytes) {
+    return read_onnx(bytes, {.batch = 6, .rebatch = true}).error().message;
+  };
+  EXPECT_THAT(fault(of_two({3, 32}, true)),
+              AllOf(HasSubstr("its batch is written as 2, and cannot become 6: node 'Reshape"),
+                    HasSubstr("export it with an open batch dimension")));
+  Writer w;
+  w.output(w.node("ReduceSum", {w.input("x", {2, 3}), w.integers({0})}));
+  EXPECT_THAT(fault(w.bytes()), HasSubstr("its result does not grow with the batch"));
+}
+
 // Shapes that ONNX infers are those that our operators give: every operator once.
 TEST(ImportOnnx, AgreesWithOnnxOnShapes) {
   Writer w;
   const std::string x = w.input("x", {2, 6, 8, 8});
   const auto check = [&](const std::string& y) { w.output(y); };
   for (const char* op : {"Relu", "Sigmoid", "Tanh", "Erf", "Exp", "Neg", "Abs", "Sqrt", "Softplus",
-                         "Identity", "Elu", "LeakyRelu", "Floor", "Reciprocal"})
+                         "Identity", "Elu", "LeakyRelu", "Floor", "Reciprocal", "HardSigmoid"})
     check(w.node(op, {x}));
+  check(w.node("GreaterOrEqual", {x, w.real(0)}));
+  check(w.node("LRN", {x}));
+  w.attribute("size", 5);
+  check(w.node("ConvTranspose", {x, w.weight("up", {6, 2, 3, 3}), w.weight("up.bias", {4})}));
+  w.attribute("group", 2).attribute("strides", {2, 2}).attribute("pads", {1, 1, 1, 1});
+  w.attribute("output_padding", {1, 1});
+  check(w.node("ConvTranspose", {x, w.weight("same", {6, 4, 4, 4})}));
+  w.attribute("strides", {2, 2}).attribute("output_shape", {16, 16});
+  check(w.node("Resize", {x, "", w.reals({1, 1, 2, 3})}));
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
     check(w.node(op, {x, w.weight(std::string(op) + ".other", {6, 1, 8})}));
   check(w.node("Softmax", {x}));

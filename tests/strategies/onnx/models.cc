@@ -245,6 +245,15 @@ std::string Writer::real(float value) {
   return name;
 }
 
+std::string Writer::reals(const std::vector<float>& values) {
+  const std::string name = real(values.front());
+  auto* tensor = last().mutable_attribute(0)->mutable_t();
+  tensor->add_dims(static_cast<std::int64_t>(values.size()));
+  tensor->clear_float_data();
+  for (const float value : values) tensor->add_float_data(value);
+  return name;
+}
+
 std::string Writer::node(const std::string& op, const Names& inputs) {
   auto* made = graph().add_node();
   made->set_op_type(op);

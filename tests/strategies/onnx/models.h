@@ -26,6 +26,7 @@ class Writer {
   /// Small constants, as Constant nodes.
   std::string integers(const std::vector<std::int64_t>& values, bool scalar = false);
   std::string real(float value);
+  std::string reals(const std::vector<float>& values);
 
   /// A node with one output, which it returns; attributes are set on `last()`.
   std::string node(const std::string& op, const Names& inputs);

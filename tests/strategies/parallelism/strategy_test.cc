@@ -1,11 +1,12 @@
 #include "strategies/parallelism/strategy.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace foreshard {
 namespace {
 
-Model model() {
+Model plain_model() {
   return {.name = "m",
           .layers = 10,
           .hidden = 48,
@@ -23,7 +24,7 @@ std::vector<std::string> faults(const Strategy& strategy, const Model& of, std::
   return lines;
 }
 
-std::string only(const Strategy& strategy, const Model& of = model()) {
+std::string only(const Strategy& strategy, const Model& of = plain_model()) {
   const auto all = faults(strategy, of, strategy.devices());
   EXPECT_LE(all.size(), 1u);
   return all.empty() ? "sound" : all.front();
@@ -40,20 +41,48 @@ TEST(Strategy, RanksNeedADeviceEach) {
   s.tensor_parallel = 2;
   s.pipeline_parallel = 5;
   s.data_parallel = 2;
-  EXPECT_EQ(faults(s, model(), 20), std::vector<std::string>{});
-  EXPECT_EQ(faults(s, model(), 24), std::vector<std::string>{});  // four are idle
+  EXPECT_EQ(faults(s, plain_model(), 20), std::vector<std::string>{});
+  EXPECT_EQ(faults(s, plain_model(), 24), std::vector<std::string>{});  // four are idle
   const std::string message =
       "data_parallel: tensor_parallel 2 x pipeline_parallel 5 x data_parallel 2 = 20 ranks, but "
       "there are ";
-  EXPECT_EQ(faults(s, model(), 10),
+  EXPECT_EQ(faults(s, plain_model(), 10),
             std::vector<std::string>{message + "10 devices for them | "
                                                "data_parallel: 1 would use them all"});
-  EXPECT_EQ(faults(s, model(), 19),
+  EXPECT_EQ(faults(s, plain_model(), 19),
             std::vector<std::string>{message + "19 devices for them | "
                                                "data_parallel: 1 would use 10 of them"});
-  EXPECT_EQ(faults(s, model(), 9),
-            std::vector<std::string>{message + "9 devices for them | tensor_parallel x "
-                                               "pipeline_parallel = 10 is too much already"});
+  EXPECT_EQ(faults(s, plain_model(), 9),
+            std::vector<std::string>{message +
+                                     "9 devices for them | tensor_parallel x pipeline_parallel = "
+                                     "10 is too much already; tensor_parallel: 2, "
+                                     "pipeline_parallel: 1, data_parallel: 4 would use 8 of them"});
+  EXPECT_EQ(faults(s, plain_model(), 0),
+            std::vector<std::string>{
+                message + "0 devices for them | no device works: take some out of the cluster's "
+                          "down"});
+}
+
+// 24 sequences on 7 devices: 7 and 5 replicas could not share them, 6 can. A remedy is one.
+TEST(Strategy, RemediesAreValid) {
+  using testing::ElementsAre;
+  using testing::EndsWith;
+  Strategy s = strategy();
+  s.data_parallel = 32;
+  EXPECT_THAT(faults(s, plain_model(), 7),
+              ElementsAre(EndsWith(" = 32 ranks, but there are 7 devices for them | "
+                                   "data_parallel: 6 would use 6 of them"),
+                          EndsWith(" x micro_batch 1 = 32 | data_parallel: 6 shares them evenly")));
+  s.data_parallel = 6;
+  EXPECT_THAT(faults(s, plain_model(), 7), ElementsAre());
+  s.data_parallel = 32;
+  s.micro_batch = 5;
+  EXPECT_THAT(faults(s, plain_model(), 2),
+              ElementsAre(EndsWith("data_parallel: 2 with global_batch: 20 would use them all"),
+                          EndsWith(" x micro_batch 5 = 160 | use 20 or 30")));
+  s.data_parallel = 2;
+  s.global_batch = 20;
+  EXPECT_THAT(faults(s, plain_model(), 2), ElementsAre());
 }
 
 TEST(Strategy, HeadsMustDivide) {
@@ -62,17 +91,16 @@ TEST(Strategy, HeadsMustDivide) {
   EXPECT_EQ(only(s),
             "tensor_parallel: 12 attention heads cannot be split 8 ways | use one of 1, 2, 3, 4, "
             "6, 12");
-  Model grouped = model();
+  Model grouped = plain_model();
   grouped.kv_heads = 3;
   s.tensor_parallel = 6;
   EXPECT_EQ(only(s, grouped),
             "tensor_parallel: 3 key/value heads cannot be split 6 ways | use one of 1, 3");
-  Model narrow = model();
+  Model narrow = plain_model();
   narrow.ffn = 50;
   s.tensor_parallel = 4;
   EXPECT_EQ(only(s, narrow),
-            "tensor_parallel: the feed-forward width 50 cannot be split 4 ways | use one of 1, 2, "
-            "5, 10, 25, 50");
+            "tensor_parallel: the feed-forward width 50 cannot be split 4 ways | use one of 1, 2");
 }
 
 TEST(Strategy, SequencesMustDivideForSequenceParallelism) {
@@ -93,7 +121,7 @@ TEST(Strategy, LayersMustDivideOrBeGiven) {
             "layers_per_stage: [3, 3, 2, 2]");
   s.layers_per_stage = {3, 3, 2, 2};
   EXPECT_EQ(only(s), "sound");
-  EXPECT_EQ(layers_of_stages(s, model()), s.layers_per_stage);
+  EXPECT_EQ(layers_of_stages(s, plain_model()), s.layers_per_stage);
   s.layers_per_stage = {0, 5, 5, 0};
   EXPECT_EQ(only(s), "sound");
   s.layers_per_stage = {3, 3, 3, 2};
@@ -154,7 +182,7 @@ TEST(Strategy, TellsAllFaultsAtOnce) {
   s.pipeline_parallel = 3;
   s.data_parallel = 7;
   std::vector<std::string> keys;
-  for (const StrategyFault& fault : faults_in(s, model(), 64)) keys.push_back(fault.key);
+  for (const StrategyFault& fault : faults_in(s, plain_model(), 64)) keys.push_back(fault.key);
   EXPECT_EQ(keys, (std::vector<std::string>{"data_parallel", "tensor_parallel", "tensor_parallel",
                                             "pipeline_parallel", "global_batch"}));
 }
@@ -162,7 +190,7 @@ TEST(Strategy, TellsAllFaultsAtOnce) {
 TEST(Strategy, EqualStagesByDefault) {
   Strategy s = strategy();
   s.pipeline_parallel = 5;
-  EXPECT_EQ(layers_of_stages(s, model()), (std::vector<std::int64_t>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(layers_of_stages(s, plain_model()), (std::vector<std::int64_t>{2, 2, 2, 2, 2}));
   EXPECT_EQ(s.micro_batches(), 24);
 }
 

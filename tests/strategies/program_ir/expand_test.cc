@@ -17,10 +17,10 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pointwise;
 
-constexpr StreamId kCompute{0}, kNetwork{1};
+constexpr StreamId kComputing{0}, kNetwork{1};
 
 Task kernel(const std::string& name, std::vector<std::int32_t> after = {},
-            StreamId stream = kCompute) {
+            StreamId stream = kComputing) {
   return {name, Kernel(Pass{.rows = 1}), stream, std::move(after)};
 }
 

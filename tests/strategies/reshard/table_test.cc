@@ -13,7 +13,7 @@
 namespace foreshard::reshard {
 namespace {
 
-struct Row {
+struct TableRow {
   const char* name;
   const char* from;
   const char* to;
@@ -29,7 +29,7 @@ Plan cheapest(const TensorSpec& tensor, const Layout& from, const Layout& to) {
 }
 
 // In units of T, the bytes of the whole tensor.
-std::string line(const Row& row, const TensorSpec& tensor) {
+std::string line(const TableRow& row, const TensorSpec& tensor) {
   const auto from = parse_layout(row.from, tensor.shape);
   const auto to = parse_layout(row.to, tensor.shape);
   EXPECT_TRUE(from) << from.error().message;
@@ -44,7 +44,7 @@ std::string line(const Row& row, const TensorSpec& tensor) {
 TEST(ConversionTable, IsOneFlows) {
   const TensorSpec tensor = *parse_tensor("bf16[48, 48]");
   // p = 4; where the groups differ, 4 ranks to 3 others.
-  const std::vector<Row> rows{
+  const std::vector<TableRow> rows{
       {"S(i) to S(i)", "p=4 [p, -]", "p=4 [p, -]"},
       {"S(i) to S(j)", "p=4 [p, -]", "p=4 [-, p]"},
       {"S to B", "p=4 [p, -]", "p=4 [-, -]"},
@@ -79,7 +79,7 @@ TEST(ConversionTable, IsOneFlows) {
   };
   std::string text = fmt::format("{:<16} {:<34} {:<34} {:<44} {:>8} {:>8}\n", "conversion", "from",
                                  "to", "steps", "R2.5 / T", "exact / T");
-  for (const Row& row : rows) text += line(row, tensor);
+  for (const TableRow& row : rows) text += line(row, tensor);
   expect_golden("reshard/table.txt", text);
 }
 

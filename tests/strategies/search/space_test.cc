@@ -1,5 +1,7 @@
 #include "strategies/search/space.h"
 
+#include <algorithm>
+#include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <set>
@@ -41,6 +43,21 @@ SearchSpace sizes_only() {
           .virtual_stages = {1},
           .zero_stage = {0},
           .recompute = {Recompute::kNone}};
+}
+
+// With 4 of 8 devices as well: 4 = 2^2 in three ordered factors, C(2 + 2, 2) = 6 ways more. Where
+// replicas are named or none may be idle, that changes nothing.
+TEST(Enumerate, FillsSmallerNumbersOfDevicesToo) {
+  constexpr std::array<std::int64_t, 1> kFour{4};
+  SearchSpace space = sizes_only();
+  const auto found = enumerate(space, batch_of(8), small_model(), 8, kFour);
+  EXPECT_EQ(found.considered, 16);
+  EXPECT_EQ(std::ranges::count(found.candidates, 4, &Strategy::devices), 6);
+  space.idle = false;
+  EXPECT_EQ(enumerate(space, batch_of(8), small_model(), 8, kFour).considered, 10);
+  space = sizes_only();
+  space.data_parallel = {8};
+  EXPECT_EQ(enumerate(space, batch_of(8), small_model(), 8, kFour).considered, 1);
 }
 
 // 8 = 2^3 in three ordered factors: the three twos fall into three boxes, C(3 + 2, 2) = 10 ways.

@@ -135,6 +135,101 @@ TEST(NcclXml, TakesOtherHostsOfOneNvlinkDomainAsOneNode) {
   EXPECT_EQ(found.count("node0/gpu3>node0/nvswitch"), 1U);
 }
 
+/// What clouds hand to NCCL: two switches with two GPUs and a NIC each, by their classes alone.
+std::string cloud(const std::string& gpu = "", int switches = 2) {
+  std::string text = "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"x86_64\">\n";
+  for (int i = 0; i < switches; ++i) {
+    const std::string bus = "000" + std::to_string(i) + ":0";
+    const std::string speed = " link_speed=\"16 GT/s\" link_width=\"16\"";
+    text += "<pci busid=\"" + bus + "0:00.0\" class=\"0x060400\"" + speed + ">\n";
+    for (int g = 1; g <= 2; ++g)
+      text += "<pci busid=\"" + bus + std::to_string(g) + ":00.0\" class=\"0x030200\"" + gpu +
+              speed + "/>\n";
+    text += "<pci busid=\"" + bus + "3:00.0\" class=\"0x020700\"" + speed + "/>\n</pci>\n";
+  }
+  return text + "</cpu>\n</system>\n";
+}
+
+// Four A100 with NVLink 3 to a switch (300 GB/s) and two NICs, of the rates of the usual machine.
+TEST(NcclXml, ReadsDevicesByTheirClass) {
+  const auto imported = import_text(cloud(), "A100-SXM-80GB");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto& node = std::get<NodeConfig>(imported->what);
+  EXPECT_EQ(node.gpus, 4);
+  EXPECT_EQ(node.pcie.switches, 2);
+  EXPECT_EQ(node.nics->count, 2);
+  EXPECT_DOUBLE_EQ(*node.nics->bandwidth / 1_Gbit_s, 200);
+  EXPECT_DOUBLE_EQ(*node.nvlink->bandwidth / 1_GB_s, 300);
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("--link-rate gives another")));
+  EXPECT_EQ(node.nics->bandwidth.source, "the usual machine of A100-SXM-80GB");
+  EXPECT_EQ(node.nvlink->bandwidth.source, "the usual machine of A100-SXM-80GB");
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("names no NVLinks")));
+  const auto found = rates(build_node_alone(*imported));
+  EXPECT_EQ(found.count("node0/gpu3>node0/pcie1"), 1U);
+  EXPECT_EQ(found.count("node0/nic1>node0/pcie1"), 1U);
+
+  const auto named = import_text(cloud(" vendor=\"0x10de\" device=\"0x20b2\""));
+  ASSERT_TRUE(named) << named.error().message;
+  EXPECT_EQ(std::get<NodeConfig>(named->what).device.name, "A100-SXM-80GB");
+}
+
+// The usual V100 machine is a mesh of eight.
+TEST(NcclXml, AMeshIsForAsManyGpusAsItHas) {
+  const auto four = import_text(cloud(), "V100-SXM-32GB");
+  ASSERT_TRUE(four) << four.error().message;
+  EXPECT_THAT(four->remarks, testing::Contains(HasSubstr("are for 8 GPUs and are left out")));
+  const auto eight = import_text(cloud("", 4), "V100-SXM-32GB");
+  ASSERT_TRUE(eight) << eight.error().message;
+  EXPECT_EQ(std::get<NodeConfig>(eight->what).nvlink->pairs.size(), 16U);
+}
+
+TEST(NcclXml, SaysWhatAFileByClassLacks) {
+  EXPECT_THAT(import_fault(cloud()),
+              HasSubstr("in.txt:4: error: <pci>: the file does not name the GPU: give --device"));
+  EXPECT_THAT(import_fault("<system version=\"1\"><cpu><pci busid=\"1\"/></cpu></system>"),
+              HasSubstr("<pci>: has no class, so that GPUs cannot be told from NICs"));
+}
+
+TEST(NcclXml, WarnsOfWhatIsHardlyMeant) {
+  const auto remarks = [](const std::string& text, const std::string& device = "") {
+    const auto imported = import_text(text, device);
+    return imported ? imported->remarks : std::vector<std::string>{imported.error().message};
+  };
+  // A GPU that lost its NVLinks, one with one lane, a bridge with one lane.
+  EXPECT_THAT(remarks(changed(data("h100.xml"), "<nvlink ", "<unknown ")),
+              testing::Contains(HasSubstr("warning: missing-nvlink: node0/gpu0: has")));
+  EXPECT_THAT(remarks(changed(kOdd, "link_width=\"8\"", "link_width=\"1\"")),
+              testing::Contains(HasSubstr("warning: gpu2: its PCIe link has")));
+  EXPECT_THAT(remarks(changed(kOdd, "link_width=\"16\"", "link_width=\"1\"")),
+              testing::Contains(HasSubstr("warning: pcie-uplink: node0/gpu0 (and 1 more)")));
+  EXPECT_THAT(remarks(changed(kOdd, "speed=\"100000\"", "speed=\"-1\"")),
+              testing::Contains(HasSubstr("has no speed: 10 Gbit/s is taken")));
+  EXPECT_THAT(remarks(kOdd, "V100-SXM-32GB"),
+              testing::Contains(HasSubstr("is a V100-SXM-16GB, but --device says V100-SXM-32GB")));
+  EXPECT_THAT(remarks(changed(kOdd, "</gpu>", "<nvlink target=\"0000:04:00.0\"/></gpu>")),
+              testing::Contains(HasSubstr("joins the GPU to itself and was left out")));
+}
+
+// Of AMD: version 2, xGMI in place of NVLink, `sm` counts compute units. 2 x 64 GB/s x 0.75.
+TEST(NcclXml, ReadsRccl) {
+  std::string text = changed(kOdd, "version=\"1\">", "version=\"2\">");
+  for (int i = 0; i < 3; ++i) text = changed(text, i < 2 ? "0x1db1" : "0x1DB1", "0x74a1");
+  for (int i = 0; i < 3; ++i) text = changed(text, "sm=\"70\"", "sm=\"304\" gcn=\"gfx942\"");
+  for (int i = 0; i < 2; ++i) text = changed(text, "<nvlink", "<xgmi");
+  const auto imported = import_text(text);
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(std::get<NodeConfig>(imported->what).device.name, "MI300X");
+  EXPECT_NEAR(rates(build_node_alone(*imported)).at("node0/gpu0>node0/gpu1"), 96, 1e-9);
+  EXPECT_THAT(import_fault(changed(text, "0x74a1", "0x66a1")),
+              HasSubstr("(the file is RCCL's: a GPU of AMD, gcn \"gfx942\"): give --device"));
+}
+
+TEST(NcclXml, NicsWithoutAnIndexStandBehindTheOthers) {
+  const auto imported = import_text(changed(kOdd, "name=\"mlx5_0\" dev=\"0\"", "name=\"mlx5_0\""));
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(rates(build_node_alone(*imported)).size(), 18U);
+}
+
 TEST(NcclXml, RefusesWithLineAndElement) {
   const auto fault = [](const std::string& from, const std::string& to) {
     return import_fault(changed(kOdd, from, to));
@@ -147,14 +242,10 @@ TEST(NcclXml, RefusesWithLineAndElement) {
               HasSubstr("in.txt:10: error: <gpu>: dev=\"0\" is there twice"));
   EXPECT_THAT(fault("name=\"mlx5_1\" dev=\"1\"", "name=\"mlx5_1\" dev=\"0\""),
               HasSubstr("in.txt:15: error: <net>: dev=\"0\" is there twice"));
-  EXPECT_THAT(fault("name=\"mlx5_1\" dev=\"1\"", "name=\"mlx5_1\""),
-              HasSubstr("<net>: has no dev"));
   EXPECT_THAT(fault("numaid=\"1\"", "numaid=\"0\""),
               HasSubstr("<cpu>: numaid=\"0\" is there twice"));
   EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:99:00.0\""),
               HasSubstr("in.txt:7: error: <nvlink>: target \"0000:99:00.0\" is not a GPU"));
-  EXPECT_THAT(fault("target=\"0000:05:00.0\"", "target=\"0000:04:00.0\""),
-              HasSubstr("joins a GPU to itself"));
   EXPECT_THAT(fault("count=\"2\"", "count=\"1\""),
               HasSubstr("has 1 NVLinks to 0000:05:00.0, which has 2 back"));
   EXPECT_THAT(fault("count=\"2\"", "count=\"-2\""), HasSubstr("<nvlink>: count=\"-2\""));
@@ -163,12 +254,14 @@ TEST(NcclXml, RefusesWithLineAndElement) {
   EXPECT_THAT(fault("device=\"0x1DB1\"", "device=\"0x2330\""), HasSubstr("an earlier one is"));
   EXPECT_THAT(fault("device=\"0x1db1\"", "device=\"0xffff\""),
               HasSubstr("give --device ('V100-SXM-16GB' or 'V100-SXM-32GB' have this sm)"));
-  EXPECT_THAT(fault("version=\"1\">", "version=\"2\">"), HasSubstr("version"));
+  EXPECT_THAT(fault("version=\"1\">", "version=\"3\">"), HasSubstr("has neither version"));
   EXPECT_THAT(fault("<system", "<topology"), HasSubstr("mismatched tag"));
   EXPECT_THAT(import_fault(kOdd, "H100-SXM"), HasSubstr("sm=\"70\", but H100-SXM has 90"));
   EXPECT_THAT(import_fault(kOdd, "H10O-SXM"), HasSubstr("H10O-SXM"));
   EXPECT_THAT(import_fault("<system version=\"1\"/>"), HasSubstr("holds no <gpu>"));
-  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"), HasSubstr("is not an NCCL topology"));
+  EXPECT_THAT(import_fault("<graphs version=\"1\"/>"),
+              HasSubstr("<graphs>: is a file of NCCL's rings and trees"));
+  EXPECT_THAT(import_fault("<graph/>"), HasSubstr("is not an NCCL topology"));
   EXPECT_THAT(import_fault("hello"), HasSubstr("has none of the known formats"));
 }
 

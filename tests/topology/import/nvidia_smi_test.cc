@@ -44,6 +44,26 @@ TEST(NvidiaSmi, ReadsAnHgxA100) {
   }
 }
 
+// The table says how many NVLinks there are; how fast NICs are stands elsewhere.
+TEST(NvidiaSmi, TellsWhereRatesComeFrom) {
+  auto loader = catalogue();
+  const std::string table = a100_table("\t");
+  ImportRequest request{.text = table, .name = "in.txt", .device = "A100-SXM-80GB"};
+  const auto usual = import_topology(request, loader);
+  ASSERT_TRUE(usual) << usual.error().message;
+  const auto& node = std::get<NodeConfig>(usual->what);
+  EXPECT_THAT(node.nvlink->bandwidth.source, HasSubstr("in.txt"));
+  EXPECT_EQ(node.nics->bandwidth.source, "the usual machine of A100-SXM-80GB");
+  EXPECT_EQ(node.nics->bandwidth.evidence, yaml::Evidence::kTransferred);
+  EXPECT_EQ(node.pcie.socket_bandwidth.source, "the usual machine of A100-SXM-80GB");
+  request.link_rate = 100_Gbit_s;
+  const auto given = import_topology(request, loader);
+  ASSERT_TRUE(given) << given.error().message;
+  const auto& nics = std::get<NodeConfig>(given->what).nics;
+  EXPECT_EQ(nics->bandwidth.source, "--link-rate");
+  EXPECT_EQ(nics->bandwidth.evidence, yaml::Evidence::kUser);
+}
+
 // An older table: NICs by their own names, no NUMA column. A hybrid cube mesh without its
 // diagonals.
 constexpr const char* kOld =
@@ -83,6 +103,65 @@ TEST(NvidiaSmi, ReadsPcieCardsWithoutNvlink) {
   EXPECT_EQ(found.count("node0/socket0>node0/socket1"), 1U);
 }
 
+// As `>` of PowerShell, a comment in a script and a paste of a terminal leave it.
+TEST(NvidiaSmi, ReadsWhatEditorsAndShellsLeave) {
+  const auto links = [](const std::string& text) {
+    const auto imported = import_text(text, "A100-SXM-80GB");
+    return imported ? rates(build_node_alone(*imported)).size() : 0;
+  };
+  const std::string table = a100_table("\t");
+  const auto expected = links(table);
+  ASSERT_GT(expected, 0U);
+  EXPECT_EQ(links("\xef\xbb\xbf" + table), expected);
+  for (const bool little : {true, false}) {
+    std::string wide = little ? "\xff\xfe" : "\xfe\xff";
+    for (const char c : table) {
+      if (!little) wide += '\0';
+      wide += c;
+      if (little) wide += '\0';
+    }
+    EXPECT_EQ(links(wide), expected);
+  }
+  std::string quoted = "# nvidia-smi topo -m\n# ";
+  std::string lost;
+  for (const char c : table) {
+    quoted += c;
+    if (c == '\n') quoted += "# ";
+    if (c != '\x1b') lost += c;
+  }
+  EXPECT_EQ(links(quoted), expected);
+  EXPECT_EQ(links(lost), expected) << "\"[4mGPU0\"";
+}
+
+// How near a NIC is to a GPU stands in the GPU's row, too.
+TEST(NvidiaSmi, DoesWithoutTheRowsOfNics) {
+  const auto imported =
+      import_text(changed(kOld, "mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), "V100-SXM-16GB");
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("the rows of mlx5_0 are missing")));
+  const auto whole = import_text(kOld, "V100-SXM-16GB");
+  EXPECT_EQ(rates(build_node_alone(*imported)), rates(build_node_alone(*whole)));
+}
+
+TEST(NvidiaSmi, WarnsWhereNvlinkIsMissing) {
+  const auto hidden = import_text("\tGPU0\tGPU1\nGPU0\tX\tSYS\nGPU1\tSYS\tX\n", "H100-SXM");
+  ASSERT_TRUE(hidden) << hidden.error().message;
+  EXPECT_THAT(hidden->remarks, testing::Contains(HasSubstr("warning: the file has no NVLink")));
+  const auto partly =
+      import_text("\tGPU0\tGPU1\tGPU2\nGPU0\tX\tNV4\tSYS\nGPU1\tNV4\tX\tSYS\nGPU2\tSYS\tSYS\tX\n",
+                  "A100-SXM-80GB");
+  ASSERT_TRUE(partly) << partly.error().message;
+  EXPECT_THAT(partly->remarks,
+              testing::Contains(HasSubstr("warning: missing-nvlink: node0/gpu2: has no NVLink")));
+  std::string half = a100_table("\t");  // 6 of 12 links of each GPU
+  for (std::size_t at = half.find("NV12"); at != std::string::npos; at = half.find("NV12"))
+    half.replace(at, 4, "NV6");
+  const auto all = import_text(half, "A100-SXM-80GB");
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_THAT(all->remarks, testing::Contains(HasSubstr("warning: gpu0 (and 3 more): has 150 GB/s "
+                                                        "of NVLink in one direction")));
+}
+
 TEST(NvidiaSmi, RefusesWithLineAndCell) {
   const auto fault = [](const std::string& from, const std::string& to) {
     return import_fault(changed(kOld, from, to), "V100-SXM-16GB");
@@ -92,8 +171,12 @@ TEST(NvidiaSmi, RefusesWithLineAndCell) {
   EXPECT_THAT(fault("GPU1\tNV1\t X", "GPU1\tNV2\t X"),
               HasSubstr("GPU1 differ in the two directions"));
   EXPECT_THAT(fault("\tSOC\tPIX\t0-19", ""), HasSubstr("in.txt:2: error: GPU0 has 3 of 5 cells"));
-  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"), HasSubstr("row 'GPU7' where column 3 is 'GPU2'"));
-  EXPECT_THAT(fault("mlx5_0\tPIX\tPIX\tSOC\tSOC\t X \t\n", ""), HasSubstr("there are 4 rows"));
+  EXPECT_THAT(fault("GPU2\tNV2", "GPU7\tNV2"),
+              HasSubstr("in.txt:4: error: the row of 'GPU7' has no column in the header"));
+  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X \tNV1\tSOC\t20-39\n", ""),
+              HasSubstr("in.txt:5: error: the table ends without the row of GPU2"));
+  EXPECT_THAT(fault("GPU2\tNV2\tSOC\t X ", "GPU1\tNV2\tSOC\t X "),
+              HasSubstr("the row of GPU1 is there twice, first in line 3"));
   EXPECT_THAT(fault("GPU0\t X ", "GPU0\tPIX"), HasSubstr("X is not where"));
   EXPECT_THAT(import_fault(kOld), HasSubstr("give --device"));
   EXPECT_THAT(import_fault("\tGPU0\tGPU1\nGPU0\tX\tNV4\nGPU1\tNV4\tX\n", "L40S"),

@@ -81,6 +81,21 @@ TEST(Paddle, UnequalMachinesAreGroups) {
   EXPECT_EQ(read_back<ClusterConfig>(*imported).groups.size(), 2U);
 }
 
+// Paddle itself writes and reads numbers in quotes.
+TEST(Paddle, NumbersMayHaveQuotes) {
+  std::string text = changed(json(), "\"bandwidth\": 42", "\"bandwidth\": \"42\"");
+  text = changed(text, "\"memory\": 32", "\"memory\": \"32\"");
+  text = changed(text, "\"global_id\": 1,", "\"global_id\": \"1\",");
+  text = changed(text, "\"target_global_id\": 1,", "\"target_global_id\": \"1\",");
+  const auto imported = import_text(text);
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_EQ(read_back<ClusterConfig>(*imported).nodes, 2);
+  EXPECT_THAT(import_fault(changed(text, "\"42\"", "\"fast\"")),
+              HasSubstr("bandwidth must be a positive number of GB/s"));
+  EXPECT_THAT(import_fault(changed(text, "\"global_id\": \"1\"", "\"global_id\": \"1.5\"")),
+              HasSubstr("global_id must be a whole number from 0 on"));
+}
+
 TEST(Paddle, RefusesWithThePlace) {
   EXPECT_THAT(fault("\"global_id\": 1,", "\"global_id\": 0,"),
               HasSubstr("global_id 0 is there twice"));

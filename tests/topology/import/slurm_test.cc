@@ -1,7 +1,7 @@
 // SLURM's topology.conf, and its host lists.
 #include "imports.h"
 
-#include "topology/import/internal/hostlist.h"
+#include "topology/internal/hostlist.h"
 
 namespace foreshard {
 namespace {
@@ -21,7 +21,6 @@ TEST(Hostlist, ExpandsRangesAndBrackets) {
   EXPECT_THAT(expanded("r[0-1]n[1-2]x"), ElementsAre("r0n1x", "r0n2x", "r1n1x", "r1n2x"));
   EXPECT_THAT(expanded("tux[3-1]"), ElementsAre(HasSubstr("not a list of ranges")));
   EXPECT_THAT(expanded("tux[1"), ElementsAre(HasSubstr("do not match")));
-  EXPECT_THAT(expanded("a\xb9"), ElementsAre(HasSubstr("not the name of a host")));
   EXPECT_THAT(expanded("a,,b"), ElementsAre(HasSubstr("empty name")));
   EXPECT_THAT(expanded("a[0-999999999]"), ElementsAre(HasSubstr("more than 100")));
   EXPECT_THAT(expanded("a[0-9]b[0-9]c[0-9]"), ElementsAre(HasSubstr("more than 100")));
@@ -49,8 +48,7 @@ std::string fault(const std::string& text) {
 TEST(Slurm, ReadsATreeOfSwitches) {
   const auto imported = import_conf(kConf);
   ASSERT_TRUE(imported) << imported.error().message;
-  EXPECT_THAT(imported->remarks,
-              testing::Contains(HasSubstr("node2 to node4 are tux[2-3],login1")));
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("node[2-4] are tux[2-3],login1")));
   const auto config = read_back<ClusterConfig>(*imported);
   EXPECT_EQ(config.nodes, 5);
   EXPECT_EQ(config.node->name, "dgx-h100");
@@ -75,13 +73,111 @@ TEST(Slurm, LinksWithoutASpeedDoNotBlock) {
   EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("--link-rate")));
 }
 
+// Two trees: inside each all is as alone, between them nothing goes.
+TEST(Slurm, AForestHasPartsThatDoNotMeet) {
+  const auto imported = import_conf(changed(kConf, "s[0-1]", "s0"));
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks,
+              testing::Contains(HasSubstr("no switch joins the 2 at the top (s1, top)")));
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("warning: isolated")));
+  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(8)));
+  EXPECT_FALSE(cluster->route(DeviceId(0), DeviceId(39)));
+}
+
+constexpr const char* kBlocks = R"(BlockName=b1 Nodes=tux[0-1]
+BlockName=b2 Nodes=tux[2-3]
+BlockSizes=2,4
+)";
+
+// Two blocks of two hosts: what leaves a block is all that its hosts have, 2 x 8 x 48.9 GB/s.
+TEST(Slurm, BlocksAreSwitchesBelowOne) {
+  const auto imported = import_conf(kBlocks);
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("topology/block names no switches")));
+  const auto cluster = build_cluster(read_back<ClusterConfig>(*imported));
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_NEAR(rates(*cluster).at("b1>blocks"), 782.4, 1e-9);
+  EXPECT_TRUE(cluster->route(DeviceId(0), DeviceId(31)));
+}
+
+constexpr const char* kYaml = R"(---
+# two topologies
+- topology: racks
+  cluster_default: false
+  block:
+    block_sizes: [2, 4]
+    blocks:
+      - block: b1
+        nodes: tux[0-1]
+- topology: "tree"   # this one
+  cluster_default: true
+  tree:
+    switches:
+    - switch: s0
+      nodes: tux[0-1]
+    - switch: s1
+      nodes:
+        - tux2
+        - tux3
+    - switch: top
+      children: [s0, s1]
+)";
+
+TEST(Slurm, ReadsTopologyYaml) {
+  const auto imported = import_conf(kYaml);
+  ASSERT_TRUE(imported) << imported.error().message;
+  EXPECT_THAT(imported->remarks, testing::Contains(HasSubstr("of 2 topologies 'tree' is taken")));
+  const auto config = read_back<ClusterConfig>(*imported);
+  EXPECT_EQ(config.nodes, 4);
+  const auto cluster = build_cluster(config);
+  ASSERT_TRUE(cluster) << cluster.error().message;
+  EXPECT_NEAR(rates(*cluster).at("s1>top"), 782.4, 1e-9);
+
+  const auto racks = import_conf(changed(kYaml, "true", "false"));
+  ASSERT_TRUE(racks) << racks.error().message;
+  EXPECT_EQ(read_back<ClusterConfig>(*racks).nodes, 2);
+  EXPECT_THAT(fault(changed(kYaml, "  tree:", "  ring:")),
+              HasSubstr("topology.conf:10: error: topology 'tree' has neither a tree:"));
+  EXPECT_THAT(fault(changed(kYaml, "children: [s0, s1]", "children: s[0-2]")),
+              HasSubstr("topology.conf:20: error: SwitchName=top: there is no switch 's2'"));
+  EXPECT_THAT(fault(changed(kYaml, "    - switch: s0", "    - {switch: s0}")),
+              HasSubstr("topology.conf:14: error: braces"));
+}
+
+// 5,000 hosts take a line per switch, not per cable.
+TEST(Slurm, ManyHostsTakeFewLines) {
+  std::string text;
+  for (int i = 0; i < 250; ++i)
+    text += "SwitchName=s" + std::to_string(i) + " Nodes=n[" + std::to_string(20 * i) + "-" +
+            std::to_string(20 * i + 19) + "]\n";
+  const auto imported = import_conf(text + "SwitchName=top Switches=s[0-249]\n", "gh200-1gpu");
+  ASSERT_TRUE(imported) << imported.error().message;
+  const auto config = read_back<ClusterConfig>(*imported);
+  EXPECT_EQ(config.nodes, 5000);
+  EXPECT_LE(config.fabric.custom->cables.size(), 500U);
+}
+
+// Pasted from a slurm.conf: how jobs are placed is no part of the network.
+TEST(Slurm, PassesOverWhatPlacesJobs) {
+  const auto plain = import_conf(kConf);
+  const auto with = import_conf("TopologyParam=SwitchAsNodeRank\nTopologyPlugin=topology/tree\n" +
+                                std::string(kConf));
+  ASSERT_TRUE(plain && with) << (with ? "" : with.error().message);
+  EXPECT_EQ(std::get<ClusterConfig>(plain->what).nodes, std::get<ClusterConfig>(with->what).nodes);
+}
+
 TEST(Slurm, RefusesWithTheLine) {
+  EXPECT_THAT(fault(std::string(kConf) + "include racks.conf\n"),
+              HasSubstr("topology.conf:7: error: 'include': give the file that it names"));
+  EXPECT_THAT(fault(changed(kConf, "tux[0-1]", "ALL")), HasSubstr("nodes=ALL: write their names"));
   EXPECT_THAT(fault(changed(kConf, "s[0-1]", "s[0-2]")),
               HasSubstr("topology.conf:6: error: SwitchName=top: there is no switch 's2'"));
   EXPECT_THAT(fault(changed(kConf, "switchname=s1", "switchname=s0")), HasSubstr("is there twice"));
+  EXPECT_THAT(fault(changed(kConf, "login1", "log\xb9n1")), HasSubstr("not the name of a host"));
   EXPECT_THAT(fault(changed(kConf, "tux[2-3]", "tux[1-3]")),
               HasSubstr("topology.conf:3: error: SwitchName=s1: node 'tux1' is also under s0"));
-  EXPECT_THAT(fault(changed(kConf, "s[0-1]", "s0")), HasSubstr("joined to s1 by no switch"));
   EXPECT_THAT(fault(std::string(kConf) + "SwitchName=up Switches=top,s0\n"),
               HasSubstr("s0 is already under top"));
   EXPECT_THAT(fault("SwitchName=a Switches=b\nSwitchName=b Switches=a\n"), HasSubstr("itself"));
@@ -89,7 +185,9 @@ TEST(Slurm, RefusesWithTheLine) {
   EXPECT_THAT(fault(changed(kConf, "100Gbit/s", "fast")), HasSubstr("LinkSpeed=fast"));
   EXPECT_THAT(fault(changed(kConf, "SwitchName=s0", "SwitchName=s[0-1]")),
               HasSubstr("single name"));
-  EXPECT_THAT(fault("SwitchName=a BlockSizes=2\n"), HasSubstr("topology/block"));
+  EXPECT_THAT(fault("SwitchName=a Nodes=x\nBlockName=b Nodes=y\n"),
+              HasSubstr("topology/tree (SwitchName) or topology/block (BlockName)"));
+  EXPECT_THAT(fault("BlockSizes=4\n"), HasSubstr("no SwitchName= and no BlockName="));
   auto loader = catalogue();
   const auto nameless = import_topology({.text = kConf, .name = "topology.conf"}, loader);
   ASSERT_FALSE(nameless);

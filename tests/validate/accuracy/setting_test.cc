@@ -112,6 +112,14 @@ TEST_F(SettingOf, OneNodeNeedsNoNetwork) {
   EXPECT_THAT(of(row).assumed, IsEmpty());
 }
 
+TEST_F(SettingOf, TheFrameworkIsThatOfRowAndSource) {
+  TrainingRow row = full_row();
+  row.framework = "Megatron-DeepSpeed (BigScience fork)";
+  EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed-bloom");
+  row.framework = "Megatron-DeepSpeed";
+  EXPECT_EQ(of(row).strategy.framework->name, "megatron-deepspeed");
+}
+
 // 32 sequences per replica: micro-batches of 1, 2, 4, 8, 16. Stages of 15 layers are also
 // interleaved in chunks of one layer (two do not divide 15), since all five leave an even number of
 // micro-batches for 2 stages. Each with three ways to recompute.

@@ -58,7 +58,7 @@ comm::Parameters start() {
 }
 
 TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
-  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue);
+  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
   ASSERT_TRUE(input) << input.error().message;
   comm::Parameters truth = start();
   for (auto& form : truth.forms) {
@@ -89,7 +89,7 @@ TEST(CollectiveFit, RecoversTheNumbersThatMadeTheRows) {
 }
 
 TEST(CollectiveFit, WhatItWritesIsWhatTheSimulatorReads) {
-  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue);
+  auto input = read_input({written(kHeader + rows_of("A", "A100-SXM4-80GB"))}, kCatalogue, start());
   ASSERT_TRUE(input) << input.error().message;
   const std::string text = to_yaml(start(), "# header\n");
   const auto path = std::filesystem::path(testing::TempDir()) / "calibrated.yaml";
@@ -104,7 +104,7 @@ TEST(CollectiveFit, EveryGenerationOfTwoMachinesIsInBothHalves) {
   const auto input = read_input(
       {written(kHeader + rows_of("A", "A100-SXM4-80GB") + rows_of("B", "A100-SXM4-80GB") +
                rows_of("C", "H100-SXM5-80GB") + rows_of("D", "H100-SXM5-80GB"))},
-      kCatalogue);
+      kCatalogue, start());
   ASSERT_TRUE(input) << input.error().message;
   const auto halves = halves_of(*input);
   EXPECT_NE(halves.at("A"), halves.at("B"));
@@ -122,17 +122,17 @@ TEST(Exclusions, AreFewAndEachHasItsReason) {
   std::vector<std::filesystem::path> tables;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     tables.push_back(entry.path());
-  const auto input = read_input(tables, kCatalogue);
+  const auto input = read_input(tables, kCatalogue, start());
   ASSERT_TRUE(input) << input.error().message;
   EXPECT_LE(static_cast<double>(input->excluded),
             0.05 * static_cast<double>(input->excluded + input->rows));
 }
 
 TEST(CollectiveFit, BadTablesAreClearErrors) {
-  const auto no_table = read_input({written("a,b\n1,2\n")}, kCatalogue);
+  const auto no_table = read_input({written("a,b\n1,2\n")}, kCatalogue, start());
   ASSERT_FALSE(no_table);
   EXPECT_THAT(no_table.error().message, HasSubstr("not a table of collectives"));
-  const auto no_row = read_input({written(kHeader)}, kCatalogue);
+  const auto no_row = read_input({written(kHeader)}, kCatalogue, start());
   ASSERT_FALSE(no_row);
   EXPECT_THAT(no_row.error().message, HasSubstr("no row to fit to"));
 }

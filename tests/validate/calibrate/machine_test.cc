@@ -1,6 +1,7 @@
 // A known machine is replayed with noise, fitted from the template, and must come out again.
 #include "validate/calibrate/machine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <gmock/gmock.h>
@@ -195,6 +196,108 @@ TEST(Machine, NotesThatAnotherDeviceWasMeasured) {
               HasSubstr("replayed on 'NVIDIA H200', but the numbers go into device 'host-core'"));
 }
 
+// GPT 1.3B's kernels on an H200 whose attention runs at 26 and 14 % of its peak, as the replay's
+// own kernels do.
+struct OwnKernels {
+  MachineStart start;
+  MeasuredRun run;
+};
+OwnKernels own_kernels() {
+  const auto study = study::load_study({.study = kConfigs / "studies" / "gpt-1.3b-h200.yaml"},
+                                       {.catalogue = {kConfigs}});
+  FORESHARD_CHECK(study);
+  OwnKernels result{.start = {study->cluster, study->communication}, .run = {}};
+  auto plan =
+      microbenchmarks({program_of("gpt-1.3b-h200")}, {.device = *(**study->cluster.node).device});
+  FORESHARD_CHECK(plan);
+  MachineStart truth = result.start;
+  DeviceEfficiency& efficiency = truth.cluster.node->value.device.value.efficiency.value;
+  for (AttentionRate& rate : efficiency.attention_of.at("cudnn").rates) {
+    rate.forward = 0.26;
+    rate.backward = 0.14;
+  }
+  for (auto& [name, share] : efficiency.passes.of) share.value = 0.2;
+  efficiency.gemm.rate = 0.7;
+  result.run.measurement = replayed(*plan, truth, {.spread = 0.02});
+  result.run.measurement.backend = "cuda";
+  result.run.measurement.providers.gemm = "cublas";
+  result.run.program = *std::move(plan);
+  return result;
+}
+const DeviceEfficiency& efficiency_of(const ClusterConfig& cluster) {
+  return *(**cluster.node).device->efficiency;
+}
+// Megatron-LM takes cuDNN's attention there.
+const AttentionRate& rate_of_128(const ClusterConfig& cluster) {
+  const auto& rates = efficiency_of(cluster).attention_of.at("cudnn").rates;
+  return *std::ranges::find(rates, 128, &AttentionRate::head_dim);
+}
+
+// No framework runs them, so a device's numbers stay; products are cuBLAS's and are fitted.
+TEST(Machine, LeavesADeviceAsItIsWhereForeshardsOwnKernelsRan) {
+  const OwnKernels gpu = own_kernels();
+  const auto fit = calibrate_machine(gpu.start, {gpu.run});
+  ASSERT_TRUE(fit) << fit.error().message;
+  EXPECT_EQ(rate_of_128(fit->cluster).forward, 0.698);
+  EXPECT_EQ(rate_of_128(fit->cluster).backward, 0.588);
+  const DeviceEfficiency& before = efficiency_of(gpu.start.cluster);
+  const DeviceEfficiency& after = efficiency_of(fit->cluster);
+  ASSERT_EQ(after.passes.of.size(), before.passes.of.size());
+  for (const auto& [name, share] : before.passes.of)
+    EXPECT_EQ(*after.passes.of.at(name), *share) << name;
+  EXPECT_EQ(*after.passes.floor, *before.passes.floor);
+  EXPECT_NEAR(after.gemm.rate_of.at("bf16") / 0.7, 1, 0.02);
+  EXPECT_FALSE(after.own_kernels);
+  ASSERT_FALSE(after.measured.empty());
+  for (const MeasuredKernel& one : after.measured) {
+    EXPECT_THAT(one.kernel, testing::StartsWith("gemm"));
+    EXPECT_THAT(one.source, testing::StartsWith("cublas, replay on bench"));
+  }
+  // Hopper's attention was measured on the H100; of the H200 it stays a relative's.
+  EXPECT_EQ(after.measured_on, std::vector<std::string>{"H200-SXM"});
+  EXPECT_EQ(after.gemm.fit.evidence, yaml::Evidence::kFitted);
+  EXPECT_EQ(after.attention_of.at("cudnn").fit.evidence, yaml::Evidence::kTransferred);
+  EXPECT_EQ(after.passes.of.at("gelu_fwd").evidence, yaml::Evidence::kTransferred);
+
+  const std::string text = to_text(*fit);
+  for (const char* name :
+       {"attention_of.cudnn.rates.128.forward", "passes.of.gelu_fwd", "passes.floor"})
+    EXPECT_THAT(text, testing::ContainsRegex(std::string(name) +
+                                             " .*as before: measured of foreshard's own kernels"));
+  EXPECT_THAT(text, HasSubstr("kernels are foreshard's own, which no framework runs"));
+  EXPECT_THAT(text, HasSubstr("--own-kernels"));
+  EXPECT_THAT(files_of(*fit)[3].text, HasSubstr("measured of foreshard's own kernels"));
+}
+
+TEST(Machine, TakesForeshardsOwnKernelsWhereAsked) {
+  const OwnKernels gpu = own_kernels();
+  const auto fit = calibrate_machine(gpu.start, {gpu.run}, {.own_kernels = true});
+  ASSERT_TRUE(fit) << fit.error().message;
+  EXPECT_NEAR(rate_of_128(fit->cluster).forward / 0.26, 1, 0.03);
+  EXPECT_NEAR(rate_of_128(fit->cluster).backward / 0.14, 1, 0.03);
+  EXPECT_NEAR(*efficiency_of(fit->cluster).passes.of.at("gelu_fwd") / 0.2, 1, 0.03);
+  EXPECT_EQ(efficiency_of(fit->cluster).attention_of.at("cudnn").fit.evidence,
+            yaml::Evidence::kFitted);
+  EXPECT_THAT(to_text(*fit), Not(HasSubstr("which no framework runs")));
+  // The file says whose kernels it describes: so it may be fitted again without asking.
+  EXPECT_TRUE(efficiency_of(fit->cluster).own_kernels);
+  EXPECT_THAT(files_of(*fit)[3].text, HasSubstr("own_kernels: true"));
+  const auto again = calibrate_machine({fit->cluster, fit->communication}, {gpu.run});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->kernels->foreign, 0);
+}
+
+// Those of others, read from elsewhere, are what frameworks run.
+TEST(Machine, TakesKernelsOfFrameworks) {
+  OwnKernels gpu = own_kernels();
+  gpu.run.measurement.providers.attention = "flash-attn";
+  const auto fit = calibrate_machine(gpu.start, {gpu.run});
+  ASSERT_TRUE(fit) << fit.error().message;
+  EXPECT_NEAR(rate_of_128(fit->cluster).forward / 0.26, 1, 0.03);
+  EXPECT_EQ(efficiency_of(fit->cluster).passes.of.at("gelu_fwd").value,
+            efficiency_of(gpu.start.cluster).passes.of.at("gelu_fwd").value);
+}
+
 TEST(Machine, NamesWhatDoesNotFit) {
   const Known machine = known();
   MeasuredRun run{machine.plan, replayed(machine.plan, machine.truth, {})};
@@ -212,6 +315,10 @@ TEST(Machine, NamesWhatDoesNotFit) {
   other = run;
   other.measurement.ranks[0].tasks[3].start = 1e9_s;
   EXPECT_THAT(fault(machine.start, {other}), HasSubstr("ends before it starts"));
+  other = run;
+  other.measurement.date = "2026-01-03T03:04:05Z";
+  other.measurement.providers.gemm = "mkl";
+  EXPECT_THAT(fault(machine.start, {run, other}), HasSubstr("was measured of blas and of mkl"));
   MachineStart mixed = machine.start;
   mixed.cluster.groups = {{.nodes = 1, .node = *mixed.cluster.node}};
   mixed.cluster.node.reset();

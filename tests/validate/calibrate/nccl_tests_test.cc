@@ -94,9 +94,47 @@ TEST(NcclTests, NamesLineAndColumn) {
   EXPECT_THAT(fault(text, "Group  0", "Group  1"), HasSubstr("several groups"));
   EXPECT_THAT(fault(text, "#       size", "#       sise"), HasSubstr("no table"));
   EXPECT_THAT(fault(text, "starting: all_reduce_perf", "starting: hypercube_perf"),
-              HasSubstr("the operation is named neither"));
+              HasSubstr("hypercube_perf is not modelled: all_reduce, all_gather"));
+  EXPECT_THAT(fault(text, "# Collective test starting: all_reduce_perf\n", ""),
+              HasSubstr("the operation is named neither in the text nor in the file's name: give "
+                        "--op"));
+  EXPECT_THAT(fault(text, "Rank  3", "Rank 71"), HasSubstr("of 72 ranks only 4 are listed"));
   EXPECT_THAT(fault(text, "root     time", "root  cputime"), HasSubstr("times of the CPU"));
   EXPECT_EQ(fault(text, "starting: all_reduce_perf", "", "all_reduce_perf.log"), "accepted");
+}
+
+// Where the test does not name itself: a command line, the file's name, the user.
+TEST(NcclTests, FindsTheOperation) {
+  std::string text = golden("all_reduce.txt");
+  const std::string line = "# Collective test starting: all_reduce_perf\n";
+  ASSERT_NE(text.find(line), std::string::npos);
+  text.erase(text.find(line), line.size());
+  const auto operation = [&](const std::string& before, const std::string& name,
+                             const std::string& told = "") {
+    const auto run = read_nccl_tests(before + text, name, told);
+    return run ? run->operation : run.error().message;
+  };
+  EXPECT_EQ(operation("> /opt/nccl-tests/build/reduce_scatter_perf -b 8\n", "out.md"),
+            "reduce_scatter");
+  for (const auto& [name, expected] : {std::pair{"sb_nccl_allreduce.log", "all_reduce"},
+                                       {"nccl-AllGather.txt", "all_gather"},
+                                       {"reducescatter.log", "reduce_scatter"},
+                                       {"all_to_all_perf.out", "alltoall"}})
+    EXPECT_EQ(operation("", name), expected) << name;
+  EXPECT_EQ(operation("", "out.txt", "broadcast"), "broadcast");
+  EXPECT_THAT(operation("./all_gather_perf\n", "out.txt", "broadcast"),
+              HasSubstr("the text says all_gather, not broadcast as --op does"));
+}
+
+// Editors of web pages take "#" for a heading.
+TEST(NcclTests, ReadsRanksThatLostTheirMark) {
+  std::string text = golden("all_reduce.txt");
+  const auto place = text.find("#  Rank  0");
+  ASSERT_NE(place, std::string::npos);
+  text.erase(place, 1);
+  const auto run = read_nccl_tests(text, "out.txt");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->ranks.size(), 4U);
 }
 
 // A loop over the programs of nccl-tests, all printed into one file.

@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include "base/yaml/loader.h"
+
+#include "sim/compute/operator_time.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/ir/verify.h"
 
@@ -87,6 +90,27 @@ TEST(Plan, AddsNeighboursWhereAKindHasFewSizes) {
   EXPECT_EQ(kernels.size(), 6U);
   EXPECT_TRUE(kernels.contains(Gemm{.m = 128, .n = 64, .k = 64, .dtype = DType::kFp32}));
   EXPECT_TRUE(kernels.contains(Gemm{.m = 32, .n = 64, .k = 64, .dtype = DType::kFp32}));
+}
+
+// Where the device is known, small products tell its numbers apart.
+TEST(Plan, AddsProductsThatTellADevicesNumbers) {
+  yaml::Loader loader({.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  const auto device = loader.read_ref<DeviceType>("H200-SXM");
+  ASSERT_TRUE(device) << device.error().message;
+  Program large = sample();
+  large.blocks[0].tasks[0].body = Gemm{.m = 8192, .n = 8192, .k = 4096};
+  const auto plan = microbenchmarks({large}, {.fewest = 1, .small = 100_us, .device = *device});
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::set<Kernel> kernels;
+  for (const auto& block : plan->blocks)
+    if (const auto* kernel = std::get_if<Kernel>(&block.tasks[0].body)) kernels.insert(*kernel);
+  EXPECT_TRUE(kernels.erase(Gemm{.m = 8192, .n = 8192, .k = 4096}));
+  EXPECT_GE(kernels.size(), 6U);
+  EXPECT_LE(kernels.size(), 32U);
+  for (const Kernel& kernel : kernels) {
+    EXPECT_EQ(std::get<Gemm>(kernel).dtype, DType::kBf16);
+    EXPECT_LE(time_of(kernel, *device).total(), 100_us) << describe(kernel);
+  }
 }
 
 TEST(Plan, IsTheSameEachTimeAndReadsBack) {

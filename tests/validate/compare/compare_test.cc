@@ -145,6 +145,22 @@ TEST(Compare, BooksEachInstantOnceAndExplainsTheError) {
 // The update no longer waits for the sum: rank 0 computes until 3.5 s, so that 0.5 s of the sum
 // (3.5 to 5.5 for all) is measured beside nothing... and with an update from 4 s to 5 s, 1 s is
 // hidden.
+// Rank 1, the last to come, at 3.5 s, is done at 5.2 s, rank 0 at 5.5 s: the sum lasts 2 s. Where
+// both were looked at together it is what that said.
+TEST(Compare, ACommunicationLastsUntilItsLastMemberIsDone) {
+  Measurement measurement = measured();
+  measurement.ranks[1].tasks[1] = times(3.5_s, 5.2_s);
+  const auto sum = [&] {
+    const auto made = compare(two_ranks(), predicted(), measurement);
+    EXPECT_TRUE(made) << made.error().message;
+    return row_of(made->kinds, "all_reduce 12.0 MiB, 2 ranks").each;
+  };
+  EXPECT_NEAR(sum().measured / 1_s, 2, 1e-12);
+  EXPECT_NEAR(sum().predicted / 1_s, 2, 1e-12);
+  for (auto& rank : measurement.ranks) rank.tasks[1].lasted = 1.8_s;
+  EXPECT_NEAR(sum().measured / 1_s, 1.8, 1e-12);
+}
+
 TEST(Compare, SaysHowMuchCommunicationIsHidden) {
   program::Program program = two_ranks();
   program.blocks[0].tasks[2].after = {0};
@@ -206,11 +222,30 @@ TEST(Compare, OfOneRankComparesComputationAndSlack) {
               testing::ElementsAre(HasSubstr("a single rank carries out no communication")));
 }
 
+TEST(Compare, SaysWhatTimingCost) {
+  Measurement measurement = measured();
+  measurement.ranks[1].timing = {.events = 4, .step = 2_ms, .event = 0.5_ms};
+  const auto made = compare(two_ranks(), predicted(), measurement);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(to_text(*made),
+              HasSubstr("note: the 4 events that time the tasks took 2.00 ms of the "
+                        "step of rank 1, 500 us each\n"));
+}
+
 std::string fault(void (*change)(Measurement&)) {
   Measurement measurement = measured();
   change(measurement);
   const auto made = compare(two_ranks(), predicted(), measurement);
   return made ? "accepted" : made.error().message;
+}
+
+TEST(Compare, SaysWhatSlowedTheDeviceDown) {
+  Measurement measurement = measured();
+  measurement.ranks[1].during = measure::During{.samples = 1, .throttle = {"hw_thermal"}};
+  const auto made = compare(two_ranks(), predicted(), measurement);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_THAT(to_text(*made),
+              HasSubstr("note: the device of rank 1 was slowed down by hw_thermal"));
 }
 
 TEST(Compare, RefusesWhatDoesNotBelongTogether) {

@@ -17,6 +17,7 @@ constexpr std::string_view kSmall = R"({"schema":"foreshard.measurement/1",
 "program":"small",
 "fingerprint":"00000000deadbeef",
 "backend":"host",
+"providers":{"gemm":"blas","attention":"foreshard","pass":"foreshard"},
 "mode":"whole",
 "shared":false,
 "date":"2026-11-22T01:44:26Z",
@@ -55,6 +56,80 @@ TEST(MeasurementJson, LooksLikeThis) {
   EXPECT_DOUBLE_EQ(step.high / 1_s, 0.9);
 }
 
+// Files from before providers were told are read as what wrote them.
+TEST(MeasurementJson, KnowsWhoseKernelsOlderFilesHave) {
+  std::string text(kSmall);
+  const std::string_view key =
+      R"("providers":{"gemm":"blas","attention":"foreshard","pass":"foreshard"},)";
+  text.erase(text.find(key), key.size());
+  const auto measurement = measurement_from_json(text);
+  ASSERT_TRUE(measurement) << measurement.error().message;
+  EXPECT_EQ(measurement->providers.gemm, measurement->backend == "host" ? "blas" : "cublas");
+  EXPECT_EQ(measurement->providers.attention, kOwnKernels);
+}
+
+// What the device's executor adds to a rank; files without it are read as before (above).
+TEST(MeasurementJson, SaysWhatTimingCostAndHowKernelsWereChosen) {
+  std::string text(kSmall);
+  const std::string place = R"("celsius":41.5}])";
+  text.insert(
+      text.find(place) + place.size(),
+      R"(,"timing":{"events":4,"step_s":-0.5,"event_s":-0.125},)"
+      R"("gemms":[{"kernel":"gemm a","count":3,"tried":2,"taken_s":0.5,"fastest_s":0.25}])");
+  const auto measurement = measurement_from_json(text);
+  ASSERT_TRUE(measurement) << measurement.error().message;
+  EXPECT_EQ(to_json(*measurement), text);
+  const RankRecord& rank = measurement->ranks[0];
+  EXPECT_EQ(rank.timing, (TimingCost{.events = 4, .step = -0.5_s, .event = -0.125_s}));
+  ASSERT_EQ(rank.gemms.size(), 1U);
+  EXPECT_EQ(rank.gemms[0].taken, 0.5_s);
+  EXPECT_FALSE(measurement->ranks[1].timing);
+}
+
+// Rank 1 has the larger cost, 12 ms of 4 events, and the larger saving: 2 x (5 - 3) + 1 x 0 ms
+// of 11.
+TEST(MeasurementRemarks, AreOfTheRankThatItCostMost) {
+  auto measurement = *measurement_from_json(kSmall);
+  EXPECT_TRUE(remarks_of(measurement).empty());
+  measurement.ranks[0].timing = {.events = 4, .step = -1_ms, .event = -0.25_ms};
+  EXPECT_EQ(remarks_of(measurement).at(0), "the 4 events that time the tasks made no step longer");
+  measurement.ranks[1].timing = {.events = 4, .step = 12_ms, .event = 3_ms};
+  measurement.ranks[0].gemms = {{"a", 1, 4, 5_ms, 4_ms}};
+  measurement.ranks[1].gemms = {{"a", 2, 4, 5_ms, 3_ms}, {"b", 1, 4, 1_ms, 1_ms}};
+  const auto remarks = remarks_of(measurement);
+  ASSERT_EQ(remarks.size(), 2U);
+  EXPECT_EQ(remarks[0],
+            "the 4 events that time the tasks took 12.0 ms of the step of rank 1, 3.00 ms each");
+  EXPECT_EQ(
+      remarks[1],
+      "matrix products take cuBLASLt's first proposals, alone 11.0 ms of a step of rank 1; the "
+      "fastest proposals would take 4.00 ms less");
+}
+
+// What newer files have beside that.
+TEST(MeasurementJson, TellsWhatWasReadDuringTheSteps) {
+  std::string text(kSmall);
+  const auto put = [&](std::string_view before, std::string_view what) {
+    text.insert(text.find(before), what);
+  };
+  put(R"(}},
+  {"rank":1)",
+      R"(,
+    "lasted_s":[null,0.0625])");
+  put(R"(,
+   "tasks":{"start_s":[0)",
+      R"(,"during":{"samples":9,"clock_mhz":{"low":1700,"median":1900,"high":1980},"throttle":["sw_power_cap"]})");
+  text.replace(text.find(R"("celsius":41.5})"), 15, R"("celsius":41.5,"throttle":["idle"]})");
+  const auto measurement = measurement_from_json(text);
+  ASSERT_TRUE(measurement) << measurement.error().message << text;
+  EXPECT_EQ(to_json(*measurement), text);
+  const RankRecord& rank = measurement->ranks[0];
+  EXPECT_EQ(rank.tasks[0].lasted, std::nullopt);
+  EXPECT_EQ(rank.tasks[1].lasted, 0.0625_s);
+  EXPECT_EQ(rank.during->clock_mhz, (Span{1700, 1900, 1980}));
+  EXPECT_THAT(rank.readings[0].throttle, testing::ElementsAre("idle"));
+}
+
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> pieces{"a",  "Z", "\"", "\\", "\n",
                                                "\t", "é", "名", " ",  "0"};
@@ -72,10 +147,21 @@ std::optional<double> perhaps(std::mt19937& random) {
   return random_time(random) / 1_s - 100;
 }
 
+std::optional<Span> perhaps_span(std::mt19937& random) {
+  if (random() % 2 == 0) return std::nullopt;
+  return Span{random_time(random) / 1_s, random_time(random) / 1_s, random_time(random) / 1_s};
+}
+std::vector<std::string> random_texts(std::mt19937& random) {
+  std::vector<std::string> texts(random() % 3);
+  for (std::string& text : texts) text = random_text(random);
+  return texts;
+}
+
 Measurement random_measurement(std::mt19937& random) {
   Measurement out{.program = random_text(random),
                   .fingerprint = "0123456789abcdef",
                   .backend = random_text(random),
+                  .providers = {random_text(random), random_text(random), random_text(random)},
                   .mode = random() % 2 ? Mode::kWhole : Mode::kOneRank,
                   .shared = random() % 2 == 0,
                   .date = random_text(random),
@@ -100,12 +186,29 @@ Measurement random_measurement(std::mt19937& random) {
     rank.scratch = Bytes::from_base(static_cast<double>(random()));
     for (auto n = random() % 3; n-- > 0;)
       rank.readings.push_back({random_text(random), perhaps(random), perhaps(random),
-                               perhaps(random), perhaps(random)});
+                               perhaps(random), perhaps(random), random_texts(random)});
+    if (random() % 2 == 0)
+      rank.timing = {.events = static_cast<std::int64_t>(random() % 9),
+                     .step = random_time(random) - 3_ms,
+                     .event = random_time(random) - 3_ms};
+    for (auto n = random() % 3; n-- > 0;)
+      rank.gemms.push_back({random_text(random), static_cast<std::int64_t>(random() % 9),
+                            static_cast<std::int64_t>(random() % 9), random_time(random),
+                            random_time(random)});
+    if (random() % 2 == 0)
+      rank.during = During{.samples = static_cast<std::int64_t>(random() % 100),
+                           .clock_mhz = perhaps_span(random),
+                           .celsius = perhaps_span(random),
+                           .watts = perhaps_span(random),
+                           .throttle = random_texts(random)};
     rank.tasks.resize(random() % 5);
     for (TaskTimes& task : rank.tasks) {
       task = {random_time(random), random_time(random), random_time(random),
               random_time(random), random_time(random), {}};
-      if (out.mode == Mode::kOneRank) task.slack = random_time(random) - 3_ms;
+      if (out.mode == Mode::kOneRank)
+        task.slack = random_time(random) - 3_ms;
+      else if (random() % 3 == 0)
+        task.lasted = random_time(random);
     }
   }
   return out;

@@ -16,7 +16,7 @@ std::string fault(const std::vector<std::string>& words) {
 TEST(Arguments, AreRead) {
   const auto arguments =
       arguments_from({"--host", "p.json", "-o", "m.json", "--until=2%", "--repeats", "7",
-                      "--watchdog", "90 s", "--hang", "2:17", "--verify"});
+                      "--watchdog", "90 s", "--for", "90s", "--hang", "2:17", "--verify"});
   ASSERT_TRUE(arguments) << arguments.error().message;
   EXPECT_TRUE(arguments->host);
   EXPECT_TRUE(arguments->verify);
@@ -25,6 +25,7 @@ TEST(Arguments, AreRead) {
   EXPECT_DOUBLE_EQ(*arguments->until, 0.02);
   EXPECT_EQ(arguments->repeats, 7);
   EXPECT_EQ(arguments->watchdog, 90_s);
+  EXPECT_EQ(arguments->lasting, 90_s);
   EXPECT_EQ(arguments->hang->rank, 2);
   EXPECT_EQ(arguments->hang->instance, 17);
 }
@@ -62,6 +63,7 @@ TEST(Arguments, AreRefusedWithTheReason) {
             "--as-rank and --arrivals belong together");
   EXPECT_THAT(fault({"p.json", "--verify", "--as-rank", "3", "--arrivals", "a"}),
               HasSubstr("--verify needs all ranks"));
+  EXPECT_EQ(fault({"p.json", "--for", "long"}), "--for is 'long', not a time, such as 60 or 90 s");
   EXPECT_EQ(fault({"p.json", "-o", "m", "--until=2%", "--repeats", "9", "--most-repeats", "3"}),
             "--most-repeats is less than --repeats");
 }

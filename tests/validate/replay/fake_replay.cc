@@ -1,8 +1,11 @@
 // foreshard-replay with an executor that computes nothing: kernels sleep, communications wait for
-// their members through the store. What goes wrong is said in FAKE_FAULT, "KIND:RANK":
+// their members through the store. FAKE_DEVICE is its device. What goes wrong is said in
+// FAKE_FAULT, "KIND:RANK":
 //
 //     memory:2    rank 2 runs out of memory when it prepares
 //     wrong:2     rank 2 receives wrong numbers
+//     late:2      rank 2 loads for 2.5 s when it prepares; its peers wait for it there
+//     stuck:2     rank 2 prepares for ever and says nothing; likewise
 //     deaf:2      (with deaf:-1 all) rank 2 waits for its peers whatever it is told, as inside NCCL
 #include <chrono>
 #include <cstdlib>
@@ -28,6 +31,14 @@ class FakeExecutor : public Executor {
     if (fault("memory"))
       return Error{Error::Code::kInfeasible,
                    "out of memory for 'gemm': 3.00 GiB asked for, 1.00 GiB free"};
+    if (fault("late")) {
+      watch.alone("loads a library");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      watch.alone(nullptr);
+    }
+    while (fault("stuck") && !watch.stopped())
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (!fault_.empty() && !meet("prepared", {}, watch)) return stopped();
     return std::nullopt;
   }
 
@@ -72,7 +83,12 @@ class FakeExecutor : public Executor {
   measure::Machine machine() const override {
     return {.name = "fake", .facts = {{"processor", "none"}}};
   }
+  measure::Providers providers() const override { return {"none", "none", "none"}; }
   std::string device() const override { return "fake " + std::to_string(plan_->rank); }
+  std::string sole_device() const override {
+    const char* device = std::getenv("FAKE_DEVICE");
+    return device ? device : "";
+  }
   Bytes peak_memory() const override { return 1_MiB; }
   Bytes scratch() const override { return 2_MiB; }
   measure::Reading reading() const override { return {.celsius = 20.0}; }

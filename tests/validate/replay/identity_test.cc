@@ -33,6 +33,27 @@ Variables by_srun(int rank, int ranks, int local) {
           {"SLURM_NTASKS", std::to_string(ranks)},
           {"SLURM_LOCALID", std::to_string(local)}};
 }
+Variables by_flux(int rank, int ranks, int local) {
+  return {{"FLUX_TASK_RANK", std::to_string(rank)},
+          {"FLUX_JOB_SIZE", std::to_string(ranks)},
+          {"FLUX_TASK_LOCAL_ID", std::to_string(local)},
+          {"FLUX_JOB_ID", "f2Xq"}};
+}
+Variables by_pmi(int rank, int ranks) {
+  return {{"PMI_RANK", std::to_string(rank)}, {"PMI_SIZE", std::to_string(ranks)}};
+}
+Variables by_hydra(int rank, int ranks, int local) {
+  auto variables = by_pmi(rank, ranks);
+  variables["MPI_LOCALRANKID"] = std::to_string(local);
+  return variables;
+}
+Variables by_pals(int rank, int ranks, int local) {
+  auto variables = by_pmi(rank, ranks);
+  variables["PALS_RANKID"] = std::to_string(rank);
+  variables["PALS_LOCAL_RANKID"] = std::to_string(local);
+  variables["PALS_APID"] = "7a-b";
+  return variables;
+}
 Variables operator+(Variables a, const Variables& b) {
   a.insert(b.begin(), b.end());
   return a;
@@ -50,6 +71,34 @@ TEST(Identity, ComesFromTheLauncher) {
   EXPECT_EQ(text(ranked(9, 16, 1)), "9/16/1");
   EXPECT_EQ(text(by_mpirun(3, 4, 3)), "3/4/3");
   EXPECT_EQ(text(by_srun(5, 8, 1)), "5/8/1");
+  EXPECT_EQ(text(by_flux(5, 8, 1)), "5/8/1");
+  EXPECT_EQ(text(by_flux(5, 8, 1) + by_pmi(5, 8)), "5/8/1");
+  EXPECT_EQ(text(by_pals(5, 8, 1)), "5/8/1");
+  EXPECT_EQ(text(by_hydra(5, 8, 1)), "5/8/1");
+}
+
+// srun --mpi=pmi2 sets PMI_RANK and PMI_SIZE, too; Hydra in a batch script has SLURM's of the
+// script.
+TEST(Identity, TakesHydraForThatOnlyWhereAllOfItIsThere) {
+  EXPECT_EQ(text(by_srun(5, 8, 1) + by_pmi(5, 8)), "5/8/1");
+  EXPECT_EQ(text(by_hydra(5, 8, 1) + by_srun(0, 1, 0)), "5/8/1");
+  EXPECT_EQ(text(by_pmi(5, 8)), "0/1/0");
+}
+
+TEST(Identity, TellsJobsApart) {
+  const auto token = [](const Variables& variables) {
+    const auto identity = identity_from(of(variables));
+    return identity ? identity->token : identity.error().message;
+  };
+  const Variables step{{"SLURM_JOB_ID", "1001"}, {"SLURM_STEP_ID", "2"}};
+  EXPECT_EQ(token(by_srun(0, 3, 0) + step), "1001.2");
+  EXPECT_EQ(token(by_mpirun(0, 2, 0) + Variables{{"PMIX_NAMESPACE", "12@1"}} + step), "12@1");
+  EXPECT_EQ(token(by_flux(0, 2, 0)), "f2Xq");
+  EXPECT_EQ(token(by_pals(0, 2, 0)), "7a-b");
+  EXPECT_EQ(token(ranked(0, 2, 0) + Variables{{"TORCHELASTIC_RUN_ID", "x"}}), "x");
+  // Ranks that a script starts one by one may be steps of their own.
+  EXPECT_EQ(token(ranked(0, 2, 0) + step), "");
+  EXPECT_EQ(token(by_srun(0, 3, 0) + step + Variables{{"FORESHARD_TOKEN", "mine"}}), "mine");
 }
 
 // A batch script has SLURM_PROCID 0; what mpirun starts in it has both.
@@ -124,6 +173,16 @@ TEST(Meeting, OfOneHostIsAFileNamedAsTheJob) {
   EXPECT_THAT(meeting(by_mpirun(0, 2, 0) + job), MatchesRegex(".*/foreshard-replay-[0-9]+-1234_5"));
   EXPECT_THAT(meeting(by_mpirun(0, 4, 0) + job),
               HasSubstr("mpirun started ranks on several hosts"));
+}
+
+TEST(Meeting, OfOneHostUnderFluxAndPals) {
+  const Variables one{{"FLUX_JOB_NNODES", "1"}}, two{{"FLUX_JOB_NNODES", "2"}};
+  EXPECT_THAT(meeting(by_flux(0, 2, 0) + one), MatchesRegex(".*/foreshard-replay-[0-9]+-f2Xq"));
+  EXPECT_THAT(meeting(by_flux(0, 2, 0) + two), HasSubstr("does not know where rank 0 is"));
+  EXPECT_THAT(meeting(by_pals(0, 2, 0) + Variables{{"PALS_LOCAL_SIZE", "2"}}),
+              MatchesRegex(".*/foreshard-replay-[0-9]+-7a_b"));
+  EXPECT_THAT(meeting(by_pals(0, 4, 0) + Variables{{"PALS_LOCAL_SIZE", "2"}}),
+              HasSubstr("does not know where rank 0 is"));
 }
 
 // 20000 + (1001 * 64 + 2) mod 12000 = 20000 + 64066 mod 12000 = 24066

@@ -171,6 +171,29 @@ TEST_F(Replays, GoesOnUntilMediansAreKnown) {
   EXPECT_LT(repeats("90%"), 13);
 }
 
+// Steps of 2 ms for 1 s: more than the 10 that are the default, and at most 500.
+TEST_F(Replays, MeasuresForATime) {
+  const std::string program = write(data_parallel(2, 1));
+  const std::string file = job_.path("measured.json");
+  const auto begin = std::chrono::steady_clock::now();
+  start(2, {program, "--host", "-o", file, "--for", "1s"});
+  const auto outcomes = job_.wait();
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcomes[0].out, HasSubstr(" beside; 20 C\n"));
+  const auto measured = measure::measurement_from_json(Job::text_of(file));
+  ASSERT_TRUE(measured) << measured.error().message;
+  EXPECT_GT(measured->repeats, 10);
+  EXPECT_LE(measured->repeats, 550);
+  for (const auto& rank : measured->ranks) {
+    ASSERT_TRUE(rank.during);
+    EXPECT_GT(rank.during->samples, 3);
+    EXPECT_EQ(rank.during->celsius, (measure::Span{20, 20, 20}));
+    EXPECT_FALSE(rank.tasks[0].lasted);
+    EXPECT_TRUE(rank.tasks[1].lasted);
+  }
+}
+
 // Point 4: a forced hang ends within the watchdog's time, and each rank names the culprit.
 TEST_F(Replays, EndsAHangAndNamesTheCulprit) {
   const std::string program = write(data_parallel(4, 3));
@@ -226,6 +249,69 @@ TEST_F(Replays, SaysWhichRankWasKilled) {
   }
   EXPECT_EQ(outcomes[2].code, 137);
   expect_nothing_written();
+}
+
+// Rank 2 takes 2.5 s for what it does alone, the others wait for it: longer than the patience of 1
+// s, but nothing is wrong.
+TEST_F(Replays, WaitsForARankThatIsLate) {
+  fault_ = "late:2";
+  const std::string program = write(data_parallel(3, 1));
+  start(3, {program, "--host", "-o", job_.path("measured.json"), "--watchdog", "1"});
+  const auto outcomes = job_.wait();
+  for (const auto& outcome : outcomes) EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcomes[0].err,
+              AllOf(StartsWith("note: rank 0 has waited for 1."),
+                    HasSubstr(" s while it prepares; last heard of was rank 2, which loads a "
+                              "library\n")));
+  EXPECT_THAT(outcomes[1].err, IsEmpty());
+}
+
+TEST_F(Replays, EndsAHangInPreparation) {
+  fault_ = "stuck:1";
+  const std::string program = write(data_parallel(3, 1));
+  const auto begin = std::chrono::steady_clock::now();
+  start(3, {program, "--host", "-o", job_.path("measured.json"), "--watchdog", "1"});
+  const auto outcomes = job_.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(2500));
+  for (const auto& outcome : outcomes)
+    expect_end(outcome, 6,
+               "s: nobody waits in a communication: rank 0 is preparing, rank 1 is preparing, "
+               "rank 2 is preparing");
+  expect_nothing_written();
+}
+
+TEST_F(Replays, RefusesOneDeviceForTwoRanks) {
+  const std::string program = write(data_parallel(3, 1));
+  const auto run = [&](const std::string& of_last) {
+    Job job;
+    port_.clear();
+    for (int rank = 0; rank < 3; ++rank) {
+      auto variables = rank_of(rank, 3);
+      variables["FAKE_DEVICE"] = rank == 2 ? of_last : "GPU-" + std::to_string(rank);
+      job.start(FAKE_REPLAY, {program, "--host", "--verify"}, variables);
+    }
+    return job.wait();
+  };
+  for (const auto& outcome : run("GPU-2")) EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const auto& outcome : run("GPU-0")) {
+    // Or what the first of them gave up for.
+    EXPECT_THAT(outcome.code, testing::AnyOf(2, 6));
+    EXPECT_EQ(lines_in(outcome.err), 1U) << outcome.err;
+    EXPECT_THAT(outcome.err,
+                HasSubstr("ranks 0 and 2 take the same device, GPU-0: start as many ranks"));
+  }
+}
+
+TEST_F(Replays, RefusesARankOfAnotherJob) {
+  const std::string program = write(data_parallel(2, 1));
+  for (int rank = 0; rank < 2; ++rank) {
+    auto variables = rank_of(rank, 2);
+    variables["FORESHARD_TOKEN"] = "job " + std::to_string(rank);
+    job_.start(FAKE_REPLAY, {program, "--host", "--verify", "--watchdog", "1"}, variables);
+  }
+  const auto outcomes = job_.wait();
+  expect_end(outcomes[1], 2, "rank 1 belongs to another job than the rank 0 that it found");
+  expect_end(outcomes[0], 2, "rank 1 did not come to 'begin' within 1.00 s");
 }
 
 // Inside a collective nobody can be told to stop: the watchdog ends the process.

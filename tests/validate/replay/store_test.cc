@@ -3,9 +3,11 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <dlfcn.h>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <random>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,6 +22,16 @@
 #include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
 #include "validate/replay/tcp_store.h"
+
+// As /etc/hosts of a Debian host that is called "debian".
+extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
+                           addrinfo** found) {
+  using Resolve = int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto resolve = reinterpret_cast<Resolve>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  const bool own = name != nullptr && std::string(name) == "debian" &&
+                   (hints == nullptr || (hints->ai_flags & AI_NUMERICHOST) == 0);
+  return resolve(own ? "127.0.1.1" : name, service, hints, found);
+}
 
 namespace foreshard::replay {
 namespace {
@@ -49,14 +61,14 @@ Open tcp(const TemporaryFolder&, std::int32_t ranks) {
                            .port = port,
                            .rank = rank,
                            .ranks = ranks,
-                           .job = "job",
+                           .job = {"job"},
                            .patience = 10_s});
   };
 }
 Open file(const TemporaryFolder& folder, std::int32_t ranks) {
   return [path = folder.path() / "meeting", ranks](std::int32_t rank) {
     return open_file_store(
-        {.folder = path, .rank = rank, .ranks = ranks, .job = "job", .patience = 10_s});
+        {.folder = path, .rank = rank, .ranks = ranks, .job = {"job"}, .patience = 10_s});
   };
 }
 
@@ -246,15 +258,22 @@ TEST(TcpStore, RefusesWhoDoesNotBelongToTheJob) {
                         .port = free_port(),
                         .rank = 0,
                         .ranks = 2,
-                        .job = "gpt 3f2a",
+                        .job = {"gpt 3f2a"},
                         .patience = 5_s};
   TcpOptions one = zero;
   one.rank = 1;
   EXPECT_EQ(refusal(zero, one), "accepted");
-  one.job = "gpt 77aa";
+  one.job.options = "gpt 77aa";
   EXPECT_EQ(refusal(zero, one),
             "rank 1 was started with another Program, other options or another version than rank "
             "0: 'gpt 77aa' instead of 'gpt 3f2a'");
+  one = zero;
+  one.rank = 1;
+  one.job.token = "4712.0";
+  EXPECT_EQ(refusal(zero, one),
+            "rank 1 belongs to another job than the rank 0 that it found: their tokens differ; let "
+            "the jobs meet elsewhere (MASTER_PORT, --rendezvous), or, if they are one, give all "
+            "ranks the same FORESHARD_TOKEN");
   one = zero;
   one.rank = 1;
   one.ranks = 4;
@@ -266,7 +285,7 @@ TEST(TcpStore, RefusesASecondRankOfOneNumber) {
                      .port = free_port(),
                      .rank = 0,
                      .ranks = 2,
-                     .job = "job",
+                     .job = {"job"},
                      .patience = 5_s};
   const auto zero = open_tcp_store(options);
   ASSERT_TRUE(zero);
@@ -278,6 +297,44 @@ TEST(TcpStore, RefusesASecondRankOfOneNumber) {
   EXPECT_THAT(second.error().message,
               AllOf(HasSubstr("rank 1 is there already ("), HasSubstr("process ")));
   EXPECT_EQ(second.error().code, Error::Code::kInvalidInput);
+}
+
+// Rank 0 serves under `zero`, rank 1 comes to `one`.
+std::string meets(const std::string& zero, const std::string& one) {
+  TcpOptions options{.address = zero, .port = free_port(), .rank = 0, .ranks = 2, .patience = 5_s};
+  const auto first = open_tcp_store(options);
+  if (!first) return first.error().message;
+  options.address = one;
+  options.rank = 1;
+  options.patience = 200_ms;
+  const auto second = open_tcp_store(options);
+  return second ? "met" : second.error().message;
+}
+
+TEST(TcpStore, MeetsOverIpv4AndIpv6) {
+  EXPECT_EQ(meets("127.0.0.1", "127.0.0.1"), "met");
+  EXPECT_EQ(meets("localhost", "localhost"), "met");
+  if (!internal::listen_on("::1", 0)) GTEST_SKIP() << "this host has no IPv6";
+  EXPECT_EQ(meets("::1", "::1"), "met");
+  EXPECT_EQ(meets("node7", "::1"), "met");
+}
+
+// A host that resolves its own name to 127.0.1.1 must be reached under its other addresses, too.
+// 127.0.0.1 stands for them: a server that listens on 127.0.1.1 alone is not there.
+TEST(TcpStore, ListensEverywhereUnderANameOfTheLoopback) {
+  ASSERT_FALSE(internal::connect_to("127.0.0.1", free_port(), 10_ms));
+  EXPECT_EQ(meets("debian", "127.0.0.1"), "met");
+  EXPECT_EQ(meets("debian", "debian"), "met");
+  EXPECT_EQ(meets("unknown.invalid", "127.0.0.1"), "met");
+  // The number itself says that only this host is meant.
+  EXPECT_THAT(meets("127.0.1.1", "127.0.0.1"), HasSubstr("Connection refused"));
+}
+
+TEST(Addresses, AreLocalInSoManyWords) {
+  for (const char* address : {"localhost", "127.0.0.1", "127.0.1.1", "127.1", "::1"})
+    EXPECT_TRUE(internal::is_local(address)) << address;
+  for (const char* address : {"debian", "node7", "10.0.0.1", "fe80::1", "::", "0.0.0.0", ""})
+    EXPECT_FALSE(internal::is_local(address)) << address;
 }
 
 TEST(TcpStore, SaysThatAPortIsInUse) {
@@ -304,10 +361,11 @@ TEST(TcpStore, SaysThatNobodyIsThere) {
 TEST(TcpStore, SurvivesGarbage) {
   const auto port = free_port();
   TcpOptions options{
-      .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = "job", .patience = 5_s};
+      .address = "127.0.0.1", .port = port, .rank = 0, .ranks = 2, .job = {"job"}, .patience = 5_s};
   const auto zero = open_tcp_store(options);
   ASSERT_TRUE(zero) << zero.error().message;
-  const Frame hello{FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "me"}};
+  const Frame hello{
+      FrameKind::kHello, 1, {std::string(internal::kMagic), "1", "2", "job", "", "me"}};
   std::mt19937 random(1);
   std::vector<internal::Descriptor> kept;
   for (int attempt = 0; attempt < 300; ++attempt) {
@@ -388,7 +446,7 @@ TEST(Frames, SurviveBeingReadBack) {
 TEST(FileStore, RefusesAFolderOfAnEarlierRun) {
   const TemporaryFolder folder;
   const FileStoreOptions zero{
-      .folder = folder.path(), .rank = 0, .ranks = 2, .job = "job", .patience = 200_ms};
+      .folder = folder.path(), .rank = 0, .ranks = 2, .job = {"job"}, .patience = 200_ms};
   {
     const auto first = open_file_store(zero);
     ASSERT_TRUE(first);
@@ -413,14 +471,18 @@ TEST(FileStore, LeavesNothingBehind) {
 TEST(FileStore, RefusesAnotherJob) {
   const TemporaryFolder folder;
   FileStoreOptions options{
-      .folder = folder.path(), .rank = 0, .ranks = 2, .job = "gpt 1", .patience = 200_ms};
+      .folder = folder.path(), .rank = 0, .ranks = 2, .job = {"gpt 1"}, .patience = 200_ms};
   const auto zero = open_file_store(options);
   ASSERT_TRUE(zero);
   options.rank = 1;
-  options.job = "gpt 2";
+  options.job.options = "gpt 2";
   const auto one = open_file_store(options);
   ASSERT_FALSE(one);
   EXPECT_THAT(one.error().message, HasSubstr("'gpt 2' instead of 'gpt 1'"));
+  options.job = {.options = "gpt 1", .token = "another\nline"};
+  const auto other = open_file_store(options);
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message, HasSubstr("rank 1 belongs to another job"));
 }
 
 TEST(LoneStore, HoldsValuesAndWaitsForNobody) {

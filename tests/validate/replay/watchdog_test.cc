@@ -62,10 +62,20 @@ TEST(Judgement, ListsRanksWhereNobodyCommunicates) {
             "2 does not answer; rank 2 is the culprit");
 }
 
+TEST(Judgement, NamesWhoIsLate) {
+  const Places places{{0, {.stage = "preparing"}},
+                      {1, {.stage = "preparing", .alone = "loads NCCL"}}};
+  EXPECT_EQ(judgement(0, 2, places),
+            "nobody waits in a communication: rank 0 is preparing, rank 1 is preparing: it loads "
+            "NCCL; the others wait for rank 1");
+}
+
 TEST(Place, SurvivesBeingReadBack) {
   const Place place = in(7, {0, 3, 12}, 5);
   EXPECT_EQ(place_from_text(to_text(place)), place);
   EXPECT_EQ(place_from_text(to_text(computing())), computing());
+  const Place late{.stage = "preparing", .alone = "loads NCCL"};
+  EXPECT_EQ(place_from_text(to_text(late)), late);
   for (const char* text : {"", "{}", "[1]", "{\"stage\":1}", "nonsense"})
     EXPECT_EQ(place_from_text(text), std::nullopt) << text;
 }

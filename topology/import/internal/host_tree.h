@@ -38,6 +38,11 @@ struct HostTree {
 
   std::vector<Part> parts;
   std::vector<Link> links;
+  /// Where the rates of a kind come from if the file does not say all of them: the usual machine, the
+  /// command line. Empty: they are the file's.
+  std::string ports_from{};
+  std::string nvlinks_from{};
+  std::string bridges_from{};  ///< Of the links between sockets.
 
   std::size_t add(const Part& part);
   std::int64_t count(Kind kind) const;
@@ -49,7 +54,13 @@ struct Defaults {
   HardwareDevice hardware;  ///< Empty if the device has no entry there.
   NodeConfig machine;       ///< configs/nodes/by-device/, or one of defaults.
   bool has_machine = false;
+
+  /// "the usual machine of H100-SXM", whose rates they are.
+  std::string usual() const { return "the usual machine of " + device.name; }
 };
+
+/// What `ports_from` says of a rate that the command line gives.
+inline constexpr const char* kLinkRate = "--link-rate";
 
 /// \return kInvalidInput if there is no such device.
 Result<Defaults> defaults_of(const std::string& device, const Hardware& hardware,
@@ -60,8 +71,17 @@ Result<Defaults> defaults_of(const std::string& device, const Hardware& hardware
 WiringConfig wiring_of(const HostTree& tree);
 
 /// As few keys as say exactly the same links (nvlink, pcie, nics), else its wiring.
-/// \param source  the `source:` of each rate.
+/// \param source  the `source:` of each rate that the file says.
 NodeConfig node_of(const HostTree& tree, const Defaults& defaults, const std::string& source);
+
+/// The NVLinks of the usual machine, GPU by GPU; a mesh is for as many GPUs as it has (usual.cc).
+/// \return whether they could be added.
+bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults);
+
+/// Remarks on PCIe links far below, and NVLink missing beside, that of the usual machine
+/// (usual.cc). What the links alone show, plausibility.h finds.
+void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLimits& limits,
+                std::vector<std::string>& remarks);
 
 /// Nominal rate of one direction.
 /// \param transfers  GT/s of a lane.

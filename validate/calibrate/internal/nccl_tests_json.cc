@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.h"
+
 namespace foreshard::calibrate::internal {
 namespace {
 
@@ -36,7 +38,8 @@ bool too_deep(std::string_view text) {
 
 class Reader {
  public:
-  Reader(const Json& root, std::string_view name) : root_(root), name_(name) {}
+  Reader(const Json& root, std::string_view name, std::string_view told)
+      : root_(root), name_(name), told_(told) {}
 
   Result<NcclTestsRun> run() {
     for (const auto part : {&Reader::read_head, &Reader::read_ranks, &Reader::read_rows})
@@ -86,9 +89,9 @@ class Reader {
           run_.operation = operation_in(std::string_view(*word).substr(
               word->rfind('/') == std::string::npos ? 0 : word->rfind('/') + 1));
       }
-    if (run_.operation.empty()) run_.operation = operation_in(name_.substr(name_.rfind('/') + 1));
-    if (run_.operation.empty())
-      return fault("args", "the operation is named neither here nor in the file's name");
+    if (const auto why =
+            fault_in_operation(told_, name_.substr(name_.rfind('/') + 1), run_.operation))
+      return fault("args", *why);
     return std::nullopt;
   }
 
@@ -178,25 +181,41 @@ class Reader {
 
   const Json& root_;
   std::string_view name_;
+  std::string_view told_;
   NcclTestsRun run_;
 };
 
 }  // namespace
 
 std::string operation_in(std::string_view name) {
-  // Longer names first: "alltoallv" is another operation, which is not known here.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPrograms{
-      {{"all_reduce", "all_reduce"},
-       {"all_gather", "all_gather"},
-       {"reduce_scatter", "reduce_scatter"},
+  // Words as in names of programs and files without "_" and "-"; "alltoallv" is another operation,
+  // which is not known here.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPrograms{
+      {{"allreduce", "all_reduce"},
+       {"allgather", "all_gather"},
+       {"reducescatter", "reduce_scatter"},
        {"alltoallv", ""},
        {"alltoall", "alltoall"},
+       {"all2all", "alltoall"},
        {"broadcast", "broadcast"},
-       {"sendrecv", "sendrecv"},
-       {"allreduce", "all_reduce"}}};
+       {"bcast", "broadcast"},
+       {"sendrecv", "sendrecv"}}};
+  std::string plain = lower_case(name);
+  std::erase_if(plain, [](char c) { return c == '_' || c == '-'; });
   for (const auto& [word, operation] : kPrograms)
-    if (name.find(word) != std::string_view::npos) return std::string(operation);
+    if (plain.find(word) != std::string::npos) return std::string(operation);
   return {};
+}
+
+std::optional<std::string> fault_in_operation(std::string_view told, std::string_view file_name,
+                                              std::string& operation) {
+  if (!told.empty() && !operation.empty() && told != operation)
+    return fmt::format("the text says {}, not {} as --op does", operation, told);
+  if (operation.empty()) operation = told;
+  if (operation.empty()) operation = operation_in(file_name);
+  if (!operation.empty()) return std::nullopt;
+  return "the operation is named neither in the text nor in the file's name: give --op, such as "
+         "--op all_reduce, or put the program's name into the latter: all_reduce_perf.txt";
 }
 
 std::string version_of(std::int64_t code) {
@@ -204,7 +223,8 @@ std::string version_of(std::int64_t code) {
   return fmt::format("{}.{}.{}", code / 1000, code / 100 % 10, code % 100);
 }
 
-Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_view name) {
+Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_view name,
+                                          std::string_view operation) {
   if (too_deep(text))
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: nested deeper than {}", name, kDeepest)};
@@ -218,7 +238,7 @@ Result<NcclTestsRun> read_nccl_tests_json(std::string_view text, std::string_vie
     }
     return Error{Error::Code::kInvalidInput, fmt::format("{}: {}", name, why)};
   }
-  return Reader(root, name).run();
+  return Reader(root, name, operation).run();
 }
 
 }  // namespace foreshard::calibrate::internal

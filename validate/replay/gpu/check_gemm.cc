@@ -43,9 +43,10 @@ std::optional<std::string> check(const Gemm& gemm) {
   };
   Arrays trial = want;
   auto choose = [&](std::span<void* const> operands) -> std::optional<std::string> {
-    if (auto error = (*gemms)->prepare(gemm, operands, workspace.data(), nullptr))
-      return error->message;
-    return std::nullopt;
+    const auto choice = (*gemms)->prepare(
+        gemm, [&] { return std::vector<void*>(operands.begin(), operands.end()); },
+        workspace.data(), nullptr);
+    return choice ? std::nullopt : std::optional(choice.error().message);
   };
   if (auto fault = on_device(stores, trial, choose)) return fault;
   if (auto fault = on_device(stores, got, run)) return fault;

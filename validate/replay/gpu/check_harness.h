@@ -41,11 +41,13 @@ class DeviceBytes {
   ~DeviceBytes() { cudaFree(data_); }
   void* data() const { return data_; }
   cudaError_t status() const { return status_; }
+  // An empty vector has no address.
   cudaError_t put(const std::vector<unsigned char>& from) const {
-    return cudaMemcpy(data_, from.data(), bytes_, cudaMemcpyHostToDevice);
+    return bytes_ == 0 ? cudaSuccess
+                       : cudaMemcpy(data_, from.data(), bytes_, cudaMemcpyHostToDevice);
   }
   cudaError_t get(std::vector<unsigned char>& to) const {
-    return cudaMemcpy(to.data(), data_, bytes_, cudaMemcpyDeviceToHost);
+    return bytes_ == 0 ? cudaSuccess : cudaMemcpy(to.data(), data_, bytes_, cudaMemcpyDeviceToHost);
   }
 
  private:

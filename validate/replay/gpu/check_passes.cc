@@ -64,7 +64,7 @@ void norm_backward(const Pass& p, Arrays& o, std::size_t rows, std::size_t colum
       sum += d * o[4][c];
       along += d * o[4][c] * h;
       o[5][c] += d * h;
-      o[5][columns + c] += d;
+      if (centred) o[5][columns + c] += d;
     }
     if (!centred) sum = 0;
     for (std::size_t c = 0; c < columns; ++c) {

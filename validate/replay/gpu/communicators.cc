@@ -16,7 +16,8 @@ namespace {
 
 using program::CollectiveKind;
 
-constexpr Seconds kPatience = 300_s;  // for a peer that makes the id
+// For a peer that makes the id: the watchdog ends the wait, and knows who is late.
+constexpr Seconds kPatience = 240_h;
 
 // Ids as hexadecimal text: a store's values are text.
 std::string text_of(const ncclUniqueId& id) {
@@ -148,8 +149,10 @@ Communicators::Communicators(std::unique_ptr<State> state) : state_(std::move(st
 Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan, Store& store,
                                                            bool shared, Watch& watch) {
   if (shared) pretend_hosts(plan.rank);
+  watch.alone("loads NCCL");
   auto api = load_nccl();
   if (!api) return api.error();
+  watch.alone(nullptr);
   auto state = std::make_unique<State>();
   State& s = *state;
   s.plan = &plan;

@@ -43,6 +43,7 @@ cudaError_t launch(void (*kernel)(P...), dim3 grid, unsigned threads, std::size_
   return cudaGetLastError();
 #else
   (void)stream;
+  emulation::launched().insert(reinterpret_cast<const void*>(kernel));
   emulation::run(grid, threads, shared, [&] { kernel(static_cast<P>(arguments)...); });
   return cudaSuccess;
 #endif
@@ -79,6 +80,18 @@ FORESHARD_DEVICE void rest() {
 struct alignas(16) Chunk {
   std::uint32_t word[4];
 };
+
+/// Writes to global memory in one access, which an assignment need not be: nvcc splits those of
+/// some unrolled loops.
+FORESHARD_DEVICE void write_chunk(void* to, const Chunk& chunk) {
+#ifdef __CUDACC__
+  asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(__cvta_generic_to_global(to)),
+               "r"(chunk.word[0]), "r"(chunk.word[1]), "r"(chunk.word[2]), "r"(chunk.word[3])
+               : "memory");
+#else
+  emulation::copy(to, &chunk, true);
+#endif
+}
 
 /// Four 8x8 tiles of 2-byte numbers; `row` is the address of this lane's row (of tile lane / 8).
 /// Lane l gets of each tile the numbers (l / 4, 2 (l % 4)) and the next of the row.

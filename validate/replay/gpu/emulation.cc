@@ -12,7 +12,7 @@
 namespace foreshard::replay::gpu::emulation {
 namespace {
 
-constexpr std::size_t kStack = 64 * 1024;
+constexpr std::size_t kStack = std::size_t{64} * 1024;
 
 // Threads that wait for each other: a block's, or a warp's.
 struct Meeting {
@@ -134,6 +134,11 @@ void run(dim3 grid, unsigned threads, std::size_t shared, const std::function<vo
       }
 }
 
+std::set<const void*>& launched() {
+  thread_local std::set<const void*> kernels;
+  return kernels;
+}
+
 uint3 thread_index() {
   return {state().thread, 0, 0};
 }
@@ -180,7 +185,7 @@ void load_tiles(std::uint32_t (&out)[4], const void* row, bool transposed) {
       const unsigned char* address = nullptr;
       std::memcpy(&address, all + (tile * 8 + r) * kSlot, sizeof(address));
       std::uint16_t bits = 0;
-      std::memcpy(&bits, address + c * 2, sizeof(bits));
+      std::memcpy(&bits, address + std::size_t{c} * 2, sizeof(bits));
       return std::uint32_t{bits};
     };
     const unsigned major = lane / 4;

@@ -14,6 +14,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 #include <functional>
+#include <set>
 #include <type_traits>
 #include <vector_types.h>
 
@@ -40,6 +41,9 @@
 namespace foreshard::replay::gpu::emulation {
 
 void run(dim3 grid, unsigned threads, std::size_t shared, const std::function<void()>& kernel);
+
+/// The kernels that the calling thread has launched so far.
+std::set<const void*>& launched();
 
 uint3 thread_index();
 uint3 block_index();
@@ -118,6 +122,10 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   const unsigned lane = foreshard::replay::gpu::emulation::thread_index().x % 32;
   return foreshard::replay::gpu::emulation::from_lane(value, lane ^ static_cast<unsigned>(mask));
+}
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return foreshard::replay::gpu::emulation::from_lane(value, static_cast<unsigned>(lane));
 }
 template <class T>
 T atomicAdd(T* to, T value) {

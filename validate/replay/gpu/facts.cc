@@ -68,7 +68,13 @@ measure::Machine machine_facts(int device) {
 std::string device_name(int device) {
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return "GPU";
-  std::string text = std::string(properties.name) + ", GPU-";
+  return std::string(properties.name) + ", " + device_uuid(device);
+}
+
+std::string device_uuid(int device) {
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return {};
+  std::string text = "GPU-";
   std::array<char, 3> digits{};
   for (const char c : properties.uuid.bytes) {
     std::snprintf(digits.data(), digits.size(), "%02x", static_cast<unsigned char>(c));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "validate/replay/gpu/library.h"
+#include "validate/replay/gpu/proposals.h"
 
 namespace foreshard::replay::gpu {
 namespace {
@@ -119,20 +120,19 @@ class CublasLt final : public Gemms {
     return std::nullopt;
   }
 
-  std::optional<Error> prepare(const Gemm& gemm, std::span<void* const> operands, void* workspace,
-                               cudaStream_t stream) override {
-    if (plans_.contains(gemm)) return std::nullopt;
+  Result<measure::GemmChoice> prepare(const Gemm& gemm, const FreshOperands& operands,
+                                      void* workspace, cudaStream_t stream) override {
+    if (const auto known = plans_.find(gemm); known != plans_.end()) return known->second.choice;
     const auto types = types_of(gemm);
     if (!types) return unsupported(gemm, "no such product on tensor cores");
-    Plan plan{.scale = types->scale};
+    Plan plan{.scale = types->scale, .choice = {.kernel = describe(Kernel(gemm))}};
     auto error = describe_operands(gemm, *types, plan);
     if (!error) error = choose(gemm, operands, workspace, stream, plan);
     if (error) {
       release(plan);
-      return error;
+      return *error;
     }
-    plans_.emplace(gemm, plan);
-    return std::nullopt;
+    return plans_.emplace(gemm, plan).first->second.choice;
   }
 
   std::optional<Error> run(const Gemm& gemm, std::span<void* const> operands, void* workspace,
@@ -160,6 +160,7 @@ class CublasLt final : public Gemms {
     cublasLtMatrixLayout_t b = nullptr;
     cublasLtMatrixLayout_t d = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    measure::GemmChoice choice{};
   };
 
   void release(Plan& plan) {
@@ -220,7 +221,7 @@ class CublasLt final : public Gemms {
                        kGemmWorkspace, stream);
   }
 
-  std::optional<Error> choose(const Gemm& gemm, std::span<void* const> operands, void* workspace,
+  std::optional<Error> choose(const Gemm& gemm, const FreshOperands& operands, void* workspace,
                               cudaStream_t stream, Plan& plan) {
     constexpr int kProposals = 4;
     std::array<cublasLtMatmulHeuristicResult_t, kProposals> proposals{};
@@ -240,39 +241,27 @@ class CublasLt final : public Gemms {
                          ? "; fp8 needs sizes that are multiples of 16 and a GPU of 8.9 or "
                            "later)"
                          : ")"));
-    std::optional<float> best;
-    for (int i = 0; i < count; ++i) {
-      const auto& algorithm = proposals[static_cast<std::size_t>(i)].algo;
-      const auto time = time_of(gemm, operands, workspace, stream, plan, algorithm);
-      if (!time || (best && *best <= *time)) continue;
-      best = time;
-      plan.algorithm = algorithm;
+    const auto algorithm = [&](std::size_t i) { return proposals[i].algo; };
+    const auto times = time_proposals(
+        static_cast<std::size_t>(count),
+        [&](std::size_t i) {
+          return matmul(gemm, operands(), workspace, stream, plan, algorithm(i)) ==
+                 CUBLAS_STATUS_SUCCESS;
+        },
+        stream);
+    if (!times) return times.error();
+    for (std::size_t i = 0; i < times->size(); ++i) {
+      const auto& time = (*times)[i];
+      if (!time) continue;
+      measure::GemmChoice& choice = plan.choice;
+      if (choice.tried++ == 0) {
+        plan.algorithm = algorithm(i);
+        choice.taken = choice.fastest = *time;
+      }
+      choice.fastest = std::min(choice.fastest, *time);
     }
-    if (!best) return unsupported(gemm, "none of cuBLASLt's kernels for it runs");
+    if (plan.choice.tried == 0) return unsupported(gemm, "none of cuBLASLt's kernels for it runs");
     return std::nullopt;
-  }
-
-  // Milliseconds of the fastest of three, after one to warm up; nothing if it does not run.
-  std::optional<float> time_of(const Gemm& gemm, std::span<void* const> operands, void* workspace,
-                               cudaStream_t stream, const Plan& plan,
-                               const cublasLtMatmulAlgo_t& algorithm) {
-    constexpr int kRuns = 3;
-    cudaEvent_t begin = nullptr;
-    cudaEvent_t end = nullptr;
-    std::optional<float> best;
-    bool good = cudaEventCreate(&begin) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess;
-    for (int run = 0; good && run <= kRuns; ++run) {
-      float time = 0;
-      good = cudaEventRecord(begin, stream) == cudaSuccess &&
-             matmul(gemm, operands, workspace, stream, plan, algorithm) == CUBLAS_STATUS_SUCCESS &&
-             cudaEventRecord(end, stream) == cudaSuccess &&
-             cudaEventSynchronize(end) == cudaSuccess &&
-             cudaEventElapsedTime(&time, begin, end) == cudaSuccess;
-      if (good && run > 0) best = best ? std::min(*best, time) : time;
-    }
-    if (begin != nullptr) cudaEventDestroy(begin);
-    if (end != nullptr) cudaEventDestroy(end);
-    return good ? best : std::nullopt;
   }
 
   Api api_;

@@ -7,14 +7,17 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
 #include "strategies/program/ir/kernel.h"
+#include "validate/measurement/measurement.h"
 
 namespace foreshard::replay::gpu {
 
@@ -22,17 +25,21 @@ namespace foreshard::replay::gpu {
 /// different streams need one each.
 constexpr std::size_t kGemmWorkspace = std::size_t{32} << 20;
 
+/// Gives a product's operands, others each time: a kernel finds them as cold as in a step.
+using FreshOperands = std::function<std::vector<void*>()>;
+
 class Gemms {
  public:
   /// \return kUnsupported if cuBLASLt is missing.
   static Result<std::unique_ptr<Gemms>> make();
   virtual ~Gemms() = default;
 
-  /// Chooses how to compute the product: the fastest, on these operands, of the first few that the
-  /// library proposes. Once for each shape.
-  /// \return kUnsupported if it proposes none.
-  virtual std::optional<Error> prepare(const Gemm& gemm, std::span<void* const> operands,
-                                       void* workspace, cudaStream_t stream) = 0;
+  /// Chooses how to compute the product, once for each shape: as the library proposes first, of
+  /// what runs. That is what frameworks take, and all ranks of a kind of device take the same,
+  /// whatever else went on when they chose. The next few proposals are timed beside it.
+  /// \return `count` is 0. kUnsupported if nothing is proposed, or nothing runs.
+  virtual Result<measure::GemmChoice> prepare(const Gemm& gemm, const FreshOperands& operands,
+                                              void* workspace, cudaStream_t stream) = 0;
   /// \pre prepared.
   virtual std::optional<Error> run(const Gemm& gemm, std::span<void* const> operands,
                                    void* workspace, cudaStream_t stream) = 0;

@@ -26,6 +26,18 @@ struct Overloaded : F... {
 template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
+// Why a kernel cannot be run as the Program says; nothing if it can.
+std::optional<Error> kernel_fault(const Kernel& kernel) {
+  if (const auto* attention = std::get_if<Attention>(&kernel)) return attention_fault(*attention);
+  const auto* gemm = std::get_if<Gemm>(&kernel);
+  if (gemm == nullptr || gemm->matrix_units) return std::nullopt;
+  return Error{Error::Code::kUnsupported,
+               foreshard::describe(kernel) +
+                   ": cuBLASLt takes the matrix units for it, which the library of the Program's "
+                   "framework does not (matrix_units_need_alignment): replay it with another "
+                   "framework"};
+}
+
 std::size_t rounded(std::size_t bytes) {
   return (bytes + Ring::kAlignment - 1) / Ring::kAlignment * Ring::kAlignment;
 }
@@ -46,19 +58,21 @@ GpuExecutor::~GpuExecutor() {
 
 std::optional<Error> GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
   plan_ = &plan;
+  watch.alone("makes streams and events");
   if (auto error = make_work()) return error;
   if (auto error = make_streams()) return error;
-  watch.beat();
-  const bool alone = options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1;
-  if (!alone) {
-    auto communicators = Communicators::make(plan, store_, options_.shared, watch);
-    if (!communicators) return communicators.error();
-    communicators_ = *std::move(communicators);
-  }
+  watch.alone("allocates memory");
   if (auto error = make_memory()) return error;
-  watch.beat();
-  if (auto error = connect(watch)) return error;
-  return choose_gemms(watch);
+  watch.alone("chooses algorithms of matrix products");
+  if (auto error = choose_gemms(watch)) return error;
+  watch.alone("loads kernels");
+  if (auto error = load_kernels(watch)) return error;
+  watch.alone(nullptr);
+  if (options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1) return std::nullopt;
+  auto communicators = Communicators::make(plan, store_, options_.shared, watch);
+  if (!communicators) return communicators.error();
+  communicators_ = *std::move(communicators);
+  return connect(watch);
 }
 
 std::optional<Error> GpuExecutor::make_work() {
@@ -73,9 +87,8 @@ std::optional<Error> GpuExecutor::make_work() {
     Work work{.task = &task};
     if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
       work.operands = operands_of(*kernel);
-      if (const auto* attention = std::get_if<Attention>(kernel))
-        if (auto fault = attention_fault(*attention))
-          return Error{fault->code, "task " + describe(*plan_, i) + ": " + fault->message};
+      if (auto fault = kernel_fault(*kernel))
+        return Error{fault->code, "task " + describe(*plan_, i) + ": " + fault->message};
     } else if (const auto* body = std::get_if<program::Communication>(&task.body)) {
       work.elements = elements_of(*plan_, i);
       work.element_bytes = static_cast<std::size_t>(size_of(body->dtype).in_base());
@@ -104,7 +117,28 @@ std::optional<Error> GpuExecutor::make_streams() {
     status = cudaEventCreate(&start_[i]);
     if (status == cudaSuccess) status = cudaEventCreate(&finish_[i]);
   }
+  find_marks();
   return fault_of(status, "making events");
+}
+
+// What others than the timing need of events: the finish of what another stream or the host waits
+// for, and of each stream's last instance.
+void GpuExecutor::find_marks() {
+  const auto& instances = plan_->expansion.instances;
+  std::vector<bool> awaited(instances.size());
+  for (std::size_t i = 0; i < instances.size(); ++i)
+    for (const std::int32_t before : plan_->expansion.predecessors(i))
+      if (instances[static_cast<std::size_t>(before)].stream != instances[i].stream)
+        awaited[static_cast<std::size_t>(before)] = true;
+  std::vector<std::optional<std::size_t>> next(streams_.size());
+  mark_of_.resize(instances.size());
+  for (std::size_t i = instances.size(); i-- > 0;) {
+    mark_of_[i] = i;
+    if (instances[i].stream < 0) continue;
+    auto& mark = next[static_cast<std::size_t>(instances[i].stream)];
+    if (!mark || awaited[i]) mark = i;
+    mark_of_[i] = *mark;
+  }
 }
 
 std::optional<Error> GpuExecutor::make_memory() {
@@ -171,7 +205,6 @@ std::optional<Error> GpuExecutor::make_memory() {
 // may depend on its size: members see the same sizes in the same order. Source: sjeaugey in
 // NVIDIA/nccl issue 783; NCCL User Guide, NCCL_RUNTIME_CONNECT.
 std::optional<Error> GpuExecutor::connect(Watch& watch) {
-  if (!communicators_) return std::nullopt;
   std::vector<std::vector<std::size_t>> firsts(plan_->communicators.size());
   const auto body = [&](std::size_t i) -> const program::Communication& {
     return std::get<program::Communication>(plan_->task(i).body);
@@ -213,13 +246,43 @@ std::optional<Error> GpuExecutor::choose_gemms(Watch& watch) {
       if (!gemms) return gemms.error();
       gemms_ = *std::move(gemms);
     }
-    const auto stream = static_cast<std::size_t>(plan_->expansion.instances[i].stream);
-    if (auto error = gemms_->prepare(*gemm, pieces(work.operands), workspaces_[stream]->data(),
-                                     streams_[stream]))
-      return error;
-    watch.beat();
+    const auto [entry, fresh] = choice_of_.emplace(*gemm, choices_.size());
+    if (fresh) {
+      const auto stream = static_cast<std::size_t>(plan_->expansion.instances[i].stream);
+      auto choice = gemms_->prepare(
+          *gemm, [&] { return pieces(work.operands); }, workspaces_[stream]->data(),
+          streams_[stream]);
+      if (!choice) return choice.error();
+      choices_.push_back(*std::move(choice));
+      watch.beat();
+    }
+    ++choices_[entry->second].count;
   }
   return std::nullopt;
+}
+
+// CUDA loads a kernel when it is first launched, for which it may wait until the device is idle:
+// for ever, if a kernel of NCCL's runs that waits for a peer. So each kernel of the plan runs once
+// here, where nothing else does. Source: NVIDIA, "CUDA Programming Guide", Lazy Loading, potential
+// hazards (lazy loading is Linux's default since CUDA 12.2).
+std::optional<Error> GpuExecutor::load_kernels(Watch& watch) {
+  std::vector<bool> loaded(works_.size());
+  for (std::size_t i = 0; i < work_of_.size(); ++i) {
+    const Work& work = works_[work_of_[i]];
+    if (loaded[work_of_[i]] || !std::holds_alternative<Kernel>(work.task->body)) continue;
+    loaded[work_of_[i]] = true;
+    if (auto error = launch_kernel(work, stream_of(i), plan_->expansion.instances[i].stream))
+      return Error{error->code, describe(*plan_, i) + ": " + error->message};
+    watch.beat();
+  }
+  auto status = cudaSuccess;
+  if (options_.mode == measure::Mode::kOneRank) {
+    auto* origin = static_cast<std::uint64_t*>(origin_.data());
+    status = note_time(origin, nullptr);
+    if (status == cudaSuccess) status = wait_until(origin, 0, nullptr);
+  }
+  if (status == cudaSuccess) status = cudaDeviceSynchronize();
+  return fault_of(status, "running each kernel once");
 }
 
 std::vector<void*> GpuExecutor::pieces(const std::vector<Operand>& operands) {
@@ -298,7 +361,7 @@ std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspect
     if (status == cudaSuccess) status = cudaStreamWaitEvent(stream, finish_[b], 0);
   }
   host_start_[instance] = since_beginning();
-  if (status == cudaSuccess) status = cudaEventRecord(start_[instance], stream);
+  if (status == cudaSuccess && !bare_) status = cudaEventRecord(start_[instance], stream);
   if (status != cudaSuccess) return fault_of(status, "before " + describe(*plan_, instance));
 
   std::optional<Error> error;
@@ -327,7 +390,7 @@ std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspect
     error = communicate(instance, work, stream);
   }
   if (error) return Error{error->code, describe(*plan_, instance) + ": " + error->message};
-  status = cudaEventRecord(finish_[instance], stream);
+  if (!bare_ || mark_of_[instance] == instance) status = cudaEventRecord(finish_[instance], stream);
   return status == cudaSuccess ? std::nullopt
                                : fault_of(status, "after " + describe(*plan_, instance));
 }
@@ -395,9 +458,12 @@ std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool
 
 void GpuExecutor::look_around(Watch& watch) {
   const std::size_t before = unfinished_;
-  while (unfinished_ < issued_ &&
-         (finish_[unfinished_] == nullptr || cudaEventQuery(finish_[unfinished_]) == cudaSuccess))
-    ++unfinished_;
+  const auto finished = [&](std::size_t instance) {
+    if (finish_[instance] == nullptr) return true;
+    const std::size_t mark = bare_ ? mark_of_[instance] : instance;
+    return mark < issued_ && cudaEventQuery(finish_[mark]) == cudaSuccess;
+  };
+  while (unfinished_ < issued_ && finished(unfinished_)) ++unfinished_;
   // Before the first issue the rank may wait for others, which is no instance's matter.
   if (unfinished_ != before || (issued_ > 0 && watch.instance() < 0))
     watch.at(static_cast<std::int64_t>(std::min(unfinished_, work_of_.size() - 1)));
@@ -408,24 +474,44 @@ Result<StepTimes> GpuExecutor::step(Watch& watch) {
   return times();
 }
 
+Result<std::optional<BareStep>> GpuExecutor::bare_step(Watch& watch) {
+  bare_ = true;
+  auto error = carry_out(watch, nullptr);
+  bare_ = false;
+  if (error) return given_up(*std::move(error));
+  BareStep step;
+  for (std::size_t i = 0; i < finish_.size(); ++i) {
+    Seconds finish = host_finish_[i];
+    if (finish_[i] != nullptr) {
+      step.events += mark_of_[i] == i ? 1 : 2;
+      if (mark_of_[i] != i) continue;
+      if (auto fault = fault_of(time_of(finish_[i], finish), "reading the time of a step"))
+        return *fault;
+    }
+    step.total = std::max(step.total, finish);
+  }
+  return std::optional(step);
+}
+
+cudaError_t GpuExecutor::time_of(cudaEvent_t event, Seconds& time) const {
+  float milliseconds = 0;
+  const cudaError_t status = cudaEventElapsedTime(&milliseconds, origin_event_, event);
+  time = static_cast<double>(milliseconds) * 1_ms;
+  return status;
+}
+
 Result<StepTimes> GpuExecutor::times() const {
   const std::size_t count = work_of_.size();
   StepTimes result;
   result.start.resize(count);
   result.finish.resize(count);
-  const auto at = [&](cudaEvent_t event, Seconds& to) {
-    float milliseconds = 0;
-    const cudaError_t status = cudaEventElapsedTime(&milliseconds, origin_event_, event);
-    to = static_cast<double>(milliseconds) * 1_ms;
-    return status;
-  };
   for (std::size_t i = 0; i < count; ++i) {
     if (finish_[i] == nullptr) {
       result.start[i] = host_start_[i];
       result.finish[i] = host_finish_[i];
     } else {
-      auto status = at(start_[i], result.start[i]);
-      if (status == cudaSuccess) status = at(finish_[i], result.finish[i]);
+      auto status = time_of(start_[i], result.start[i]);
+      if (status == cudaSuccess) status = time_of(finish_[i], result.finish[i]);
       if (status != cudaSuccess)
         return *fault_of(status, "reading the time of " + describe(*plan_, i));
     }
@@ -480,8 +566,17 @@ measure::Machine GpuExecutor::machine() const {
   return machine;
 }
 
+measure::Providers GpuExecutor::providers() const {
+  const std::string own(measure::kOwnKernels);
+  return {.gemm = "cublas", .attention = own, .pass = own};
+}
+
 std::string GpuExecutor::device() const {
   return device_name(device_);
+}
+
+std::string GpuExecutor::sole_device() const {
+  return options_.shared ? std::string() : device_uuid(device_);
 }
 
 Bytes GpuExecutor::peak_memory() const {

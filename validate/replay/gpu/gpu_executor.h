@@ -1,7 +1,9 @@
 /// \file
 /// A rank's plan on one GPU. The Program's streams are CUDA's; the calling thread issues all
 /// instances in order, with dependencies between streams as events; each instance stands between
-/// two events. All ranks' steps begin when a small operation of all of them ends.
+/// two events. A bare step has only those that other streams, the host and the step's end wait for;
+/// its watch shows the earliest instance that may be unfinished. All ranks' steps begin when a
+/// small operation of all of them ends.
 ///
 /// kOneRank: each communication is one thread on the device that waits for its arrival; nothing is
 /// sent.
@@ -10,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cuda_runtime_api.h>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,12 +38,16 @@ class GpuExecutor final : public Executor {
 
   std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override;
   Result<StepTimes> step(Watch& watch) override;
+  Result<std::optional<BareStep>> bare_step(Watch& watch) override;
   Result<Verification> verify(Watch& watch) override;
   measure::Machine machine() const override;
+  measure::Providers providers() const override;
   std::string device() const override;
+  std::string sole_device() const override;
   Bytes peak_memory() const override;
   Bytes scratch() const override;
   measure::Reading reading() const override;
+  std::vector<measure::GemmChoice> gemms() const override { return choices_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -58,9 +65,11 @@ class GpuExecutor final : public Executor {
   std::optional<Error> make_work();
   std::optional<Error> make_memory();
   std::optional<Error> make_streams();
+  void find_marks();
+  std::optional<Error> choose_gemms(Watch& watch);
+  std::optional<Error> load_kernels(Watch& watch);
   /// Every communicator's first operations, in the order in which they are made.
   std::optional<Error> connect(Watch& watch);
-  std::optional<Error> choose_gemms(Watch& watch);
 
   /// All streams go on together with those of the other ranks; sets `began_`.
   std::optional<Error> begin(Watch& watch);
@@ -75,6 +84,8 @@ class GpuExecutor final : public Executor {
   /// Tells `watch` the earliest unfinished instance.
   void look_around(Watch& watch);
   Result<StepTimes> times() const;
+  /// Since the step's beginning.
+  cudaError_t time_of(cudaEvent_t event, Seconds& time) const;
   std::vector<Seconds> slack_of(const StepTimes& times) const;
   /// Aborts what is under way: after an error nothing can be relied on.
   Error given_up(Error error);
@@ -91,6 +102,8 @@ class GpuExecutor final : public Executor {
   std::vector<Work> works_;
   std::vector<std::size_t> work_of_;  // by instance
   std::unique_ptr<Gemms> gemms_;
+  std::map<Gemm, std::size_t> choice_of_;  // index into choices_
+  std::vector<measure::GemmChoice> choices_;
   std::unique_ptr<Communicators> communicators_;
 
   DeviceMemory arena_;
@@ -105,6 +118,9 @@ class GpuExecutor final : public Executor {
   cudaEvent_t origin_event_ = nullptr;
   std::vector<cudaEvent_t> start_;  // by instance; null for the host's
   std::vector<cudaEvent_t> finish_;
+  // By instance: the next one of its stream (or itself) whose finish a bare step records.
+  std::vector<std::size_t> mark_of_;
+  bool bare_ = false;                // the step under way
   std::vector<Seconds> host_start_;  // of the host's instances; of others when they were issued
   std::vector<Seconds> host_finish_;
   Clock::time_point began_;

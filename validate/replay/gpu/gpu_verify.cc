@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/check.h"
@@ -29,13 +30,16 @@ std::string number(float value) {
 }  // namespace
 
 std::optional<Error> GpuExecutor::Inspector::prepare() {
-  std::vector<std::size_t> most_send(streams_.size(), 1);
-  std::vector<std::size_t> most_receive(streams_.size(), 1);
+  // One element of any type at least.
+  std::vector<std::size_t> most_send(streams_.size(), sizeof(std::int64_t));
+  std::vector<std::size_t> most_receive(streams_.size(), sizeof(std::int64_t));
+  std::set<DType> dtypes;
   for (std::size_t i = 0; i < plan_.operations.size(); ++i) {
     if (plan_.operations[i].communicator < 0) continue;
     const Elements elements = elements_of(plan_, i);
-    const auto element =
-        static_cast<std::size_t>(size_of(communication_of(plan_, i).dtype).in_base());
+    const DType dtype = communication_of(plan_, i).dtype;
+    dtypes.insert(dtype);
+    const auto element = static_cast<std::size_t>(size_of(dtype).in_base());
     const auto s = static_cast<std::size_t>(plan_.expansion.instances[i].stream);
     most_send[s] = std::max(most_send[s], static_cast<std::size_t>(elements.send) * element);
     most_receive[s] =
@@ -65,9 +69,23 @@ std::optional<Error> GpuExecutor::Inspector::prepare() {
   auto status = bytes == 0
                     ? cudaSuccess
                     : cudaMemcpy(members_.data(), members.data(), bytes, cudaMemcpyHostToDevice);
-  if (status == cudaSuccess && !fresh.empty())
-    status = cudaMemcpy(results_.data(), fresh.data(), fresh.size() * sizeof(CheckResult),
-                        cudaMemcpyHostToDevice);
+  const auto begin_anew = [&] {
+    return fresh.empty() ? cudaSuccess
+                         : cudaMemcpy(results_.data(), fresh.data(),
+                                      fresh.size() * sizeof(CheckResult), cudaMemcpyHostToDevice);
+  };
+  if (status == cudaSuccess) status = begin_anew();
+  // The kernels are loaded while no communication is under way (GpuExecutor::load_kernels).
+  const Expected one{.members = static_cast<const std::int32_t*>(members_.data()), .count = 1};
+  for (const DType dtype : dtypes) {
+    if (status == cudaSuccess)
+      status = fill_pattern(send_.front()->data(), 1, dtype, 0, 0, 0, nullptr);
+    if (status == cudaSuccess && !fresh.empty())
+      status = check_pattern(receive_.front()->data(), 1, dtype, one,
+                             static_cast<CheckResult*>(results_.data()), nullptr);
+  }
+  if (status == cudaSuccess) status = cudaDeviceSynchronize();
+  if (status == cudaSuccess) status = begin_anew();
   return fault_of(status, "preparing the checks");
 }
 

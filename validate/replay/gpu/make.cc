@@ -19,13 +19,15 @@ Result<std::unique_ptr<Executor>> make_gpu_executor(const ExecutorOptions& optio
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess)
     return none("cudaGetDeviceCount says " + gpu::said(status));
   if (count == 0) return none("cudaGetDeviceCount says 0");
-  const int device = options.shared ? 0 : options.local_rank;
+  // A launcher may show each rank its own device, which is then the first and only one it sees.
+  // Whether two ranks see the same is checked among all of them (Executor::sole_device).
+  const int device = options.shared || count == 1 ? 0 : options.local_rank;
   if (device < 0 || device >= count)
     return Error{Error::Code::kInvalidInput,
                  "this process is number " + std::to_string(options.local_rank) +
                      " of its host, which shows " + std::to_string(count) +
-                     (count == 1 ? " GPU" : " GPUs") +
-                     ": start as many as there are GPUs, or let them share one with --shared"};
+                     " GPUs: start as many as there are GPUs, show each process its own (srun "
+                     "--gpus-per-task=1), or let them share one with --shared"};
   if (const auto status = cudaSetDevice(device); status != cudaSuccess)
     return none("cudaSetDevice(" + std::to_string(device) + ") says " + gpu::said(status));
   return std::unique_ptr<Executor>(std::make_unique<gpu::GpuExecutor>(options, store, device));

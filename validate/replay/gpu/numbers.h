@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "strategies/program/ir/kernel.h"
@@ -47,12 +48,33 @@ FORESHARD_DEVICE void load(float (&out)[kCount], const T* __restrict__ from) {
   for (int i = 0; i < kCount; ++i) out[i] = static_cast<float>(pack.value[i]);
 }
 
-template <int kCount, class T>
-FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
+template <class T, int kCount>
+FORESHARD_DEVICE Pack<T, kCount> packed(const float (&values)[kCount]) {
   Pack<T, kCount> pack;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) pack.value[i] = T(values[i]);
-  *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
+  return pack;
+}
+
+template <int kCount, class T>
+FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
+  *reinterpret_cast<Pack<T, kCount>*>(to) = packed<T>(values);
+}
+
+/// Likewise, to global memory, surely 16 bytes at a time where a pack has as many.
+template <int kCount, class T>
+FORESHARD_DEVICE void store_chunks(T* to, const float (&values)[kCount]) {
+  const auto pack = packed<T>(values);
+  if constexpr (sizeof(pack) % sizeof(Chunk) == 0) {
+    constexpr std::size_t kChunks = sizeof(pack) / sizeof(Chunk);
+    Chunk chunks[kChunks];
+    memcpy(chunks, &pack, sizeof(pack));
+#pragma unroll
+    for (std::size_t i = 0; i < kChunks; ++i)
+      write_chunk(reinterpret_cast<Chunk*>(to) + i, chunks[i]);
+  } else {
+    *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
+  }
 }
 
 /// The largest of T that is finite and below 1e30 or so: what masks a score.
@@ -75,13 +97,14 @@ FORESHARD_DEVICE T reduced(T value, Combine combine) {
     value = combine(value, __shfl_xor_sync(0xffffffffU, value, offset));
   if constexpr (kGroup > 32) {
     static_assert(kGroup == kThreads);
-    __shared__ T of_warp[kThreads / 32];
-    __syncthreads();  // the numbers of the last call have been read
+    constexpr int kWarps = kThreads / 32;
+    alignas(16) __shared__ T of_warp[kWarps];  // read 16 bytes at a time
+    __syncthreads();                           // the numbers of the last call have been read
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
     __syncthreads();
     value = of_warp[0];
 #pragma unroll
-    for (int w = 1; w < kThreads / 32; ++w) value = combine(value, of_warp[w]);
+    for (int w = 1; w < kWarps; ++w) value = combine(value, of_warp[w]);
   }
   return value;
 }
@@ -99,17 +122,39 @@ struct Larger {
   }
 };
 
+/// Calls f(column) for those of a row's packs of `kCount` columns that are this thread's.
+/// \pre kCount divides the columns.
+template <int kGroup, int kCount, class F>
+FORESHARD_DEVICE void over_packs(std::int64_t columns, F f) {
+  constexpr std::int64_t kStep = std::int64_t{kGroup} * kCount;
+  const int lane = static_cast<int>(threadIdx.x) % kGroup;
+  for (std::int64_t c = std::int64_t{lane} * kCount; c < columns; c += kStep) f(c);
+}
+
 /// Calls f(std::integral_constant<int, n>, column) for the packs of a row that are this thread's.
 template <int kGroup, class F>
 FORESHARD_DEVICE void over_row(std::int64_t columns, F f) {
-  const int lane = static_cast<int>(threadIdx.x) % kGroup;
-  if (columns % kPack == 0) {
-    constexpr std::int64_t kStep = std::int64_t{kGroup} * kPack;
-    for (std::int64_t c = std::int64_t{lane} * kPack; c < columns; c += kStep)
-      f(std::integral_constant<int, kPack>{}, c);
-  } else {
-    for (std::int64_t c = lane; c < columns; c += kGroup) f(std::integral_constant<int, 1>{}, c);
-  }
+  const auto each = [&]<int kCount>(std::integral_constant<int, kCount> count) {
+    over_packs<kGroup, kCount>(columns, [&](std::int64_t c) { f(count, c); });
+  };
+  if (columns % kPack == 0)
+    each(std::integral_constant<int, kPack>{});
+  else
+    each(std::integral_constant<int, 1>{});
+}
+
+constexpr int kQuad = 4;  ///< fp32 numbers of one access to shared memory: 16 bytes.
+
+/// Where quad q of a row (columns 4 q to 4 q + 3) begins in shared memory: all even quads, then all
+/// odd ones. A thread has both quads of its pack. The memory has 32 banks of 4 bytes and serves
+/// 16-byte accesses of 8 threads at a time, which take 32 banks between them: in the row's own
+/// order the threads' quads would be 8 banks apart, and two of them would share each bank; like
+/// this neighbours are 4 banks apart and none share.
+/// Source: NVIDIA, "CUDA C++ Programming Guide", Shared Memory (32 banks of 32 bits, so that 32
+/// threads' 16 bytes take four passes). That neighbours make a pass is no documented fact.
+/// \pre kPack divides the columns.
+FORESHARD_DEVICE std::int64_t place_of_quad(std::int64_t q, std::int64_t columns) {
+  return q % 2 * (columns / 2) + q / 2 * kQuad;
 }
 
 }  // namespace foreshard::replay::gpu

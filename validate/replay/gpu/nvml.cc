@@ -1,13 +1,15 @@
 #include "validate/replay/gpu/nvml.h"
 
 #include <array>
+#include <utility>
 
 #include "validate/replay/gpu/library.h"
 
 namespace foreshard::replay::gpu {
 
 // Source of the prototypes and numbers: NVIDIA, "NVML API Reference Guide" (nvmlClockType_t:
-// graphics 0, SM 1, memory 2; nvmlTemperatureSensors_t: GPU 0; power in milliwatts; 0 is success).
+// graphics 0, SM 1, memory 2; nvmlTemperatureSensors_t: GPU 0; power in milliwatts; 0 is success;
+// NvmlClocksEventReasons; drivers before 535 call them throttle reasons).
 struct Nvml::Functions {
   using Device = void*;
   int (*init)() = nullptr;
@@ -16,9 +18,25 @@ struct Nvml::Functions {
   int (*clock)(Device, int, unsigned*) = nullptr;
   int (*temperature)(Device, int, unsigned*) = nullptr;
   int (*power)(Device, unsigned*) = nullptr;
+  int (*reasons)(Device, unsigned long long*) = nullptr;  // Null where the driver has none.
   int (*driver)(char*, unsigned) = nullptr;
   Device device = nullptr;
 };
+
+namespace {
+
+constexpr std::array<std::pair<unsigned long long, const char*>, 9> kReasons{
+    {{0x1, "idle"},
+     {0x2, "applications_clocks"},
+     {0x4, "sw_power_cap"},
+     {0x8, "hw_slowdown"},
+     {0x10, "sync_boost"},
+     {0x20, "sw_thermal"},
+     {0x40, "hw_thermal"},
+     {0x80, "hw_power_brake"},
+     {0x100, "display_clocks"}}};
+
+}  // namespace
 
 Nvml::Nvml(const std::string& bus) {
   constexpr std::array kNames{"libnvidia-ml.so.1", "libnvidia-ml.so"};
@@ -34,6 +52,8 @@ Nvml::Nvml(const std::string& bus) {
       library->find("nvmlDeviceGetPowerUsage", functions->power) &&
       library->find("nvmlSystemGetDriverVersion", functions->driver);
   if (!complete || functions->init() != 0) return;
+  if (!library->find("nvmlDeviceGetCurrentClocksEventReasons", functions->reasons))
+    library->find("nvmlDeviceGetCurrentClocksThrottleReasons", functions->reasons);
   if (functions->device_by_bus(bus.c_str(), &functions->device) != 0) functions->device = nullptr;
   functions_ = std::move(functions);
 }
@@ -50,6 +70,10 @@ measure::Reading Nvml::reading() const {
   if (functions_->clock(functions_->device, 2, &value) == 0) reading.memory_clock_mhz = value;
   if (functions_->temperature(functions_->device, 0, &value) == 0) reading.celsius = value;
   if (functions_->power(functions_->device, &value) == 0) reading.watts = value / 1e3;
+  unsigned long long reasons = 0;
+  if (functions_->reasons != nullptr && functions_->reasons(functions_->device, &reasons) == 0)
+    for (const auto& [bit, name] : kReasons)
+      if ((reasons & bit) != 0) reading.throttle.emplace_back(name);
   return reading;
 }
 

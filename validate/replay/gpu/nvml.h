@@ -1,6 +1,6 @@
 /// \file
-/// Readings of the device while it runs: clocks, temperature, power. By NVML, which comes
-/// with the driver; where it is missing, readings are empty.
+/// Readings of the device while it runs: clocks, temperature, power, why clocks are held down. By
+/// NVML, which comes with the driver; where it is missing, readings are empty.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
+  /// Of any thread (NVML API Reference Guide, "NVML is thread-safe").
   measure::Reading reading() const;
   std::string driver() const;  ///< "580.65.06"; empty if unknown.
 

@@ -51,21 +51,20 @@ std::vector<Operand> operands_of_kernel(const Pass& given) {
     return Operand{sized(count, DType::kFp32), access};
   };
   const auto bytes = [&](Access access) { return Operand{static_cast<std::size_t>(n), access}; };
+  // An RMS norm has a gamma only.
+  const bool rms = p.kind == PassKind::kRmsNormForward || p.kind == PassKind::kRmsNormBackward;
+  const std::int64_t parameters = (rms ? 1 : 2) * p.columns;
   constexpr auto kRead = Access::kRead;
   constexpr auto kWrite = Access::kWrite;
   constexpr auto kUpdate = Access::kUpdate;
   switch (p.kind) {
     case PassKind::kLayerNormForward:
     case PassKind::kRmsNormForward:
-      return {in(n), out(n), fp32(2 * p.rows, kWrite), in(2 * p.columns)};
+      return {in(n), out(n), fp32(2 * p.rows, kWrite), in(parameters)};
     case PassKind::kLayerNormBackward:
     case PassKind::kRmsNormBackward:
-      return {in(n),
-              in(n),
-              out(n),
-              fp32(2 * p.rows, kRead),
-              in(2 * p.columns),
-              fp32(2 * p.columns, kUpdate)};
+      return {
+          in(n), in(n), out(n), fp32(2 * p.rows, kRead), in(parameters), fp32(parameters, kUpdate)};
     case PassKind::kGeluForward:
     case PassKind::kUnary:
     case PassKind::kSoftmaxForward:
@@ -121,7 +120,7 @@ std::vector<Operand> operands_of_kernel(const Pass& given) {
     case PassKind::kStatistics:
       return {in(n), fp32(2 * p.rows, kWrite)};
     case PassKind::kTopK:
-      return {in(n), fp32(2 * kTopK * p.rows, kWrite)};
+      return {in(n), fp32(std::int64_t{2} * kTopK * p.rows, kWrite)};
     case PassKind::kExpand:
       return {fp32(p.rows, kRead), out(n)};
   }

@@ -2,8 +2,8 @@
 /// The arrays that a kernel works on, in the order in which its launcher takes them.
 ///
 /// Passes (n = rows x columns; T the pass's dtype; statistics and sums are fp32):
-///   norm_fwd       x, y out, statistics (2 a row) out, parameters (2 a column)
-///   norm_bwd       dy, x, dx out, statistics, parameters, their gradients (2 a column) +=
+///   norm_fwd       x, y out, statistics (2 a row) out, parameters (2 a column; of rms_norm 1)
+///   norm_bwd       dy, x, dx out, statistics, parameters, their gradients (as many) +=
 ///   gelu, unary    x [, dy], y out          swiglu_fwd  gate and up (2 n), y out
 ///   swiglu_bwd     dy, gate and up, their gradients (2 n) out
 ///   softmax_fwd    x, y out                 softmax_bwd dy, y, dx out

@@ -7,67 +7,112 @@
 namespace foreshard::replay::gpu {
 namespace {
 
+// own[column] += values, in shared memory: packs as quads (place_of_quad), single columns as they
+// come. Only the thread that owns the columns calls it.
+template <int kCount>
+FORESHARD_DEVICE void gather(float* own, std::int64_t columns, std::int64_t c,
+                             const float (&values)[kCount]) {
+  if constexpr (kCount == 1) {
+    own[c] += values[0];
+  } else {
+#pragma unroll
+    for (int q = 0; q < kCount / kQuad; ++q) {
+      float* quad = own + place_of_quad(c / kQuad + q, columns);
+      float sum[kQuad];
+      load(sum, quad);
+#pragma unroll
+      for (int e = 0; e < kQuad; ++e) sum[e] += values[q * kQuad + e];
+      store(quad, sum);
+    }
+  }
+}
+
+// sums[column] += own[column], the 32 lanes of a warp on 32 neighbouring columns. Of packs, a warp
+// reads 32 quads, and lane l adds columns l, 32 + l, 64 + l and 96 + l of them: column 32 j + l is
+// number l % 4 of lane 8 j + l / 4's quad.
+// \pre all threads of the block have gathered.
+template <int kCount>
+FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if constexpr (kCount == 1) {
+    over_packs<kThreads, 1>(columns, [&](std::int64_t c) { atomicAdd(sums + c, own[c]); });
+  } else {
+    const std::int64_t quads = columns / kQuad;
+    for (std::int64_t first = threadIdx.x - lane; first < quads; first += kThreads) {
+      float mine[kQuad] = {};
+      if (first + lane < quads) load(mine, own + place_of_quad(first + lane, columns));
+#pragma unroll
+      for (int j = 0; j < kQuad; ++j) {
+        float value = 0.0F;
+#pragma unroll
+        for (int e = 0; e < kQuad; ++e) {
+          const float other = __shfl_sync(0xffffffffU, mine[e], 8 * j + lane / kQuad);
+          if (lane % kQuad == e) value = other;
+        }
+        const std::int64_t c = first * kQuad + 32 * j + lane;
+        if (c < columns) atomicAdd(sums + c, value);
+      }
+    }
+  }
+}
+
 // Backward of y = (x - mean) s gamma + beta, s = 1 / deviation, h = (x - mean) s:
-//   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)); of an RMS norm without mean(gamma dy).
-// The parameters' gradients (sums of dy h and of dy over rows) are gathered in shared memory by the
-// threads that own the columns, then added to the result once for each block.
-template <class T, bool kCentred>
+//   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)); of an RMS norm without mean(gamma dy)
+// and without beta. The parameters' gradients (sums of dy h, then of dy, over rows) are gathered in
+// shared memory by the threads that own the columns, then added to the result once for each block.
+template <class T, bool kCentred, int kCount>
 __global__ void __launch_bounds__(kThreads)
     norm_backward(const T* dy, const T* x, T* dx, const float* statistics, const T* parameters,
                   float* gradients, std::int64_t rows, std::int64_t columns) {
   auto* own = reinterpret_cast<float*>(shared_memory());
-  over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
-#pragma unroll
-    for (int e = 0; e < count.value; ++e) {
-      own[c + e] = 0.0F;
-      own[columns + c + e] = 0.0F;
-    }
+  constexpr int kAtOnce = std::min(kCount, kQuad);
+  over_packs<kThreads, kAtOnce>(kCentred ? 2 * columns : columns, [&](std::int64_t c) {
+    const float zeros[kAtOnce] = {};
+    store(own + c, zeros);
   });
+  __syncthreads();
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float mean = kCentred ? statistics[2 * row] : 0.0F;
     const float scale = statistics[2 * row + 1];
     const std::int64_t base = row * columns;
     float sum = 0.0F;
     float along = 0.0F;
-    over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
-      float d[count.value];
-      float a[count.value];
-      float gamma[count.value];
+    over_packs<kThreads, kCount>(columns, [&](std::int64_t c) {
+      float d[kCount];
+      float a[kCount];
+      float gamma[kCount];
       load(d, dy + base + c);
       load(a, x + base + c);
       load(gamma, parameters + c);
 #pragma unroll
-      for (int e = 0; e < count.value; ++e) {
+      for (int e = 0; e < kCount; ++e) {
         const float h = (a[e] - mean) * scale;
-        own[c + e] += d[e] * h;
-        own[columns + c + e] += d[e];
+        a[e] = d[e] * h;
         sum += d[e] * gamma[e];
-        along += d[e] * gamma[e] * h;
+        along += a[e] * gamma[e];
       }
+      gather(own, columns, c, a);
+      if constexpr (kCentred) gather(own + columns, columns, c, d);
     });
     const auto n = static_cast<float>(columns);
     sum = kCentred ? reduced<kThreads>(sum, Add()) / n : 0.0F;
     along = reduced<kThreads>(along, Add()) / n;
-    over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
-      float d[count.value];
-      float a[count.value];
-      float gamma[count.value];
+    over_packs<kThreads, kCount>(columns, [&](std::int64_t c) {
+      float d[kCount];
+      float a[kCount];
+      float gamma[kCount];
       load(d, dy + base + c);
       load(a, x + base + c);
       load(gamma, parameters + c);
 #pragma unroll
-      for (int e = 0; e < count.value; ++e)
+      for (int e = 0; e < kCount; ++e)
         a[e] = scale * (d[e] * gamma[e] - sum - (a[e] - mean) * scale * along);
-      store(dx + base + c, a);
+      store_chunks(dx + base + c, a);
     });
   }
-  over_row<kThreads>(columns, [&](auto count, std::int64_t c) {
-#pragma unroll
-    for (int e = 0; e < count.value; ++e) {
-      atomicAdd(gradients + c + e, own[c + e]);
-      atomicAdd(gradients + columns + c + e, own[columns + c + e]);
-    }
-  });
+  __syncthreads();
+  hand_over<kCount>(own, gradients, columns);
+  if constexpr (kCentred) hand_over<kCount>(own + columns, gradients + columns, columns);
 }
 
 // A block sums 32 columns of every gridDim.y-th row: lanes take neighbouring columns, warps rows.
@@ -159,12 +204,17 @@ cudaError_t launch_as(const Pass& p, std::span<void* const> o, cudaStream_t stre
   switch (p.kind) {
     case PassKind::kLayerNormBackward:
     case PassKind::kRmsNormBackward: {
-      const std::size_t shared = 2 * sizeof(float) * static_cast<std::size_t>(p.columns);
+      const bool centred = p.kind == PassKind::kLayerNormBackward;
+      const std::size_t shared =
+          (centred ? 2 : 1) * sizeof(float) * static_cast<std::size_t>(p.columns);
       const unsigned grid = blocks(std::min(p.rows, kResident / 2));
-      const auto kernel =
-          p.kind == PassKind::kLayerNormBackward ? norm_backward<T, true> : norm_backward<T, false>;
-      return launch(kernel, dim3(grid), kThreads, shared, stream, in(0), in(1), out(2), fp32(3),
-                    in(4), fp32(5), p.rows, p.columns);
+      const auto run = [&](auto kernel) {
+        return launch(kernel, dim3(grid), kThreads, shared, stream, in(0), in(1), out(2), fp32(3),
+                      in(4), fp32(5), p.rows, p.columns);
+      };
+      if (p.columns % kPack == 0)
+        return centred ? run(norm_backward<T, true, kPack>) : run(norm_backward<T, false, kPack>);
+      return centred ? run(norm_backward<T, true, 1>) : run(norm_backward<T, false, 1>);
     }
     case PassKind::kBiasGradient: {
       constexpr std::int64_t kColumns = std::int64_t{32} * kPack;  // of a block

@@ -105,6 +105,10 @@ class HostExecutor final : public Executor, private Work {
     if (wire_) machine.facts["mpi"] = wire_->version();
     return machine;
   }
+  measure::Providers providers() const override {
+    const std::string own(measure::kOwnKernels);
+    return {.gemm = "blas", .attention = own, .pass = own};
+  }
   std::string device() const override { return cores_bound_to(); }
   Bytes peak_memory() const override { return memory_ ? memory_->peak() : 0_B; }
   Bytes scratch() const override {

@@ -71,8 +71,8 @@ Footprint footprint(const Pass& pass) {
 }
 
 template <class T, std::size_t N, class Take>
-void bind(std::array<T*, N>& arrays, int count, std::int64_t elements, std::size_t bytes,
-          Take take) {
+void take_each(std::array<T*, N>& arrays, int count, std::int64_t elements, std::size_t bytes,
+               Take take) {
   FORESHARD_CHECK(static_cast<std::size_t>(count) <= N);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
     arrays[i] = reinterpret_cast<T*>(take(static_cast<std::size_t>(elements) * bytes).data());
@@ -109,17 +109,17 @@ void run_on(const Pass& pass, Region& read, Region& written, std::span<std::byte
   const auto reads = [&](std::size_t bytes) { return read.take(bytes); };
   const auto writes = [&](std::size_t bytes) { return written.take(bytes); };
   PassOperands x;
-  bind(x.in, arrays.in, all, stored, reads);
-  bind(x.wide_in, arrays.wide_in, all, sizeof(float), reads);
-  bind(x.mask_in, arrays.mask_in, all, 1, reads);
-  bind(x.row_in, arrays.row_in, pass.rows, sizeof(float), reads);
-  bind(x.column_in, arrays.column_in, pass.columns, sizeof(float), reads);
-  bind(x.out, arrays.out, all, stored, writes);
-  bind(x.wide_state, arrays.wide_state, all, sizeof(float), writes);
-  bind(x.wide_out, arrays.wide_out, all, sizeof(float), writes);
-  bind(x.mask_out, arrays.mask_out, all, 1, writes);
-  bind(x.row_out, arrays.row_out, pass.rows, sizeof(float), writes);
-  bind(x.column_out, arrays.column_out, pass.columns, sizeof(float), writes);
+  take_each(x.in, arrays.in, all, stored, reads);
+  take_each(x.wide_in, arrays.wide_in, all, sizeof(float), reads);
+  take_each(x.mask_in, arrays.mask_in, all, 1, reads);
+  take_each(x.row_in, arrays.row_in, pass.rows, sizeof(float), reads);
+  take_each(x.column_in, arrays.column_in, pass.columns, sizeof(float), reads);
+  take_each(x.out, arrays.out, all, stored, writes);
+  take_each(x.wide_state, arrays.wide_state, all, sizeof(float), writes);
+  take_each(x.wide_out, arrays.wide_out, all, sizeof(float), writes);
+  take_each(x.mask_out, arrays.mask_out, all, 1, writes);
+  take_each(x.row_out, arrays.row_out, pass.rows, sizeof(float), writes);
+  take_each(x.column_out, arrays.column_out, pass.columns, sizeof(float), writes);
   pass_over(pass, x);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 #include "base/text.h"
 
 #include "strategies/program/ir/group.h"
@@ -25,16 +26,12 @@ using program::Program;
 using program::Role;
 using program::Task;
 
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
-
 bool is_transfer(const Communication& communication) {
   return communication.kind == CollectiveKind::kSend ||
          communication.kind == CollectiveKind::kReceive;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "'" + std::string(text) + "'";
 }
 
@@ -71,8 +68,8 @@ struct Step {
 };
 
 std::string text_of(const Program& program, const Step& step) {
-  return quoted(step.task->name) + " (operation " + std::to_string(step.ordinal) + " with tag " +
-         quoted(step.tag) + ") on stream " + quoted(program.streams[at(step.stream)].name);
+  return in_quotes(step.task->name) + " (operation " + std::to_string(step.ordinal) + " with tag " +
+         in_quotes(step.tag) + ") on stream " + in_quotes(program.streams[at(step.stream)].name);
 }
 
 std::vector<Step> steps_on(const Program& program, const Role& role, const Expansion& expansion,
@@ -195,10 +192,10 @@ std::optional<Error> Directory::enter_transfer(const Program& program, const Rol
     if (theirs.kind == communication.kind && theirs.group == communication.group &&
         tag_of(*other) == tag_of(task) && other->stream != task.stream)
       return Error{Error::Code::kUnsupported,
-                   "role " + quoted(role.name) + " runs " + std::string(name_of(theirs.kind)) +
-                       " with tag " + quoted(tag_of(task)) + " to one peer on two streams, " +
-                       quoted(program.streams[task.stream.index()].name) + " and " +
-                       quoted(program.streams[other->stream.index()].name) +
+                   "role " + in_quotes(role.name) + " runs " + std::string(name_of(theirs.kind)) +
+                       " with tag " + in_quotes(tag_of(task)) + " to one peer on two streams, " +
+                       in_quotes(program.streams[task.stream.index()].name) + " and " +
+                       in_quotes(program.streams[other->stream.index()].name) +
                        ": a replay needs one; give the others a tag of their own"};
   }
   for (const std::int32_t rank : role.ranks) {

@@ -2,7 +2,8 @@
 /// The messages of the TCP store. A frame is: size of the rest (4 bytes, little endian), kind (1),
 /// number of the request (8), then its fields, each a size (4) and that many bytes.
 ///
-///     rank -> server   kHello  magic, rank, ranks, job, who      answered by kWelcome or kRefused
+///     rank -> server   kHello  magic, rank, ranks, options,      answered by kWelcome or kRefused
+///                              token, who
 ///                      kSet    key, value                        kDone or kRefused
 ///                      kGet    key                               kValue, once it is set
 ///                      kLook   key                               kValue or kDone (not set)
@@ -34,7 +35,7 @@ enum class FrameKind : std::uint8_t {
   kEnded,
 };
 
-inline constexpr std::string_view kMagic = "foreshard-replay/1";
+inline constexpr std::string_view kMagic = "foreshard-replay/2";
 inline constexpr std::size_t kFrameHead = 4;
 /// Kind and number.
 inline constexpr std::size_t kFrameFixed = 9;

@@ -16,6 +16,8 @@
 
 #include "base/quantity.h"
 
+#include "validate/replay/internal/faults.h"
+
 namespace foreshard::replay::internal {
 namespace {
 
@@ -26,18 +28,14 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-Error io(const std::string& what) {
-  return {Error::Code::kIo, what};
-}
-
 std::string place(const std::string& address, std::uint16_t port) {
   return address + ":" + std::to_string(port);
 }
 
-Result<Addresses> resolve(const std::string& address, std::uint16_t port) {
+Result<Addresses> resolve(const std::string& address, std::uint16_t port, int flags = 0) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* list = nullptr;
   const std::string service = std::to_string(port);
   int code = ::getaddrinfo(address.c_str(), service.c_str(), &hints, &list);
@@ -138,10 +136,20 @@ void notice_dead_peers(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+bool is_local(const std::string& address) {
+  if (address == "localhost") return true;
+  const auto number = resolve(address, 0, AI_NUMERICHOST);
+  return number && is_loopback((*number)->ai_addr);
+}
+
 Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
-  const auto found = resolve(address, port);
-  if (!found) return found.error();
-  const bool loopback = is_loopback((*found)->ai_addr);
+  const bool loopback = is_local(address);
+  Addresses local;
+  if (loopback) {
+    auto found = resolve(address, port);
+    if (!found) return found.error();
+    local = *std::move(found);
+  }
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;
   any6.sin6_port = htons(port);
@@ -156,7 +164,7 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
   };
   // All interfaces: by IPv6, which takes IPv4 too, or by IPv4 where there is no other.
   const std::vector<Candidate> candidates =
-      loopback ? std::vector<Candidate>{{(*found)->ai_addr, (*found)->ai_addrlen}}
+      loopback ? std::vector<Candidate>{{local->ai_addr, local->ai_addrlen}}
                : std::vector<Candidate>{{reinterpret_cast<const sockaddr*>(&any6), sizeof any6},
                                         {reinterpret_cast<const sockaddr*>(&any4), sizeof any4}};
   int reason = 0;

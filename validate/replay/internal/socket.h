@@ -33,8 +33,13 @@ struct Listening {
   Descriptor socket{};
   std::uint16_t port = 0;
 };
-/// Listens on `port` (0: any that is free): of the loopback only if `address` is one of it, else of
-/// all interfaces. Does not block.
+/// Whether `address` is this host in so many words: "localhost" or a number of the loopback (127.x,
+/// ::1). A name is not, whatever this host takes it for: Debian's /etc/hosts lets a host resolve
+/// its own name to 127.0.1.1 (Debian Reference, section 5.1.1), and others resolve it otherwise.
+bool is_local(const std::string& address);
+
+/// Listens on `port` (0: any that is free): of the loopback only if `address` is_local, else of all
+/// interfaces. Does not block.
 /// \return kIo; "in use" names the remedy.
 Result<Listening> listen_on(const std::string& address, std::uint16_t port);
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "validate/replay/internal/frame.h"
-#include "validate/replay/store.h"
 
 namespace foreshard::replay::internal {
 namespace {
@@ -139,7 +138,7 @@ class Service {
       return frame.kind == kind && fields.size() == count;
     };
     if (!connection.is_rank()) {
-      if (has(FrameKind::kHello, 5)) return greet(connection, frame);
+      if (has(FrameKind::kHello, 6)) return greet(connection, frame);
     } else if (has(FrameKind::kSet, 2)) {
       return set(connection, frame);
     } else if (has(FrameKind::kGet, 1) || has(FrameKind::kLook, 1)) {
@@ -167,21 +166,20 @@ class Service {
     };
     const auto& fields = hello.fields;
     if (fields[0] != kMagic) return refuse("it speaks another version of the protocol");
+    if (const std::string why =
+            why_stranger(fields[1], {.options = fields[3], .token = fields[4]}, options_.job);
+        !why.empty())
+      return refuse(why);
     if (fields[2] != std::to_string(options_.ranks))
       return refuse("rank " + fields[1] + " is one of " + fields[2] + ", but rank 0 is one of " +
                     std::to_string(options_.ranks));
-    if (fields[3] != options_.job)
-      return refuse("rank " + fields[1] +
-                    " was started with another Program, other options or another version than "
-                    "rank 0: '" +
-                    fields[3] + "' instead of '" + options_.job + "'");
     for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
       if (fields[1] != std::to_string(rank)) continue;
       if (const auto other = came_.find(rank); other != came_.end())
         return refuse("rank " + fields[1] + " is there already (" + other->second + ")");
-      came_.emplace(rank, fields[4]);
+      came_.emplace(rank, fields[5]);
       connection.rank = rank;
-      connection.who = fields[4];
+      connection.who = fields[5];
       answer(connection, {FrameKind::kWelcome, hello.number, {this_process()}});
       if (ended_) answer(connection, {FrameKind::kEnded, 0, {*ended_}});
       return;

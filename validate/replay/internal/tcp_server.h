@@ -11,6 +11,7 @@
 #include "base/result.h"
 
 #include "validate/replay/internal/socket.h"
+#include "validate/replay/store.h"
 
 namespace foreshard::replay::internal {
 
@@ -18,7 +19,7 @@ struct ServerOptions {
   std::string address{};   ///< Where it listens (socket.h).
   std::uint16_t port = 0;  ///< 0: any.
   std::int32_t ranks = 1;
-  std::string job{};  ///< What ranks must agree on; others are refused.
+  JobKey job{};
 };
 
 class TcpServer {

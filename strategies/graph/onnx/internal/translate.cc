@@ -7,11 +7,6 @@
 #include "strategies/graph/onnx/internal/fold.h"
 
 namespace foreshard::onnx_file {
-namespace {
-
-using Outcome = std::optional<Error>;
-using namespace std::string_literals;
-
 Error unsupported(const Node& node, const std::string& why) {
   return {Error::Code::kUnsupported, fmt::format("node '{}' ({}): {}", node.name, node.op, why)};
 }
@@ -23,9 +18,8 @@ ValueIndex input(const Node& node, std::size_t index) {
   return index < node.inputs.size() ? node.inputs[index] : kNone;
 }
 
-// Adds an operator whose first output is the node's.
 Outcome emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
-             Settings settings = {}) {
+             Settings settings) {
   auto made = add_operator(scope.graph(), {.type = std::move(type),
                                            .name = node.name,
                                            .inputs = std::move(inputs),
@@ -35,9 +29,8 @@ Outcome emit(Scope& scope, const Node& node, std::string type, std::vector<Tenso
   return std::nullopt;
 }
 
-// An operator between, named after the node and `part`.
 Result<TensorId> step(Scope& scope, const Node& node, const std::string& part, std::string type,
-                      std::vector<TensorId> inputs, Settings settings = {}) {
+                      std::vector<TensorId> inputs, Settings settings) {
   return add_single(scope.graph(), {.type = std::move(type),
                                     .name = node.name + "." + part,
                                     .inputs = std::move(inputs),
@@ -49,6 +42,10 @@ Result<TensorId> reshaped(Scope& scope, const Node& node, const std::string& par
   if (scope.graph()[tensor].shape == shape) return tensor;
   return step(scope, node, part, "reshape", {tensor}, {{"shape", shape}});
 }
+
+namespace {
+
+using namespace std::string_literals;
 
 std::int64_t positive_axis(std::int64_t axis, const Shape& shape) {
   return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
@@ -74,6 +71,8 @@ Outcome unary(Scope& scope, const Node& node) {
                                                         {"Exp", "exp"},
                                                         {"Floor", "floor"},
                                                         {"Gelu", "gelu"},
+                                                        {"HardSigmoid", "hard_sigmoid"},
+                                                        {"HardSwish", "hard_swish"},
                                                         {"Log", "log"},
                                                         {"LeakyRelu", "leaky_relu"},
                                                         {"Neg", "neg"},
@@ -91,6 +90,7 @@ Outcome unary(Scope& scope, const Node& node) {
   Settings settings{{"operation", names.at(node.op)}};
   if (node.op == "Elu" || node.op == "LeakyRelu")
     settings.set("value", real_of(node, "alpha", node.op == "Elu" ? 1.0 : 0.01));
+  if (node.op == "HardSigmoid") settings.set("value", real_of(node, "alpha", 0.2));
   return emit(scope, node, "unary", {scope.tensor(node.inputs[0])}, settings);
 }
 
@@ -143,15 +143,29 @@ Outcome cast(Scope& scope, const Node& node) {
   return emit(scope, node, "cast", {from}, {{"to", std::string(name_of(wanted))}});
 }
 
+// With its mask, if something takes it. Where nothing is dropped, all is kept.
 Outcome dropout(Scope& scope, const Node& node) {
-  if (!scope.options().training) return same(scope, node);
+  const bool masked = node.outputs.size() > 1 && node.outputs[1] != kNone;
+  if (!scope.options().training) {
+    if (masked)
+      scope.set(node.outputs[1], scope.constant(node.name + ".mask",
+                                                {DType::kInt8, shape_of(scope, node.outputs[1])}));
+    return same(scope, node);
+  }
   double rate = real_of(node, "ratio", 0.5);
   const ValueIndex given = input(node, 1);
   if (given != kNone && scope.value(given).numbers) {
     const auto* reals = std::get_if<std::vector<double>>(&*scope.value(given).numbers);
     if (reals != nullptr && reals->size() == 1) rate = reals->front();
   }
-  return emit(scope, node, "dropout", {scope.tensor(node.inputs[0])}, {{"rate", rate}});
+  const auto made = add_operator(scope.graph(), {.type = "dropout",
+                                                 .name = node.name,
+                                                 .inputs = {scope.tensor(node.inputs[0])},
+                                                 .settings = {{"rate", rate}}});
+  if (!made) return made.error();
+  scope.set(node.outputs[0], (*made)[0]);
+  if (masked) scope.set(node.outputs[1], (*made)[1]);
+  return std::nullopt;
 }
 
 // --- products --------------------------------------------------------------------------------
@@ -178,64 +192,6 @@ Outcome einsum(Scope& scope, const Node& node) {
   if (equation.find("->") == std::string::npos || equation.find('.') != std::string::npos)
     return unsupported(node, "only equations with '->' and without '...' are");
   return emit(scope, node, "einsum", operands, {{"equation", equation}});
-}
-
-// --- windows ---------------------------------------------------------------------------------
-// Strides, dilations and pads of a window of extents `kernel`, all written out.
-Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
-  const std::size_t rank = kernel.size();
-  const auto strides = integers_of(node, "strides").value_or(Shape(rank, 1));
-  const auto dilations = integers_of(node, "dilations").value_or(Shape(rank, 1));
-  auto pads = integers_of(node, "pads").value_or(Shape(2 * rank, 0));
-  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
-    return Error{
-        Error::Code::kInvalidInput,
-        fmt::format("node '{}' ({}): strides, dilations and pads do not fit a window of {} "
-                    "dimensions",
-                    node.name, node.op, rank)};
-  const std::string automatic = text_of(node, "auto_pad", "NOTSET");
-  if (automatic.starts_with("SAME")) {
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t in = shape_of(scope, node.inputs[0])[d + 2];
-      const std::int64_t out = shape_of(scope, node.outputs[0])[d + 2];
-      const std::int64_t needed = (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in;
-      const std::int64_t total = std::max<std::int64_t>(needed, 0);
-      const std::int64_t small = total / 2;
-      pads[d] = automatic == "SAME_UPPER" ? small : total - small;
-      pads[d + rank] = total - pads[d];
-    }
-  }
-  return Settings{{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
-}
-
-Outcome convolution(Scope& scope, const Node& node) {
-  const Shape& weight = shape_of(scope, node.inputs[1]);
-  const auto settings = window(scope, node, Shape(weight.begin() + 2, weight.end()));
-  if (!settings) return settings.error();
-  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
-  if (input(node, 2) == kNone) return emit(scope, node, "conv", operands, *settings);
-  const auto product = step(scope, node, "product", "conv", operands, *settings);
-  if (!product) return product.error();
-  Shape channels(weight.size() - 1, 1);
-  channels[0] = weight[0];
-  const auto bias = reshaped(scope, node, "bias", scope.tensor(node.inputs[2]), channels);
-  if (!bias) return bias.error();
-  return emit(scope, node, "binary", {*product, *bias}, {{"operation", "add"s}});
-}
-
-Outcome pool(Scope& scope, const Node& node) {
-  if (std::ranges::count(node.outputs, kNone) + 1 < std::ssize(node.outputs))
-    return unsupported(node, "the indices of its maxima are");
-  Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
-  if (!node.op.starts_with("Global")) {
-    const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
-    const auto moves = window(scope, node, kernel);
-    if (!moves) return moves.error();
-    for (const auto& [name, value] : moves->all()) settings.set(name, value);
-    settings.set("kernel", kernel);
-    settings.set("ceiling", integer_of(node, "ceil_mode", 0) != 0);
-  }
-  return emit(scope, node, "pool", {scope.tensor(node.inputs[0])}, settings);
 }
 
 // --- norms -----------------------------------------------------------------------------------
@@ -453,6 +409,8 @@ Outcome top_k(Scope& scope, const Node& node) {
 }
 
 const std::map<std::string, Translate>& translations() {
+  using windows::convolution, windows::pool, windows::transposed_convolution;
+  using windows::local_response_norm, windows::resize;
   static const std::map<std::string, Translate> table{{"Abs", unary},
                                                       {"Add", binary},
                                                       {"And", binary},
@@ -463,6 +421,7 @@ const std::map<std::string, Translate>& translations() {
                                                       {"Clip", unary},
                                                       {"Concat", concat},
                                                       {"Conv", convolution},
+                                                      {"ConvTranspose", transposed_convolution},
                                                       {"Cos", unary},
                                                       {"Div", binary},
                                                       {"Dropout", dropout},
@@ -477,6 +436,11 @@ const std::map<std::string, Translate>& translations() {
                                                       {"Gather", gather},
                                                       {"Gelu", unary},
                                                       {"Gemm", gemm},
+                                                      {"HardSigmoid", unary},
+                                                      {"HardSwish", unary},
+                                                      {"LRN", local_response_norm},
+                                                      {"Resize", resize},
+                                                      {"Upsample", resize},
                                                       {"GlobalAveragePool", pool},
                                                       {"GlobalMaxPool", pool},
                                                       {"Greater", binary},

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "base/index.h"
+
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/internal/violation.h"
 
@@ -12,10 +14,6 @@ namespace foreshard::program::internal {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
 
 // splitmix64: sums of it tell sets of ranks apart (two sets collide with probability 2^-64).
 std::uint64_t mix(std::uint64_t x) {

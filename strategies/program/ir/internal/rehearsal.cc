@@ -5,17 +5,15 @@
 #include <optional>
 #include <tuple>
 
+#include "base/index.h"
+
 #include "strategies/program/ir/group.h"
 #include "strategies/program/ir/names.h"
 
 namespace foreshard::program::internal {
 namespace {
 
-constexpr std::int32_t kNone = -1;
-
-std::size_t at(std::int64_t index) {
-  return static_cast<std::size_t>(index);
-}
+constexpr std::int32_t kNothing = -1;
 
 // Which operations count together (rule 5): those of one group and tag, and of a transfer one end.
 enum class End : std::uint8_t { kCollective, kSend, kReceive };
@@ -46,7 +44,7 @@ struct RolePlan {
 struct Channel {
   ChannelKey key;
   std::vector<std::int32_t> operations;  // Instances, in the order of issue.
-  std::int32_t meeting = kNone;          // kNone: all members are of this class.
+  std::int32_t meeting = kNothing;       // kNothing: all members are of this class.
 };
 
 enum class Progress : std::uint8_t { kWaiting, kArrived, kDone };
@@ -56,7 +54,7 @@ struct ClassState {
   const RolePlan* plan;
   std::map<ChannelKey, std::int32_t> channel_of;
   std::vector<Channel> channels;
-  std::vector<std::int32_t> channel;  // Per instance, or kNone.
+  std::vector<std::int32_t> channel;  // Per instance, or kNothing.
   std::vector<std::int32_t> turn;     // Per instance: its place in its channel.
   std::vector<Progress> progress;
   std::vector<std::size_t> head;  // Per stream.
@@ -128,8 +126,8 @@ class Rehearsal {
   ClassState state(const RankClass& rank_class) const {
     ClassState out{&rank_class, &plans_[at(rank_class.role)], {}, {}, {}, {}, {}, {}};
     const std::size_t count = out.plan->expansion.instances.size();
-    out.channel.assign(count, kNone);
-    out.turn.assign(count, kNone);
+    out.channel.assign(count, kNothing);
+    out.turn.assign(count, kNothing);
     out.progress.assign(count, Progress::kWaiting);
     out.head.assign(streams() + 1, 0);
     const auto& groups = classes_.groups_of_role[at(rank_class.role)];
@@ -138,7 +136,7 @@ class Rehearsal {
       const Task& body = task(out, static_cast<std::int32_t>(i));
       const auto* communication = std::get_if<Communication>(&body.body);
       if (!communication) continue;
-      const auto [entry, is_new] = known.emplace(&body, kNone);
+      const auto [entry, is_new] = known.emplace(&body, kNothing);
       if (is_new) {
         const auto group = std::find_if(groups.begin(), groups.end(),
                                         [&](const Group* g) { return *g == communication->group; });
@@ -146,7 +144,7 @@ class Rehearsal {
                              tag_of(body)};
         entry->second = out.channel_of.emplace(key, static_cast<std::int32_t>(out.channels.size()))
                             .first->second;
-        if (at(entry->second) == out.channels.size()) out.channels.push_back({key, {}, kNone});
+        if (at(entry->second) == out.channels.size()) out.channels.push_back({key, {}, kNothing});
       }
       auto& operations = out.channels[at(entry->second)].operations;
       out.channel[i] = entry->second;
@@ -236,14 +234,14 @@ class Rehearsal {
     return text;
   }
 
-  // The instance of the same stream or another that `instance` still waits for, or kNone.
+  // The instance of the same stream or another that `instance` still waits for, or kNothing.
   static std::int32_t blocker(const ClassState& state, std::int32_t instance) {
     const Expansion& expansion = state.plan->expansion;
     const std::int32_t sync = expansion.instances[at(instance)].host_sync;
-    if (sync != kNone && state.progress[at(sync)] != Progress::kDone) return sync;
+    if (sync != kNothing && state.progress[at(sync)] != Progress::kDone) return sync;
     for (const std::int32_t before : expansion.predecessors(at(instance)))
       if (state.progress[at(before)] != Progress::kDone) return before;
-    return kNone;
+    return kNothing;
   }
 
   // Runs what can run of class `c`; classes that may go on because of it are put on `work`.
@@ -255,7 +253,7 @@ class Rehearsal {
       for (; state.head[s] < queue.size(); ++state.head[s], moved = true) {
         const std::int32_t instance = queue[state.head[s]];
         Progress& progress = state.progress[at(instance)];
-        if (progress == Progress::kWaiting && blocker(state, instance) == kNone)
+        if (progress == Progress::kWaiting && blocker(state, instance) == kNothing)
           start(c, instance, work);
         if (progress != Progress::kDone) break;
       }
@@ -266,8 +264,9 @@ class Rehearsal {
   void start(std::size_t c, std::int32_t instance, std::vector<std::size_t>& work) {
     ClassState& state = states_[c];
     const std::int32_t channel = state.channel[at(instance)];
-    const std::int32_t meeting = channel == kNone ? kNone : state.channels[at(channel)].meeting;
-    if (meeting == kNone) {
+    const std::int32_t meeting =
+        channel == kNothing ? kNothing : state.channels[at(channel)].meeting;
+    if (meeting == kNothing) {
       state.progress[at(instance)] = Progress::kDone;
       return;
     }
@@ -298,7 +297,7 @@ class Rehearsal {
   // What the head of a stream waits for: another head.
   Waiting next(const Waiting& from) const {
     const ClassState& state = states_[from.rank_class];
-    if (const std::int32_t before = blocker(state, from.instance); before != kNone)
+    if (const std::int32_t before = blocker(state, from.instance); before != kNothing)
       return head_before(from.rank_class, before);
     const Meeting& meeting =
         meetings_[at(state.channels[at(state.channel[at(from.instance)])].meeting)];

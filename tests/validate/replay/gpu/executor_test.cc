@@ -2,6 +2,7 @@
 // of a job are threads.
 #include "validate/replay/executor.h"
 
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <mutex>
@@ -12,6 +13,8 @@
 #include "tests/validate/replay/gpu/memory_store.h"
 
 #include "strategies/program/ir/verify.h"
+#include "validate/replay/gpu/emulation.h"
+#include "validate/replay/session.h"
 
 namespace foreshard::replay::gpu {
 namespace {
@@ -86,10 +89,51 @@ TEST_F(GpuExecutorTest, SaysWhyThereIsNoGpu) {
 }
 
 TEST_F(GpuExecutorTest, RefusesMoreProcessesThanGpus) {
-  const auto executor = make_gpu_executor({.local_rank = 1}, store_);
+  fake_device().count = 2;
+  const auto executor = make_gpu_executor({.local_rank = 2}, store_);
   ASSERT_FALSE(executor);
-  EXPECT_THAT(executor.error().message, HasSubstr("which shows 1 GPU"));
-  EXPECT_TRUE(make_gpu_executor({.local_rank = 1, .shared = true}, store_));
+  EXPECT_THAT(executor.error().message, HasSubstr("which shows 2 GPUs"));
+  EXPECT_TRUE(make_gpu_executor({.local_rank = 1}, store_));
+  EXPECT_EQ(fake_device().current, 1);
+  EXPECT_TRUE(make_gpu_executor({.local_rank = 2, .shared = true}, store_));
+  EXPECT_EQ(fake_device().current, 0);
+}
+
+// A product that the Program's library computes outside the matrix units.
+TEST_F(GpuExecutorTest, RefusesProductsThatTheLibraryWouldTakeOtherwise) {
+  const auto program = line_of(
+      1,
+      {{"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 31, .matrix_units = false}), StreamId(0), {}}});
+  const RankPlan plan = plan_of(program, 0);
+  const auto error = make()->prepare(plan, watch_);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, Error::Code::kUnsupported);
+  EXPECT_THAT(error->message, HasSubstr("matrix_units_need_alignment"));
+}
+
+// srun --gpus-per-task=1: each task sees one device, its own, whatever its number on the host.
+TEST_F(GpuExecutorTest, TakesTheOnlyDeviceItSees) {
+  fake_device().uuid = 0x3f;
+  const auto first = make({.local_rank = 0});
+  fake_device().uuid = 0x41;
+  const auto second = make({.local_rank = 1});
+  EXPECT_EQ(fake_device().current, 0);
+  EXPECT_THAT(second->sole_device(), testing::StartsWith("GPU-4100"));
+  EXPECT_THAT(second->device(), testing::StartsWith("Fake GPU, GPU-4100"));
+  // Who may share a device claims none.
+  EXPECT_EQ(make({.local_rank = 1, .shared = true})->sole_device(), "");
+}
+
+TEST_F(GpuExecutorTest, ReadsClocksAndWhatHoldsThemDown) {
+  ASSERT_EQ(setenv("FORESHARD_LIBRARY_PATH", FAKE_NVML_FOLDER, 1), 0);
+  const auto executor = make();
+  unsetenv("FORESHARD_LIBRARY_PATH");
+  const measure::Reading reading = executor->reading();
+  EXPECT_EQ(reading.clock_mhz, 1755);
+  EXPECT_EQ(reading.memory_clock_mhz, 3201);
+  EXPECT_EQ(reading.celsius, 84);
+  EXPECT_EQ(reading.watts, 612.5);
+  EXPECT_THAT(reading.throttle, ElementsAre("sw_power_cap", "sw_thermal"));
 }
 
 // Tasks of every kind on one rank: in order, with finite times, and the host's among them.
@@ -119,6 +163,59 @@ TEST_F(GpuExecutorTest, TimesEveryInstance) {
   EXPECT_EQ(times->total, times->finish[5]);
   EXPECT_THAT(times->slack, IsEmpty());
   EXPECT_EQ(watch_.instance(), 5);
+}
+
+// Streams compute: a, b, c, d; side: p, q. b waits for p, and q for c. Of the 12 events around
+// tasks a bare step has those after p, c, d and q: what others wait for, and the last ones.
+TEST_F(GpuExecutorTest, ABareStepHasNoEventsForTimesOnly) {
+  auto p = pass("p");
+  auto q = pass("q", {3});
+  p.stream = q.stream = StreamId(1);
+  const auto program = line_of(1, {pass("a"), p, pass("b", {1}), pass("c"), q, pass("d")});
+  const RankPlan plan = plan_of(program, 0);
+  const auto executor = make();
+  ASSERT_FALSE(executor->prepare(plan, watch_));
+  ASSERT_TRUE(executor->step(watch_));
+  std::size_t before = fake_device().records;
+  ASSERT_TRUE(executor->step(watch_));
+  EXPECT_EQ(fake_device().records - before, 1U + 12U);  // one begins the step
+  before = fake_device().records;
+  const auto bare = executor->bare_step(watch_);
+  ASSERT_TRUE(bare) << bare.error().message;
+  EXPECT_EQ(fake_device().records - before, 1U + 4U);
+  ASSERT_TRUE(*bare);
+  EXPECT_EQ((*bare)->events, 8);
+  EXPECT_GT((*bare)->total, 0_s);
+  EXPECT_LT((*bare)->total, 1_s);
+  EXPECT_EQ(watch_.instance(), 5);
+}
+
+// Two products of one shape and one of another; 2 x 4 events time tasks, of which the last stays.
+TEST_F(GpuExecutorTest, AMeasurementSaysWhatTimingCostAndWhatOtherKernelsWouldSave) {
+  const auto gemm = [](const std::string& name, std::int64_t k) {
+    return Task{name, Kernel(Gemm{.m = 32, .n = 32, .k = k}), StreamId(0), {}};
+  };
+  const auto program = line_of(1, {gemm("a", 32), gemm("b", 64), gemm("c", 32), pass("d")});
+  const RankPlan plan = plan_of(program, 0);
+  const auto executor = make();
+  Watchdog watchdog({.patience = 60_s}, plan, store_, watch_, [](const std::string&) {});
+  const auto result =
+      run_session(plan, *executor, store_, watch_, watchdog, {.warmup = 1, .repeats = 3});
+  ASSERT_TRUE(result) << result.error().message;
+  const measure::RankRecord& rank = result->measurement->ranks[0];
+  EXPECT_EQ(rank.steps.size(), 3U);
+  ASSERT_TRUE(rank.timing);
+  EXPECT_EQ(rank.timing->events, 7);
+  EXPECT_DOUBLE_EQ(rank.timing->event / 1_s, rank.timing->step / 7_s);
+  ASSERT_EQ(rank.gemms.size(), 2U);
+  EXPECT_EQ(rank.gemms[0].kernel, describe(Kernel(Gemm{.m = 32, .n = 32, .k = 32})));
+  EXPECT_EQ(rank.gemms[0].count, 2);
+  EXPECT_EQ(rank.gemms[1].count, 1);
+  const std::string text = summary(*result);
+  EXPECT_THAT(text, HasSubstr("note: the 7 events that time the tasks "));
+  EXPECT_THAT(text,
+              HasSubstr("note: matrix products take cuBLASLt's first proposals, alone 60.0 us "
+                        "of a step of rank 0; the fastest proposals would take 15.0 us less"));
 }
 
 // One rank of four, alone: its communications end when they are told to, and slack says who waits.
@@ -313,6 +410,39 @@ TEST_F(GpuExecutorTest, ConnectsBeforeTheFirstStep) {
       EXPECT_EQ(watch.instance(), -1);
       const auto times = (*executor)->step(watch);
       EXPECT_TRUE(times) << times.error().message;
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A kernel that CUDA loads when it is first launched may wait for the device, and so for a peer, if
+// NCCL's runs by then. The checks' own kernels are loaded when they are wanted, between steps.
+TEST_F(GpuExecutorTest, HasLoadedEveryKernelBeforeItCommunicates) {
+  auto program = line_of(
+      2,
+      {{"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 32}), StreamId(0), {}},
+       communicate("sum", CollectiveKind::kAllReduce),
+       pass("between", {1}),
+       communicate("gather", CollectiveKind::kAllGather, DType::kFp32),
+       {"attend",
+        Kernel(Attention{
+            .query_heads = 1, .kv_heads = 1, .query_length = 64, .key_length = 64, .head_dim = 64}),
+        StreamId(0),
+        {3}},
+       {"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 64}), StreamId(0), {}}});
+  std::vector<std::thread> threads;
+  for (int r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      Watch watch;
+      const RankPlan plan = plan_of(program, r);
+      auto executor = make_gpu_executor({.shared = true}, store_);
+      ASSERT_FALSE((*executor)->prepare(plan, watch));
+      ASSERT_TRUE((*executor)->step(watch));
+      EXPECT_GE(emulation::launched().size(), 4U);  // two products, gelu, attention
+      EXPECT_EQ(emulation::launched(), fake_rank().at_init);
+      EXPECT_EQ(emulation::launched(), fake_rank().at_first_operation);
+      fake_rank() = {};
+      ASSERT_TRUE((*executor)->verify(watch));
+      EXPECT_EQ(emulation::launched(), fake_rank().at_first_operation);
     });
   for (std::thread& thread : threads) thread.join();
 }

@@ -10,11 +10,19 @@
 
 #include "validate/replay/gpu/nccl_api.h"
 
+// Last: it defines names that CUDA's headers use for parameters.
+#include "validate/replay/gpu/emulation.h"
+
 namespace foreshard::replay::gpu {
 
 FakeNccl& fake_nccl() {
   static FakeNccl fake;
   return fake;
+}
+
+FakeRank& fake_rank() {
+  thread_local FakeRank rank;
+  return rank;
 }
 
 namespace {
@@ -122,6 +130,7 @@ void carry_out(std::vector<std::vector<Op>>& ops) {
 }
 
 ncclResult_t meet(Comm& comm, std::vector<Op> ops) {
+  if (!fake_rank().at_first_operation) fake_rank().at_first_operation = emulation::launched();
   Shared& shared = *comm.shared;
   std::unique_lock guard(shared.mutex);
   if (fake_nccl().waits_once && shared.round > 0) return ncclSuccess;
@@ -179,6 +188,7 @@ ncclResult_t unique_id(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t init(ncclComm_t* comm, int members, ncclUniqueId id, int rank, ncclConfig_t*) {
+  if (!fake_rank().at_init) fake_rank().at_init = emulation::launched();
   std::uint64_t number = 0;
   std::memcpy(&number, id.internal, sizeof(number));
   Shared& shared = shared_of(number);

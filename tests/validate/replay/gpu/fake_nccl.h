@@ -4,6 +4,9 @@
 /// and its callers wait for that.
 #pragma once
 
+#include <optional>
+#include <set>
+
 namespace foreshard::replay::gpu {
 
 struct FakeNccl {
@@ -15,5 +18,13 @@ struct FakeNccl {
   bool waits_once = false;
 };
 FakeNccl& fake_nccl();
+
+/// Of the rank that is the calling thread: the kernels that it had launched before its first
+/// operation since this was emptied. It has come to `comm_init` with those of `at_init`.
+struct FakeRank {
+  std::optional<std::set<const void*>> at_init{};
+  std::optional<std::set<const void*>> at_first_operation{};
+};
+FakeRank& fake_rank();
 
 }  // namespace foreshard::replay::gpu

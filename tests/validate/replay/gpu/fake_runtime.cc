@@ -44,12 +44,14 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = fake_device().count;
   return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) {
+cudaError_t cudaSetDevice(int device) {
+  fake_device().current = device;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "Fake GPU");
+  properties->uuid.bytes[0] = static_cast<char>(fake_device().uuid);
   properties->l2CacheSize = 1 << 16;
   properties->multiProcessorCount = 4;
   properties->totalGlobalMem = fake_device().memory;
@@ -140,7 +142,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   --fake_device().events;
   return cudaSuccess;
 }
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  const std::lock_guard guard(fake::lock());
+  ++fake_device().records;
   fake::event_of(event)->time = fake::Clock::now();
   return cudaSuccess;
 }

@@ -1,6 +1,11 @@
+# Skipped where there is no nvcc.
+foreshard_test(replay_gpu_ptx_test SLOW
+  SOURCES replay/gpu/ptx_test.cc
+  DEPS foreshard_replay_core)
 if(NOT FORESHARD_CUDA_FOUND)
   return()
 endif()
+target_compile_definitions(replay_gpu_ptx_test PRIVATE FORESHARD_NVCC="${CMAKE_CUDA_COMPILER}")
 
 # The kernels' sources, compiled for the host: their results and the executor's order are tested where
 # there is no GPU (validate/replay/gpu/emulation.h).
@@ -16,14 +21,24 @@ add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
   ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc ${gpu}/check_passes.cc
   ${gpu}/checks.cc ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/facts.cc
   ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
-  ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc)
+  ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc
+  ${gpu}/proposals.cc)
 target_link_libraries(foreshard_replay_gpu_emulated PUBLIC foreshard_replay_core ${CMAKE_DL_LIBS})
 target_include_directories(foreshard_replay_gpu_emulated SYSTEM PUBLIC
   ${CUDAToolkit_INCLUDE_DIRS} ${NCCL_INCLUDE_DIR})
 target_compile_options(foreshard_replay_gpu_emulated PUBLIC -Wno-unknown-pragmas)
 foreshard_test(replay_gpu_emulated_test
   SOURCES replay/gpu/executor_test.cc replay/gpu/kernels_test.cc replay/gpu/memory_test.cc
+          replay/gpu/proposals_test.cc
   DEPS foreshard_replay_gpu_emulated)
+
+# The driver's library, for one test of it.
+add_library(fake_nvml MODULE replay/gpu/fake_nvml.cc)
+set_target_properties(fake_nvml PROPERTIES OUTPUT_NAME nvidia-ml SUFFIX .so.1
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/fake_nvml)
+target_compile_definitions(replay_gpu_emulated_test PRIVATE
+  FAKE_NVML_FOLDER="${CMAKE_CURRENT_BINARY_DIR}/fake_nvml")
+add_dependencies(replay_gpu_emulated_test fake_nvml)
 
 # On a real GPU; skipped where there is none. `ctest -L gpu`.
 foreshard_test(replay_gpu_test GPU

@@ -4,12 +4,14 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <vector>
 
 #include "validate/replay/gpu/checks.h"
 #include "validate/replay/gpu/emulation.h"
+#include "validate/replay/gpu/numbers.h"
 #include "validate/replay/gpu/utility.h"
 #include "validate/replay/pattern.h"
 
@@ -25,6 +27,38 @@ void expect_all(const std::vector<Check>& checks) {
 
 TEST(GpuPasses, ComputeWhatTheyAreNamedAfter) {
   expect_all(pass_checks());
+}
+
+// Shared memory serves 16-byte accesses of 8 threads at a time, from 32 banks of 4 bytes. Threads
+// of norm_backward read and write the first quads of their packs (quads 2 t), then the second ones
+// (2 t + 1), and at the end quads t. 24 columns are 6 quads: at 0, 12, 4, 16, 8, 20.
+TEST(GpuShared, QuadsOfNeighboursLieInBanksOfTheirOwn) {
+  const std::int64_t of_24[] = {0, 12, 4, 16, 8, 20};
+  for (std::int64_t q = 0; q < 6; ++q) EXPECT_EQ(place_of_quad(q, 24), of_24[q]);
+  const auto shared_banks = [](std::int64_t columns, auto quad_of) {
+    int shared = 0;
+    for (std::int64_t first = 0; first < kThreads; first += 8) {
+      std::vector<int> uses(32);
+      for (std::int64_t t = first; t < first + 8; ++t)
+        if (const std::int64_t q = quad_of(t); q < columns / kQuad)
+          for (std::int64_t word = 0; word < kQuad; ++word)
+            shared += uses[static_cast<std::size_t>((place_of_quad(q, columns) + word) % 32)]++;
+    }
+    return shared;
+  };
+  for (const std::int64_t columns : {8, 24, 1024, 2056, 4096, 12288}) {
+    EXPECT_EQ(shared_banks(columns, [](std::int64_t t) { return 2 * t; }), 0) << columns;
+    EXPECT_EQ(shared_banks(columns, [](std::int64_t t) { return 2 * t + 1; }), 0) << columns;
+    std::vector<int> taken(static_cast<std::size_t>(columns / kQuad));
+    for (std::int64_t q = 0; q < columns / kQuad; ++q) {
+      EXPECT_EQ(place_of_quad(q, columns) % kQuad, 0);
+      ++taken.at(static_cast<std::size_t>(place_of_quad(q, columns) / kQuad));
+    }
+    EXPECT_THAT(taken, testing::Each(1)) << columns;
+  }
+  // Quads one after another alternate between the halves; those share banks unless the halves lie
+  // 16 banks apart, once for each block.
+  EXPECT_EQ(shared_banks(2080, [](std::int64_t t) { return t; }), 0);
 }
 
 TEST(GpuAttention, ComputesSoftmaxOfScoresTimesValues) {

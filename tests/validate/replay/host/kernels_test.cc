@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/validate/replay/host/floats.h"
+
 #include "validate/replay/host/elementary.h"
 #include "validate/replay/host/number.h"
 
@@ -17,15 +19,6 @@ namespace foreshard::replay::host {
 namespace {
 
 using testing::HasSubstr;
-using Floats = std::vector<float>;
-
-Floats random_floats(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Floats out(count);
-  for (float& x : out) x = normal(random);
-  return out;
-}
 
 void expect_near(const Floats& got, const std::vector<double>& wanted, double tolerance) {
   ASSERT_EQ(got.size(), wanted.size());

@@ -8,21 +8,13 @@
 #include <random>
 #include <vector>
 
+#include "tests/validate/replay/host/floats.h"
+
 #include "validate/replay/host/elementary.h"
 #include "validate/replay/host/kernels.h"
 
 namespace foreshard::replay::host {
 namespace {
-
-using Floats = std::vector<float>;
-
-Floats random_floats(std::size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Floats out(count);
-  for (float& x : out) x = normal(random);
-  return out;
-}
 
 // One pass in fp32 on owned arrays.
 struct Arrays {

@@ -1,5 +1,5 @@
 /// \file
-/// Numbers and words of the texts that importers read.
+/// Numbers and words of texts: what importers read, lists of names.
 #pragma once
 
 #include <charconv>

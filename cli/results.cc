@@ -1,0 +1,110 @@
+#include "cli/results.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/internal/result_forms.h"
+
+namespace foreshard::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json schema_of(const Json& form);
+
+Json or_null(Json schema) {
+  return {{"anyOf", {std::move(schema), {{"type", "null"}}}}};
+}
+
+std::vector<std::string> alternatives(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, '|');) all.push_back(word);
+  return all;
+}
+
+// "number|null: What it is."
+Json schema_of_value(const std::string& text) {
+  const auto colon = text.find(": ");
+  const auto words = alternatives(text.substr(0, colon));
+  Json schema = Json::object();
+  if (words.front().starts_with('#')) {
+    const Json reference = {{"$ref", "#/definitions/" + words.front().substr(1)}};
+    // Beside a $ref nothing else counts, in the drafts that editors know.
+    schema = words.size() > 1 ? or_null(reference) : Json{{"allOf", Json::array({reference})}};
+  } else if (words.front().starts_with('\'')) {
+    for (const std::string& word : words)
+      schema["enum"].push_back(word == "null" ? Json(nullptr)
+                                              : Json(word.substr(1, word.size() - 2)));
+  } else if (words.front() != "any") {
+    schema["type"] = words.size() == 1 ? Json(words.front()) : Json(words);
+  }
+  if (colon != std::string::npos) schema["description"] = text.substr(colon + 2);
+  return schema;
+}
+
+Json schema_of_list(const Json& form) {
+  Json schema = {{"type", "array"}};
+  if (form.size() == 1) schema["items"] = schema_of(form.front());
+  if (form.size() < 2) return schema;
+  for (const Json& member : form) schema["items"].push_back(schema_of(member));
+  schema["minItems"] = form.size();
+  schema["maxItems"] = form.size();
+  return schema;
+}
+
+Json schema_of_object(const Json& form) {
+  Json schema = {{"type", "object"},
+                 {"properties", Json::object()},
+                 {"required", Json::array()},
+                 {"additionalProperties", false}};
+  for (const auto& [key, value] : form.items()) {
+    if (key.starts_with('#')) continue;
+    if (key == "//") {
+      schema["description"] = value;
+      continue;
+    }
+    if (key == "*") {
+      schema["additionalProperties"] = schema_of(value);
+      continue;
+    }
+    std::string name = key;
+    const bool optional = name.ends_with('?');
+    if (optional) name.pop_back();
+    const bool nullable = name.ends_with("|null");
+    if (nullable) name.resize(name.size() - std::string_view("|null").size());
+    schema["properties"][name] = nullable ? or_null(schema_of(value)) : schema_of(value);
+    if (!optional) schema["required"].push_back(name);
+  }
+  return schema;
+}
+
+Json schema_of(const Json& form) {
+  if (form.is_object()) return schema_of_object(form);
+  return form.is_array() ? schema_of_list(form) : schema_of_value(form.get<std::string>());
+}
+
+}  // namespace
+
+std::optional<Json> result_schema(std::string_view name) {
+  for (const ResultForm& result : result_forms()) {
+    const Json form = Json::parse(result.text);
+    const auto id = form["schema"].get<std::string>();
+    if (name != result.name && name != id) continue;
+    Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", id}};
+    schema.update(schema_of(form));
+    schema["properties"]["schema"] = {{"const", id}};
+    for (const auto& [key, value] : form.items())
+      if (key.starts_with('#')) schema["definitions"][key.substr(1)] = schema_of(value);
+    return schema;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> result_names() {
+  std::vector<std::string> names;
+  for (const ResultForm& result : result_forms()) names.emplace_back(result.name);
+  return names;
+}
+
+}  // namespace foreshard::cli

@@ -1,0 +1,17 @@
+/// \file
+/// Arithmetic with counts of rows, tiles and operations.
+#pragma once
+
+#include <cstdint>
+
+namespace foreshard::compute {
+
+inline double count(std::int64_t n) {
+  return static_cast<double>(n);
+}
+/// How many pieces of `part` cover `whole`.
+inline std::int64_t parts(std::int64_t whole, std::int64_t part) {
+  return (whole + part - 1) / part;
+}
+
+}  // namespace foreshard::compute

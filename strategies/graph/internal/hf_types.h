@@ -1,0 +1,43 @@
+/// \file
+/// The model types of Transformers whose config.json foreshard reads, as data.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/graph/internal/hf_keys.h"
+#include "strategies/graph/model.h"
+
+namespace foreshard::internal {
+
+struct HfType {
+  std::string_view name;  ///< Several with blanks between, if they differ in name alone.
+  // A value of 0: as Model has it (heads for kv_heads, hidden / heads for head_dim, 4 x hidden for
+  // ffn).
+  Size layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary;
+  /// The most positions. Value 0: there is a limit only where the file states one.
+  Size longest;
+  std::int64_t further_positions = 0;  ///< Rows of the table of positions beyond those.
+  const char* activation;
+  std::string_view activations;  ///< Those that have the kernels of `rest.activation`, with blanks.
+  Model rest;                    ///< All that is no size.
+  std::string_view dropouts;     ///< Their keys.
+  bool states_attention_bias = false;
+  bool states_mlp_bias = false;
+  std::int64_t window = 0;         ///< Of sliding attention where the file has no key; 0: none.
+  bool slides = true;              ///< Whether a window is used where the file does not say.
+  std::int64_t full_layers = 0;    ///< Layers before the first that slides, likewise.
+  std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
+  /// What the keys above do not say.
+  void (*more)(HfKeys& keys, Model& model) = nullptr;
+};
+
+std::vector<HfType> llama_types();
+std::vector<HfType> gpt_types();
+
+/// What a file needs that foreshard does not model, each with the key that says so: "a mixture of
+/// experts ('num_experts')". Empty if nothing is known of that kind.
+std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type);
+
+}  // namespace foreshard::internal

@@ -1,0 +1,178 @@
+// Operators of images: convolutions, pooling, and what is made of them.
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "strategies/graph/onnx/internal/fold.h"
+#include "strategies/graph/onnx/internal/translate.h"
+
+namespace foreshard::onnx_file::windows {
+namespace {
+
+using namespace std::string_literals;
+
+// Strides, dilations and pads of a window of extents `kernel`, all written out.
+Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
+  const std::size_t rank = kernel.size();
+  const auto strides = integers_of(node, "strides").value_or(Shape(rank, 1));
+  const auto dilations = integers_of(node, "dilations").value_or(Shape(rank, 1));
+  auto pads = integers_of(node, "pads").value_or(Shape(2 * rank, 0));
+  if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank)
+    return Error{
+        Error::Code::kInvalidInput,
+        fmt::format("node '{}' ({}): strides, dilations and pads do not fit a window of {} "
+                    "dimensions",
+                    node.name, node.op, rank)};
+  const std::string automatic = text_of(node, "auto_pad", "NOTSET");
+  if (automatic.starts_with("SAME")) {
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t in = shape_of(scope, node.inputs[0])[d + 2];
+      const std::int64_t out = shape_of(scope, node.outputs[0])[d + 2];
+      const std::int64_t needed = (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in;
+      const std::int64_t total = std::max<std::int64_t>(needed, 0);
+      const std::int64_t small = total / 2;
+      pads[d] = automatic == "SAME_UPPER" ? small : total - small;
+      pads[d + rank] = total - pads[d];
+    }
+  }
+  return Settings{{"strides", strides}, {"dilations", dilations}, {"pads", pads}};
+}
+
+// A bias of each channel, added to `product`, the node's result without it.
+Outcome biased(Scope& scope, const Node& node, TensorId product, std::size_t rank,
+               std::int64_t channels) {
+  Shape shape(rank - 1, 1);
+  shape[0] = channels;
+  const auto bias = reshaped(scope, node, "bias", scope.tensor(node.inputs[2]), shape);
+  if (!bias) return bias.error();
+  return emit(scope, node, "binary", {product, *bias}, {{"operation", "add"s}});
+}
+
+// A convolution's gradient with regard to its input: the file's output is what that was. Pads that
+// the file leaves to the runtime follow from the shapes.
+Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& weight) {
+  const Shape kernel(weight.begin() + 2, weight.end());
+  auto moves = window(scope, node, kernel);
+  if (!moves) return moves;
+  Settings settings = *std::move(moves);
+  const Shape& in = shape_of(scope, node.inputs[0]);
+  const Shape& out = shape_of(scope, node.outputs[0]);
+  const std::size_t rank = kernel.size();
+  const bool given = integers_of(node, "output_shape").has_value() ||
+                     text_of(node, "auto_pad", "NOTSET").starts_with("SAME");
+  if (given) {
+    const auto extra = integers_of(node, "output_padding").value_or(Shape(rank, 0));
+    Shape pads(2 * rank, 0);
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t full = settings.integers("strides")[d] * (in[d + 2] - 1) + extra[d] +
+                                settings.integers("dilations")[d] * (kernel[d] - 1) + 1;
+      const std::int64_t total = std::max<std::int64_t>(full - out[d + 2], 0);
+      pads[d] = total / 2;
+      pads[d + rank] = total - pads[d];
+    }
+    settings.set("pads", pads);
+  }
+  settings.set("shape", out);
+  return settings;
+}
+
+}  // namespace
+
+Outcome convolution(Scope& scope, const Node& node) {
+  const Shape& weight = shape_of(scope, node.inputs[1]);
+  const auto settings = window(scope, node, Shape(weight.begin() + 2, weight.end()));
+  if (!settings) return settings.error();
+  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
+  if (input(node, 2) == kNone) return emit(scope, node, "conv", operands, *settings);
+  const auto product = step(scope, node, "product", "conv", operands, *settings);
+  if (!product) return product.error();
+  return biased(scope, node, *product, weight.size(), weight[0]);
+}
+
+Outcome pool(Scope& scope, const Node& node) {
+  if (std::ranges::count(node.outputs, kNone) + 1 < std::ssize(node.outputs))
+    return unsupported(node, "the indices of its maxima are");
+  Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
+  if (!node.op.starts_with("Global")) {
+    const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
+    const auto moves = window(scope, node, kernel);
+    if (!moves) return moves.error();
+    for (const auto& [name, value] : moves->all()) settings.set(name, value);
+    settings.set("kernel", kernel);
+    settings.set("ceiling", integer_of(node, "ceil_mode", 0) != 0);
+  }
+  return emit(scope, node, "pool", {scope.tensor(node.inputs[0])}, settings);
+}
+
+Outcome transposed_convolution(Scope& scope, const Node& node) {
+  const Shape& weight = shape_of(scope, node.inputs[1]);
+  const auto settings = transposed_window(scope, node, weight);
+  if (!settings) return settings.error();
+  const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
+  if (input(node, 2) == kNone) return emit(scope, node, "conv_data_gradient", operands, *settings);
+  const auto product = step(scope, node, "product", "conv_data_gradient", operands, *settings);
+  if (!product) return product.error();
+  return biased(scope, node, *product, weight.size(), shape_of(scope, node.outputs[0])[1]);
+}
+
+// x / (bias + alpha * mean of x^2 over `size` neighbouring channels)^beta, in the pieces that
+// PyTorch runs (torch/nn/functional.py, local_response_norm).
+Outcome local_response_norm(Scope& scope, const Node& node) {
+  const TensorId x = scope.tensor(node.inputs[0]);
+  const Shape shape = shape_of(scope, node.inputs[0]);
+  const std::int64_t size = integer_of(node, "size", 1);
+  const std::int64_t pixels = shape.size() < 3 ? 0 : count_of(shape) / (shape[0] * shape[1]);
+  if (pixels == 0 || size < 1) return unsupported(node, "only norms over channels of images are");
+  const auto number = [&](const char* name) {  // its value changes no cost
+    return scope.constant(node.name + "." + name, {scope.graph()[x].dtype, {1}});
+  };
+  auto y = step(scope, node, "square", "unary", {x}, {{"operation", "square"s}});
+  if (y)
+    y = step(scope, node, "flat", "reshape", {*y},
+             {{"shape", Shape{shape[0], 1, shape[1], pixels}}});
+  if (y)
+    y = step(scope, node, "mean", "pool", {*y},
+             {{"operation", "mean"s},
+              {"kernel", Shape{size, 1}},
+              {"pads", Shape{size / 2, 0, (size - 1) / 2, 0}}});
+  if (y) y = step(scope, node, "shape", "reshape", {*y}, {{"shape", shape}});
+  if (y)
+    y = step(scope, node, "scale", "unary", {*y},
+             {{"operation", "scale"s}, {"value", real_of(node, "alpha", 1e-4)}});
+  if (y) y = step(scope, node, "sum", "binary", {*y, number("bias")}, {{"operation", "add"s}});
+  if (y) y = step(scope, node, "power", "binary", {*y, number("beta")}, {{"operation", "pow"s}});
+  if (!y) return y.error();
+  return emit(scope, node, "binary", {x, *y}, {{"operation", "div"s}});
+}
+
+// The nearest element, whole times as many in each dimension: each is repeated.
+Outcome resize(Scope& scope, const Node& node) {
+  const Shape in = shape_of(scope, node.inputs[0]);
+  const Shape out = shape_of(scope, node.outputs[0]);
+  if (in == out) {
+    scope.set(node.outputs[0], scope.tensor(node.inputs[0]));
+    return std::nullopt;
+  }
+  if (text_of(node, "mode", "nearest") != "nearest")
+    return unsupported(node, fmt::format("mode '{}' is not supported, only 'nearest'",
+                                         text_of(node, "mode", "nearest")));
+  Shape apart;
+  Shape repeated;
+  for (std::size_t d = 0; d < in.size(); ++d) {
+    if (in[d] == 0 || out[d] % in[d] != 0)
+      return unsupported(node,
+                         fmt::format("from {} to {} elements is no whole factor", in[d], out[d]));
+    apart.push_back(in[d]);
+    repeated.push_back(in[d]);
+    if (out[d] == in[d]) continue;
+    apart.push_back(1);
+    repeated.push_back(out[d] / in[d]);
+  }
+  const auto pieces = reshaped(scope, node, "apart", scope.tensor(node.inputs[0]), apart);
+  if (!pieces) return pieces.error();
+  const auto copies = step(scope, node, "copies", "expand", {*pieces}, {{"shape", repeated}});
+  if (!copies) return copies.error();
+  return emit(scope, node, "reshape", {*copies}, {{"shape", out}});
+}
+
+}  // namespace foreshard::onnx_file::windows

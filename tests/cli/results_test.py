@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""Holds what the commands write as JSON to `foreshard schema RESULT`, both ways: a result has no key
+that is not described, and every key that is described stands in some result.
+
+    results_test.py PROGRAM SOURCE BUILD [Class.test...]
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jsonschema
+
+PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+SMALL = "gpt-1.7b-a100-8"
+GOLDEN = SOURCE / "tests/golden/report"
+# Described keys that no result below has, and why.
+UNSEEN = {
+    "measurement": {
+        # readings of GPUs
+        "clock_mhz", "memory_clock_mhz", "celsius", "watts", "throttle", "during", "samples", "low",
+        "median", "high",
+        "slack_s",  # of one rank alone
+        "timing", "events", "step_s", "event_s",  # of GPUs
+        "gemms", "count", "tried", "taken_s", "fastest_s",  # likewise
+    },
+    # tests/strategies/program_ir has them.
+    "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers"},
+}
+
+
+def foreshard(*arguments, codes=(0,)):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    assert done.returncode in codes, f"foreshard {arguments}: {done.returncode}\n{done.stderr}"
+    return done.stdout
+
+
+def result(*arguments, codes=(0,)):
+    return json.loads(foreshard(*arguments, codes=codes))
+
+
+def described(schema):
+    """All names of properties, wherever they stand."""
+    names = set()
+    if isinstance(schema, dict):
+        names |= set(schema.get("properties", {}))
+        for part in schema.values():
+            names |= described(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            names |= described(part)
+    return names
+
+
+def written(value):
+    if isinstance(value, dict):
+        return set(value).union(*(written(one) for one in value.values()))
+    return set().union(*(written(one) for one in value)) if isinstance(value, list) else set()
+
+
+class Results(unittest.TestCase):
+    def hold(self, name, *results):
+        schema = result("schema", name)
+        short = schema["title"].split(".")[1].split("/")[0]
+        validator = jsonschema.Draft7Validator(schema)
+        validator.check_schema(schema)
+        for one in results:
+            faults = [f"{'/'.join(map(str, fault.absolute_path))}: {fault.message[:300]}"
+                      for fault in validator.iter_errors(one)]
+            self.assertEqual(faults, [], name)
+        self.assertEqual(described(schema) - written(list(results)), UNSEEN.get(short, set()),
+                         f"{name}: described in cli/results/{short}.json, but in no result")
+
+    def test_prediction(self):
+        slow = "{stragglers: [{devices: node0/gpu1, speed: 0.9}]}"
+        lost = "{failures: [{device: node0/gpu1, at: 100 ms, then: fail}]}"
+        self.hold(
+            "prediction",
+            result("simulate", SMALL, "--format", "json", "--timing", "--set", "train=1B tokens"),
+            result("simulate", "--cluster", "two-dgx-a100", "--model", "gpt-7.5b", "--strategy",
+                   "{data_parallel: 16, global_batch: 16}", "--format", "json", codes=(3,)),
+            result("simulate", SMALL, "--format", "json", "--set", f"disturbances={slow}"),
+            result("simulate", "host-dp2", "--format", "json"),
+            result("simulate", SMALL, "--format", "json", "--set", f"disturbances={lost}",
+                   codes=(3,)),
+            json.loads((GOLDEN / "example.json").read_text()))
+
+    def test_search(self):
+        space = ("search", SMALL, "--format", "json", "--top", "2", "--simulate", "2",
+                 "--certify", "0")
+        self.hold("foreshard.search/1", result(*space),
+                  result(*space, "--set", "model.layers=960", codes=(0, 3)))
+
+    def test_topology(self):
+        self.hold("topology", result("topology", "show", "two-dgx-a100", "--format", "json"))
+
+    def test_catalog(self):
+        self.hold("catalog", result("catalog", "--format", "json"))
+        self.hold("operators", result("catalog", "operators", "--format", "json"))
+
+    def test_findings(self):
+        check = ("topology", "check", "two-dgx-h100", "--format", "json")
+        self.hold("findings", result(*check), result(*check, "--set", "fabric.latency=2 ms"))
+
+    def test_collectives(self):
+        sweep = ("topology", "collectives", "two-dgx-h100", "--op", "all_reduce", "--ranks", "0-15",
+                 "--format", "json")
+        self.hold("collectives", result(*sweep), result(*sweep, "--all"))
+
+    def test_reshard(self):
+        self.hold("reshard", result(
+            "reshard", "--tensor", "bf16[8192,8192]", "--from", "x=16 [x, -]", "--to", "x=16 [-, x]",
+            "--cluster", "two-dgx-h100", "--format", "json"))
+
+    def test_reshard_strategy(self):
+        before = "{data_parallel: 4, tensor_parallel: 2, global_batch: 8}"
+        after = "{data_parallel: 8, global_batch: 8}"
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, text in (("before", before), ("after", after)):
+                paths.append(pathlib.Path(folder) / f"{name}.yaml")
+                paths[-1].write_text(text)
+            self.hold("reshard_strategy", result(
+                "reshard", "--from-strategy", paths[0], "--to-strategy", paths[1], "--model",
+                "gpt-1.7b", "--cluster", "two-dgx-a100", "--format", "json"))
+
+    def test_reshard_checkpoint(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / "before"
+            source.mkdir()
+            header = json.dumps({"w": {"dtype": "F32", "shape": [4, 2], "data_offsets": [0, 32]}})
+            header = header.encode().ljust(80)
+            (source / "model.safetensors").write_bytes(
+                len(header).to_bytes(8, "little") + header + bytes(32))
+            self.hold("reshard_checkpoint", result(
+                "reshard", "--checkpoint", source, "--out", pathlib.Path(folder) / "after", "--to",
+                "x=2 [x, -]", "--format", "json"))
+
+    def test_version(self):
+        self.hold("version", result("version", "--format", "json"))
+
+    def test_program_and_arrivals(self):
+        self.hold("program", *(result("export", study, "--program", "-")
+                               for study in ("host-dp2", "gpt-39.1b-a100-64", "llama3-8b-h100-64-fsdp")))
+        self.hold("arrivals", result("export", "host-dp2", "--arrivals", "-", "--rank", "1"))
+
+    def test_measurement_comparison_and_validation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder)
+            foreshard("validate", "host-dp2", "--host", "--no-calibrate", "--repeats", "1", "-o", out)
+            self.hold("validation", json.loads((out / "validation.json").read_text()))
+            measured = next(out.rglob("measurement.json"))
+            self.hold("measurement", json.loads(measured.read_text()))
+            whole = result("compare", "host-dp2", measured, "--format", "json")
+            alone = out / "alone.json"
+            foreshard("replay", "host-dp2", "--host", "--as-rank", "1", "--repeats", "1", "-o", alone)
+            self.hold("comparison", whole, result("compare", "host-dp2", alone, "--format", "json"))
+
+    def test_accuracy(self):
+        tables = {
+            "training": "id,source,framework,gpu,num_gpus,gpus_per_node,model_name,layers,hidden,heads,"
+                        "kv_heads,ffn,vocab,seq,experts,topk,tp,pp,vpp,cp,dp,ep,zero_stage,mbs,gbs,"
+                        "recompute,seq_parallel,precision,metric,value,unit,notes\n"
+                        "A,x@1,Megatron-LM,A100-SXM-80GB,8,8,small,8,1024,16,16,4096,50304,1024,,,1,1,1,"
+                        "1,8,1,0,1,8,none,False,bf16,samples/s,100,samples/s (global),\n",
+            "products": "source,gpu,kernel_source,dtype,m,n,k,time_us\n"
+                        "x@1:y,H100-SXM5-80GB,k,bfloat16,4096,4096,4096,190\n",
+            "collectives": "id,source,machine,gpu,num_gpus,nodes,gpus_per_node,intra_link,inter_net,"
+                           "nccl_version,op,dtype,bytes,time_us,algbw_gbs,busbw_gbs,algo_hint,notes\n"
+                           "C,src@1:a/b,HGX,H100-SXM5-80GB,8,1,8,,,2,all_reduce,float,536870912,2110,,,,\n",
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [pathlib.Path(folder) / f"{name}.csv" for name in tables]
+            for path in paths:
+                path.write_text(tables[path.stem])
+            self.hold("accuracy", result("accuracy", *paths, "--format", "json"))
+
+    def test_every_result_has_a_test(self):
+        names = {path.stem for path in (SOURCE / "cli/results").glob("*.json")}
+        text = pathlib.Path(__file__).read_text()
+        self.assertEqual({name for name in names if f'"{name}' not in text and
+                          f"foreshard.{name}/1" not in text}, set())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,108 @@
+// What the usual machine of a device adds to a host, and what the host lacks beside it.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/quantity.h"
+
+#include "topology/import/internal/host_tree.h"
+
+namespace foreshard::internal {
+namespace {
+
+using Kind = HostTree::Kind;
+
+bool joins_gpus(const HostTree& tree, const HostTree::Link& link) {
+  const auto is = [&](std::size_t part, Kind kind) { return tree.parts[part].kind == kind; };
+  return link.kind == WiringLinkKind::kNvLink && !is(link.a, Kind::kSocket) &&
+         !is(link.b, Kind::kSocket);
+}
+
+constexpr double kUsual = 0.95;  // of the usual machine's rate: less is worth a word
+
+BytesPerSecond nvlink_of(const HostTree& tree, std::size_t gpu) {
+  BytesPerSecond rate;
+  for (const auto& link : tree.links)
+    if ((link.a == gpu || link.b == gpu) && joins_gpus(tree, link)) rate += link.bandwidth;
+  return rate;
+}
+
+// GPUs that have less than they should, and the rate of the first.
+struct Lean {
+  std::vector<std::int64_t> gpus{};
+  BytesPerSecond rate{};
+
+  void add(std::int64_t gpu, BytesPerSecond has) {
+    if (gpus.empty()) rate = has;
+    gpus.push_back(gpu);
+  }
+  std::string text() const {
+    const std::string more =
+        gpus.size() == 1 ? "" : " (and " + std::to_string(gpus.size() - 1) + " more)";
+    return "gpu" + std::to_string(gpus.front()) + more;
+  }
+};
+
+}  // namespace
+
+bool add_usual_nvlinks(HostTree& tree, const Defaults& defaults) {
+  const auto& usual = defaults.machine.nvlink;
+  std::map<std::int64_t, std::size_t> gpus;  // parts by index
+  for (std::size_t i = 0; i < tree.parts.size(); ++i)
+    if (tree.parts[i].kind == Kind::kGpu) gpus.emplace(tree.parts[i].index, i);
+  if (!usual) return false;
+  if (usual->layout == NvlinkLayout::kSwitch || std::ssize(gpus) == defaults.machine.gpus)
+    tree.nvlinks_from = defaults.usual();
+  if (usual->layout == NvlinkLayout::kSwitch) {
+    const std::size_t hub = tree.add({.kind = Kind::kNvSwitch});
+    for (const auto& [index, gpu] : gpus)
+      tree.links.push_back({gpu, hub, WiringLinkKind::kNvLink, *usual->bandwidth});
+    return true;
+  }
+  if (std::ssize(gpus) != defaults.machine.gpus) return false;
+  const auto join = [&](std::int64_t a, std::int64_t b, std::int64_t links) {
+    tree.links.push_back({gpus.at(a), gpus.at(b), WiringLinkKind::kNvLink,
+                          static_cast<double>(links) * *usual->bandwidth});
+  };
+  for (const auto& pair : usual->pairs) join(pair.a, pair.b, pair.links);
+  if (!usual->pairs.empty()) return true;
+  for (std::int64_t a = 0; a < std::ssize(gpus); ++a)
+    for (std::int64_t b = a + 1; b < std::ssize(gpus); ++b) join(a, b, usual->links_per_pair);
+  return true;
+}
+
+void add_doubts(const HostTree& tree, const Defaults& defaults, const HardwareLimits& limits,
+                std::vector<std::string>& remarks) {
+  if (!defaults.has_machine) return;
+  const std::string usual = defaults.usual();
+  const auto slot = pcie_bandwidth(pcie_generation(defaults.machine));
+  Lean pcie;
+  Lean nvlink;
+  const bool switched =
+      defaults.machine.nvlink && defaults.machine.nvlink->layout == NvlinkLayout::kSwitch;
+  for (std::size_t i = 0; i < tree.parts.size(); ++i) {
+    const auto& part = tree.parts[i];
+    if (part.kind != Kind::kGpu) continue;
+    if (part.up < *limits.pcie_uplink * slot) pcie.add(part.index, part.up);
+    const auto rate = nvlink_of(tree, i);
+    if (switched && rate > BytesPerSecond() && rate < kUsual * *defaults.machine.nvlink->bandwidth)
+      nvlink.add(part.index, rate);
+  }
+  if (!pcie.gpus.empty())
+    remarks.push_back("warning: " + pcie.text() + ": its PCIe link has " + format(pcie.rate) +
+                      ", that of " + usual + " " + format(slot) +
+                      ": is the file's link_width or link_speed right?");
+  if (!nvlink.gpus.empty())
+    remarks.push_back("warning: " + nvlink.text() + ": has " + format(nvlink.rate) +
+                      " of NVLink in one direction, a GPU of " + usual + " " +
+                      format(*defaults.machine.nvlink->bandwidth) +
+                      ": did links fail to come up, or are GPUs hidden?");
+  if (tree.count(Kind::kGpu) > 1 && defaults.machine.nvlink &&
+      std::ranges::none_of(tree.links, [&](const auto& link) { return joins_gpus(tree, link); }))
+    remarks.push_back("warning: the file has no NVLink between GPUs, but " + usual +
+                      " has: was it hidden from a virtual machine or a container, or "
+                      "left out (as `nvidia-smi topo -mp` does)?");
+}
+
+}  // namespace foreshard::internal

@@ -1,0 +1,21 @@
+/// \file
+/// Errors of a replay, by whose fault they are.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace foreshard::replay {
+
+/// What the user said cannot be done.
+inline Error bad(std::string what) {
+  return {Error::Code::kInvalidInput, std::move(what)};
+}
+/// A file or a connection failed.
+inline Error io(std::string what) {
+  return {Error::Code::kIo, std::move(what)};
+}
+
+}  // namespace foreshard::replay
