@@ -38,8 +38,8 @@ struct HostTree {
 
   std::vector<Part> parts;
   std::vector<Link> links;
-  /// Where the rates of a kind come from if the file does not say all of them: the usual machine, the
-  /// command line. Empty: they are the file's.
+  /// Where the rates of a kind come from if the file does not say all of them: the usual machine,
+  /// the command line. Empty: they are the file's.
   std::string ports_from{};
   std::string nvlinks_from{};
   std::string bridges_from{};  ///< Of the links between sockets.
