@@ -49,6 +49,11 @@ class Accuracy final : public Command {
       if (!read) return fail(read.error());
       limit = *read;
     }
+    for (const std::string& table : tables_)
+      if (table.ends_with(".yaml") || table.ends_with(".yml"))
+        return fail(table + " is no table of measurements (CSV)",
+                    "foreshard accuracy TABLE.csv; foreshard compare STUDY.yaml MEASUREMENT.json "
+                    "compares one step");
     const auto report = scored(environment);
     if (!report) return fail(report.error());
     if (summary_ && format_ == "csv")

@@ -17,6 +17,7 @@
 #include "sim/study/study.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/graph_config.h"
+#include "strategies/graph/hf_config.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/graph.h"
 #include "topology/import/import.h"
@@ -54,8 +55,7 @@ class Check final : public Command {
       return check_hf_config(*overrides);
     const auto bytes = read_file(file_, kLargestFile);
     if (!bytes) return fail(bytes.error());
-    if (kind_.empty() && bytes->find("\"model_type\"") != std::string::npos &&
-        study::is_hf_config(file_))
+    if (kind_.empty() && looks_like_hf_config(*bytes) && study::is_hf_config(file_))
       return check_hf_config(*overrides);
     if (const ImportFormat* format = import_format_of(*bytes)) return not_imported(*format);
     const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);

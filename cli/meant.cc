@@ -11,6 +11,8 @@
 #include "base/text.h"
 #include "cli/kinds.h"
 
+#include "strategies/graph/hf_config.h"
+
 namespace foreshard::cli {
 namespace {
 
@@ -41,6 +43,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kAbbrevi
 constexpr std::array<std::string_view, 7> kDeviceCounts{
     "gpus", "num_gpus", "n_gpus", "ngpus", "world_size", "devices", "num_devices"};
 
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kUsualOptions{{
+    {"-v", "--version"},
+    {"-V", "--version"},
+    {"--json", "--format json"},
+    {"--csv", "--format csv"},
+    {"--out", "--output"},
+    {"--config", "--configs"},
+}};
+
 // The words of an option: "--global-batch=64" -> "global_batch".
 std::string key_of(std::string_view option) {
   std::string key(option.substr(std::min(option.find_first_not_of('-'), option.size())));
@@ -69,7 +80,7 @@ std::string result_of(std::string_view text) {
 
 // The option that takes the file: "model"; "" for a study or what may be one.
 std::string part_of(const std::string& path, const std::string& text) {
-  if (path.ends_with(".onnx") || contains(text, "\"model_type\"")) return "model";
+  if (path.ends_with(".onnx") || looks_like_hf_config(text)) return "model";
   const std::string_view kind = kind_of(path, text).name;
   for (const std::string_view part : {"cluster", "model", "strategy", "communication"})
     if (kind == part) return std::string(part);
@@ -80,6 +91,23 @@ std::string use_of_result(const std::string& result, const std::string& path) {
   if (result == "program") return fmt::format("foreshard replay {} runs it", path);
   if (result == "measurement") return fmt::format("foreshard compare STUDY.yaml {}", path);
   return "give the study that it was made from";
+}
+
+// A folder that stands where a study should: names a study in it, if there is one.
+Error folder_for_study(const std::string& folder) {
+  std::error_code status;
+  std::vector<std::string> studies;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, status)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const auto text = text_of(entry.path().string());
+    if (text && kind_of(entry.path(), *text).name == "study")
+      studies.push_back(entry.path().string());
+  }
+  std::ranges::sort(studies);
+  return {Error::Code::kInvalidInput,
+          fmt::format("{} is a folder, not a study\n   help: {}", folder,
+                      studies.empty() ? "give the file: STUDY.yaml"
+                                      : "studies in it: " + quoted_choice(studies, 10))};
 }
 
 std::optional<std::string> path_of(const std::string& key) {
@@ -105,6 +133,29 @@ std::optional<std::string> setting_meant(std::string_view option, std::string_vi
   const auto path = path_of(key_of(option));
   if (!path) return std::nullopt;
   return fmt::format("--set {}={}", *path, given);
+}
+
+std::optional<std::string> option_meant(std::string_view option) {
+  const auto found =
+      std::ranges::find(kUsualOptions, option, &decltype(kUsualOptions)::value_type::first);
+  return found == kUsualOptions.end() ? std::nullopt : std::optional(std::string(found->second));
+}
+
+std::optional<std::string> path_meant(std::string_view path) {
+  const auto studies = find_kind("study")->keys();
+  const auto dot = path.find('.');
+  const std::string part(path.substr(0, dot));
+  if (dot == path.npos) {
+    if (std::ranges::find(studies, part) != studies.end()) return std::nullopt;
+    return path_of(part);
+  }
+  const Kind* kind = find_kind(part);
+  if (kind == nullptr) return std::nullopt;
+  const std::string key(path.substr(dot + 1));
+  const auto keys = kind->keys();
+  if (std::ranges::find(keys, key) != keys.end()) return std::nullopt;
+  const auto whole = path_of(key);
+  return whole && whole->starts_with(part + ".") ? whole : std::nullopt;
 }
 
 std::optional<std::string> devices_meant(std::string_view option, std::string_view value) {
@@ -135,6 +186,13 @@ std::optional<std::string> argument_meant(std::string_view command, const std::s
 }
 
 std::optional<Error> no_study(const std::string& path) {
+  std::error_code status;
+  if (std::filesystem::is_directory(path, status)) return folder_for_study(path);
+  if (const std::string whole = path + ".yaml"; std::filesystem::path(path).has_parent_path() &&
+                                                !std::filesystem::exists(path, status) &&
+                                                std::filesystem::is_regular_file(whole, status))
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("there is no file '{}'\n   help: did you mean '{}'?", path, whole)};
   const auto text = text_of(path);
   if (!text) return std::nullopt;
   if (const std::string result = result_of(*text); !result.empty())

@@ -54,6 +54,12 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   }
   if (const auto error = stdin_twice()) return *error;
   if (auto error = no_study(study_)) return *std::move(error);
+  for (const yaml::Override& each : *overrides)
+    if (const auto path = path_meant(each.path))
+      return Error{Error::Code::kInvalidInput,
+                   fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: did you mean "
+                               "'--set {2}={1}'?",
+                               each.path, each.value, *path)};
   return study::load_study(
       files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
 }

@@ -66,6 +66,14 @@ std::string help_line(const CLI::App& app) {
   return name + " --help";
 }
 
+// The first line of the example that ends a command's help.
+std::string first_example(const CLI::App& app) {
+  const std::string footer = app.get_footer();
+  const auto begin = footer.find("\n  ") + 3;
+  const std::string line = footer.substr(begin, footer.find('\n', begin) - begin);
+  return line.ends_with('\\') ? line.substr(0, line.size() - 1) + "..." : line;
+}
+
 bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -81,6 +89,10 @@ ExitCode unexpected(const CLI::App& app, const std::string& argument,
                     const std::vector<std::string>& words) {
   if (argument.starts_with("-")) {
     std::vector<std::string> flags = flags_of(app);
+    if (const auto usual = option_meant(argument);
+        usual && has(flags, usual->substr(0, usual->find(' '))))
+      return fail(fmt::format("unknown option '{}'", argument),
+                  fmt::format("did you mean '{}'?", *usual));
     if (has(flags, "--set") && has(flags, "--strategy")) {
       if (const auto setting = setting_meant(argument, word_after(words, argument)))
         return fail(fmt::format("unknown option '{}'", argument),
@@ -166,7 +178,8 @@ int run(int argc, char** argv) {
       return unexpected(command, extras.front(), words);
     if (incomplete)
       return fail("a command is missing", "use " + quoted_choice(subcommands_of(command)));
-    return fail(error.what(), "see " + help_line(command));
+    return fail(error.what(),
+                "for example: " + first_example(command) + "; see " + help_line(command));
   }
   try {
     return run_command(declared, configs);

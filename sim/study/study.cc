@@ -286,7 +286,7 @@ bool is_hf_config(const std::string& model) {
   std::error_code status;
   if (model == "-") {
     const auto text = foreshard::read_file(model, kLargestConfig);
-    return text && text->find("\"model_type\"") != std::string::npos;
+    return text && looks_like_hf_config(*text);
   }
   return model.ends_with(".json") || fs::is_regular_file(fs::path(model) / "config.json", status);
 }

@@ -1,6 +1,7 @@
 #include "strategies/graph/hf_config.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
@@ -236,6 +237,15 @@ std::optional<Error> refusal_of_config(const Json& json, const std::string& type
 
 }  // namespace
 
+bool looks_like_hf_config(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto begin = text.find_first_not_of(kBlanks);
+  if (begin == text.npos || text[begin] != '{') return false;
+  return std::ranges::any_of(std::array{"\"model_type\"", "\"architectures\"",
+                                        "\"transformers_version\"", "\"peft_type\""},
+                             [&](const char* key) { return text.find(key) != text.npos; });
+}
+
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
                                std::optional<std::int64_t> sequence) {
   const auto fault = [](std::string message) {
@@ -246,6 +256,10 @@ Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
   if (!json.is_object()) return fault("this is not a JSON object");
   if (sequence && *sequence < 1)
     return fault(fmt::format("a sequence of {} tokens is too short", *sequence));
+  if (json.contains("peft_type"))
+    return Error{Error::Code::kUnsupported,
+                 "this is an adapter of PEFT ('peft_type'), which foreshard does not model; the "
+                 "config.json of its base model describes the model without it"};
   const auto place = json.find("model_type");
   if (place == json.end() || !place->is_string())
     return fault("the key 'model_type' is missing; 'llama' and 'gpt2', for example, are modelled");

@@ -17,6 +17,10 @@
 
 namespace foreshard {
 
+/// Whether a text looks like such a file: a JSON object with a key that a config.json has, or the
+/// adapter_config.json of PEFT, and no other file that foreshard reads.
+bool looks_like_hf_config(std::string_view text);
+
 struct HfModel {
   Model model;
   std::vector<std::string> remarks{};  ///< What differs from what was asked for, for people.

@@ -99,6 +99,11 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       folder.write("result.json", "{\n  \"schema\": \"foreshard.prediction/1\"\n}\n").string();
   const std::string program =
       folder.write("step.json", R"({"schema":"foreshard.program/1"})").string();
+  const std::string untyped =
+      folder.write("untyped.json", R"({"architectures": ["LlamaForCausalLM"]})").string();
+  const std::string adapter =
+      folder.write("adapter_config.json", R"({"peft_type": "LORA", "r": 8})").string();
+  const std::string without_suffix = study.substr(0, study.rfind('.'));
   const struct {
     std::string arguments;
     std::string message;
@@ -126,6 +131,22 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
        "--set cluster.nodes=N, where N nodes have 64"},
       {"simulate " + study + " --world-size=64", "unknown option '--world-size=64'",
        "--set strategy.data_parallel="},
+      {"-v", "unknown option '-v'", "did you mean '--version'?"},
+      {"simulate " + study + " --json", "unknown option '--json'", "did you mean '--format json'?"},
+      {"simulate " + study + " --set tensor_parallel=2", "no key 'tensor_parallel'",
+       "did you mean '--set strategy.tensor_parallel=2'?"},
+      {"simulate " + study + " --set strategy.tp=2", "no key 'strategy.tp'",
+       "did you mean '--set strategy.tensor_parallel=2'?"},
+      {"simulate " + without_suffix, "there is no file", "did you mean '" + study},
+      {"simulate " + folder.path().string(), "is a folder, not a study",
+       "studies in it: '" + study + "'"},
+      {"accuracy " + study, "is no table of measurements", "foreshard accuracy TABLE.csv"},
+      {"compare " + study + " " + notes, "no JSON: parse error at line 1", "'h'"},
+      {"validate", "study is required", "for example: foreshard validate "},
+      {"check " + result, "this is a result, not a study", "the file that it was made from"},
+      {"topology show " + result, "this is a result, not a cluster", ""},
+      {"check " + untyped, "the key 'model_type' is missing", ""},
+      {"check " + adapter, "an adapter of PEFT", "config.json of its base model"},
   };
   for (const auto& [arguments, message, help] : cases) {
     const Outcome outcome = foreshard(arguments);

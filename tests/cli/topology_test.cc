@@ -88,7 +88,7 @@ TEST(TopologyCheck, StrictFailsOnWarnings) {
   EXPECT_THAT(warned.out, HasSubstr("warning: port-rate: node0/nic0 (and 15 more)"));
   EXPECT_EQ(foreshard(slip + " --strict").code, 4);
   const auto findings = nlohmann::json::parse(foreshard(slip + " --format json").out);
-  EXPECT_EQ(findings.at(0).at("rule"), "port-rate");
+  EXPECT_EQ(findings.at("findings").at(0).at("rule"), "port-rate");
 }
 
 TEST(TopologyShow, WritesSimgridPlatforms) {

@@ -107,6 +107,11 @@ std::optional<fs::path> Reader::find(const std::string& ref, const std::string& 
     faults_.add(mark, "there is no file '" + path.string() + "'", "write the path of a YAML file");
     return std::nullopt;
   }
+  if (fs::path with_suffix = path; fs::is_regular_file(with_suffix += ".yaml", status)) {
+    faults_.add(mark, "the catalogue has no '" + ref.substr(0, 60) + "' among its " + folder,
+                "did you mean the file '" + with_suffix.string() + "'?");
+    return std::nullopt;
+  }
   const auto names = catalogue_names(folder);
   const auto near = nearest_name(ref, names);
   std::string help = near ? "did you mean '" + *near + "'? " : "";

@@ -222,8 +222,11 @@ std::optional<Node> parse(const Sources& sources, int source, const Limits& limi
                           Diagnostics& diagnostics) {
   const std::string& text = sources[source].text;
   if (const auto bad = first_bad_byte(text)) {
-    diagnostics.add(mark_of(source, text, *bad), "this is not a text file in UTF-8",
-                    fmt::format("found the byte 0x{:02x}", static_cast<unsigned char>(text[*bad])));
+    const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+    diagnostics.add(
+        mark_of(source, text, *bad), "this is not a text file in UTF-8",
+        utf16 ? "it is in UTF-16: iconv -f UTF-16 -t UTF-8 FILE > NEW.yaml"
+              : fmt::format("found the byte 0x{:02x}", static_cast<unsigned char>(text[*bad])));
     return std::nullopt;
   }
   Builder builder(source, limits, diagnostics);

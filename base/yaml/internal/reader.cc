@@ -249,6 +249,11 @@ bool lacks_subject(std::string_view fault) {
   return verb == "is" || verb == "must" || verb == "needs" || verb == "gives" || verb == "lists";
 }
 
+// Whether a file that begins so is what a command wrote as JSON, which no command reads as YAML.
+bool names_result(const Entry* schema) {
+  return schema != nullptr && schema->value.text.starts_with("foreshard.");
+}
+
 }  // namespace
 
 void Reader::read_struct(Node node, const Type& type, const Where& where, void* object) {
@@ -257,6 +262,9 @@ void Reader::read_struct(Node node, const Type& type, const Where& where, void* 
     return mismatch(node, type, where, "its keys: " + join(keys_of(fields)));
   const std::size_t faults_before = faults_.size();
   const Mark own = own_mark(node);
+  if (const Entry* schema = node.find("schema"); where.top_of_file && names_result(schema))
+    return faults_.add(schema->key_mark, "this is a result, not a " + fields.name,
+                       "give the file that it was made from");
   if (where.top_of_file || !fields.folder.empty()) {
     auto whole = extended(std::move(node), fields.folder);
     if (!whole) return;

@@ -27,6 +27,13 @@ std::string joined(Keys a, Keys b) {
   throw JsonFault{{code, why}};
 }
 
+// What the parser says, without its own name for the fault: "[json.exception.parse_error.101] ".
+std::string words_of(const SortedJson::exception& error) {
+  const std::string_view words = error.what();
+  const auto end = words.find("] ");
+  return std::string(end == std::string_view::npos ? words : words.substr(end + 2));
+}
+
 SortedJson parse(std::string_view text, int most) {
   std::vector<std::set<std::string>> keys;
   const auto guard = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
@@ -171,7 +178,7 @@ std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
   } catch (const JsonFault& fault) {
     return Error{fault.error.code, what + fault.error.message};
   } catch (const SortedJson::exception& error) {
-    return Error{Error::Code::kInvalidInput, what + "no JSON: " + error.what()};
+    return Error{Error::Code::kInvalidInput, what + "no JSON: " + words_of(error)};
   }
 }
 

@@ -214,6 +214,7 @@ TEST(YamlReader, ReportsWhatIsNoYaml) {
   EXPECT_THAT(fault(std::string("name: \0x\n", 9)), HasSubstr("found the byte 0x00"));
   EXPECT_THAT(fault("name: x\nnodes: \xC3("),
               AllOf(StartsWith("c.yaml:2:8"), HasSubstr("not a text file in UTF-8")));
+  EXPECT_THAT(fault(std::string("\xFF\xFEn\0", 4)), HasSubstr("in UTF-16: iconv -f UTF-16"));
   EXPECT_THAT(fault("\x7F"
                     "ELF\x02\x01\x01"),
               HasSubstr("error"));

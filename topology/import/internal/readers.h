@@ -20,6 +20,10 @@ Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader);
 bool looks_like_paddle(std::string_view text);
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader);
 
+/// foreign.cc: the refusal of a text of another tool that has no topology in it (rocm-smi, lstopo);
+/// nothing for any other text.
+std::optional<Error> foreign_text(const ImportRequest& request);
+
 /// "name:line: why", or "name:line: element: why".
 Error import_error(const ImportRequest& request, std::int64_t line, const std::string& why);
 
