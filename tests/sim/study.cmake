@@ -10,3 +10,7 @@ if(FORESHARD_ONNX_FOUND)
     SOURCES study/graph_study_test.cc ../strategies/onnx/models.cc
     DEPS foreshard_study ONNX::onnx)
 endif()
+foreshard_test(digests_test
+  SOURCES study/digests_test.cc ../strategies/graph/operator_examples.cc
+          ../strategies/lower/random_strategy.cc
+  DEPS foreshard_study foreshard_digest)

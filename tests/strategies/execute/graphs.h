@@ -145,34 +145,6 @@ inline GraphComparison compare(const Graph& graph, const Wholes& serial, const W
   return result;
 }
 
-/// Some tensors of the graph pinned at random and legal, now and then with slices of unequal size.
-inline void annotate(Graph& graph, const std::vector<MeshAxis>& mesh, std::mt19937& random) {
-  for (Tensor& tensor : graph.tensors) {
-    if (random() % 3 > 0) continue;
-    Attribute attribute = replicated(tensor.shape.size());
-    for (Axis axis = 0; axis < static_cast<Axis>(mesh.size()); ++axis) {
-      if (tensor.shape.empty() || random() % 2 == 0) continue;
-      const std::size_t d = random() % tensor.shape.size();
-      attribute.dims[d].push_back(axis);
-      const std::int64_t parts = ways(attribute.dims[d], mesh);
-      if (tensor.shape[d] % parts == 0 && random() % 8 > 0) continue;
-      if (attribute.dims[d].size() > 1 || parts == 1) {
-        attribute.dims[d].pop_back();
-        continue;
-      }
-      // The first slice takes from the last.
-      attribute.sizes.resize(tensor.shape.size());
-      auto& sizes = attribute.sizes[d] = balanced_sizes(tensor.shape[d], parts);
-      const std::int64_t moved = std::min<std::int64_t>(sizes.back(), 1);
-      sizes.front() += moved;
-      sizes.back() -= moved;
-      break;
-    }
-    tensor.pinned = attribute;
-    if (!tensor.shape.empty() && random() % 2 == 0) tensor.open = {0};
-  }
-}
-
 /// Examples of operators that are executed, and whose sharded form computes the same as one rank.
 inline std::vector<Example> executable_examples() {
   std::vector<Example> examples;

@@ -5,47 +5,13 @@
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
+#include "tests/strategies/graph/random_graph.h"
 
 namespace foreshard::execute {
 namespace {
 
 // A chain of up to eight operators may magnify the rounding of its first one.
 constexpr double kTolerance = 1e-8;
-
-// Operands are older tensors of the right type where there are any.
-Graph random_graph(const std::vector<Example>& examples, std::mt19937& random) {
-  Graph graph{.name = "random", .tensors = {}, .operators = {}};
-  const std::size_t count = 1 + random() % 8;
-  for (std::size_t n = 0; n < count; ++n) {
-    const Example& example = examples[random() % examples.size()];
-    std::vector<TensorId> inputs;
-    for (const TensorType& type : example.inputs) {
-      std::vector<TensorId> fitting;
-      for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
-        const Tensor& tensor = graph.tensors[t];
-        // Indices are given, so that they are in range.
-        const bool index = type.dtype == DType::kInt32;
-        if (tensor.dtype == type.dtype && tensor.shape == type.shape && !index)
-          fitting.emplace_back(static_cast<std::int64_t>(t));
-      }
-      const std::string name = std::to_string(graph.tensors.size());
-      if (!fitting.empty() && random() % 4 > 0) {
-        inputs.push_back(fitting[random() % fitting.size()]);
-      } else if (random() % 2 == 0 && type.dtype != DType::kInt32 && type.dtype != DType::kInt8) {
-        inputs.push_back(add_parameter(graph, "p" + name, type));
-      } else {
-        inputs.push_back(add_input(graph, "x" + name, type));
-      }
-    }
-    const auto outputs = add_operator(graph, {.type = example.type,
-                                              .name = "op" + std::to_string(n),
-                                              .inputs = inputs,
-                                              .settings = example.settings});
-    EXPECT_TRUE(outputs) << outputs.error().message;
-    graph.outputs = *outputs;
-  }
-  return graph;
-}
 
 std::string describe(const Graph& graph, const std::vector<MeshAxis>& mesh) {
   std::string text;
