@@ -93,7 +93,7 @@ std::string use_of_result(const std::string& result, const std::string& path) {
   return "give the study that it was made from";
 }
 
-// A folder that stands where a study should: names a study in it, if there is one.
+// A directory that stands where a study should: names a study in it, if there is one.
 Error folder_for_study(const std::string& folder) {
   std::error_code status;
   std::vector<std::string> studies;
@@ -105,7 +105,7 @@ Error folder_for_study(const std::string& folder) {
   }
   std::ranges::sort(studies);
   return {Error::Code::kInvalidInput,
-          fmt::format("{} is a folder, not a study\n   help: {}", folder,
+          fmt::format("{} is a directory, not a study\n   help: {}", folder,
                       studies.empty() ? "give the file: STUDY.yaml"
                                       : "studies in it: " + quoted_choice(studies, 10))};
 }

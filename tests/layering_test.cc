@@ -43,7 +43,6 @@ constexpr std::array<std::string_view, 33> kLayers{
     "strategies/schedule/",
     "strategies/program/lower/",
     "strategies/execute/",
-    "strategies/export/",
     "strategies/search/",
     "sim/compute/",
     "sim/disturbance/",

@@ -138,7 +138,7 @@ TEST(CommandLine, NewcomersAreToldWhatToType) {
       {"simulate " + study + " --set strategy.tp=2", "no key 'strategy.tp'",
        "did you mean '--set strategy.tensor_parallel=2'?"},
       {"simulate " + without_suffix, "there is no file", "did you mean '" + study},
-      {"simulate " + folder.path().string(), "is a folder, not a study",
+      {"simulate " + folder.path().string(), "is a directory, not a study",
        "studies in it: '" + study + "'"},
       {"accuracy " + study, "is no table of measurements", "foreshard accuracy TABLE.csv"},
       {"compare " + study + " " + notes, "no JSON: parse error at line 1", "'h'"},

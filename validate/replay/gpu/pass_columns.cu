@@ -33,12 +33,13 @@ FORESHARD_DEVICE void gather(float* own, std::int64_t columns, std::int64_t c,
 // \pre all threads of the block have gathered.
 template <int kCount>
 FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t columns) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32;
   if constexpr (kCount == 1) {
     over_packs<kThreads, 1>(columns, [&](std::int64_t c) { atomicAdd(sums + c, own[c]); });
   } else {
     const std::int64_t quads = columns / kQuad;
-    for (std::int64_t first = threadIdx.x - lane; first < quads; first += kThreads) {
+    for (std::int64_t first = thread - lane; first < quads; first += kThreads) {
       float mine[kQuad] = {};
       if (first + lane < quads) load(mine, own + place_of_quad(first + lane, columns));
 #pragma unroll
@@ -49,7 +50,7 @@ FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t colu
           const float other = __shfl_sync(0xffffffffU, mine[e], 8 * j + lane / kQuad);
           if (lane % kQuad == e) value = other;
         }
-        const std::int64_t c = first * kQuad + 32 * j + lane;
+        const std::int64_t c = first * kQuad + 32L * j + lane;
         if (c < columns) atomicAdd(sums + c, value);
       }
     }
