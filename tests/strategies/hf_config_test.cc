@@ -225,6 +225,12 @@ constexpr Published kPublished[]{
         "n_head": 32)"},
     {"GPT-2 XL", 1'557'611'200, R"("model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
         "n_head": 25)"},
+    // By hand, h = 2,048: h^2 and 256 h of queries, keys and values, h^2 and 8 h^2 of the rest,
+    // with 13 h + 256 of biases and norms, 24 times; 49,280 h, 2,048 h and 2 h. As gpt_bigcode,
+    // too.
+    {"SantaCoder", 1'124'886'528, R"("model_type": "gpt2", "attention_head_type": "multiquery",
+        "n_embd": 2048, "n_layer": 24, "n_head": 16, "n_inner": 8192, "n_positions": 2048,
+        "vocab_size": 49280)"},
     {"GPT-NeoX 20B", 20'554'567'680, R"("model_type": "gpt_neox")"},
     {"Pythia 6.9B", 6'857'302'016, R"("model_type": "gpt_neox", "hidden_size": 4096,
         "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 16384)"},
@@ -319,6 +325,8 @@ TEST(HfConfig, HowLayersAreBuilt) {
   EXPECT_EQ(mpt.position_rows(), 2048);
   EXPECT_EQ(mpt.kv(), 4);
   EXPECT_EQ(mpt.ffn_width(), 4096);
+  EXPECT_EQ(model_of(R"({"model_type": "gpt2", "multi_query": true})").kv(), 1);
+  EXPECT_EQ(model_of(R"({"model_type": "gpt2", "attention_head_type": "multihead"})").kv(), 12);
 }
 
 // No dense decoder: what it has besides, by the key that says so.
