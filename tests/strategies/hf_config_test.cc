@@ -188,6 +188,33 @@ TEST(HfConfig, TheLongestSequence) {
   EXPECT_EQ(read(R"({"model_type": "bloom", "seq_length": 512})", 4096).model.sequence, 4096);
 }
 
+// A class that is not known for a decoder with a language-model head is read, with a remark.
+TEST(HfConfig, ClassesThatAreNoUsualDecoders) {
+  const auto remarks = [](const std::string& keys) {
+    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+  };
+  for (const char* usual :
+       {R"("model_type": "llama")", R"("model_type": "llama", "architectures": [])",
+        R"("model_type": "llama", "architectures": null)",
+        R"("model_type": "llama", "architectures": ["LlamaForCausalLM"])",
+        R"("model_type": "gpt2", "architectures": ["GPT2LMHeadModel"])",
+        R"("model_type": "chatglm", "architectures": ["ChatGLMModel"])",
+        R"("model_type": "phi3", "auto_map": {"AutoModelForCausalLM":
+           "modeling_phi3.Phi3ForCausalLM"})"})
+    EXPECT_THAT(remarks(usual), IsEmpty()) << usual;
+  EXPECT_THAT(
+      remarks(R"("model_type": "llama", "architectures": ["LlamaForSequenceClassification"])"),
+      ElementsAre("the file is of class 'LlamaForSequenceClassification' ('architectures'), but "
+                  "read as the decoder of model_type 'llama' with a language-model head; what else "
+                  "that class has is not in the prediction"));
+  EXPECT_THAT(
+      remarks(R"("model_type": "gpt2", "architectures": ["GPT2LMHeadCustomModel"])"),
+      ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('architectures'), but read as the decoder")));
+  EXPECT_THAT(remarks(R"("model_type": "gpt2", "auto_map": {"AutoModelForCausalLM":
+                         "bigcode/santacoder--modeling_gpt2_mq.GPT2LMHeadCustomModel"})"),
+              ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('auto_map')")));
+}
+
 // The whole table is trained, however many rows of it the sequence uses; that of OPT has two more.
 TEST(HfConfig, TablesOfPositionsAreWhole) {
   const Model gpt2 = model_of(R"({"model_type": "gpt2"})", 256);
