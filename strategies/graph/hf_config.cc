@@ -65,6 +65,7 @@ class HfConfigReader {
     check_quantisation();
     set_sequence(read, sequence);
     remark_on_class(read);
+    remark_on_rotation(read);
     check_attention(model);
     if (keys_.error()) return *keys_.error();
     model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
@@ -107,6 +108,24 @@ class HfConfigReader {
         fmt::format("the file is of class '{}' ('{}'), but read as the decoder of model_type '{}' "
                     "with a language-model head; what else that class has is not in the prediction",
                     last, listed ? "architectures" : "auto_map", type_name()));
+  }
+
+  // All layers of a model are alike.
+  void remark_on_rotation(HfModel& read) {
+    if (type_.unrotated.value == 0) return;
+    const std::int64_t layers = read.model.layers;
+    std::int64_t without = layers / keys_.size(type_.unrotated);
+    if (const Json* list = keys_.find("no_rope_layers")) {
+      if (!list->is_array() || std::ssize(*list) < layers)
+        return keys_.fault(
+            fmt::format("'no_rope_layers' is not a list of 0 or 1 for each of {} layers", layers));
+      without = std::count(list->begin(), list->begin() + layers, Json(0));
+    }
+    if (without == 0) return;
+    read.remarks.push_back(
+        fmt::format("{} of {} layers have no rotary positions; all are predicted with them, which "
+                    "takes a little longer",
+                    without, layers));
   }
 
   // Of several names of a key, the one in the file, or else the first.

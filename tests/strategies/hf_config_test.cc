@@ -113,6 +113,8 @@ TEST(HfConfig, SlidingWindows) {
   EXPECT_EQ(fault(R"("model_type": "mistral", "sliding_window": null)", 8192), "no fault");
   // What the configuration class of mistral has where the file is silent.
   EXPECT_THAT(fault(R"("model_type": "mistral")", 8192), HasSubstr("'sliding_window' is 4096"));
+  EXPECT_EQ(fault(R"("model_type": "olmo3")", 4096), "no fault");
+  EXPECT_THAT(fault(R"("model_type": "olmo3")", 4097), HasSubstr("'sliding_window' is 4096"));
   EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": 512)", 1024),
               HasSubstr("'sliding_window' is 512"));
   EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": -1)", 1024),
@@ -215,6 +217,25 @@ TEST(HfConfig, ClassesThatAreNoUsualDecoders) {
               ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('auto_map')")));
 }
 
+// Positions are of the whole model: where some layers have none, a remark says so.
+TEST(HfConfig, LayersWithoutRotaryPositions) {
+  const auto remarks = [](const std::string& keys) {
+    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+  };
+  const std::string smollm = R"("model_type": "smollm3")";
+  EXPECT_THAT(remarks(smollm), ElementsAre("9 of 36 layers have no rotary positions; all are "
+                                           "predicted with them, which takes a little longer"));
+  EXPECT_THAT(remarks(smollm + R"(, "no_rope_layer_interval": 7)"),
+              ElementsAre(HasSubstr("5 of 36 layers")));
+  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 1])"), IsEmpty());
+  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 0, 0])"),
+              ElementsAre(HasSubstr("1 of 2 layers")));
+  EXPECT_THAT(fault_of("{" + smollm + R"(, "no_rope_layers": [1, 0]})"),
+              HasSubstr("each of 36 layers"));
+  EXPECT_THAT(remarks(R"("model_type": "cohere2")"), ElementsAre(HasSubstr("10 of 40 layers")));
+  EXPECT_THAT(remarks(R"("model_type": "cohere")"), IsEmpty());
+}
+
 // The whole table is trained, however many rows of it the sequence uses; that of OPT has two more.
 TEST(HfConfig, TablesOfPositionsAreWhole) {
   const Model gpt2 = model_of(R"({"model_type": "gpt2"})", 256);
@@ -289,6 +310,12 @@ constexpr Published kPublished[]{
         "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 16,
         "tie_word_embeddings": true)"},
     {"OLMo 2 7B", 7'298'617'344, R"("model_type": "olmo2", "vocab_size": 100352)"},
+    {"OLMo 3 7B", 7'298'011'136, R"("model_type": "olmo3", "vocab_size": 100278)"},
+    {"OLMo 3 32B", 32'233'522'176, R"("model_type": "olmo3", "vocab_size": 100278,
+        "hidden_size": 5120, "intermediate_size": 27648, "num_hidden_layers": 64,
+        "num_attention_heads": 40, "num_key_value_heads": 8)"},
+    {"Seed-OSS 36B", 36'151'104'512, R"("model_type": "seed_oss", "hidden_size": 5120)"},
+    {"SmolLM3 3B", 3'075'098'624, R"("model_type": "smollm3")"},
     {"Granite 3.1 2B", 2'533'531'648, R"("model_type": "granite", "hidden_size": 2048,
         "num_hidden_layers": 40, "num_key_value_heads": 8, "intermediate_size": 8192,
         "vocab_size": 49155, "tie_word_embeddings": true)"},
@@ -344,6 +371,9 @@ TEST(HfConfig, HowLayersAreBuilt) {
   EXPECT_EQ(model_of(R"({"model_type": "gpt_neox", "use_parallel_residual": false})").branches,
             Branches::kSequential);
   EXPECT_EQ(model_of(R"({"model_type": "olmo2"})").norm_places, NormPlaces::kAfter);
+  EXPECT_EQ(model_of(R"({"model_type": "olmo3"})").norm_places, NormPlaces::kAfter);
+  const Model seed = model_of(R"({"model_type": "seed_oss", "attention_out_bias": true})");
+  EXPECT_TRUE(seed.qkv_bias && seed.attention_out_bias && seed.dropout);
   EXPECT_EQ(model_of(R"({"model_type": "bloom"})").positions, Positions::kNone);
   EXPECT_EQ(model_of(R"({"model_type": "baichuan"})").positions, Positions::kNone);
   const Model mpt = model_of(R"({"model_type": "mpt", "attn_config": {"alibi": false,
