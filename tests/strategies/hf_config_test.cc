@@ -262,6 +262,12 @@ constexpr Published kPublished[]{
         "num_hidden_layers": 60)"},
     {"Falcon 40B as first published", 41'303'293'952, R"("model_type": "RefinedWeb",
         "n_head_kv": 8, "n_head": 128, "hidden_size": 8192, "n_layer": 60)"},
+    // By hand, h = 4,096: h (6,144 + h + 8 h) and one norm of 2 h a layer, 60 of them, 2 x 65,024 h
+    // + 2 h; the hub says 11.103 billion.
+    {"Falcon 2 11B", 11'102'822'400, R"("model_type": "falcon", "new_decoder_architecture": true,
+        "num_kv_heads": 8, "num_attention_heads": 32, "hidden_size": 4096, "ff_factor": 4,
+        "ffn_hidden_size": 16384, "num_hidden_layers": 60, "num_ln_in_parallel_attn": 1,
+        "tie_word_embeddings": false)"},
     {"Falcon RW 1B", 1'311'625'216, R"("model_type": "falcon", "alibi": true, "bias": true,
         "multi_query": false, "parallel_attn": false, "num_attention_heads": 32,
         "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 50304)"},
