@@ -106,7 +106,8 @@ class Check final : public Command {
         "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
         file_, parameter_count(*model));
     for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
-    if (const auto error = write_result(output_, text + yaml::echo(*model))) return fail(*error);
+    if (const auto error = write_result(output_, text + yaml::echo(with_sizes(*model))))
+      return fail(*error);
     return kDone;
   }
 

@@ -27,18 +27,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// What is printed of an object: of a model, the sizes that are used.
+template <class T>
+T shown(T object) {
+  return object;
+}
+Model shown(Model object) {
+  return with_sizes(std::move(object));
+}
+study::Study shown(study::Study object) {
+  if (object.model) object.model->value = with_sizes(std::move(object.model->value));
+  return object;
+}
+
 template <class T>
 Result<std::string> echo_file(yaml::Loader& loader, const fs::path& path) {
-  const auto object = loader.read_file<T>(path);
+  auto object = loader.read_file<T>(path);
   if (!object) return object.error();
-  return yaml::echo(*object);
+  return yaml::echo(shown(*std::move(object)));
 }
 
 template <class T>
 Result<std::string> echo_entry(yaml::Loader& loader, std::string_view name) {
-  const auto object = loader.read_ref<T>(name);
+  auto object = loader.read_ref<T>(name);
   if (!object) return object.error();
-  return yaml::echo(*object);
+  return yaml::echo(shown(*std::move(object)));
 }
 
 template <class T>
@@ -171,6 +184,14 @@ const Kind& kind_of(const fs::path& path, std::string_view text) {
   const Kind* of_folder = kind_of_folder(place.parent_path());
   const bool fits = of_folder != nullptr && likeness(*of_folder, written).first >= most.first;
   return fits ? *of_folder : *best;
+}
+
+Model with_sizes(Model model) {
+  model.kv_heads = model.kv();
+  model.ffn = model.ffn_width();
+  // Where it divides nothing, the model is refused for that.
+  if (model.hidden % model.heads == 0) model.head_dim = model.head_size();
+  return model;
 }
 
 std::vector<std::string> entries_of(const Kind& kind, const std::vector<fs::path>& catalogue) {

@@ -13,6 +13,8 @@
 #include "base/result.h"
 #include "base/yaml/loader.h"
 
+#include "strategies/graph/model.h"
+
 namespace foreshard::cli {
 
 struct Kind {
@@ -37,6 +39,9 @@ std::vector<std::string> kind_names();
 /// What the file at `path` is: by the catalogue folder it lies in, or else the kind that knows most
 /// of its top-level keys; a study, if none knows any.
 const Kind& kind_of(const std::filesystem::path& path, std::string_view text);
+
+/// The same model with the sizes that follow from others (kv_heads, head_dim, ffn) written out.
+Model with_sizes(Model model);
 
 /// The names in a kind's catalogue folder, sorted; nested folders as "by-device/a100".
 std::vector<std::string> entries_of(const Kind& kind,

@@ -18,6 +18,7 @@
 
 #include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/gather.h"
+#include "strategies/checkpoint/internal/hf_index.h"
 #include "strategies/checkpoint/internal/journal.h"
 
 namespace foreshard::checkpoint {
@@ -162,7 +163,8 @@ class Converter {
 
   // A checkpoint is replaced with all that is in its directory: nothing else may be there.
   std::optional<Error> foreign(const Manifest& manifest) const {
-    std::set<std::string> own{std::string(kManifestName), std::string(kJournalName)};
+    std::set<std::string> own{std::string(kManifestName), std::string(kJournalName),
+                              std::string(internal::kHfIndexName)};
     for (const ShardFile& file : manifest.files) own.insert(file.path);
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(out_, error))
@@ -337,6 +339,8 @@ class Converter {
                             .conversion = plan_.identity,
                             .files = done_,
                             .tensors = plan_.target.tensors};
+    if (const auto index = internal::hf_index(plan_))
+      if (auto error = write_file(partial_ / internal::kHfIndexName, *index)) return error;
     if (auto error = write_file(partial_ / kManifestName, to_json(manifest))) return error;
     if (auto error = flush_directory(partial_)) return error;
     const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;

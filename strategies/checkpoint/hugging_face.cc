@@ -16,50 +16,46 @@ namespace {
 enum class Cut : std::uint8_t {
   kRows,     ///< [out, in] with the outputs over the tensor-parallel ranks.
   kColumns,  ///< [out, in] with the inputs over them.
+  kUp,       ///< As kRows; as kPacked where the gate stands before it.
   kPacked,   ///< Several projections one after another: not to be cut.
   kTable,    ///< [vocabulary, hidden]: as the table.
   kWhole,    ///< On every rank of its stage.
 };
 
-// The last name before ".weight" or ".bias". Those of layers first.
+// The last name before ".weight" or ".bias". Those of layers first. InternLM 2's wqkv has, for each
+// key head, its queries, the key and the value: equal parts have whole groups of heads. GPT-2's
+// c_fc and c_proj are [in, out], Qwen's w2 is no down projection, but both have a c_attn, too,
+// which is not cut.
 struct Known {
   std::string_view name;
   Cut cut;
 };
 
 constexpr Known kInLayers[]{
-    {"q_proj", Cut::kRows},
-    {"k_proj", Cut::kRows},
-    {"v_proj", Cut::kRows},
-    {"gate_proj", Cut::kRows},
-    {"up_proj", Cut::kRows},
-    {"fc1", Cut::kRows},
-    {"fc_in", Cut::kRows},
-    {"dense_h_to_4h", Cut::kRows},
-    {"o_proj", Cut::kColumns},
-    {"out_proj", Cut::kColumns},
-    {"down_proj", Cut::kColumns},
-    {"fc2", Cut::kColumns},
-    {"fc_out", Cut::kColumns},
-    {"dense_4h_to_h", Cut::kColumns},
-    {"dense", Cut::kColumns},
-    {"qkv_proj", Cut::kPacked},
-    {"query_key_value", Cut::kPacked},
-    {"c_attn", Cut::kPacked},
-    {"W_pack", Cut::kPacked},
-    {"Wqkv", Cut::kPacked},
-    {"gate_up_proj", Cut::kPacked},
-    {"c_fc", Cut::kPacked},
-    {"c_proj", Cut::kPacked},
+    {"q_proj", Cut::kRows},       {"k_proj", Cut::kRows},
+    {"v_proj", Cut::kRows},       {"gate_proj", Cut::kRows},
+    {"up_proj", Cut::kRows},      {"fc1", Cut::kRows},
+    {"fc_in", Cut::kRows},        {"c_fc", Cut::kRows},
+    {"c_fc_0", Cut::kRows},       {"c_fc_1", Cut::kRows},
+    {"w1", Cut::kRows},           {"w3", Cut::kRows},
+    {"wqkv", Cut::kRows},         {"dense_h_to_4h", Cut::kUp},
+    {"o_proj", Cut::kColumns},    {"out_proj", Cut::kColumns},
+    {"down_proj", Cut::kColumns}, {"fc2", Cut::kColumns},
+    {"fc_out", Cut::kColumns},    {"dense_4h_to_h", Cut::kColumns},
+    {"dense", Cut::kColumns},     {"c_proj", Cut::kColumns},
+    {"w2", Cut::kColumns},        {"wo", Cut::kColumns},
+    {"qkv_proj", Cut::kPacked},   {"query_key_value", Cut::kPacked},
+    {"c_attn", Cut::kPacked},     {"W_pack", Cut::kPacked},
+    {"Wqkv", Cut::kPacked},       {"gate_up_proj", Cut::kPacked},
 };
 
-constexpr std::string_view kTables = " embed_tokens wte word_embeddings embed_in ";
+constexpr std::string_view kTables = " embed_tokens wte word_embeddings embed_in tok_embeddings ";
 constexpr std::string_view kPositions = " wpe embed_positions ";
-constexpr std::string_view kHeads = " lm_head embed_out ";
+constexpr std::string_view kHeads = " lm_head embed_out output output_layer ";
 
 // Constants that some files keep beside the parameters.
-constexpr std::string_view kBuffers[]{"rotary_emb.inv_freq", ".attn.bias", ".masked_bias",
-                                      ".attention.bias"};
+constexpr std::string_view kBuffers[]{"rotary_emb.inv_freq", "rotary_pos_emb.inv_freq",
+                                      ".attn.bias", ".masked_bias", ".attention.bias"};
 
 // The number between dots, if the name has one: its layer.
 std::optional<std::int64_t> layer_of(std::string_view name) {
@@ -130,6 +126,11 @@ class Placer {
     const bool matrix = source.shape.size() == 2;
     Cut cut = known == std::end(kInLayers) ? Cut::kWhole : known->cut;
     if (cut == Cut::kWhole && matrix) return unknown(source);
+    if (cut == Cut::kUp) {
+      const PlacedTensor* down = find(fmt::format("layers.{}.mlp_down.weight", layer));
+      const bool gated = down != nullptr && source.shape.front() == 2 * down->shape.front();
+      cut = gated ? Cut::kPacked : Cut::kRows;
+    }
     const auto& axes = qkv->layout.attribute.dims.back();
     const std::int64_t parts = ways(axes, qkv->layout.mesh.axes);
     if (cut == Cut::kPacked && parts > 1)

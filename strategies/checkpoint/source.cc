@@ -12,13 +12,14 @@
 
 #include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/internal/faults.h"
+#include "strategies/checkpoint/internal/hf_index.h"
 #include "strategies/checkpoint/internal/json_node.h"
 #include "strategies/checkpoint/safetensors.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
-constexpr std::string_view kIndexName = "model.safetensors.index.json";
+using internal::kHfIndexName;
 constexpr std::string_view kSingleName = "model.safetensors";
 
 struct Header {
@@ -205,7 +206,7 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
   WeightMap wanted;
   std::set<std::string> names{std::string(kSingleName)};
   if (indexed) {
-    auto map = weight_map_of(directory / kIndexName);
+    auto map = weight_map_of(directory / kHfIndexName);
     if (!map) return map.error();
     wanted = *std::move(map);
     names.clear();
@@ -261,12 +262,12 @@ Result<Source> open_source(const std::filesystem::path& directory,
     return ManifestOpener(directory, lost).open();
   if (!lost.empty())
     return fault(directory, "has no manifest, so it has no ranks that could be lost");
-  if (std::filesystem::exists(directory / kIndexName, error))
+  if (std::filesystem::exists(directory / kHfIndexName, error))
     return open_hugging_face(directory, true);
   if (std::filesystem::exists(directory / kSingleName, error))
     return open_hugging_face(directory, false);
   return fault(directory, fmt::format("is not a checkpoint: it has neither {}, {} nor {}",
-                                      kManifestName, kIndexName, kSingleName));
+                                      kManifestName, kHfIndexName, kSingleName));
 }
 
 }  // namespace foreshard::checkpoint

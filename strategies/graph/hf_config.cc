@@ -21,6 +21,10 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kDefaultSequence = 2048;
 
+// How the names of decoders with a language-model head end.
+constexpr std::string_view kDecoders[]{"ForCausalLM", "LMHeadModel", "ChatGLMModel",
+                                       "ChatGLMForConditionalGeneration"};
+
 const std::vector<HfType>& hf_types() {
   static const std::vector<HfType> all = [] {
     std::vector<HfType> list = internal::llama_types();
@@ -61,6 +65,8 @@ class HfConfigReader {
     check_activation();
     check_quantisation();
     set_sequence(read, sequence);
+    remark_on_class(read);
+    remark_on_rotation(read);
     check_attention(model);
     if (keys_.error()) return *keys_.error();
     model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
@@ -88,6 +94,39 @@ class HfConfigReader {
     }
     const std::int64_t rows = longest + type_.further_positions;
     if (table && rows != model.sequence) model.position_table = rows;
+  }
+
+  // Other heads, and classes of code that is not in Transformers.
+  void remark_on_class(HfModel& read) const {
+    const Json* list = keys_.find("architectures");
+    const bool listed = list != nullptr && list->is_array() && !list->empty();
+    const Json* name = listed ? &list->front() : keys_.find_in("auto_map", "AutoModelForCausalLM");
+    if (name == nullptr || !name->is_string()) return;
+    const auto path = name->get<std::string>();
+    const std::string last = path.substr(path.rfind('.') + 1);
+    if (std::ranges::any_of(kDecoders, [&](auto end) { return last.ends_with(end); })) return;
+    read.remarks.push_back(
+        fmt::format("the file is of class '{}' ('{}'), but read as the decoder of model_type '{}' "
+                    "with a language-model head; what else that class has is not in the prediction",
+                    last, listed ? "architectures" : "auto_map", type_name()));
+  }
+
+  // All layers of a model are alike.
+  void remark_on_rotation(HfModel& read) {
+    if (type_.unrotated.value == 0) return;
+    const std::int64_t layers = read.model.layers;
+    std::int64_t without = layers / keys_.size(type_.unrotated);
+    if (const Json* list = keys_.find("no_rope_layers")) {
+      if (!list->is_array() || std::ssize(*list) < layers)
+        return keys_.fault(
+            fmt::format("'no_rope_layers' is not a list of 0 or 1 for each of {} layers", layers));
+      without = std::count(list->begin(), list->begin() + layers, Json(0));
+    }
+    if (without == 0) return;
+    read.remarks.push_back(
+        fmt::format("{} of {} layers have no rotary positions; all are predicted with them, which "
+                    "takes a little longer",
+                    without, layers));
   }
 
   // Of several names of a key, the one in the file, or else the first.

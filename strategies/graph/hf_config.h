@@ -23,7 +23,7 @@ bool looks_like_hf_config(std::string_view text);
 
 struct HfModel {
   Model model;
-  std::vector<std::string> remarks{};  ///< What differs from what was asked for, for people.
+  std::vector<std::string> remarks{};  ///< What is not as asked for or as stated, for people.
 };
 
 /// A key that the file leaves out, or gives as null, has the default of its model type, as in the

@@ -466,6 +466,32 @@ TEST(Check, ReadsAHuggingFaceConfig) {
               HasSubstr("'bert' with a bidirectional encoder, which is not modelled"));
 }
 
+// Sizes that follow from others are those that are used, and the file is of the same model.
+TEST(Check, PrintsTheSizesOfAModelThatAreUsed) {
+  const TemporaryFolder folder;
+  const std::string model = folder
+                                .write("m.yaml",
+                                       "name: m\nlayers: 2\nhidden: 96\nheads: 6\n"
+                                       "vocabulary: 100\nsequence: 64\n")
+                                .string();
+  const Outcome outcome = foreshard("check '" + model + "'");
+  EXPECT_THAT(outcome.out, testing::AllOf(HasSubstr("\nkv_heads: 6\nhead_dim: 16\nffn: 384\n"),
+                                          HasSubstr("is a well-formed model")));
+  const std::string echo = folder.write("echo.yaml", outcome.out).string();
+  const std::string rest =
+      " --cluster two-dgx-a100 --strategy '{data_parallel: 16, global_batch: 16}'";
+  EXPECT_EQ(step_of("--model '" + echo + "'" + rest), step_of("--model '" + model + "'" + rest));
+  EXPECT_THAT(foreshard("catalog show gpt3-175b").out, HasSubstr("\nffn: 49152\n"));
+  EXPECT_THAT(foreshard("check configs/studies/gpt-1.7b-a100-8.yaml").out,
+              testing::Not(HasSubstr("ffn: 0\n")));
+  const std::string odd = folder
+                              .write("odd.yaml",
+                                     "name: odd\nlayers: 2\nhidden: 100\nheads: 6\n"
+                                     "vocabulary: 100\nsequence: 64\n")
+                              .string();
+  EXPECT_THAT(foreshard("check '" + odd + "'").out, HasSubstr("\nhead_dim: 0\n"));
+}
+
 TEST(Help, IsACommandToo) {
   EXPECT_EQ(foreshard("help").out, foreshard("--help").out);
   EXPECT_EQ(foreshard("help simulate").out, foreshard("simulate --help").out);

@@ -113,6 +113,8 @@ TEST(HfConfig, SlidingWindows) {
   EXPECT_EQ(fault(R"("model_type": "mistral", "sliding_window": null)", 8192), "no fault");
   // What the configuration class of mistral has where the file is silent.
   EXPECT_THAT(fault(R"("model_type": "mistral")", 8192), HasSubstr("'sliding_window' is 4096"));
+  EXPECT_EQ(fault(R"("model_type": "olmo3")", 4096), "no fault");
+  EXPECT_THAT(fault(R"("model_type": "olmo3")", 4097), HasSubstr("'sliding_window' is 4096"));
   EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": 512)", 1024),
               HasSubstr("'sliding_window' is 512"));
   EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": -1)", 1024),
@@ -188,6 +190,52 @@ TEST(HfConfig, TheLongestSequence) {
   EXPECT_EQ(read(R"({"model_type": "bloom", "seq_length": 512})", 4096).model.sequence, 4096);
 }
 
+// A class that is not known for a decoder with a language-model head is read, with a remark.
+TEST(HfConfig, ClassesThatAreNoUsualDecoders) {
+  const auto remarks = [](const std::string& keys) {
+    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+  };
+  for (const char* usual :
+       {R"("model_type": "llama")", R"("model_type": "llama", "architectures": [])",
+        R"("model_type": "llama", "architectures": null)",
+        R"("model_type": "llama", "architectures": ["LlamaForCausalLM"])",
+        R"("model_type": "gpt2", "architectures": ["GPT2LMHeadModel"])",
+        R"("model_type": "chatglm", "architectures": ["ChatGLMModel"])",
+        R"("model_type": "phi3", "auto_map": {"AutoModelForCausalLM":
+           "modeling_phi3.Phi3ForCausalLM"})"})
+    EXPECT_THAT(remarks(usual), IsEmpty()) << usual;
+  EXPECT_THAT(
+      remarks(R"("model_type": "llama", "architectures": ["LlamaForSequenceClassification"])"),
+      ElementsAre("the file is of class 'LlamaForSequenceClassification' ('architectures'), but "
+                  "read as the decoder of model_type 'llama' with a language-model head; what else "
+                  "that class has is not in the prediction"));
+  EXPECT_THAT(
+      remarks(R"("model_type": "gpt2", "architectures": ["GPT2LMHeadCustomModel"])"),
+      ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('architectures'), but read as the decoder")));
+  EXPECT_THAT(remarks(R"("model_type": "gpt2", "auto_map": {"AutoModelForCausalLM":
+                         "bigcode/santacoder--modeling_gpt2_mq.GPT2LMHeadCustomModel"})"),
+              ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('auto_map')")));
+}
+
+// Positions are of the whole model: where some layers have none, a remark says so.
+TEST(HfConfig, LayersWithoutRotaryPositions) {
+  const auto remarks = [](const std::string& keys) {
+    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+  };
+  const std::string smollm = R"("model_type": "smollm3")";
+  EXPECT_THAT(remarks(smollm), ElementsAre("9 of 36 layers have no rotary positions; all are "
+                                           "predicted with them, which takes a little longer"));
+  EXPECT_THAT(remarks(smollm + R"(, "no_rope_layer_interval": 7)"),
+              ElementsAre(HasSubstr("5 of 36 layers")));
+  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 1])"), IsEmpty());
+  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 0, 0])"),
+              ElementsAre(HasSubstr("1 of 2 layers")));
+  EXPECT_THAT(fault_of("{" + smollm + R"(, "no_rope_layers": [1, 0]})"),
+              HasSubstr("each of 36 layers"));
+  EXPECT_THAT(remarks(R"("model_type": "cohere2")"), ElementsAre(HasSubstr("10 of 40 layers")));
+  EXPECT_THAT(remarks(R"("model_type": "cohere")"), IsEmpty());
+}
+
 // The whole table is trained, however many rows of it the sequence uses; that of OPT has two more.
 TEST(HfConfig, TablesOfPositionsAreWhole) {
   const Model gpt2 = model_of(R"({"model_type": "gpt2"})", 256);
@@ -214,6 +262,12 @@ constexpr Published kPublished[]{
         "num_hidden_layers": 60)"},
     {"Falcon 40B as first published", 41'303'293'952, R"("model_type": "RefinedWeb",
         "n_head_kv": 8, "n_head": 128, "hidden_size": 8192, "n_layer": 60)"},
+    // By hand, h = 4,096: h (6,144 + h + 8 h) and one norm of 2 h a layer, 60 of them, 2 x 65,024 h
+    // + 2 h; the hub says 11.103 billion.
+    {"Falcon 2 11B", 11'102'822'400, R"("model_type": "falcon", "new_decoder_architecture": true,
+        "num_kv_heads": 8, "num_attention_heads": 32, "hidden_size": 4096, "ff_factor": 4,
+        "ffn_hidden_size": 16384, "num_hidden_layers": 60, "num_ln_in_parallel_attn": 1,
+        "tie_word_embeddings": false)"},
     {"Falcon RW 1B", 1'311'625'216, R"("model_type": "falcon", "alibi": true, "bias": true,
         "multi_query": false, "parallel_attn": false, "num_attention_heads": 32,
         "hidden_size": 2048, "num_hidden_layers": 24, "vocab_size": 50304)"},
@@ -225,6 +279,12 @@ constexpr Published kPublished[]{
         "n_head": 32)"},
     {"GPT-2 XL", 1'557'611'200, R"("model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
         "n_head": 25)"},
+    // By hand, h = 2,048: h^2 and 256 h of queries, keys and values, h^2 and 8 h^2 of the rest,
+    // with 13 h + 256 of biases and norms, 24 times; 49,280 h, 2,048 h and 2 h. As gpt_bigcode,
+    // too.
+    {"SantaCoder", 1'124'886'528, R"("model_type": "gpt2", "attention_head_type": "multiquery",
+        "n_embd": 2048, "n_layer": 24, "n_head": 16, "n_inner": 8192, "n_positions": 2048,
+        "vocab_size": 49280)"},
     {"GPT-NeoX 20B", 20'554'567'680, R"("model_type": "gpt_neox")"},
     {"Pythia 6.9B", 6'857'302'016, R"("model_type": "gpt_neox", "hidden_size": 4096,
         "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 16384)"},
@@ -256,6 +316,12 @@ constexpr Published kPublished[]{
         "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 16,
         "tie_word_embeddings": true)"},
     {"OLMo 2 7B", 7'298'617'344, R"("model_type": "olmo2", "vocab_size": 100352)"},
+    {"OLMo 3 7B", 7'298'011'136, R"("model_type": "olmo3", "vocab_size": 100278)"},
+    {"OLMo 3 32B", 32'233'522'176, R"("model_type": "olmo3", "vocab_size": 100278,
+        "hidden_size": 5120, "intermediate_size": 27648, "num_hidden_layers": 64,
+        "num_attention_heads": 40, "num_key_value_heads": 8)"},
+    {"Seed-OSS 36B", 36'151'104'512, R"("model_type": "seed_oss", "hidden_size": 5120)"},
+    {"SmolLM3 3B", 3'075'098'624, R"("model_type": "smollm3")"},
     {"Granite 3.1 2B", 2'533'531'648, R"("model_type": "granite", "hidden_size": 2048,
         "num_hidden_layers": 40, "num_key_value_heads": 8, "intermediate_size": 8192,
         "vocab_size": 49155, "tie_word_embeddings": true)"},
@@ -311,6 +377,9 @@ TEST(HfConfig, HowLayersAreBuilt) {
   EXPECT_EQ(model_of(R"({"model_type": "gpt_neox", "use_parallel_residual": false})").branches,
             Branches::kSequential);
   EXPECT_EQ(model_of(R"({"model_type": "olmo2"})").norm_places, NormPlaces::kAfter);
+  EXPECT_EQ(model_of(R"({"model_type": "olmo3"})").norm_places, NormPlaces::kAfter);
+  const Model seed = model_of(R"({"model_type": "seed_oss", "attention_out_bias": true})");
+  EXPECT_TRUE(seed.qkv_bias && seed.attention_out_bias && seed.dropout);
   EXPECT_EQ(model_of(R"({"model_type": "bloom"})").positions, Positions::kNone);
   EXPECT_EQ(model_of(R"({"model_type": "baichuan"})").positions, Positions::kNone);
   const Model mpt = model_of(R"({"model_type": "mpt", "attn_config": {"alibi": false,
@@ -319,6 +388,8 @@ TEST(HfConfig, HowLayersAreBuilt) {
   EXPECT_EQ(mpt.position_rows(), 2048);
   EXPECT_EQ(mpt.kv(), 4);
   EXPECT_EQ(mpt.ffn_width(), 4096);
+  EXPECT_EQ(model_of(R"({"model_type": "gpt2", "multi_query": true})").kv(), 1);
+  EXPECT_EQ(model_of(R"({"model_type": "gpt2", "attention_head_type": "multihead"})").kv(), 12);
 }
 
 // No dense decoder: what it has besides, by the key that says so.

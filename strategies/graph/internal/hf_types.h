@@ -25,9 +25,11 @@ struct HfType {
   std::string_view dropouts;     ///< Their keys.
   bool states_attention_bias = false;
   bool states_mlp_bias = false;
-  std::int64_t window = 0;         ///< Of sliding attention where the file has no key; 0: none.
-  bool slides = true;              ///< Whether a window is used where the file does not say.
-  std::int64_t full_layers = 0;    ///< Layers before the first that slides, likewise.
+  std::int64_t window = 0;       ///< Of sliding attention where the file has no key; 0: none.
+  bool slides = true;            ///< Whether a window is used where the file does not say.
+  std::int64_t full_layers = 0;  ///< Layers before the first that slides, likewise.
+  /// Each layer of this number and its multiples has no rotary positions; value 0: all have them.
+  Size unrotated{};
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
   /// What the keys above do not say.
   void (*more)(HfKeys& keys, Model& model) = nullptr;

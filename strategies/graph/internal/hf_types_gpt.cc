@@ -10,6 +10,12 @@ namespace {
 constexpr std::string_view kGelu =
     " gelu gelu_new gelu_fast gelu_python gelu_pytorch_tanh relu relu2 ";
 
+// SantaCoder, of before gpt_bigcode, has one key head.
+void finish_gpt2(HfKeys& keys, Model& model) {
+  const auto* kind = keys.find("attention_head_type");
+  if (keys.flag("multi_query", kind != nullptr && *kind == "multiquery")) model.kv_heads = 1;
+}
+
 HfType gpt2() {
   return {.name = "gpt2",
           .layers = {"n_layer num_hidden_layers", 12},
@@ -23,7 +29,8 @@ HfType gpt2() {
           .activation = "activation_function",
           .activations = kGelu,
           .rest = Model{},
-          .dropouts = "resid_pdrop attn_pdrop"};
+          .dropouts = "resid_pdrop attn_pdrop",
+          .more = finish_gpt2};
 }
 
 void finish_gpt_bigcode(HfKeys& keys, Model& model) {

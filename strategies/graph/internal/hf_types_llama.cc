@@ -121,6 +121,12 @@ HfType olmo(std::string_view name, Norm norm, NormPlaces places, QkNorm qk_norm)
   return type;
 }
 
+HfType olmo3() {
+  HfType type = olmo("olmo3", Norm::kRmsNorm, NormPlaces::kAfter, QkNorm::kAllHeads);
+  type.window = 4096;
+  return type;
+}
+
 HfType gemma() {
   HfType type = llama();
   type.name = "gemma";
@@ -236,6 +242,42 @@ HfType glm(std::string_view name, NormPlaces places) {
   return type;
 }
 
+// Its attention_bias, likewise.
+void finish_seed_oss(HfKeys& keys, Model& model) {
+  finish_glm(keys, model);
+  model.attention_out_bias = keys.flag("attention_out_bias", false);
+}
+
+HfType seed_oss() {
+  HfType type = llama();
+  type.name = "seed_oss";
+  type.layers.value = 64;
+  type.heads.value = 80;
+  type.kv_heads.value = 8;
+  type.head_dim.value = 128;
+  type.ffn.value = 27648;
+  type.vocabulary.value = 155136;
+  type.rest.attention_bias = true;
+  type.rest.dropout = true;
+  type.dropouts = "attention_dropout residual_dropout";
+  type.more = finish_seed_oss;
+  return type;
+}
+
+HfType smollm3() {
+  HfType type = llama();
+  type.name = "smollm3";
+  type.layers.value = 36;
+  type.hidden.value = 2048;
+  type.heads.value = 16;
+  type.kv_heads.value = 4;
+  type.vocabulary.value = 128256;
+  type.rest.tied_embeddings = true;
+  type.slides = false;
+  type.unrotated = {"no_rope_layer_interval", 4};
+  return type;
+}
+
 HfType minicpm() {
   HfType type = llama();
   type.name = "minicpm";
@@ -280,9 +322,9 @@ void finish_cohere(HfKeys& keys, Model& model) {
   if (keys.flag("use_qk_norm", false)) model.qk_norm = QkNorm::kEveryHead;
 }
 
-HfType cohere(std::string_view name, std::int64_t window) {
+HfType cohere() {
   HfType type = llama();
-  type.name = name;
+  type.name = "cohere";
   type.layers.value = 40;
   type.hidden.value = 8192;
   type.heads.value = 64;
@@ -292,8 +334,15 @@ HfType cohere(std::string_view name, std::int64_t window) {
   type.rest.branches = Branches::kParallelOneNorm;
   type.rest.tied_embeddings = true;
   type.states_mlp_bias = false;
-  type.window = window;
   type.more = finish_cohere;
+  return type;
+}
+
+HfType cohere2() {
+  HfType type = cohere();
+  type.name = "cohere2";
+  type.window = 4096;
+  type.unrotated = {"sliding_window_pattern", 4};
   return type;
 }
 
@@ -309,6 +358,7 @@ std::vector<HfType> llama_types() {
           granite(),
           olmo("olmo", Norm::kLayerNormPlain, NormPlaces::kBefore, QkNorm::kNone),
           olmo("olmo2", Norm::kRmsNorm, NormPlaces::kAfter, QkNorm::kAllHeads),
+          olmo3(),
           gemma(),
           gemma2(),
           gemma3(),
@@ -318,11 +368,13 @@ std::vector<HfType> llama_types() {
           internlm("internlm2 internlm3", 92544, false),
           glm("glm", NormPlaces::kBefore),
           glm("glm4", NormPlaces::kBoth),
+          seed_oss(),
+          smollm3(),
           minicpm(),
           exaone(),
           stablelm(),
-          cohere("cohere", 0),
-          cohere("cohere2", 4096)};
+          cohere(),
+          cohere2()};
 }
 
 }  // namespace foreshard::internal

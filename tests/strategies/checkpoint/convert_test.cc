@@ -120,6 +120,29 @@ TEST(Convert, ReadsHuggingFaceDirectories) {
   for (TensorEntry& entry : target.tensors) entry.layout = layout_of({{"tp", 3}}, {{0}, {}});
   ASSERT_EQ(converted(from, target, folder.path() / "to"), "done");
   EXPECT_EQ(contents_of(folder.path() / "to", 3), "right");
+  EXPECT_FALSE(fs::exists(folder.path() / "to/model.safetensors.index.json"));
+
+  // Whole tensors, the first two on rank 0 and its replica: another tool finds them by the index.
+  Target whole{.origin = "Hugging Face somewhere", .tensors = tensors};
+  for (TensorEntry& entry : whole.tensors)
+    entry.layout = entry.name == "t2" ? layout_of({{"one", 1}}, {{}, {}}, 2)
+                                      : layout_of({{"data", 2}}, {{}, {}});
+  const fs::path indexed = folder.path() / "indexed";
+  ASSERT_EQ(converted(from, whole, indexed), "done");
+  EXPECT_EQ(bytes_of_file(indexed / "model.safetensors.index.json"), R"({
+  "metadata": {
+    "total_size": 144
+  },
+  "weight_map": {
+    "t0": "rank-00000.safetensors",
+    "t1": "rank-00000.safetensors",
+    "t2": "rank-00002.safetensors"
+  }
+}
+)");
+  whole.tensors[0].layout = layout_of({{"data", 2}}, {{0}, {}});
+  EXPECT_EQ(converted(from, whole, indexed, {.replace = true}), "done");
+  EXPECT_FALSE(fs::exists(indexed / "model.safetensors.index.json"));
 
   fs::remove(from / "model-00002-of-00002.safetensors");
   EXPECT_THAT(converted(from, target, folder.path() / "to2"),

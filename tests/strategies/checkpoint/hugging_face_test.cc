@@ -116,6 +116,30 @@ TEST(HuggingFaceNames, AreAllOfTheModel) {
   EXPECT_THAT(fault(headless), HasSubstr("80 parameters for embeddings, final norm"));
 }
 
+// InternLM 2: of 2 key heads and 4 heads, each group has 2 heads, a key and a value of width 2.
+TEST(HuggingFaceNames, OfInternLm2AndStarCoder2) {
+  const auto target =
+      target_by_parameters(source_of({{"model.tok_embeddings.weight", {9, 8}},
+                                      {"model.layers.0.attention.wqkv.weight", {16, 8}},
+                                      {"model.layers.0.attention.wo.weight", {8, 8}},
+                                      {"model.layers.0.feed_forward.w1.weight", {12, 8}},
+                                      {"model.layers.0.feed_forward.w3.weight", {12, 8}},
+                                      {"model.layers.0.feed_forward.w2.weight", {8, 12}},
+                                      {"model.layers.0.attention_norm.weight", {8}},
+                                      {"model.layers.1.mlp.c_fc.weight", {12, 8}},
+                                      {"model.layers.1.mlp.c_fc.bias", {12}},
+                                      {"model.layers.1.mlp.c_proj.weight", {8, 12}},
+                                      {"model.layers.1.mlp.c_proj.bias", {8}},
+                                      {"output.weight", {9, 8}}}),
+                           placed(2, 1));
+  ASSERT_TRUE(target) << target.error().message;
+  std::vector<std::string> second;
+  for (const TensorEntry& entry : target->tensors) second.push_back(box_of(entry, 1));
+  EXPECT_THAT(second,
+              ElementsAre("5:10 0:8", "8:16 0:8", "0:8 4:8", "6:12 0:8", "6:12 0:8", "0:8 6:12",
+                          "0:8", "6:12 0:8", "6:12", "0:8 6:12", "0:8", "5:10 0:8"));
+}
+
 TEST(HuggingFaceNames, RefusesWhatItCannotCut) {
   const auto fault = [](const std::string& name, Shape shape, std::int64_t ways) {
     const auto target =
@@ -125,6 +149,14 @@ TEST(HuggingFaceNames, RefusesWhatItCannotCut) {
   EXPECT_EQ(fault("h.0.attn.c_attn.weight", {8, 16}, 1), "none");
   EXPECT_THAT(fault("h.0.attn.c_attn.weight", {8, 16}, 2),
               HasSubstr("'h.0.attn.c_attn.weight' holds several projections"));
+  // Up alone, and with the gate before it (ChatGLM).
+  const std::string up = "transformer.encoder.layers.0.mlp.dense_h_to_4h.weight";
+  EXPECT_EQ(fault(up, {12, 8}, 2), "none");
+  EXPECT_EQ(fault(up, {24, 8}, 1), "none");
+  EXPECT_THAT(fault(up, {24, 8}, 2), HasSubstr("holds several projections"));
+  EXPECT_EQ(fault("transformer.embedding.word_embeddings.weight", {9, 8}, 2), "none");
+  EXPECT_EQ(fault("transformer.output_layer.weight", {9, 8}, 2), "none");
+  EXPECT_EQ(fault("transformer.rotary_pos_emb.inv_freq", {1}, 2), "none");
   EXPECT_THAT(fault("model.layers.0.mlp.experts.weight", {8, 16}, 1),
               HasSubstr("is no parameter of the model"));
   EXPECT_THAT(fault("model.layers.2.self_attn.q_proj.weight", {8, 8}, 1),
