@@ -34,8 +34,8 @@ std::optional<std::string> command_meant(const std::string& file);
 /// "foreshard catalog show H100".
 std::optional<std::string> argument_meant(std::string_view command, const std::string& word);
 
-/// For the file or directory at `path`, given as a study, that is something else: an error that says
-/// what it is and how to give it. Nothing if it may be a study, or cannot be read.
+/// For the file or directory at `path`, given as a study, that is something else: an error that
+/// says what it is and how to give it. Nothing if it may be a study, or cannot be read.
 std::optional<Error> no_study(const std::string& path);
 
 }  // namespace foreshard::cli

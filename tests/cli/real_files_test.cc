@@ -104,13 +104,16 @@ TEST(RealFiles, NcclTests) {
 TEST(RealFiles, HuggingFace) {
   expect_rows_hold("hf");
 }
+
 // Those are decoders of Transformers, under names that it or their own code has for them.
 TEST(RealFiles, HuggingFaceWithoutRemarks) {
   if (!std::filesystem::is_directory(kFiles / "hf")) GTEST_SKIP() << "no " << kFiles / "hf";
-  for (const Row& row : rows_of("hf"))
-    if (row.outcome == "accepted")
-      EXPECT_THAT(said(row), testing::Not(HasSubstr("remark"))) << row.file;
+  for (const Row& row : rows_of("hf")) {
+    if (row.outcome != "accepted") continue;
+    EXPECT_THAT(said(row), testing::Not(HasSubstr("remark"))) << row.file;
+  }
 }
+
 TEST(RealFiles, Onnx) {
   expect_rows_hold("onnx");
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tests/strategies/execute/graphs.h"
+#include "tests/strategies/graph/random_graph.h"
 
 namespace foreshard::execute {
 namespace {
