@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 33> kLayers{
+constexpr std::array<std::string_view, 32> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -89,6 +89,10 @@ const std::vector<Confined>& confined() {
       {"include boost/graph/", {"topology/"}, "the cluster's graph is topology's own matter"},
       {"include expat", {"topology/import/xml.cc"}, "XML is read by one file"},
       {"include CLI/", {"cli/"}, "command lines are read by the commands"},
+      {"zero_stage",
+       {"strategies/parallelism/strategy.", "strategies/parallelism/state_sharding.",
+        "strategies/search/space.", "sim/report/", "sim/study/", "validate/", "cli/", "tests/"},
+       "StateSharding says what is cut, gathered and reduced"},
       {"std::cout", {"cli/", "validate/replay/"}, "results are values; the commands print them"},
       {"std::cerr", {"cli/", "validate/replay/", "base/check."}, "messages are values"},
       {"std::exit(", {"cli/", "validate/replay/"}, "only main ends the program"},

@@ -12,6 +12,7 @@
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/graph.h"
 
 namespace foreshard::study {
@@ -116,7 +117,7 @@ Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strateg
     if (!own && !source.axes.contains(axis.name)) loaded.axes.push_back(axis);
   }
   for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
-  auto graph = build_graph(*config, lower::mesh_of(strategy, loaded.axes), loader);
+  auto graph = build_graph(*config, mesh_of(strategy, loaded.axes), loader);
   if (!graph) return graph.error();
   loaded.graph = *std::move(graph);
   if (!loaded.graph.inputs.empty()) {

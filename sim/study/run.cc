@@ -12,6 +12,7 @@
 #include "sim/study/disturbed.h"
 #include "sim/study/expense.h"
 #include "strategies/graph/annotate.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/graph.h"
@@ -32,7 +33,7 @@ namespace {
 Result<program::Program> lowered_graph(const LoadedStudy& study,
                                        std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
-  auto annotated = annotate(graph, lower::mesh_of(study.strategy, study.graph->axes),
+  auto annotated = annotate(graph, mesh_of(study.strategy, study.graph->axes),
                             {.annotations = study.graph->annotations, .batch = study.graph->batch});
   if (!annotated) return study.loader.error_at("graph.annotations", annotated.error().message);
   auto lowered = lower::lower_graph(graph, study.strategy,

@@ -339,7 +339,7 @@ std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& g
                                   const Pool& pool, const yaml::Loader& loader) {
   std::vector<std::string> messages;
   for (const StrategyFault& fault :
-       lower::faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, pool.size()))
+       faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, pool.size()))
     messages.push_back(shown(fault, loader, "strategy", pool.shortage));
   if (messages.empty()) return std::nullopt;
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};

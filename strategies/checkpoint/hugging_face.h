@@ -8,7 +8,7 @@
 ///
 /// Not modelled: queries, keys and values (or gate and up) in one tensor where tensor parallelism
 /// would cut it, as an even cut gives no rank whole heads; parameters cut over data-parallel ranks
-/// (zero_stage: 3).
+/// (ZeRO 3).
 #pragma once
 
 #include <optional>

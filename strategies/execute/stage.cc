@@ -87,7 +87,8 @@ Stage::Stage(const Training& training, std::int64_t stage, std::vector<Slot> slo
       add_unit("layers." + std::to_string(first_layer(p) + i), *training.layer);
     if (p == training.pieces() - 1) add_unit("head", *training.head);
   }
-  if (parameters_.gathers_early()) parameters_.gather_all();
+  if (parameters_.sharding().gather == StateSharding::Gather::kStartOfStep)
+    parameters_.gather_all();
 }
 
 void Stage::add_unit(const std::string& name, const ShardedBlock& block) {
@@ -288,17 +289,17 @@ Distributed Stage::receive(const Slot& slot, Mail& mail) {
 }
 
 void Stage::reduce_after(const Unit& unit, const Slot& slot) {
-  if (parameters_.replicas() == 1) return;
+  using Reduce = StateSharding::Reduce;
+  const Reduce when = parameters_.sharding().reduce;
   const bool last = slot.micro_batch == last_backward_.at(slot.chunk);
-  const bool overlaps =
-      training_.strategy.framework->gradient_reduction == GradientReduction::kOverlapped;
-  if (training_.strategy.zero_stage >= 2 || (overlaps && last)) parameters_.reduce(unit);
+  if (when == Reduce::kEveryMicroBatch || (when == Reduce::kLastMicroBatch && last))
+    parameters_.reduce(unit);
 }
 
 void Stage::finish_gradients() {
-  const bool overlaps =
-      training_.strategy.framework->gradient_reduction == GradientReduction::kOverlapped;
-  if (parameters_.replicas() == 1 || (!overlaps && training_.strategy.zero_stage < 2)) {
+  using Reduce = StateSharding::Reduce;
+  const Reduce when = parameters_.sharding().reduce;
+  if (when == Reduce::kNever || when == Reduce::kEndOfStep) {
     for (const auto& [name, unit] : units_) parameters_.reduce(unit);
   }
   parameters_.reduce_replicated();

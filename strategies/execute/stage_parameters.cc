@@ -49,7 +49,11 @@ std::ptrdiff_t offset(std::int64_t index) {
 
 StageParameters::StageParameters(const Strategy& strategy, const StepOptions& options,
                                  ProcessMesh mesh, TrainingAxes axes)
-    : strategy_(strategy), options_(options), mesh_(std::move(mesh)), axes_(axes) {}
+    : strategy_(strategy),
+      sharding_(state_sharding(strategy)),
+      options_(options),
+      mesh_(std::move(mesh)),
+      axes_(axes) {}
 
 void StageParameters::add_entry(Bucket& bucket, Entry entry) const {
   entry.elements = entry.boxes.front().elements();
@@ -85,7 +89,7 @@ void StageParameters::fill(Bucket& bucket) const {
         ++at;
       }
     }
-    if (shards_parameters() || gathers_early()) {
+    if (sharding_.cuts_parameters || sharding_.gather == StateSharding::Gather::kStartOfStep) {
       std::fill(parameters.begin(), parameters.begin() + begin, kNotOwned);
       std::fill(parameters.begin() + end, parameters.end(), kNotOwned);
     }
@@ -154,7 +158,7 @@ Unit StageParameters::add(const std::string& name, const Graph& graph,
 
 std::pair<std::int64_t, std::int64_t> StageParameters::owned(const Bucket& bucket,
                                                              std::int64_t position) const {
-  if (!shards_optimizer()) return {0, bucket.padded};
+  if (!sharding_.cuts_optimizer) return {0, bucket.padded};
   const std::int64_t part = bucket.padded / replicas();
   const std::int64_t d = coordinate_of(mesh_, position, axes_.data);
   return {d * part, (d + 1) * part};
@@ -165,7 +169,7 @@ Tensors StageParameters::parameters_of(const Unit& unit, const Graph& graph) con
   for (const auto& [id, place] : unit.places) {
     const Bucket& bucket = buckets_[place.bucket];
     const Entry& entry = bucket.entries[place.entry];
-    const Flat& flat = shards_parameters() ? bucket.gathered : bucket.parameters;
+    const Flat& flat = sharding_.cuts_parameters ? bucket.gathered : bucket.parameters;
     Distributed tensor{*graph[id].pinned, {}};
     for (std::size_t p = 0; p < entry.boxes.size(); ++p) {
       const auto from = flat[p].begin() + offset(entry.offset);
@@ -227,7 +231,7 @@ Flat StageParameters::convert_flat(const Flat& flat, std::int64_t padded, bool f
 }
 
 void StageParameters::gather(const Unit& unit) {
-  if (!shards_parameters()) return;
+  if (!sharding_.cuts_parameters) return;
   for (const std::size_t index : unit.needed) {
     Bucket& bucket = buckets_[index];
     bucket.gathered = convert_flat(bucket.parameters, bucket.padded, true, false, false);
@@ -239,7 +243,7 @@ void StageParameters::release(const Unit& unit) {
 }
 
 void StageParameters::gather_all() {
-  if (!shards_optimizer() || shards_parameters()) return;
+  if (!sharding_.cuts_optimizer || sharding_.cuts_parameters) return;
   for (Bucket& bucket : buckets_) {
     // Each rank knows the new values of what it owns alone.
     bucket.parameters = convert_flat(bucket.parameters, bucket.padded, true, false, false);
@@ -249,9 +253,9 @@ void StageParameters::gather_all() {
 void StageParameters::reduce(const Unit& unit) {
   for (const std::size_t index : unit.owned) {
     Bucket& bucket = buckets_[index];
-    Flat sums = replicas() > 1
-                    ? convert_flat(bucket.summands, bucket.padded, false, true, shards_optimizer())
-                    : bucket.summands;
+    Flat sums = replicas() > 1 ? convert_flat(bucket.summands, bucket.padded, false, true,
+                                              sharding_.cuts_optimizer)
+                               : bucket.summands;
     for (auto& values : bucket.summands) std::ranges::fill(values, 0.0);
     if (bucket.gradients.empty()) {
       bucket.gradients = std::move(sums);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 
 #include "strategies/execute/internal/stage.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::execute {
@@ -48,8 +49,10 @@ class WholeStep {
     for (Stage& stage : stages_) {
       StageParameters& parameters = stage.parameters();
       parameters.update(factor);
-      if (!parameters.gathers_early()) parameters.gather_all();
-      const bool whole = !parameters.shards_parameters() && !parameters.gathers_early();
+      const StateSharding& sharding = parameters.sharding();
+      const bool early = sharding.gather == StateSharding::Gather::kStartOfStep;
+      if (!early) parameters.gather_all();
+      const bool whole = !sharding.cuts_parameters && !early;
       add(result, parameters.held(&Bucket::parameters, "", whole));
       add(result, parameters.held(&Bucket::first_moment, ".first_moment", false));
       add(result, parameters.held(&Bucket::second_moment, ".second_moment", false));
@@ -69,7 +72,7 @@ class WholeStep {
 
   std::optional<Error> prepare() {
     Training& t = training_;
-    t.mesh = lower::mesh_of(strategy());
+    t.mesh = mesh_of(strategy());
     t.axes = {.tensor = axis_named(t.mesh, "tensor"),
               .data = axis_named(t.mesh, "data"),
               .pipeline = axis_named(t.mesh, "pipeline")};
@@ -158,7 +161,7 @@ class WholeStep {
   // Over the ranks that hold different gradients, as lowering reduces it.
   double gradient_norm() {
     const ProcessMesh mesh = mesh_from(training_.mesh);
-    const bool sharded = stages_.front().parameters().shards_optimizer();
+    const bool sharded = stages_.front().parameters().sharding().cuts_optimizer;
     std::vector<std::size_t> next(stages_.size());
     Shards<double> shards;
     for (std::int64_t p = 0; p < mesh.size(); ++p) {
@@ -212,7 +215,6 @@ Strategy serial_of(const Strategy& strategy) {
   serial.virtual_stages = 1;
   serial.layers_per_stage.clear();
   serial.micro_batch = strategy.micro_batch * strategy.data_parallel;
-  serial.zero_stage = 0;
   serial.recompute = Recompute::kNone;
   serial.framework.value.vocabulary_multiple *= strategy.tensor_parallel;
   return serial;

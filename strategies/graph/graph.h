@@ -27,6 +27,10 @@ namespace foreshard {
 
 using TensorId = Id<struct TensorTag>;
 
+constexpr bool is_whole_number(DType dtype) {
+  return dtype == DType::kInt8 || dtype == DType::kInt32 || dtype == DType::kInt64;
+}
+
 enum class TensorRole : std::uint8_t {
   kActivation,
   kParameter,

@@ -2,13 +2,14 @@
 
 namespace foreshard {
 
-std::vector<MeshAxis> mesh_of(const Strategy& strategy) {
+std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
   std::vector<MeshAxis> mesh;
   for (const std::string& name : strategy.rank_order) {
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
                           : name == "data" ? strategy.data_parallel
                                            : strategy.pipeline_parallel});
   }
+  mesh.insert(mesh.end(), others.begin(), others.end());
   return mesh;
 }
 

@@ -11,8 +11,8 @@
 
 namespace foreshard {
 
-/// Axes "tensor", "data" and "pipeline" in the strategy's order, the fastest first.
-std::vector<MeshAxis> mesh_of(const Strategy& strategy);
+/// Axes "tensor", "data" and "pipeline" in the strategy's order, the fastest first, then `others`.
+std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others = {});
 
 /// The options with which a strategy builds the graphs of a model.
 TransformerOptions transformer_options(const Strategy& strategy);

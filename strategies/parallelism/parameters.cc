@@ -6,6 +6,7 @@
 #include "base/check.h"
 
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard {
 namespace {
@@ -62,6 +63,7 @@ class Placer {
   Placer(const Model& model, const Strategy& strategy)
       : model_(model),
         strategy_(strategy),
+        sharding_(state_sharding(strategy)),
         mesh_(mesh_of(strategy)),
         graphs_(graphs_of(model, strategy)) {}
 
@@ -120,12 +122,12 @@ class Placer {
 
   void add(PlacedTensor parameter) {
     const Layout whole = parameter.layout;
-    if (strategy_.zero_stage >= 3) share(parameter.layout, parameter.shape);
+    if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape);
     tensors_.push_back(parameter);
     if (strategy_.mode == Mode::kForward) return;
     const std::string name = parameter.name;
     parameter.layout = whole;
-    if (strategy_.zero_stage >= 1) share(parameter.layout, parameter.shape);
+    if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape);
     const bool full = parameter.dtype == DType::kFp32 || parameter.dtype == DType::kTf32;
     parameter.dtype = DType::kFp32;
     for (const StateKind kind :
@@ -139,6 +141,7 @@ class Placer {
 
   const Model& model_;
   const Strategy& strategy_;
+  StateSharding sharding_;
   std::vector<MeshAxis> mesh_;
   TransformerGraphs graphs_;
   std::vector<PlacedTensor> tensors_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -122,6 +123,35 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
                      yaml::name_of(strategy.recompute)),
          "set recompute: none"});
   }
+}
+
+// How often the bodies of a graph run, the graph itself included.
+double passes_through(const Graph& graph) {
+  double passes = 1;
+  for (const Operator& op : graph.operators) {
+    const double times =
+        op.type == "loop" ? static_cast<double>(op.settings.integer("count")) : 1.0;
+    for (const std::int32_t body : op.bodies)
+      passes += times * passes_through(graph.bodies[static_cast<std::size_t>(body)]);
+  }
+  return passes;
+}
+
+void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role == TensorRole::kParameter && !is_whole_number(tensor.dtype))
+      counts[tensor.dtype] += static_cast<double>(elements(tensor));
+  }
+  for (const Graph& body : graph.bodies) count_parameters(body, counts);
+}
+
+// The type of most of the parameters that could be trained; nothing if there are none.
+std::optional<DType> parameter_dtype(const Graph& graph) {
+  std::map<DType, double> counts;
+  count_parameters(graph, counts);
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  return most == counts.end() ? std::nullopt : std::optional(most->first);
 }
 
 }  // namespace
@@ -304,6 +334,76 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, const Model& model) {
   if (!strategy.layers_per_stage.empty()) return strategy.layers_per_stage;
   return even_split(model.layers, strategy.stages());
+}
+
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
+                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
+                                           std::int64_t devices) {
+  std::vector<StrategyFault> faults;
+  std::int64_t ranks = strategy.devices();
+  std::string others;
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+    others += fmt::format(" x {} {}", axis.name, axis.size);
+  }
+  if (ranks > devices)
+    faults.push_back(
+        {"data_parallel",
+         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {} ranks, "
+                     "but there are {} devices for them",
+                     strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
+                     others, ranks, devices),
+         ""});
+  if (strategy.pipeline_parallel != 1)
+    faults.push_back({"pipeline_parallel", "a general graph has no layers to cut into stages",
+                      "set pipeline_parallel: 1"});
+  if (strategy.sequence_parallel)
+    faults.push_back({"sequence_parallel",
+                      "a general graph does not state which dimension is the sequence",
+                      "annotate the tensors between the matrices instead (graph.annotations)"});
+  if (strategy.recompute != Recompute::kNone)
+    faults.push_back(
+        {"recompute", "activations of a general graph are not recomputed", "set recompute: none"});
+  if (strategy.zero_stage == 3)
+    faults.push_back({"zero_stage",
+                      "a general graph has no layers whose parameters could be gathered (ZeRO 3)",
+                      "set zero_stage: 2, or split the parameters by graph.annotations"});
+  if (strategy.mode == Mode::kForward && (strategy.zero_stage == 1 || strategy.zero_stage == 2))
+    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to shard",
+                      "set zero_stage: 0"});
+  if (batch != strategy.micro_batch * strategy.data_parallel)
+    faults.push_back(
+        {"micro_batch",
+         fmt::format(
+             "the graph's inputs hold {} samples, but micro_batch {} x data_parallel {} = {}",
+             batch, strategy.micro_batch, strategy.data_parallel,
+             strategy.micro_batch * strategy.data_parallel),
+         batch % strategy.data_parallel == 0
+             ? fmt::format("set micro_batch: {}", batch / strategy.data_parallel)
+             : fmt::format("{} samples do not divide over {} replicas", batch,
+                           strategy.data_parallel)});
+  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
+  if (strategy.global_batch % unit != 0)
+    faults.push_back(
+        {"global_batch",
+         fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
+                     strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
+         fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
+  const double passes = static_cast<double>(strategy.micro_batches()) * passes_through(graph);
+  if (passes > static_cast<double>(kMaxLayerPasses))
+    faults.push_back(
+        {"global_batch",
+         fmt::format(
+             "{} micro-batches, with the iterations of loops, are {:.0f} passes through the "
+             "graph and its bodies, more than the {} that a simulated step may have",
+             strategy.micro_batches(), passes, kMaxLayerPasses),
+         "use a larger micro_batch, a smaller global_batch or loops of fewer iterations"});
+  if (const auto dtype = parameter_dtype(graph); dtype && *dtype != strategy.precision)
+    faults.push_back({"precision",
+                      fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
+                                  name_of(strategy.precision)),
+                      fmt::format("set precision: {}", name_of(*dtype))});
+  return faults;
 }
 
 }  // namespace foreshard

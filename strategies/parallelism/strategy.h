@@ -11,6 +11,7 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
+#include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/framework.h"
 
@@ -69,6 +70,13 @@ struct StrategyFault {
 /// All the faults, in the order of the keys; empty if it can be lowered.
 std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
                                      std::int64_t devices);
+
+/// What the strategy cannot ask of a general graph.
+/// \param axes  those of the graph beside tensor, data and pipeline.
+/// \param batch  samples of a micro-batch in the graph's shapes, over all data-parallel ranks.
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
+                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
+                                           std::int64_t devices);
 
 /// Layers of each stage, chunk-major: stage i of chunk c is entry c * pipeline_parallel + i.
 /// \pre faults_in is empty.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 
 #include "strategies/parallelism/reserve.h"
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
 #include "strategies/search/memory.h"
 
@@ -23,6 +24,8 @@ struct Estimator::InFlight {
 namespace {
 
 using program::Block;
+using Gather = StateSharding::Gather;
+using Reduce = StateSharding::Reduce;
 
 // The time of one strategy from the times of its blocks.
 class Step {
@@ -32,6 +35,7 @@ class Step {
        Seconds launch_time)
       : strategy_(strategy),
         framework_(*strategy.framework),
+        states_(state_sharding(strategy)),
         model_(model),
         blocks_(blocks),
         passes_(passes),
@@ -72,16 +76,6 @@ class Step {
   }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
   bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
-  bool shards_parameters() const {
-    return strategy_.zero_stage == 3 && strategy_.data_parallel > 1;
-  }
-  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && strategy_.data_parallel > 1; }
-  bool reduces_every_micro_batch() const {
-    return strategy_.zero_stage >= 2 && strategy_.data_parallel > 1;
-  }
-  bool overlaps_reduction() const {
-    return framework_.gradient_reduction == GradientReduction::kOverlapped;
-  }
   bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
 
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
@@ -104,7 +98,7 @@ class Step {
     Attribute from = replicated(1);
     from.partial = sums_over({data_});
     Attribute to = replicated(1);
-    if (shards_optimizer()) to.dims[0] = {data_};
+    if (states_.cuts_optimizer) to.dims[0] = {data_};
     return conversion(count, gradient_dtype(), from, to);
   }
   Result<Seconds> gathering(std::int64_t count) {
@@ -115,7 +109,7 @@ class Step {
 
   // Of the shard of `count` parameters, where it lies in fp32.
   Seconds cast_time(std::int64_t count) {
-    if (!shards_parameters() ||
+    if (!states_.cuts_parameters ||
         lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
       return {};
     const std::int64_t replicas = strategy_.data_parallel;
@@ -130,7 +124,8 @@ class Step {
 
   // A layer's parameters, together or each by itself.
   Result<Seconds> gathering(const lower::LoweredBlock& block) {
-    if (!shards_parameters() || !framework_.shards.gather_each) return gathering(block.elements());
+    if (!states_.cuts_parameters || !framework_.shards.gather_each)
+      return gathering(block.elements());
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
@@ -162,18 +157,18 @@ class Step {
       const auto reduce = reduction(part.block.elements());
       if (!reduce) return reduce.error();
       part.into.reduce = *reduce;
-      if (!shards_optimizer()) continue;
+      if (!states_.cuts_optimizer) continue;
       const auto gather = gathering(part.block);
       if (!gather) return gather.error();
       part.into.gather = *gather + cast_time(part.block.elements());
     }
-    if (!overlaps_reduction() || !framework_.overlap_parameter_gather) {
+    if (states_.reduce == Reduce::kEndOfStep || states_.gather == Gather::kEndOfStep) {
       for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
         const auto count = lower::elements_of_stage(strategy_, model_, blocks_, s);
         const auto reduce = reduction(count);
         if (!reduce) return reduce.error();
         all_reduced_ = std::max(all_reduced_, *reduce);
-        if (!shards_optimizer()) continue;
+        if (!states_.cuts_optimizer) continue;
         const auto gather = gathering(count);
         if (!gather) return gather.error();
         all_gathered_ = std::max(all_gathered_, *gather);
@@ -236,8 +231,8 @@ class Step {
   Seconds with_shards(const PassTime& pass, const UnitTimes& unit, std::int64_t n,
                       bool forward) const {
     const Seconds alone = pass.times(n);
-    if (n == 0 || !reduces_every_micro_batch()) return alone;
-    const Seconds gather = shards_parameters() ? unit.gather : Seconds{};
+    if (n == 0 || !states_.cuts_gradients) return alone;
+    const Seconds gather = states_.cuts_parameters ? unit.gather : Seconds{};
     const Seconds reduce = forward ? Seconds{} : unit.reduce;
     const auto count = static_cast<double>(n);
     if (framework_.blocking_launches) return alone + count * (gather + reduce);
@@ -245,7 +240,7 @@ class Step {
         forward ? framework_.shards.forward_prefetch : framework_.shards.backward_prefetch;
     const bool twice = !forward && n > 1 && framework_.shards.gather_each.has_value() &&
                        strategy_.recompute == Recompute::kFull;
-    if (shards_parameters() && prefetch == Prefetch::kNone)
+    if (states_.cuts_parameters && prefetch == Prefetch::kNone)
       return std::max(alone + (twice ? 2 : 1) * count * gather, count * (gather + reduce));
     const Seconds each = std::max(alone / count, gather + reduce);
     return gather + (count - 1) * each + alone / count;
@@ -279,8 +274,7 @@ class Step {
 
   // What the first forward passes wait for parameters that are gathered beside them.
   Seconds late_start() const {
-    if (!shards_optimizer() || shards_parameters() || !framework_.overlap_parameter_gather)
-      return {};
+    if (states_.gather != Gather::kStartOfStep) return {};
     Seconds plain;
     Seconds real;
     const std::int64_t p = strategy_.pipeline_parallel;
@@ -300,10 +294,10 @@ class Step {
 
   // What a stage's gradients take after its last backward pass.
   Seconds exposed_reduction(std::int64_t stage) const {
-    if (strategy_.data_parallel == 1) return {};
+    if (states_.reduce == Reduce::kNever) return {};
     const Seconds first = stage == 0 ? embedding_.reduce : Seconds{};
-    if (reduces_every_micro_batch()) return first;
-    if (!overlaps_reduction()) return all_reduced_;
+    if (states_.reduce == Reduce::kEveryMicroBatch) return first;
+    if (states_.reduce == Reduce::kEndOfStep) return all_reduced_;
     // The end of the data stream's queue: head, layers, embedding, each ready when its backward
     // pass ends; counted from the end of the stage's last backward pass.
     const std::int64_t n = layers(0, stage);
@@ -343,7 +337,7 @@ class Step {
     if (framework_.gradient_clipping) {
       time += launch_;
       for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
-        if (axis == data_ && !shards_optimizer()) continue;
+        if (axis == data_ && !states_.cuts_optimizer) continue;
         const auto norm =
             times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
                               line_of(blocks_.mesh, axis), strategy_.devices());
@@ -352,8 +346,7 @@ class Step {
       }
       time += norm_;
     }
-    if (shards_optimizer() && !shards_parameters() && !framework_.overlap_parameter_gather)
-      time += all_gathered_;
+    if (states_.gather == Gather::kEndOfStep) time += all_gathered_;
     return time;
   }
 
@@ -377,7 +370,8 @@ class Step {
   // Its kernels.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
     std::int64_t count = lower::elements_of_stage(strategy_, model_, blocks_, stage);
-    if (shards_optimizer()) count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
+    if (states_.cuts_optimizer)
+      count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
     Seconds time;
     for (const Pass& pass :
          lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
@@ -415,6 +409,7 @@ class Step {
 
   const Strategy& strategy_;
   const Framework& framework_;
+  StateSharding states_;
   const Model& model_;
   const lower::LoweredModel& blocks_;
   const std::vector<const ModelTimes*>& passes_;  // per stage

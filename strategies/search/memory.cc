@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
 #include "strategies/schedule/schedule.h"
 
@@ -14,7 +15,10 @@ using lower::LoweredBlock;
 class PassMemory {
  public:
   PassMemory(const Strategy& strategy, const lower::LoweredModel& blocks, bool one_table)
-      : strategy_(strategy), blocks_(blocks), one_table_(one_table) {}
+      : strategy_(strategy),
+        states_(state_sharding(strategy)),
+        blocks_(blocks),
+        one_table_(one_table) {}
 
   // The next `count` blocks, in the order of the forward pass.
   void add(const LoweredBlock& block, std::int64_t count) {
@@ -22,13 +26,14 @@ class PassMemory {
     const Bytes gradient = whole_gradient(block);
     // Backward, the block before it runs while its gradient is reduced - unless parameters are
     // gathered between the two, behind that on the same stream.
-    if (before_ && !gathers() && !waits_for_kernels())
+    if (before_ && !states_.cuts_parameters && !waits_for_kernels())
       peak_ = std::max(peak_, backward_before_ + gradient);
     saved_ += static_cast<double>(count) * block.saved;
-    const Bytes whole =
-        gathers() ? size_of(strategy_.precision) * static_cast<double>(block.elements()) : Bytes{};
+    const Bytes whole = states_.cuts_parameters
+                            ? size_of(strategy_.precision) * static_cast<double>(block.elements())
+                            : Bytes{};
     // Beside the block that runs, the one that is gathered for the next.
-    const bool next = gathers() && count > 1;
+    const bool next = states_.cuts_parameters && count > 1;
     const Shards& shards = strategy_.framework->shards;
     const Bytes ahead = next && shards.forward_prefetch != Prefetch::kNone ? whole : Bytes{};
     const Bytes ahead_back = next && shards.backward_prefetch != Prefetch::kNone ? whole : Bytes{};
@@ -44,26 +49,24 @@ class PassMemory {
     // While the second of such blocks runs, the gradient of the first is reduced; what that had
     // kept is gone. Gathered is the next one behind the reduction, on the same stream.
     peak_ = std::max(peak_, backward_before_ + ahead_back);
-    if (count > 1 && !waits_for_kernels() && (!gathers() || ahead_back > 0_B))
+    if (count > 1 && !waits_for_kernels() && (!states_.cuts_parameters || ahead_back > 0_B))
       peak_ = std::max(peak_, backward_before_ - block.saved + gradient);
-    if (!shares()) add_trailing(block, count);
+    if (!states_.cuts_gradients) add_trailing(block, count);
     before_ = &block;
   }
   Bytes saved() const { return saved_; }
   Bytes peak() const { return peak_; }
 
  private:
-  bool shares() const { return strategy_.zero_stage >= 2 && strategy_.data_parallel > 1; }
   // The host launches a pass when all of the pass before is done.
   bool waits_for_passes() const {
     return strategy_.framework->pass_host_sync && strategy_.virtual_stages == 1;
   }
   // The host launches a kernel when all before it is done.
   bool waits_for_kernels() const { return strategy_.framework->blocking_launches; }
-  bool gathers() const { return strategy_.zero_stage == 3 && strategy_.data_parallel > 1; }
 
   Bytes whole_gradient(const LoweredBlock& block) const {
-    if (!shares()) return {};
+    if (!states_.cuts_gradients) return {};
     const bool shared = one_table_ && &block == &blocks_.head;
     return size_of(strategy_.framework->gradients_of(strategy_.precision)) *
            static_cast<double>(block.elements() - (shared ? block.largest_parameter : 0));
@@ -88,6 +91,7 @@ class PassMemory {
   }
 
   const Strategy& strategy_;
+  StateSharding states_;
   const lower::LoweredModel& blocks_;
   bool one_table_;
   Bytes saved_;

@@ -18,7 +18,7 @@
 
 #include "strategies/execute/graph.h"
 #include "strategies/execute/step.h"
-#include "strategies/parallelism/strategy.h"
+#include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard::execute {
 
@@ -85,14 +85,8 @@ class StageParameters {
   /// Adds what a backward pass found to the summands. `gradients`: by parameter.
   void accumulate(const Unit& unit, const Tensors& gradients);
 
-  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
-  bool shards_parameters() const { return strategy_.zero_stage >= 3 && replicas() > 1; }
-  /// ZeRO-1 and 2: what a step updated is gathered when the next begins.
-  bool gathers_early() const {
-    return shards_optimizer() && !shards_parameters() &&
-           strategy_.framework->overlap_parameter_gather;
-  }
-  std::int64_t replicas() const { return strategy_.data_parallel; }
+  const StateSharding& sharding() const { return sharding_; }
+  std::int64_t replicas() const { return sharding_.replicas; }
 
   void gather(const Unit& unit);   ///< ZeRO-3: before a pass.
   void release(const Unit& unit);  ///< ZeRO-3: after it.
@@ -122,6 +116,7 @@ class StageParameters {
                     bool to_split) const;
 
   const Strategy& strategy_;
+  StateSharding sharding_;
   const StepOptions& options_;
   ProcessMesh mesh_;
   TrainingAxes axes_;

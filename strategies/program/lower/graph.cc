@@ -15,6 +15,7 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/graph_blocks.h"
@@ -65,23 +66,25 @@ class Step {
       : program_(program),
         strategy_(strategy),
         framework_(*strategy.framework),
+        states_(state_sharding(strategy, program.ranks())),
         parameters_(parameters),
         random_(options.seed) {}
 
   void run(const Pieces& forward, const Pieces& backward, const Pieces& reducing) {
     const std::int64_t count = strategy_.micro_batches();
+    const bool every = states_.reduce == StateSharding::Reduce::kEveryMicroBatch;
     for (std::int64_t m = 0; m < count; ++m) {
       micro_batch_ = static_cast<std::int32_t>(m);
       branches_.clear();
       write(forward, Direction::kForward, 0);
       if (!trains()) continue;
-      const bool reduces = overlapped() && (m == count - 1 || strategy_.zero_stage >= 2);
+      const bool reduces = overlapped() && (m == count - 1 || every);
       write(reduces ? reducing : backward, Direction::kBackward, 0);
-      if (strategy_.zero_stage >= 2 && !overlapped()) reduce_rest();
+      if (every && !overlapped()) reduce_rest();
     }
     micro_batch_ = 0;
     if (trains()) {
-      if (strategy_.zero_stage < 2 || overlapped()) reduce_rest();
+      if (!every || overlapped()) reduce_rest();
       optimizer();
     }
     memory();
@@ -98,11 +101,7 @@ class Step {
 
  private:
   bool trains() const { return strategy_.mode == Mode::kTrain; }
-  bool overlapped() const {
-    return framework_.gradient_reduction == GradientReduction::kOverlapped;
-  }
-  std::int64_t replicas() const { return strategy_.data_parallel; }
-  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
+  bool overlapped() const { return states_.reduces_beside_backward; }
 
   BlockId block(const Block& wanted) {
     const auto [known, added] =
@@ -211,7 +210,7 @@ class Step {
     const bool over_data = std::ranges::any_of(axes, [&](Axis axis) {
       return program_.mesh[static_cast<std::size_t>(axis)].name == "data";
     });
-    return shards_optimizer() && over_data ? (count + replicas() - 1) / replicas() : count;
+    return states_.cuts_optimizer && over_data ? states_.shard_of(count) : count;
   }
 
   void optimizer() {
@@ -225,7 +224,7 @@ class Step {
     if (count == 0) return;
     std::set<Axis> spread = parameters_.split_over;
     for (std::size_t a = 0; a < program_.mesh.size(); ++a)
-      if (program_.mesh[a].name == "data" && shards_optimizer())
+      if (program_.mesh[a].name == "data" && states_.cuts_optimizer)
         spread.insert(static_cast<Axis>(a));
     const Block step = optimizer_block("optimizer", strategy_, program_.mesh,
                                        {spread.begin(), spread.end()}, count);
@@ -255,7 +254,7 @@ class Step {
     std::int64_t gradients = 0;
     std::int64_t state = 0;
     for (const auto& [axes, count] : parameters_.elements) {
-      gradients += strategy_.zero_stage >= 2 ? stepped(axes, count) : count;
+      gradients += states_.cuts_gradients ? stepped(axes, count) : count;
       state += stepped(axes, count);
     }
     role_.memory.push_back(
@@ -268,6 +267,7 @@ class Step {
   Program& program_;
   const Strategy& strategy_;
   const Framework& framework_;
+  StateSharding states_;
   const GraphParameters& parameters_;
   std::mt19937_64 random_;
   program::Role role_;
@@ -304,35 +304,6 @@ void prune(Graph& graph) {
   graph.outputs.clear();
 }
 
-// How often the bodies of a graph run, the graph itself included.
-double passes_through(const Graph& graph) {
-  double passes = 1;
-  for (const Operator& op : graph.operators) {
-    const double times =
-        op.type == "loop" ? static_cast<double>(op.settings.integer("count")) : 1.0;
-    for (const std::int32_t body : op.bodies)
-      passes += times * passes_through(graph.bodies[static_cast<std::size_t>(body)]);
-  }
-  return passes;
-}
-
-void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
-  for (const Tensor& tensor : graph.tensors) {
-    if (tensor.role == TensorRole::kParameter && !is_whole_number(tensor.dtype))
-      counts[tensor.dtype] += static_cast<double>(elements(tensor));
-  }
-  for (const Graph& body : graph.bodies) count_parameters(body, counts);
-}
-
-// The type of most of the parameters that could be trained; nothing if there are none.
-std::optional<DType> parameter_dtype(const Graph& graph) {
-  std::map<DType, double> counts;
-  count_parameters(graph, counts);
-  const auto most =
-      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
-  return most == counts.end() ? std::nullopt : std::optional(most->first);
-}
-
 std::vector<std::string> untrained_remarks(const std::vector<std::string>& names) {
   if (names.empty()) return {};
   const std::string others =
@@ -356,87 +327,6 @@ std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward)
 }
 
 }  // namespace
-
-std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& axes) {
-  std::vector<MeshAxis> mesh;
-  for (const std::string& name : strategy.rank_order) {
-    mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.data_parallel
-                                           : strategy.pipeline_parallel});
-  }
-  mesh.insert(mesh.end(), axes.begin(), axes.end());
-  return mesh;
-}
-
-std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
-                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
-                                           std::int64_t devices) {
-  std::vector<StrategyFault> faults;
-  std::int64_t ranks = strategy.devices();
-  std::string others;
-  for (const MeshAxis& axis : axes) {
-    ranks *= axis.size;
-    others += fmt::format(" x {} {}", axis.name, axis.size);
-  }
-  if (ranks > devices)
-    faults.push_back(
-        {"data_parallel",
-         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {} ranks, "
-                     "but there are {} devices for them",
-                     strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
-                     others, ranks, devices),
-         ""});
-  if (strategy.pipeline_parallel != 1)
-    faults.push_back({"pipeline_parallel", "a general graph has no layers to cut into stages",
-                      "set pipeline_parallel: 1"});
-  if (strategy.sequence_parallel)
-    faults.push_back({"sequence_parallel",
-                      "a general graph does not state which dimension is the sequence",
-                      "annotate the tensors between the matrices instead (graph.annotations)"});
-  if (strategy.recompute != Recompute::kNone)
-    faults.push_back(
-        {"recompute", "activations of a general graph are not recomputed", "set recompute: none"});
-  if (strategy.zero_stage == 3)
-    faults.push_back({"zero_stage",
-                      "a general graph has no layers whose parameters could be gathered (ZeRO 3)",
-                      "set zero_stage: 2, or split the parameters by graph.annotations"});
-  if (strategy.mode == Mode::kForward && (strategy.zero_stage == 1 || strategy.zero_stage == 2))
-    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to shard",
-                      "set zero_stage: 0"});
-  if (batch != strategy.micro_batch * strategy.data_parallel)
-    faults.push_back(
-        {"micro_batch",
-         fmt::format(
-             "the graph's inputs hold {} samples, but micro_batch {} x data_parallel {} = {}",
-             batch, strategy.micro_batch, strategy.data_parallel,
-             strategy.micro_batch * strategy.data_parallel),
-         batch % strategy.data_parallel == 0
-             ? fmt::format("set micro_batch: {}", batch / strategy.data_parallel)
-             : fmt::format("{} samples do not divide over {} replicas", batch,
-                           strategy.data_parallel)});
-  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
-  if (strategy.global_batch % unit != 0)
-    faults.push_back(
-        {"global_batch",
-         fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
-                     strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
-         fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
-  const double passes = static_cast<double>(strategy.micro_batches()) * passes_through(graph);
-  if (passes > static_cast<double>(kMaxLayerPasses))
-    faults.push_back(
-        {"global_batch",
-         fmt::format(
-             "{} micro-batches, with the iterations of loops, are {:.0f} passes through the "
-             "graph and its bodies, more than the {} that a simulated step may have",
-             strategy.micro_batches(), passes, kMaxLayerPasses),
-         "use a larger micro_batch, a smaller global_batch or loops of fewer iterations"});
-  if (const auto dtype = parameter_dtype(graph); dtype && *dtype != strategy.precision)
-    faults.push_back({"precision",
-                      fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
-                                  name_of(strategy.precision)),
-                      fmt::format("set precision: {}", name_of(*dtype))});
-  return faults;
-}
 
 Flops product_flops(const Graph& graph) {
   Flops sum;

@@ -30,15 +30,6 @@ struct GraphOptions {
   Seconds launch_time{};         ///< As in LowerOptions.
 };
 
-/// The strategy's axes in its order, then `axes`.
-std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& axes);
-
-/// What the strategy cannot ask of a general graph, as faults_in() for a transformer.
-/// \param batch  Samples of a micro-batch in the graph's shapes, over all data-parallel ranks.
-std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
-                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
-                                           std::int64_t devices);
-
 struct LoweredGraph {
   program::Program program{};
   std::vector<std::string> remarks{};  ///< What was decided on the way, for people.

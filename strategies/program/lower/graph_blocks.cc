@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/liveness.h"
@@ -341,9 +342,9 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
   Attribute from = replicated(1);
   from.partial = sums_over(axes);
   Attribute to = replicated(1);
+  const bool cuts = state_sharding(strategy).cuts_optimizer;
   for (const Axis axis : axes) {
-    if (strategy.zero_stage >= 1 && mesh[static_cast<std::size_t>(axis)].name == "data")
-      to.dims[0] = {axis};
+    if (cuts && mesh[static_cast<std::size_t>(axis)].name == "data") to.dims[0] = {axis};
   }
   append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
                  to, mesh, stream(kDataStream), std::move(after));

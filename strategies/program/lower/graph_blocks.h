@@ -40,10 +40,6 @@ struct GraphParameters {
   std::vector<std::string> untrained{};  ///< Of a pass backward: those that it leaves out.
 };
 
-constexpr bool is_whole_number(DType dtype) {
-  return dtype == DType::kInt8 || dtype == DType::kInt32 || dtype == DType::kInt64;
-}
-
 struct PassOptions {
   Direction direction = Direction::kForward;
   bool overlap = false;  ///< As for Emitter.

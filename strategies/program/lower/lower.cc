@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/ir/group.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/stage.h"
@@ -16,8 +17,7 @@ ElementBytes element_bytes(const Strategy& strategy) {
   const Bytes plain = size_of(strategy.precision);
   const Bytes state = optimizer_bytes(strategy.precision);
   const Bytes own = size_of(DType::kFp32);
-  const bool shards =
-      strategy.zero_stage == 3 && strategy.data_parallel > 1 && strategy.framework->shards.fp32;
+  const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
   if (!shards || plain == own) return {plain, state};
   return {own, state - own};
 }

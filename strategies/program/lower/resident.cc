@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
@@ -58,18 +59,20 @@ std::int64_t elements_of_stage(const Strategy& strategy, const Model& model,
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage) {
   const auto count = static_cast<double>(elements_of_stage(strategy, model, blocks, stage));
-  const auto part = [&](int zero) {
-    return strategy.zero_stage >= zero ? 1 / static_cast<double>(strategy.data_parallel) : 1.0;
+  const StateSharding sharding = state_sharding(strategy);
+  const auto part = [&](bool cut) {
+    return cut ? 1 / static_cast<double>(sharding.replicas) : 1.0;
   };
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
   std::vector<program::StaticMemory> memory{
-      {MemoryKind::kParameters, bytes.parameter * (count * part(3))}};
+      {MemoryKind::kParameters, bytes.parameter * (count * part(sharding.cuts_parameters))}};
   Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
-    memory.push_back({MemoryKind::kGradients,
-                      size_of(framework.gradients_of(strategy.precision)) * (count * part(2))});
-    memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * (count * part(1))});
+    memory.push_back({MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) *
+                                                  (count * part(sharding.cuts_gradients))});
+    memory.push_back(
+        {MemoryKind::kOptimizer, bytes.optimizer * (count * part(sharding.cuts_optimizer))});
     buffers += placeholder_bytes(strategy, model, blocks, stage);
     const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
     if (sends_gradients && strategy.micro_batches() > 1)

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/resident.h"
 #include "strategies/schedule/schedule.h"
@@ -28,6 +29,8 @@ using program::Purpose;
 using program::Role;
 using program::Task;
 using schedule::Slot;
+using Gather = StateSharding::Gather;
+using Reduce = StateSharding::Reduce;
 
 constexpr std::int32_t kNoCall = -1;
 
@@ -59,6 +62,7 @@ class Stage {
         model_(model),
         strategy_(strategy),
         framework_(*strategy.framework),
+        states_(state_sharding(strategy)),
         blocks_(blocks),
         stage_(stage),
         split_(layers_of_stages(strategy, model)),
@@ -81,7 +85,7 @@ class Stage {
     }
     role_.name = fmt::format("stage {}", stage_);
     role_.memory = resident_memory(strategy_, model_, blocks_, stage_);
-    if (early_gather()) {
+    if (states_.gather == Gather::kStartOfStep) {
       for (std::int64_t chunk = 0; chunk < strategy_.virtual_stages; ++chunk) gather_chunk(chunk);
     }
     for (const Slot& slot : slots) {
@@ -110,23 +114,10 @@ class Stage {
   }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
   bool trains() const { return strategy_.mode == Mode::kTrain; }
-  std::int64_t replicas() const { return strategy_.data_parallel; }
-  std::int64_t shard_of(std::int64_t count) const { return (count + replicas() - 1) / replicas(); }
   Prefetch prefetch(const Slot& slot) const {
     return slot.direction == Direction::kForward ? framework_.shards.forward_prefetch
                                                  : framework_.shards.backward_prefetch;
   }
-  bool shards_parameters() const { return strategy_.zero_stage == 3 && replicas() > 1; }
-  bool shards_optimizer() const { return strategy_.zero_stage >= 1 && replicas() > 1; }
-  bool overlaps_reduction() const {
-    return framework_.gradient_reduction == GradientReduction::kOverlapped;
-  }
-  // ZeRO 1 and 2: updated shards are gathered at the start of the next step, beside its forward.
-  bool early_gather() const {
-    return shards_optimizer() && !shards_parameters() && framework_.overlap_parameter_gather;
-  }
-  // ZeRO-2 and -3 hold only a shard of the gradients: each micro-batch's are reduced at once.
-  bool reduces_every_micro_batch() const { return strategy_.zero_stage >= 2 && replicas() > 1; }
   // The output projection of a one-stage model with tied embeddings is the embedding itself.
   std::int64_t duplicate_elements(std::int64_t chunk) const {
     return model_.tied_embeddings && has_embedding(chunk) && has_head(chunk)
@@ -203,7 +194,7 @@ class Stage {
     if (transient > 0_B)
       tasks.push_back(
           memory_task("work", Allocate{block.name + ".work", MemoryKind::kBuffers, transient}));
-    if (!is_forward && reduces_every_micro_batch()) {
+    if (!is_forward && states_.cuts_gradients) {
       const bool tied = duplicate_elements(chunk) > 0;
       if (tied && unit.kind == "head") tasks.push_back(whole_gradient(embedding(), chunk));
       if (!(tied && unit.kind == "embedding") && own_elements(unit, chunk) > 0)
@@ -215,7 +206,8 @@ class Stage {
       tasks.push_back(std::move(task));
     }
     if (transient > 0_B) tasks.push_back(memory_task("work done", Free{block.name + ".work"}));
-    if (shards_parameters()) tasks.push_back(memory_task("release", Free{kind + ".parameters"}));
+    if (states_.cuts_parameters)
+      tasks.push_back(memory_task("release", Free{kind + ".parameters"}));
     if (!is_forward && lowered.saved > 0_B)
       tasks.push_back(memory_task("forget", Free{kind + ".activations"}));
     block.tasks = std::move(tasks);
@@ -239,13 +231,13 @@ class Stage {
   // The pass without its reduction.
   void run(const Unit& unit, const Slot& slot, std::vector<std::int32_t> after,
            std::int32_t gathered = kNoCall) {
-    if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(unit, slot, last_);
+    if (states_.cuts_parameters && gathered == kNoCall) gathered = gather_shard(unit, slot, last_);
     if (gathers_now(slot)) gathered = early_gathers_.at({slot.chunk, unit.key()});
     after.push_back(gathered);
     // Two whole gradients at most: the third waits until the first is reduced (PyTorch:
     // torch/distributed/fsdp/_fully_shard, FSDPCommContext::reduce_scatter_state). As where
     // parameters are gathered, a unit begins when the one before is done.
-    if (slot.direction == Direction::kBackward && reduces_every_micro_batch())
+    if (slot.direction == Direction::kBackward && states_.cuts_gradients)
       after.insert(after.end(), {last_, reduction_before_});
     Call call_of = at(slot);
     call_of.first_layer = unit.layer;
@@ -256,7 +248,7 @@ class Stage {
   void forward(const Slot& slot) {
     std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
     // A backward pass ends when all is reduced (PyTorch FSDP: _post_backward_final_callback).
-    if (reduces_every_micro_batch()) after.push_back(last_reduction_);
+    if (states_.cuts_gradients) after.push_back(last_reduction_);
     if (has_embedding(slot.chunk)) {
       pass(embedding(), slot, std::exchange(after, {}));
     } else {
@@ -300,7 +292,7 @@ class Stage {
     const std::int32_t first = first_layer(slot.chunk);
     const std::int32_t start = is_forward ? first : first + n - 1;
     const std::int32_t step = is_forward ? 1 : -1;
-    if (!shards_parameters() && !gathers_now(slot) && !reduces_now(slot)) {
+    if (!states_.cuts_parameters && !gathers_now(slot) && !reduces_now(slot)) {
       Call all = at(slot);
       all.repeat = n;
       all.first_layer = start;
@@ -312,11 +304,12 @@ class Stage {
     std::int32_t gathered = kNoCall;
     for (std::int32_t i = 0; i < n; ++i) {
       const Unit layer = layer_unit(start + i * step);
-      if (shards_parameters() && gathered == kNoCall) gathered = gather_shard(layer, slot, last_);
+      if (states_.cuts_parameters && gathered == kNoCall)
+        gathered = gather_shard(layer, slot, last_);
       // At most two layers are whole at a time: the next is gathered when the last one is given up.
       const std::int32_t last = last_;
       const auto gather_next = [&](Prefetch when) {
-        const bool wanted = shards_parameters() && i + 1 < n && prefetch(slot) == when;
+        const bool wanted = states_.cuts_parameters && i + 1 < n && prefetch(slot) == when;
         return wanted ? gather_shard(layer_unit(start + (i + 1) * step), slot, last) : kNoCall;
       };
       const std::int32_t before = gather_next(Prefetch::kPre);
@@ -397,12 +390,13 @@ class Stage {
 
   // --- data parallelism --------------------------------------------------------------------
   bool reduces_now(const Slot& slot) const {
-    if (replicas() == 1 || slot.direction == Direction::kForward) return false;
+    if (slot.direction == Direction::kForward) return false;
     const bool last = slot.micro_batch == last_backward_.at(slot.chunk);
-    return reduces_every_micro_batch() || (overlaps_reduction() && last);
+    return states_.cuts_gradients || (states_.reduce == Reduce::kLastMicroBatch && last);
   }
   bool gathers_now(const Slot& slot) const {
-    return slot.direction == Direction::kForward && early_gather() && slot.micro_batch == 0;
+    return slot.direction == Direction::kForward && states_.gather == Gather::kStartOfStep &&
+           slot.micro_batch == 0;
   }
 
   // Gradients of `count` elements: partial over the data axis; then whole, or in shards.
@@ -412,7 +406,7 @@ class Stage {
     Attribute from = replicated(1);
     from.partial = sums_over({data_});
     Attribute to = replicated(1);
-    if (shards_optimizer()) to.dims[0] = {data_};
+    if (states_.cuts_optimizer) to.dims[0] = {data_};
     append_reshard(block, "gradients", shape, gradient_dtype(), from, to, blocks_.mesh,
                    stream(kDataStream), {});
     return block;
@@ -456,7 +450,7 @@ class Stage {
     Call one = at(slot);
     one.first_layer = unit.layer;
     Block reduced = reduction(unit.kind + ".reduce", count);
-    if (reduces_every_micro_batch())
+    if (states_.cuts_gradients)
       reduced.tasks.push_back(memory_task("release", Free{unit.kind + ".gradients"}));
     reduction_before_ = last_reduction_;
     last_reduction_ = call(block(std::move(reduced)), std::move(one), {last_});
@@ -480,7 +474,7 @@ class Stage {
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
       first.push_back(Task{.name = "cast",
                            .body = Kernel{Pass{.kind = PassKind::kCast,
-                                               .rows = shard_of(unit.lowered.elements()),
+                                               .rows = states_.shard_of(unit.lowered.elements()),
                                                .dtype = strategy_.precision}},
                            .stream = stream(kDataStream)});
     for (Task& task : gather.tasks) {
@@ -508,7 +502,7 @@ class Stage {
 
   // --- end of the step ---------------------------------------------------------------------
   void reduce_gradients_at_end() {
-    if (replicas() > 1 && !overlaps_reduction() && !reduces_every_micro_batch()) {
+    if (states_.reduce == Reduce::kEndOfStep) {
       last_reduction_ =
           call(block(reduction(fmt::format("gradients.reduce.{}", elements()), elements())), {},
                {last_});
@@ -549,19 +543,19 @@ class Stage {
   }
 
   void optimizer() {
-    const std::int64_t count = shards_optimizer() ? shard_of(elements()) : elements();
+    const std::int64_t count = states_.cuts_optimizer ? states_.shard_of(elements()) : elements();
     std::vector<std::int32_t> after = std::exchange(unfinished_transfers_, {});
     after.insert(after.end(), {last_, last_reduction_, last_replicated_, last_tied_});
     // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
     std::vector<Axis> spread;
     for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
-      if (axis != data_ || shards_optimizer()) spread.push_back(axis);
+      if (axis != data_ || states_.cuts_optimizer) spread.push_back(axis);
     }
     const std::int32_t stepped =
         call(block(optimizer_block(fmt::format("optimizer.{}", count), strategy_, blocks_.mesh,
                                    spread, count)),
              {}, std::move(after));
-    if (shards_optimizer() && !shards_parameters() && !framework_.overlap_parameter_gather) {
+    if (states_.gather == Gather::kEndOfStep) {
       call(block(gathering(fmt::format("parameters.gather.{}", elements()), elements())), {},
            {stepped});
     }
@@ -571,6 +565,7 @@ class Stage {
   const Model& model_;
   const Strategy& strategy_;
   const Framework& framework_;
+  StateSharding states_;
   const LoweredModel& blocks_;
   std::int64_t stage_;
   std::vector<std::int64_t> split_;

@@ -14,6 +14,7 @@
 #include "sim/study/run.h"
 #include "sim/study/search.h"
 #include "sim/study/study.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
@@ -83,7 +84,7 @@ TEST(Programs, OfRandomGraphsAreAsTheyWere) {
         random() % 2 == 0 ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
     const lower::GraphOptions options{.axes = {{"other", 2}}, .launch_time = 1_us};
     Graph graph = random_graph(examples, random);
-    annotate(graph, lower::mesh_of(strategy, options.axes), random);
+    annotate(graph, mesh_of(strategy, options.axes), random);
     const auto lowered = lower::lower_graph(graph, strategy, options);
     if (!lowered) continue;
     ++lowered_graphs;

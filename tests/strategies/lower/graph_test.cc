@@ -8,6 +8,7 @@
 
 #include "strategies/graph/annotate.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/graphs.h"
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/verify.h"
 
