@@ -24,6 +24,16 @@ struct ClassInstance {
   std::int32_t instance = 0;
 };
 
+/// The resources of a workload, and the shapes of what uses them.
+struct Resources {
+  std::vector<engine::ResourceId> sm;          ///< Per class.
+  std::vector<engine::ShapeId> compute_shape;  ///< Per class, of its kernels.
+  engine::ShapeId host_shape{};                ///< Of what uses nothing.
+  std::vector<engine::ResourceId> links;       ///< Per class of links.
+  /// Per (communicator class, bytes), of flat collectives, and whether anything limits their rate.
+  std::map<std::pair<std::int32_t, double>, std::pair<engine::ShapeId, bool>> communication_shape;
+};
+
 struct BuiltWorkload {
   engine::Workload workload;
   std::vector<program::Expansion> expansions;  ///< Per class.
@@ -40,13 +50,7 @@ struct BuiltWorkload {
   /// communication. CSR. Messages of a stepwise collective carry none.
   std::vector<std::uint32_t> carried_begin;
   std::vector<ClassInstance> carried;
-  /// What disturbances act on: per class its SMs and the shape of its kernels, per class of links
-  /// its resource, and per (communicator class, bytes) the shape of its operations, and whether
-  /// anything limits their rate.
-  std::vector<engine::ResourceId> sm;
-  std::vector<engine::ShapeId> compute_shape;
-  std::vector<engine::ResourceId> links;
-  std::map<std::pair<std::int32_t, double>, std::pair<engine::ShapeId, bool>> communication_shape;
+  Resources resources;  ///< What disturbances act on.
 };
 
 /// Whether an activity begins with the instance: all do but the later ones of a chain.

@@ -254,18 +254,18 @@ class Events {
   std::optional<engine::ResourceId> resource_of(LinkId link) const {
     const std::int32_t of = class_if_first_[link.index()];
     if (of < 0) return std::nullopt;
-    return built_.links[static_cast<std::size_t>(of)];
+    return built_.resources.links[static_cast<std::size_t>(of)];
   }
 
   // A kernel's work is its time at full speed: at speed s, a second takes 1/s of all SMs' seconds.
   void throttle(const disturbance::SpeedChange& change) {
     const auto of = class_of_device_.find(change.device);
     if (of == class_of_device_.end()) return;
-    const engine::ShapeId normal = built_.compute_shape[of->second];
+    const engine::ShapeId normal = built_.resources.compute_shape[of->second];
     engine::ShapeId now = normal;
     if (change.speed != 1)
       now = built_.workload.add_shape(
-          {.usages = {{.resource = built_.sm[of->second], .weight = 1 / change.speed}},
+          {.usages = {{.resource = built_.resources.sm[of->second], .weight = 1 / change.speed}},
            .occupations = {}});
     built_.workload.add_shape_change(normal, change.at, now);
   }
@@ -292,7 +292,7 @@ class Events {
       if (const auto resource = resource_of(link)) one(*resource);
     for (const DeviceId device : outage.devices) {
       const auto of = class_of_device_.find(device);
-      if (of != class_of_device_.end()) one(built_.sm[of->second]);
+      if (of != class_of_device_.end()) one(built_.resources.sm[of->second]);
     }
   }
 
@@ -340,7 +340,7 @@ class Events {
         }
       }
     }
-    for (const auto& [key, known] : built_.communication_shape) {
+    for (const auto& [key, known] : built_.resources.communication_shape) {
       const auto& [shape, limited] = known;
       if (!limited) continue;
       const auto sums = load.find(key);
@@ -356,9 +356,10 @@ class Events {
       other.rate_cap = form.rate_cap.in_base();
       other.occupations = built_.workload.shape(shape).occupations;
       for (const auto& [link_class, sum] : sums->second)
-        other.usages.push_back({.resource = built_.links[static_cast<std::size_t>(link_class)],
-                                .weight = sum.weight,
-                                .multiplicity = sum.total / sum.weight});
+        other.usages.push_back(
+            {.resource = built_.resources.links[static_cast<std::size_t>(link_class)],
+             .weight = sum.weight,
+             .multiplicity = sum.total / sum.weight});
       current = built_.workload.add_shape(std::move(other));
       built_.workload.add_shape_change(shape, now.at, current);
     }

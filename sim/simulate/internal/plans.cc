@@ -1,0 +1,173 @@
+// The stages that look things up: who issues what, which resources there are, what each task takes.
+#include <cmath>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "sim/simulate/internal/shapes.h"
+#include "sim/simulate/internal/stages.h"
+#include "strategies/program/ir/group.h"
+
+namespace foreshard::sim::internal {
+namespace {
+
+using program::Communication;
+using program::Task;
+
+// Per block, per task: its time on one type of device at full speed; nothing for what is no kernel.
+using KernelTimes = std::vector<std::vector<Seconds>>;
+
+KernelTimes kernel_times(const program::Program& program, const DeviceType& type) {
+  KernelTimes times;
+  CachedOperatorTime cache(type);
+  for (const program::Block& block : program.blocks) {
+    auto& of_block = times.emplace_back();
+    for (const Task& task : block.tasks) {
+      const auto* kernel = std::get_if<Kernel>(&task.body);
+      of_block.push_back(kernel == nullptr ? 0_s : cache(*kernel));
+    }
+  }
+  return times;
+}
+
+bool sends(const Communicator& of, std::int32_t rank) {
+  return of.kind == program::CollectiveKind::kSend && of.ranks.front() == rank;
+}
+
+// Makes the plans class by class. Lists of operations are counted over all classes: the n-th
+// communication with one tag of a communicator class is one operation, for all that join in it.
+class Planner {
+ public:
+  Planner(const BuildInputs& inputs, const Resources& resources)
+      : in_(inputs), resources_(resources), times_(inputs.cluster.device_types().size()) {}
+
+  void plan(std::size_t c, const program::Role& role, TaskPlans& plans) {
+    auto& own = plans.tasks.emplace_back(plans.block_begin.back());
+    std::vector<bool> used(in_.program.blocks.size());
+    for (const program::Call& call : role.calls) used[call.block.index()] = true;
+    counters_.clear();
+    for (std::size_t b = 0; b < used.size(); ++b) {
+      if (!used[b]) continue;
+      for (std::size_t t = 0; t < in_.program.blocks[b].tasks.size(); ++t)
+        own[plans.block_begin[b] + t] = planned(c, b, t);
+    }
+    plans.counters.push_back(counters_.size());
+    plans.lists = lists_.size();
+  }
+
+ private:
+  TaskPlan planned(std::size_t c, std::size_t b, std::size_t t) {
+    const Task& task = in_.program.blocks[b].tasks[t];
+    if (std::holds_alternative<Kernel>(task.body)) return kernel(c, b, t);
+    if (const auto* what = std::get_if<Communication>(&task.body))
+      return communication(c, in_.communicators.endpoint_of_task[b][t], task, *what);
+    const auto* work = std::get_if<program::HostWork>(&task.body);
+    return {.shape = resources_.host_shape, .latency = work == nullptr ? Seconds{} : work->time};
+  }
+
+  TaskPlan kernel(std::size_t c, std::size_t b, std::size_t t) {
+    const Device& device = in_.cluster.devices()[device_of(in_.program, in_.rank(c)).index()];
+    KernelTimes& times = times_[device.type.index()];
+    if (times.empty())
+      times = kernel_times(in_.program, in_.cluster.device_types()[device.type.index()]);
+    return {.shape = resources_.compute_shape[c],
+            .work = times[b][t].in_base() / device.speed,
+            .is_kernel = true,
+            .is_optimizer = in_.program.blocks[b].tasks[t].optimizer};
+  }
+
+  TaskPlan communication(std::size_t c, std::int32_t endpoint, const Task& task,
+                         const Communication& what) {
+    const std::int32_t communicator =
+        in_.communicators
+            .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(in_.rank(c))];
+    TaskPlan plan{.communicator =
+                      in_.folding.class_of_communicator[static_cast<std::size_t>(communicator)]};
+    if (in_.granularity == Granularity::kFlat) take_form(plan, what);
+    const std::int32_t tag = number_of(tags_, program::tag_of(task));
+    plan.operations = number_of(lists_, {plan.communicator, tag});
+    const Communicator& members = in_.communicators.all[static_cast<std::size_t>(communicator)];
+    plan.count = number_of(counters_, {communicator, tag, sends(members, in_.rank(c))});
+    return plan;
+  }
+
+  void take_form(TaskPlan& plan, const Communication& what) const {
+    const auto& [shape, limited] =
+        resources_.communication_shape.at({plan.communicator, what.bytes.in_base()});
+    const auto representative = static_cast<std::size_t>(
+        in_.folding.communicator_representative[static_cast<std::size_t>(plan.communicator)]);
+    plan.shape = shape;
+    plan.latency = in_.forms.idle(representative, what.bytes).delay;
+    plan.work = limited ? what.bytes.in_base() : 0;
+  }
+
+  // Keys are numbered as they come.
+  template <class Key>
+  static std::int32_t number_of(std::map<Key, std::int32_t>& numbers, const Key& key) {
+    return numbers.try_emplace(key, static_cast<std::int32_t>(numbers.size())).first->second;
+  }
+
+  const BuildInputs& in_;
+  const Resources& resources_;
+  std::vector<KernelTimes> times_;  // per device type, once a class has it
+  std::map<std::string, std::int32_t> tags_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> lists_;
+  // Of one class, which may meet several communicators of one class, each with its own count.
+  std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::int32_t> counters_;
+};
+
+}  // namespace
+
+Issued issued_by(const BuildInputs& inputs) {
+  const program::Program& program = inputs.program;
+  const program::Expander expander(program);
+  std::vector<std::int32_t> role_of_rank(static_cast<std::size_t>(program.ranks()));
+  for (std::size_t r = 0; r < program.roles.size(); ++r) {
+    for (const std::int32_t rank : program.roles[r].ranks)
+      role_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(r);
+  }
+  Issued issued;
+  for (const std::int32_t rank : inputs.folding.rank_representative) {
+    const std::int32_t r = role_of_rank[static_cast<std::size_t>(rank)];
+    issued.role_of_class.push_back(r);
+    issued.expansions.push_back(
+        expander.expand(static_cast<std::size_t>(r), program.launch_time_of(rank)));
+  }
+  return issued;
+}
+
+Resources add_resources(const BuildInputs& inputs, engine::Workload& workload) {
+  Resources made;
+  for (std::size_t c = 0; c < inputs.classes(); ++c) {
+    made.sm.push_back(workload.add_resource(1.0, "rank " + std::to_string(inputs.rank(c))));
+    made.compute_shape.push_back(workload.add_shape(
+        engine::Shape{.usages = {{.resource = made.sm.back()}}, .occupations = {}}));
+  }
+  made.host_shape = workload.add_shape(engine::Shape{});
+  const auto name_of = [&](VertexId id) { return inputs.cluster.vertices()[id.index()].name; };
+  for (const LinkId link : inputs.folding.link_representative) {
+    const Link& what = inputs.cluster.links()[link.index()];
+    made.links.push_back(workload.add_resource(what.bandwidth.in_base(),
+                                               name_of(what.from) + " -> " + name_of(what.to)));
+  }
+  if (inputs.granularity == Granularity::kStepwise) return made;
+  for (auto& [key, shape] : communication_shapes(inputs.cluster, inputs.communicators, inputs.forms,
+                                                 inputs.folding, made.links, made.sm)) {
+    const bool limited = !shape.usages.empty() || std::isfinite(shape.rate_cap);
+    made.communication_shape[key] = {workload.add_shape(std::move(shape)), limited};
+  }
+  return made;
+}
+
+TaskPlans plan_tasks(const BuildInputs& inputs, const Issued& issued, const Resources& resources) {
+  TaskPlans plans;
+  plans.block_begin.push_back(0);
+  for (const program::Block& block : inputs.program.blocks)
+    plans.block_begin.push_back(plans.block_begin.back() + block.tasks.size());
+  Planner planner(inputs, resources);
+  for (std::size_t c = 0; c < inputs.classes(); ++c)
+    planner.plan(c, inputs.program.roles[static_cast<std::size_t>(issued.role_of_class[c])], plans);
+  return plans;
+}
+
+}  // namespace foreshard::sim::internal
