@@ -92,7 +92,7 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
         Message message{.from = ring[static_cast<std::size_t>(i)],
                         .to = ring[static_cast<std::size_t>((i + 1) % count)],
                         .part = 1.0 / (count * ways),
-                        .latency = latency[static_cast<std::size_t>(way * count + i)],
+                        .latency = latency[static_cast<std::size_t>(std::int64_t{way} * count + i)],
                         .after = {},
                         .first_chunk = owner * ways + way,
                         .chunk_count = 1,

@@ -26,7 +26,7 @@ Program lowered(const foreshard::Training& training) {
   return *std::move(program);
 }
 
-Prediction run(const ClusterView& cluster, const Program& program, SimulateOptions options) {
+Prediction run(const ClusterView& cluster, const Program& program, const SimulateOptions& options) {
   auto prediction = simulate(cluster, program, comm::ideal_parameters(), options);
   EXPECT_TRUE(prediction) << prediction.error().message;
   return prediction ? *std::move(prediction) : Prediction{};

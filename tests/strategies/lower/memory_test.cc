@@ -12,7 +12,6 @@ namespace foreshard::lower {
 namespace {
 
 using program::MemoryKind;
-using program::Program;
 
 // The shape of Llama 3 8B, small: grouped heads, RMSNorm, rotary positions, SwiGLU, no biases.
 constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64, kV = 512, kLayers = 2;

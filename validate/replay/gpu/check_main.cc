@@ -7,8 +7,9 @@
 #include "validate/replay/gpu/checks.h"
 #include "validate/replay/gpu/cuda_error.h"
 
+namespace gpu = foreshard::replay::gpu;
+
 int main(int count, char** arguments) {
-  using namespace foreshard::replay::gpu;
   const std::string_view wanted = count > 1 ? arguments[1] : "";
   if (wanted == "--help") {
     std::puts(
@@ -22,13 +23,13 @@ int main(int count, char** arguments) {
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess || devices == 0) {
     std::fprintf(stderr, "no GPU: cudaGetDeviceCount says %s\n",
-                 status == cudaSuccess ? "0" : said(status).c_str());
+                 status == cudaSuccess ? "0" : gpu::said(status).c_str());
     return 2;
   }
   int passed = 0;
   int failed = 0;
-  for (const auto& checks : {pass_checks(), attention_checks(), gemm_checks()})
-    for (const Check& check : checks) {
+  for (const auto& checks : {gpu::pass_checks(), gpu::attention_checks(), gpu::gemm_checks()})
+    for (const gpu::Check& check : checks) {
       if (check.name.find(wanted) == std::string::npos) continue;
       const auto fault = check.run();
       if (!fault) {
