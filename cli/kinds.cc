@@ -11,13 +11,13 @@
 
 #include "base/yaml/describe.h"
 
+#include "sim/search/space.h"
 #include "sim/study/study.h"
 #include "strategies/comm/nccl/tables.h"
 #include "strategies/comm/parameters.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"
-#include "strategies/search/space.h"
 #include "topology/cluster_config.h"
 #include "topology/hardware.h"
 #include "validate/accuracy/exclusions.h"

@@ -1,4 +1,4 @@
-#include "sim/study/search.h"
+#include "sim/search/search.h"
 
 #include <chrono>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-#include "sim/study/search_output.h"
+#include "sim/search/output.h"
 
 namespace foreshard::cli {
 namespace {
@@ -35,7 +35,7 @@ class Search final : public Command {
   ExitCode run(const Environment& environment) override {
     const auto study = study_.load(environment, false);
     if (!study) return fail(study.error());
-    study::SearchOptions options;
+    search::SearchOptions options;
     if (!space_.empty()) {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
       auto space = loader.read_file<search::SearchSpace>(space_);
@@ -52,7 +52,7 @@ class Search final : public Command {
       note(
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
                       "framework, batch and precision do",
-                      study::describe(study->strategy)));
+                      foreshard::describe(study->strategy)));
     const auto result = searched(*study, std::move(options));
     if (!result) return fail(result.error());
     if (const auto error = write_result(output_, written(*study, *result))) return fail(*error);
@@ -62,17 +62,17 @@ class Search final : public Command {
   }
 
  private:
-  static Result<study::SearchResult> searched(const study::LoadedStudy& study,
-                                              study::SearchOptions options) {
+  static Result<search::SearchResult> searched(const study::LoadedStudy& study,
+                                               search::SearchOptions options) {
     Progress progress("simulating", 0);  // how many follows from the bounds
     options.progress = [&](std::int64_t, std::int64_t) { progress.tick(); };
-    return study::run_search(study, options);
+    return search::run_search(study, options);
   }
 
-  std::string written(const study::LoadedStudy& study, const study::SearchResult& result) const {
-    if (format_ == "json") return study::search_json(study, result, top_);
-    if (format_ == "csv") return study::search_csv(result, top_);
-    return study::search_text(study, result, top_);
+  std::string written(const study::LoadedStudy& study, const search::SearchResult& result) const {
+    if (format_ == "json") return search::search_json(study, result, top_);
+    if (format_ == "csv") return search::search_csv(result, top_);
+    return search::search_text(study, result, top_);
   }
 
   StudyOptions study_;

@@ -406,4 +406,16 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
   return faults;
 }
 
+std::string describe(const Strategy& strategy) {
+  std::string text =
+      fmt::format("tensor {}{}, pipeline {}", strategy.tensor_parallel,
+                  strategy.sequence_parallel ? " with sequence" : "", strategy.pipeline_parallel);
+  if (strategy.virtual_stages > 1) text += fmt::format(" x {} chunks", strategy.virtual_stages);
+  text += fmt::format(", data {}, micro-batch {}", strategy.data_parallel, strategy.micro_batch);
+  if (strategy.recompute != Recompute::kNone)
+    text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
+  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
+  return text;
+}
+
 }  // namespace foreshard

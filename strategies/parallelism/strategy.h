@@ -56,6 +56,9 @@ const yaml::Names<Recompute>& yaml_names(const Recompute*);
 const yaml::Names<Mode>& yaml_names(const Mode*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
 
+/// "tensor 8, pipeline 4, data 2, micro-batch 1, ZeRO 1": in one line, for people.
+std::string describe(const Strategy& strategy);
+
 /// Layers that one device may run in a step, all micro-batches counted: with some 70 tasks each,
 /// they are what program::kMaxInstancesPerRole allows.
 inline constexpr std::int64_t kMaxLayerPasses = std::int64_t{1} << 20;

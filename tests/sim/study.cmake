@@ -2,9 +2,6 @@ foreshard_test(study_test APART
   SOURCES study/disturbed_test.cc study/expense_test.cc study/interval_test.cc study/pool_test.cc
           study/study_test.cc study/unequal_nodes_test.cc
   DEPS foreshard_study ${RAPIDCHECK_LIBRARY})
-foreshard_test(search_test APART
-  SOURCES study/search_optimum_test.cc study/search_test.cc
-  DEPS foreshard_study nlohmann_json::nlohmann_json)
 if(FORESHARD_ONNX_FOUND)
   foreshard_test(graph_study_test
     SOURCES study/graph_study_test.cc ../strategies/onnx/models.cc
@@ -13,4 +10,4 @@ endif()
 foreshard_test(digests_test
   SOURCES study/digests_test.cc ../strategies/graph/operator_examples.cc
           ../strategies/lower/random_strategy.cc
-  DEPS foreshard_study foreshard_digest)
+  DEPS foreshard_search foreshard_digest)

@@ -10,16 +10,16 @@
 #include "tests/strategies/graph/random_graph.h"
 #include "tests/strategies/lower/random_strategy.h"
 
+#include "sim/search/estimate.h"
+#include "sim/search/search.h"
+#include "sim/search/space.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
-#include "sim/study/search.h"
 #include "sim/study/study.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/search/estimate.h"
-#include "strategies/search/space.h"
 
 namespace foreshard::study {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/study/search_output.h"
+#include "sim/search/output.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 
 #include "strategies/parallelism/reserve.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -54,33 +54,8 @@ std::int64_t whole(Bytes bytes) {
   return std::llround(bytes.in_base());
 }
 
-Json strategy_json(const Strategy& strategy) {
-  return {{"tensor_parallel", strategy.tensor_parallel},
-          {"pipeline_parallel", strategy.pipeline_parallel},
-          {"data_parallel", strategy.data_parallel},
-          {"sequence_parallel", strategy.sequence_parallel},
-          {"schedule", strategy.schedule},
-          {"virtual_stages", strategy.virtual_stages},
-          {"micro_batch", strategy.micro_batch},
-          {"global_batch", strategy.global_batch},
-          {"recompute", yaml::name_of(strategy.recompute)},
-          {"zero_stage", strategy.zero_stage}};
-}
-
 std::string count_of(std::int64_t n, std::string_view what) {
   return fmt::format("  {:>9}  {}\n", grouped(n), what);
-}
-
-// Which knob a misfit is about, in words.
-std::string_view misfit_text(std::string_view key) {
-  if (key == "tensor_parallel") return "heads or matrices do not divide over the tensor ranks";
-  if (key == "pipeline_parallel") return "layers do not divide into equal stages";
-  if (key == "global_batch") return "the batch does not divide over replicas and micro-batches";
-  if (key == "virtual_stages")
-    return "interleaving needs a multiple of the stages as micro-batches";
-  if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
-  if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
-  return "a tensor cannot be split that way";
 }
 
 std::string misfits_text(const SearchResult& result) {
@@ -146,7 +121,7 @@ std::string nothing_fits_text(const SearchResult& result) {
         "more{}.\n",
         result.simulated.size(), result.slower, result.partial ? " and --max-seconds" : "");
   if (!result.nearest) return fmt::format("\nNothing can run: {}.\n", result.no_route);
-  const search::Estimate& needs = result.nearest->estimate;
+  const Estimate& needs = result.nearest->estimate;
   std::string text = "\nNothing fits. The one";
   if (result.unroutable > 0)
     text = fmt::format("\n{} cannot run: {}.\nOf the others, nothing fits. The one",
@@ -187,7 +162,8 @@ std::string nothing_suits(const SearchResult& result) {
   return text;
 }
 
-std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
+std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
+                        std::int64_t top) {
   std::string text =
       fmt::format("{} on {}, batch of {}, {}\n\n", study.model.name, study.cluster.name,
                   grouped(study.strategy.global_batch), study.strategy.framework->name);
@@ -213,7 +189,8 @@ std::string search_text(const LoadedStudy& study, const SearchResult& result, st
   return text;
 }
 
-std::string search_json(const LoadedStudy& study, const SearchResult& result, std::int64_t top) {
+std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
+                        std::int64_t top) {
   Json json = {{"schema", "foreshard.search/1"},
                {"model", study.model.name},
                {"cluster", study.cluster.name},
@@ -248,9 +225,9 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
   }
   if (result.best_bound) json["best_bound_s"] = result.best_bound->in_base();
   if (result.nearest) {
-    const search::Estimate& needs = result.nearest->estimate;
+    const Estimate& needs = result.nearest->estimate;
     const Bytes reserve = reserve_of(result.nearest->strategy);
-    json["nearest"] = {{"strategy", strategy_json(result.nearest->strategy)},
+    json["nearest"] = {{"strategy", knobs_of(result.nearest->strategy)},
                        {"peak_bytes", whole(needs.peak)},
                        {"capacity_bytes", whole(needs.memory + reserve)},
                        {"reserve_bytes", whole(reserve)},
@@ -261,7 +238,7 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
     for (const Part& part : kParts)
       breakdown[std::string(part.key)] = (one.breakdown.*part.time).in_base();
     json["best"].push_back(
-        {{"strategy", strategy_json(one.strategy)},
+        {{"strategy", knobs_of(one.strategy)},
          {"use", one.use},
          {"idle_devices", one.idle},
          {"time_s", one.step.in_base()},
@@ -286,20 +263,26 @@ std::string search_json(const LoadedStudy& study, const SearchResult& result, st
 std::string search_csv(const SearchResult& result, std::int64_t top) {
   std::string text =
       "rank,time_s,estimate_s,bound_s,model_tflops_per_gpu,mfu,peak_bytes,headroom_bytes,fits,"
-      "dominant_overhead,tensor_parallel,pipeline_parallel,data_parallel,sequence_parallel,"
-      "virtual_stages,micro_batch,recompute,zero_stage,low_s,high_s,idle_devices\n";
+      "dominant_overhead";
+  const auto varies = [](const std::string& key) {
+    return key != "schedule" && key != "global_batch";
+  };
+  const Json columns = knobs_of({});
+  for (const auto& [key, value] : columns.items())
+    if (varies(key)) text += "," + key;
+  text += ",low_s,high_s,idle_devices\n";
   std::int64_t rank = 0;
   for (const Simulated& one : top_of(result, top)) {
-    const Strategy& s = one.strategy;
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", ++rank,
-        one.step.in_base(), one.estimate.step.in_base(), one.estimate.bound.in_base(),
-        one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()), one.fits,
-        dominant(one.breakdown, false).key, s.tensor_parallel, s.pipeline_parallel, s.data_parallel,
-        s.sequence_parallel, s.virtual_stages, s.micro_batch, yaml::name_of(s.recompute),
-        s.zero_stage, one.low.in_base(), one.high.in_base(), one.idle);
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}", ++rank, one.step.in_base(),
+                        one.estimate.step.in_base(), one.estimate.bound.in_base(),
+                        one.tflops_per_device, one.mfu, whole(one.peak), whole(one.headroom()),
+                        one.fits, dominant(one.breakdown, false).key);
+    const Json knobs = knobs_of(one.strategy);
+    for (const auto& [key, value] : knobs.items())
+      if (varies(key)) text += "," + (value.is_string() ? value.get<std::string>() : value.dump());
+    text += fmt::format(",{},{},{}\n", one.low.in_base(), one.high.in_base(), one.idle);
   }
   return text;
 }
 
-}  // namespace foreshard::study
+}  // namespace foreshard::search

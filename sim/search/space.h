@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/yaml/table.h"
@@ -62,5 +64,12 @@ struct Enumeration {
 /// replicas.
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices, std::span<const std::int64_t> fewer = {});
+
+/// The knobs of a strategy by their keys in its file, those that a space varies and the two that
+/// follow from them.
+nlohmann::ordered_json knobs_of(const Strategy& strategy);
+
+/// What a misfit of that knob (Candidates::misfits) is, in words.
+std::string_view misfit_text(std::string_view key);
 
 }  // namespace foreshard::search

@@ -10,11 +10,11 @@
 #include "sim/study/study.h"
 #include "topology/cluster_view.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 
 /// Devices that ranks may run on, and the nodes to name for them in the study's `use`.
 struct Place {
-  Pool pool;
+  study::Pool pool;
   std::vector<std::string> use;  ///< Empty: as the study does.
 };
 
@@ -25,9 +25,9 @@ struct Place {
 /// `use` names the devices.
 /// Not tried: other parts, such as two of four kinds together.
 /// \return the errors of build_cluster.
-Result<std::vector<Place>> places_of(const LoadedStudy& study, const ClusterView& cluster);
+Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster);
 
 /// How many devices the first 1, 2, 4, ... nodes of a place have, as long as these are not all.
 std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluster);
 
-}  // namespace foreshard::study
+}  // namespace foreshard::search

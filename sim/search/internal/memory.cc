@@ -1,4 +1,4 @@
-#include "strategies/search/memory.h"
+#include "sim/search/internal/memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "strategies/search/space.h"
+#include "sim/search/space.h"
 
 #include <algorithm>
 #include <array>

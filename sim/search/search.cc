@@ -1,4 +1,4 @@
-#include "sim/study/search.h"
+#include "sim/search/search.h"
 
 #include <algorithm>
 #include <atomic>
@@ -9,23 +9,23 @@
 #include <thread>
 #include <utility>
 
+#include "sim/search/output.h"
+#include "sim/search/place.h"
 #include "sim/simulate/cost.h"
 #include "sim/simulate/simulate.h"
 #include "sim/study/expense.h"
-#include "sim/study/place.h"
 #include "sim/study/run.h"
-#include "sim/study/search_output.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 struct Candidate {
   Strategy strategy;
-  search::Estimate estimate;
+  Estimate estimate;
   const Place* place;
 };
 
@@ -40,26 +40,25 @@ Seconds launch_time_of(const ClusterView& cluster) {
   return launch_time;
 }
 
-bool same_devices(const Pool& a, const Pool& b, std::int64_t ranks) {
+bool same_devices(const study::Pool& a, const study::Pool& b, std::int64_t ranks) {
   return ranks <= a.size() && ranks <= b.size() &&
          std::equal(a.devices.begin(), a.devices.begin() + ranks, b.devices.begin());
 }
 
-Bytes missing(const search::Estimate& estimate) {
+Bytes missing(const Estimate& estimate) {
   return estimate.peak - estimate.memory;
 }
-bool is_nearer(const search::Estimate& estimate, const std::optional<Nearest>& nearest) {
+bool is_nearer(const Estimate& estimate, const std::optional<Nearest>& nearest) {
   return !nearest || missing(estimate) < missing(nearest->estimate);
 }
 
 // Adds those of `strategies` that may fit; counts the others. What is kept as the nearest to
 // fitting could run but for its memory.
-void add_candidates(const LoadedStudy& study, const ClusterView& cluster, const Place& place,
+void add_candidates(const study::LoadedStudy& study, const ClusterView& cluster, const Place& place,
                     std::vector<Strategy> strategies, std::vector<Candidate>& candidates,
                     SearchResult& result) {
   const sim::SimulatedCost cost(cluster, study.communication);
-  search::Estimator estimator(study.model, cluster, place.pool.devices, cost,
-                              launch_time_of(cluster));
+  Estimator estimator(study.model, cluster, place.pool.devices, cost, launch_time_of(cluster));
   for (Strategy& strategy : strategies) {
     const auto memory = estimator.memory(strategy);
     if (!memory) {
@@ -88,7 +87,7 @@ using Tried = std::vector<std::set<std::string>>;
 
 // Whether an earlier place puts the strategy's ranks on the same devices.
 bool is_known(const Strategy& strategy, const std::vector<Place>& places, const Tried& tried) {
-  const Pool& own = places[tried.size()].pool;
+  const study::Pool& own = places[tried.size()].pool;
   for (std::size_t i = 0; i < tried.size(); ++i)
     if (same_devices(places[i].pool, own, strategy.devices()) &&
         tried[i].contains(describe(strategy)))
@@ -97,14 +96,14 @@ bool is_known(const Strategy& strategy, const std::vector<Place>& places, const 
 }
 
 // Those of all places that may fit, by estimate.
-std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& cluster,
-                              const std::vector<Place>& places, const search::SearchSpace& space,
+std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView& cluster,
+                              const std::vector<Place>& places, const SearchSpace& space,
                               SearchResult& result) {
   std::vector<Candidate> candidates;
   Tried tried;
   for (const Place& place : places) {
-    auto found = search::enumerate(space, study.strategy, study.model, place.pool.size(),
-                                   parts_of(place, cluster));
+    auto found =
+        enumerate(space, study.strategy, study.model, place.pool.size(), parts_of(place, cluster));
     if (tried.empty()) {
       result.misfits = std::move(found.misfits);
       result.considered = found.considered;
@@ -124,16 +123,16 @@ std::vector<Candidate> ranked(const LoadedStudy& study, const ClusterView& clust
   return candidates;
 }
 
-Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster,
+Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
                             const Candidate& candidate) {
   auto lowered = lower::lower(study.model, candidate.strategy, {});
   if (!lowered) return lowered.error();
   const auto program =
-      with_launch_times(candidate.place->pool.placed(*std::move(lowered)), cluster);
+      study::with_launch_times(candidate.place->pool.placed(*std::move(lowered)), cluster);
   auto simulation = sim::simulate(cluster, program, study.communication,
                                   {.critical_path = false,
                                    .reserve = reserve_of(candidate.strategy),
-                                   .links = links_of(study.cluster)});
+                                   .links = study::links_of(study.cluster)});
   if (!simulation) return simulation.error();
   sim::Prediction prediction = *std::move(simulation);
   set_interval(prediction, *study.strategy.framework, study.errors);
@@ -151,14 +150,14 @@ Result<Simulated> simulated(const LoadedStudy& study, const ClusterView& cluster
                    .mfu = prediction.mfu,
                    .tflops_per_device = prediction.model_tflops_per_device,
                    .breakdown = prediction.breakdown,
-                   .expense = expense_of(prediction, cluster, study.cluster)};
+                   .expense = study::expense_of(prediction, cluster, study.cluster)};
 }
 
 // Simulates some of the candidates, in the order given, several at a time. Routes are remembered by
 // the cluster that finds them, so each thread has its own.
 class Simulations {
  public:
-  Simulations(const LoadedStudy& study, const SearchOptions& options,
+  Simulations(const study::LoadedStudy& study, const SearchOptions& options,
               const std::vector<Candidate>& candidates, std::vector<std::size_t> which,
               Clock::time_point start)
       : study_(study),
@@ -197,7 +196,7 @@ class Simulations {
     }
   }
 
-  const LoadedStudy& study_;
+  const study::LoadedStudy& study_;
   const SearchOptions& options_;
   const std::vector<Candidate>& candidates_;
   std::vector<std::size_t> which_;
@@ -211,7 +210,7 @@ class Simulations {
 // Which candidates to simulate next, and what came out so far.
 class Race {
  public:
-  Race(const LoadedStudy& study, const SearchOptions& options,
+  Race(const study::LoadedStudy& study, const SearchOptions& options,
        const std::vector<Candidate>& candidates, Clock::time_point start, SearchResult& result)
       : study_(study),
         options_(options),
@@ -284,7 +283,7 @@ class Race {
     }
     if (!best_) {
       for (const Simulated& one : result_.simulated) {
-        search::Estimate needs = one.estimate;
+        Estimate needs = one.estimate;
         needs.peak = one.peak;
         needs.memory = one.capacity;
         if (is_nearer(needs, result_.nearest)) result_.nearest = {one.strategy, needs};
@@ -295,7 +294,7 @@ class Race {
     result_.certified = result_.provably_slower == result_.slower;
   }
 
-  const LoadedStudy& study_;
+  const study::LoadedStudy& study_;
   const SearchOptions& options_;
   const std::vector<Candidate>& candidates_;
   Clock::time_point start_;
@@ -318,7 +317,7 @@ std::int64_t SearchResult::overlapping() const {
   });
 }
 
-Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options) {
+Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options) {
   const auto start = Clock::now();
   if (study.strategy.mode != Mode::kTrain)
     return study.loader.error_at("strategy.mode", "a search compares steps of training",
@@ -339,16 +338,4 @@ Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& o
   return result;
 }
 
-std::string describe(const Strategy& strategy) {
-  std::string text =
-      fmt::format("tensor {}{}, pipeline {}", strategy.tensor_parallel,
-                  strategy.sequence_parallel ? " with sequence" : "", strategy.pipeline_parallel);
-  if (strategy.virtual_stages > 1) text += fmt::format(" x {} chunks", strategy.virtual_stages);
-  text += fmt::format(", data {}, micro-batch {}", strategy.data_parallel, strategy.micro_batch);
-  if (strategy.recompute != Recompute::kNone)
-    text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
-  if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
-  return text;
-}
-
-}  // namespace foreshard::study
+}  // namespace foreshard::search

@@ -1,4 +1,4 @@
-#include "strategies/search/estimate.h"
+#include "sim/search/estimate.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,10 +6,10 @@
 
 #include "base/check.h"
 
+#include "sim/search/internal/memory.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
-#include "strategies/search/memory.h"
 
 namespace foreshard::search {
 

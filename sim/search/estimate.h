@@ -41,9 +41,9 @@
 
 #include "base/result.h"
 
+#include "sim/search/internal/places.h"
+#include "sim/search/internal/times.h"
 #include "strategies/program/lower/lower.h"
-#include "strategies/search/places.h"
-#include "strategies/search/times.h"
 
 namespace foreshard::search {
 

@@ -9,16 +9,18 @@
 
 #include <string>
 
-#include "sim/study/search.h"
+#include "sim/search/search.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 
 /// The `top` best strategies, what dominates each, why others lost, and how sure the winner is.
-std::string search_text(const LoadedStudy& study, const SearchResult& result, std::int64_t top);
-std::string search_json(const LoadedStudy& study, const SearchResult& result, std::int64_t top);
+std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
+                        std::int64_t top);
+std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
+                        std::int64_t top);
 /// Why no strategy of the space can be tried, by cause.
 std::string nothing_suits(const SearchResult& result);
 /// A line for each of the `top` best strategies.
 std::string search_csv(const SearchResult& result, std::int64_t top);
 
-}  // namespace foreshard::study
+}  // namespace foreshard::search

@@ -1,4 +1,4 @@
-#include "strategies/search/places.h"
+#include "sim/search/internal/places.h"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,8 @@
-#include "strategies/search/space.h"
+#include "sim/search/space.h"
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace foreshard::search {
@@ -233,6 +234,30 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
 Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Model& model,
                       std::int64_t devices, std::span<const std::int64_t> fewer) {
   return Enumerator(space, base, model, devices, fewer).run();
+}
+
+nlohmann::ordered_json knobs_of(const Strategy& strategy) {
+  return {{"tensor_parallel", strategy.tensor_parallel},
+          {"pipeline_parallel", strategy.pipeline_parallel},
+          {"data_parallel", strategy.data_parallel},
+          {"sequence_parallel", strategy.sequence_parallel},
+          {"schedule", strategy.schedule},
+          {"virtual_stages", strategy.virtual_stages},
+          {"micro_batch", strategy.micro_batch},
+          {"global_batch", strategy.global_batch},
+          {"recompute", yaml::name_of(strategy.recompute)},
+          {"zero_stage", strategy.zero_stage}};
+}
+
+std::string_view misfit_text(std::string_view key) {
+  if (key == "tensor_parallel") return "heads or matrices do not divide over the tensor ranks";
+  if (key == "pipeline_parallel") return "layers do not divide into equal stages";
+  if (key == "global_batch") return "the batch does not divide over replicas and micro-batches";
+  if (key == "virtual_stages")
+    return "interleaving needs a multiple of the stages as micro-batches";
+  if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
+  if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
+  return "a tensor cannot be split that way";
 }
 
 }  // namespace foreshard::search

@@ -1,4 +1,4 @@
-#include "strategies/search/times.h"
+#include "sim/search/internal/times.h"
 
 #include <algorithm>
 #include <array>

@@ -11,9 +11,9 @@
 
 #include "base/result.h"
 
+#include "sim/search/internal/places.h"
 #include "strategies/cost/cost_model.h"
 #include "strategies/program/lower/block.h"
-#include "strategies/search/places.h"
 
 namespace foreshard::search {
 

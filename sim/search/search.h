@@ -14,15 +14,15 @@
 #include "base/result.h"
 #include "base/units.h"
 
+#include "sim/search/estimate.h"
+#include "sim/search/space.h"
 #include "sim/simulate/prediction.h"
 #include "sim/study/study.h"
-#include "strategies/search/estimate.h"
-#include "strategies/search/space.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 
 struct SearchOptions {
-  search::SearchSpace space = {};
+  SearchSpace space = {};
   std::int64_t simulate = 20;  ///< Candidates that are simulated, the best estimates first.
   /// Simulated after those at most: candidates whose lower bound is below the best time so far, the
   /// lowest bounds first, until none is left and the winner is certified.
@@ -36,7 +36,7 @@ struct SearchOptions {
 
 struct Simulated {
   Strategy strategy;
-  search::Estimate estimate;
+  Estimate estimate;
   std::vector<std::string> use;  ///< Nodes to name in the study's `use`; empty: as the study does.
   Seconds step;
   Seconds low;  ///< Interval of the step, as of a Prediction.
@@ -56,7 +56,7 @@ struct Simulated {
 /// The candidate that misses the least memory, where none fits; but for that it could run.
 struct Nearest {
   Strategy strategy;
-  search::Estimate estimate;
+  Estimate estimate;
 };
 
 struct SearchResult {
@@ -94,9 +94,6 @@ struct SearchResult {
 /// parts of it that places_of() (place.h) names.
 /// \return kInvalidInput for a strategy of mode: forward, where the cluster cannot be built, or
 ///     where no candidate is left to try.
-Result<SearchResult> run_search(const LoadedStudy& study, const SearchOptions& options);
+Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOptions& options);
 
-/// "tensor 8, pipeline 16, data 8, micro-batch 1, ..." in the words of strategy files.
-std::string describe(const Strategy& strategy);
-
-}  // namespace foreshard::study
+}  // namespace foreshard::search

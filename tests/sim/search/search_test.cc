@@ -1,4 +1,4 @@
-#include "sim/study/search.h"
+#include "sim/search/search.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,26 +10,26 @@
 #include "base/quantity.h"
 #include "tests/base/temporary_folder.h"
 
+#include "sim/search/output.h"
 #include "sim/simulate/cost.h"
 #include "sim/study/run.h"
-#include "sim/study/search_output.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 namespace {
 
 using testing::HasSubstr;
 
-LoadedStudy study_of(const std::string& cluster, const std::string& framework,
-                     const std::string& model) {
+study::LoadedStudy study_of(const std::string& cluster, const std::string& framework,
+                            const std::string& model) {
   const TemporaryFolder folder;
   const auto file =
       folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
                                      "\nstrategy: {global_batch: 64, data_parallel: " +
                                      (cluster.find("two") == std::string::npos ? "8" : "16") +
                                      ", framework: " + framework + "}\n");
-  auto study =
-      load_study({.study = file},
-                 yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  auto study = study::load_study(
+      {.study = file},
+      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
   if (!study) throw std::runtime_error(study.error().message);
   return *std::move(study);
 }
@@ -55,12 +55,12 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
 // both, and is up to 2 % high.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
-  const LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, kSmall);
+  const study::LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, kSmall);
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const Seconds launch_time = cluster->host(0).launch_time;
-  auto space = search::enumerate({.effort = 3}, study.strategy, study.model,
-                                 static_cast<std::int64_t>(cluster->devices().size()));
+  auto space = enumerate({.effort = 3}, study.strategy, study.model,
+                         static_cast<std::int64_t>(cluster->devices().size()));
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
@@ -68,7 +68,7 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   space.candidates.resize(std::min<std::size_t>(space.candidates.size(), 200), study.strategy);
 
   const sim::SimulatedCost cost(*cluster, study.communication);
-  search::Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time);
+  Estimator estimator(study.model, *cluster, study.pool.devices, cost, launch_time);
   double lowest = 1;
   double highest = 1;
   for (const Strategy& strategy : space.candidates) {
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                          [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto result = run_search(study, {.simulate = 8, .certify = 0});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->simulated.size(), 8U);
@@ -122,7 +122,7 @@ TEST(Search, NamesTheFastestOfWhatItSimulated) {
 
 // A certificate is a promise about all candidates: simulating every one must not beat the winner.
 TEST(Search, CertifiedWinnersAreNotBeaten) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   SearchOptions options{.simulate = 4};
   options.space.effort = 1;
   const auto some = run_search(study, options);
@@ -138,7 +138,7 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
 }
 
 TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto one = run_search(study, {.simulate = 6, .threads = 1});
   const auto three = run_search(study, {.simulate = 6, .threads = 3});
   ASSERT_TRUE(one && three);
@@ -147,7 +147,7 @@ TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
 }
 
 TEST(Search, TellsHowFarTheNearestIsFromFitting) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kHuge);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kHuge);
   const auto result = run_search(study, {});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->simulated.empty());
@@ -172,7 +172,7 @@ TEST(Search, TellsHowFarTheNearestIsFromFitting) {
 // By hand: 10 s (9 to 11) is the best; 10.5 s (10 to 12) reaches into its interval, 13 s (11.5 to
 // 14) does not, and what does not fit does not count.
 TEST(Search, SaysWhichIntervalsReachIntoThatOfTheBest) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto one = [&](Seconds low, Seconds step, Seconds high, bool fits) {
     Simulated result;
     result.strategy = study.strategy;
@@ -197,7 +197,7 @@ TEST(Search, SaysWhichIntervalsReachIntoThatOfTheBest) {
 }
 
 TEST(Search, StopsAtItsTimeLimit) {
-  const LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
+  const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
   const auto result = run_search(study, {.time_limit = std::chrono::duration<double>(0)});
   ASSERT_TRUE(result);
   EXPECT_TRUE(result->partial);
@@ -205,4 +205,4 @@ TEST(Search, StopsAtItsTimeLimit) {
 }
 
 }  // namespace
-}  // namespace foreshard::study
+}  // namespace foreshard::search

@@ -7,30 +7,30 @@
 
 #include "tests/base/temporary_folder.h"
 
-#include "sim/study/place.h"
+#include "sim/search/output.h"
+#include "sim/search/place.h"
+#include "sim/search/search.h"
 #include "sim/study/run.h"
-#include "sim/study/search.h"
-#include "sim/study/search_output.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/program/lower/lower.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 namespace {
 
-LoadedStudy study_of(const std::string& cluster, const std::string& model,
-                     const std::string& strategy, const std::string& use = "") {
+study::LoadedStudy study_of(const std::string& cluster, const std::string& model,
+                            const std::string& strategy, const std::string& use = "") {
   const TemporaryFolder folder;
   const auto file = folder.write("study.yaml", "cluster: " + cluster + "\nmodel: " + model +
                                                    "\nstrategy: " + strategy + "\n" +
                                                    (use.empty() ? "" : "use: " + use + "\n"));
-  auto study = load_study({.study = file, .sizes_matter = false},
-                          {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  auto study = study::load_study({.study = file, .sizes_matter = false},
+                                 {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
   if (!study) throw std::runtime_error(study.error().message);
   return *std::move(study);
 }
 
 // The step of a strategy, if it fits.
-std::optional<Seconds> step_of(const LoadedStudy& study, const ClusterView& cluster,
+std::optional<Seconds> step_of(const study::LoadedStudy& study, const ClusterView& cluster,
                                const Strategy& strategy) {
   Seconds launch_time;
   for (std::int32_t node = 0; node < cluster.node_count(); ++node)
@@ -84,9 +84,9 @@ class SearchOptimum : public testing::TestWithParam<Case> {};
 TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   constexpr const char* kStrategy = "{global_batch: 8, framework: megatron-lm}";
   const Case& of = GetParam();
-  search::SearchSpace space{.effort = 3};
+  SearchSpace space{.effort = 3};
   space.recompute = {Recompute::kNone, Recompute::kSelective};
-  const LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
+  const study::LoadedStudy study = study_of(of.cluster, of.model, kStrategy);
   const auto found =
       run_search(study, {.space = space, .simulate = 4, .certify = 100'000, .threads = 2});
   ASSERT_TRUE(found) << found.error().message;
@@ -99,13 +99,12 @@ TEST_P(SearchOptimum, IsThatOfEveryStrategySimulated) {
   std::vector<const char*> uses = of.parts;
   uses.push_back("");
   for (const char* use : uses) {
-    const LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
+    const study::LoadedStudy one = study_of(of.cluster, of.model, kStrategy, use);
     const auto view = cluster_of(one);
     ASSERT_TRUE(view) << view.error().message;
-    for (const Strategy& strategy :
-         search::enumerate(space, one.strategy, one.model, one.pool.size(),
-                           parts_of({.pool = one.pool, .use = {}}, *view))
-             .candidates) {
+    for (const Strategy& strategy : enumerate(space, one.strategy, one.model, one.pool.size(),
+                                              parts_of({.pool = one.pool, .use = {}}, *view))
+                                        .candidates) {
       ++considered;
       const auto step = step_of(one, *view, strategy);
       if (step && (!best || *step < *best)) best = step;
@@ -140,11 +139,11 @@ INSTANTIATE_TEST_SUITE_P(
 // Stage 0 needs some 44 GiB, more than the second node's devices have, and runs on the first; stage
 // 1 needs some 37.
 TEST(Search, HoldsEachStageToTheMemoryOfItsOwnDevices) {
-  const LoadedStudy study = study_of(
+  const study::LoadedStudy study = study_of(
       "{name: both, groups: [{node: dgx-a100-80gb}, {node: dgx-a100-40gb}], fabric: {kind: "
       "single-switch}}",
       "{extends: llama2-70b, layers: 30}", "{global_batch: 16, framework: megatron-lm}");
-  search::SearchSpace space{.micro_batch = {4}, .virtual_stages = {1}};
+  SearchSpace space{.micro_batch = {4}, .virtual_stages = {1}};
   space.tensor_parallel = {8};
   space.pipeline_parallel = {2};
   space.recompute = {Recompute::kNone};
@@ -159,9 +158,9 @@ TEST(Search, HoldsEachStageToTheMemoryOfItsOwnDevices) {
 }
 
 TEST(Search, SaysWhichDevicesAreLeftOver) {
-  const LoadedStudy study =
+  const study::LoadedStudy study =
       study_of(two(kNode80, kNode80, ", down: [node1/gpu2]"), kFits, "{global_batch: 8}");
-  search::SearchSpace space;
+  SearchSpace space;
   space.tensor_parallel = {4};
   space.pipeline_parallel = {1};
   const auto found = run_search(study, {.space = space, .simulate = 2, .certify = 0});
@@ -175,9 +174,9 @@ TEST(Search, SaysWhichDevicesAreLeftOver) {
 // With only the second node's devices whole, groups of 4 straddle the nodes unless it is used
 // alone.
 TEST(Search, TriesTheNodesThatLostNothingAlone) {
-  const LoadedStudy study =
+  const study::LoadedStudy study =
       study_of(two(kNode80, kNode80, ", down: [node0/gpu2]"), kFits, "{global_batch: 8}");
-  search::SearchSpace space;
+  SearchSpace space;
   space.tensor_parallel = {4};
   const auto found = run_search(study, {.space = space, .simulate = 100});
   ASSERT_TRUE(found) << found.error().message;
@@ -188,9 +187,10 @@ TEST(Search, TriesTheNodesThatLostNothingAlone) {
 // the fast ones alone are some four times as fast. They come second in the cluster.
 TEST(Search, LeavesSlowNodesIdleWhereThatIsFaster) {
   constexpr const char* kStrategy = "{global_batch: 8, precision: fp16}";
-  const LoadedStudy study = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy);
-  const LoadedStudy both = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy, "[node0, node1]");
-  search::SearchSpace all;
+  const study::LoadedStudy study = study_of(two(kNodeV100, kNodeH100), kFits, kStrategy);
+  const study::LoadedStudy both =
+      study_of(two(kNodeV100, kNodeH100), kFits, kStrategy, "[node0, node1]");
+  SearchSpace all;
   all.idle = false;
   const auto whole = run_search(both, {.space = all, .simulate = 20});
   const auto found = run_search(study, {.simulate = 20});
@@ -209,7 +209,7 @@ TEST(Search, LeavesANodeIdleBesideASlowNetwork) {
   const std::string node =
       "{device: A100-SXM-80GB, gpus: 4, nvlink: {bandwidth: 300 GB/s}, nics: {count: 1, bandwidth: "
       "100 Mbit/s}}";
-  const LoadedStudy study = study_of(
+  const study::LoadedStudy study = study_of(
       "{nodes: 2, node: " + node + ", fabric: {kind: single-switch}}", kFits, "{global_batch: 8}");
   const auto found = run_search(study, {.simulate = 20});
   ASSERT_TRUE(found) << found.error().message;
@@ -220,11 +220,11 @@ TEST(Search, LeavesANodeIdleBesideASlowNetwork) {
 // 16 billion parameters, 18 bytes each, need two nodes of 320 GB, and no way leads from one to the
 // other.
 TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
-  const LoadedStudy study = study_of(
+  const study::LoadedStudy study = study_of(
       two(kNode80, kNode80, ", down: ['node1/nic*']"),
       "{name: wide, layers: 20, hidden: 8192, heads: 64, vocabulary: 32000, sequence: 2048}",
       "{global_batch: 8, framework: megatron-lm}");
-  search::SearchSpace space;
+  SearchSpace space;
   space.zero_stage = {0};
   space.recompute = {Recompute::kNone};
   space.micro_batch = {8};
@@ -238,4 +238,4 @@ TEST(Search, NamesAMissingRouteBeforeMissingMemory) {
 }
 
 }  // namespace
-}  // namespace foreshard::study
+}  // namespace foreshard::search

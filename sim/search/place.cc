@@ -1,4 +1,4 @@
-#include "sim/study/place.h"
+#include "sim/search/place.h"
 
 #include <algorithm>
 #include <functional>
@@ -10,7 +10,7 @@
 
 #include "sim/study/run.h"
 
-namespace foreshard::study {
+namespace foreshard::search {
 namespace {
 
 // What tells nodes apart that are all as they were built.
@@ -32,7 +32,7 @@ struct Nodes {
 };
 
 // The cluster without its `down` and `degraded`.
-Result<ClusterView> as_built(const LoadedStudy& study) {
+Result<ClusterView> as_built(const study::LoadedStudy& study) {
   ClusterConfig config = study.cluster;
   config.down.clear();
   config.degraded.clear();
@@ -76,7 +76,7 @@ std::string node_name(const ClusterView& cluster, const Device& device) {
 using Wanted = std::function<bool(std::size_t node)>;
 
 // The devices of the study's pool on those nodes.
-Place part_of(const LoadedStudy& study, const ClusterView& cluster, const Wanted& wanted) {
+Place part_of(const study::LoadedStudy& study, const ClusterView& cluster, const Wanted& wanted) {
   Place part{.pool = {.devices = {}, .shortage = study.pool.shortage}, .use = {}};
   for (const std::int32_t id : study.pool.devices) {
     const Device& device = cluster.devices()[DeviceId{id}.index()];
@@ -90,7 +90,7 @@ Place part_of(const LoadedStudy& study, const ClusterView& cluster, const Wanted
 
 }  // namespace
 
-Result<std::vector<Place>> places_of(const LoadedStudy& study, const ClusterView& cluster) {
+Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const ClusterView& cluster) {
   std::vector<Place> places{{.pool = study.pool, .use = {}}};
   if (study.pool.named) return places;
   const bool damaged = !study.cluster.down.empty() || !study.cluster.degraded.empty();
@@ -132,4 +132,4 @@ std::vector<std::int64_t> parts_of(const Place& place, const ClusterView& cluste
   return parts;
 }
 
-}  // namespace foreshard::study
+}  // namespace foreshard::search
