@@ -186,10 +186,13 @@ class Distributor {
   // Cost: O(operands) for each round; a round more only for readers whose inputs differ.
   void defer() {
     deferred_.resize(graph_.tensors.size());
-    for (std::size_t t = 0; t < deferred_.size(); ++t)
-      deferred_[t] = graph_.tensors[t].role == TensorRole::kActivation && !is_output_[t] &&
-                     !readers_[t].empty() &&
-                     propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr;
+    for (std::size_t t = 0; t < deferred_.size(); ++t) {
+      const TensorRole role = graph_.tensors[t].role;
+      deferred_[t] = !is_output_[t] && !readers_[t].empty() &&
+                     (role == TensorRole::kParameterGradient ||
+                      (role == TensorRole::kActivation &&
+                       propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr));
+    }
     carried_.resize(graph_.operators.size());
     std::vector<std::vector<Partial>> made(graph_.tensors.size());
     for (bool changes = true; changes;) {
