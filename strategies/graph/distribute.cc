@@ -57,8 +57,8 @@ class Checker {
 
 class Distributor {
  public:
-  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Pins pins)
-      : graph_(graph), mesh_(mesh), propagation_(graph, mesh, std::move(pins)) {
+  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow, Pins pins)
+      : graph_(graph), mesh_(mesh), flow_(flow), propagation_(graph, mesh, flow, std::move(pins)) {
     sharded_.graph = &graph;
     sharded_.mesh = mesh;
   }
@@ -169,8 +169,7 @@ class Distributor {
       return lies;
     }
     if (pin != nullptr) return propagation_.attributes()[tensor.index()];
-    if (made.partial.empty()) return made;
-    if (deferred_[tensor.index()]) return made;
+    if (made.partial.empty() || deferred_[tensor.index()] || flow_ == Flow::kForward) return made;
     const auto& readers = readers_[tensor.index()];
     const auto need = [&](const Reader& reader) { return needs_[reader.op][reader.operand]; };
     if (!readers.empty()) {
@@ -268,7 +267,7 @@ class Distributor {
         pins[body.inputs[o].index()] = &operands[o];
       for (std::size_t o = 0; o < body.outputs.size(); ++o)
         pins[body.outputs[o].index()] = &operands[body.inputs.size() + o];
-      auto sharded = Distributor(body, mesh_, std::move(pins)).run();
+      auto sharded = Distributor(body, mesh_, flow_, std::move(pins)).run();
       if (!sharded) return sharded.error();
       for (const std::string& line : sharded->remarks)
         sharded_.remarks.push_back("in '" + graph_.operators[i].name + "': " + line);
@@ -279,6 +278,7 @@ class Distributor {
 
   const Graph& graph_;
   const std::vector<MeshAxis>& mesh_;
+  Flow flow_;
   Propagation propagation_;
   ShardedGraph sharded_;
   std::vector<std::vector<Reader>> readers_;
@@ -292,9 +292,9 @@ class Distributor {
 
 }  // namespace
 
-Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow) {
   if (auto fault = Checker(mesh).check(graph)) return *std::move(fault);
-  return Distributor(graph, mesh, pins_of(graph)).run();
+  return Distributor(graph, mesh, flow, pins_of(graph)).run();
 }
 
 std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,
