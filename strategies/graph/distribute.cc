@@ -69,8 +69,10 @@ class Distributor {
     readers_.resize(graph_.tensors.size());
     needs_.resize(graph_.operators.size());
     conversions_of_.resize(graph_.tensors.size());
-    for (const Node& node : propagation_.nodes())
-      if (node.op >= 0) plan(node);
+    for (const Node& node : propagation_.nodes()) {
+      if (node.op < 0) continue;
+      if (auto fault = plan(node)) return *std::move(fault);
+    }
     is_output_.resize(graph_.tensors.size());
     for (const TensorId id : graph_.outputs) is_output_[id.index()] = true;
     defer();
@@ -89,11 +91,16 @@ class Distributor {
   };
 
   // What the operator wants of its operands, and who reads what.
-  void plan(const Node& node) {
+  std::optional<Error> plan(const Node& node) {
     const auto op = static_cast<std::size_t>(node.op);
     std::vector<Clash> clashes;
     const Assignment assignment = propagation_.assign(node, &clashes);
-    for (const Clash& clash : clashes) remark(node, clash);
+    for (const Clash& clash : clashes) {
+      std::string text = remark(node, clash);
+      if (flow_ == Flow::kForward && !divides(node, clash))
+        return Error{Error::Code::kInvalidInput, std::move(text)};
+      sharded_.remarks.push_back(std::move(text));
+    }
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       Attribute attribute = assignment.attribute(i);
       if (i >= node.inputs) attribute.partial = assignment.partial(i);
@@ -101,9 +108,17 @@ class Distributor {
       if (i < node.inputs) readers_[node.operands[i].index()].push_back({op, i});
     }
     linearity_.push_back(node.rule->linearity);
+    return std::nullopt;
   }
 
-  void remark(const Node& node, const Clash& clash) {
+  // Whether the axis would divide the factor that it does not get.
+  bool divides(const Node& node, const Clash& clash) const {
+    return clash.factor < 0 || node.rule->factors[static_cast<std::size_t>(clash.factor)].size %
+                                       mesh_[static_cast<std::size_t>(clash.axis)].size ==
+                                   0;
+  }
+
+  std::string remark(const Node& node, const Clash& clash) const {
     const Operator& op = graph_.operators[static_cast<std::size_t>(node.op)];
     const TensorId tensor = node.operands[clash.operand];
     const std::string& axis = mesh_[static_cast<std::size_t>(clash.axis)].name;
@@ -123,10 +138,10 @@ class Distributor {
             fmt::format("its factor '{}' of size {} is split otherwise", factor.name, factor.size);
       }
     }
-    sharded_.remarks.push_back(fmt::format(
-        "operator '{}' cannot take tensor '{}' in its sharding {}: {} (rule {})", op.name,
-        graph_[tensor].name, describe(propagation_.attributes()[tensor.index()], mesh_), why,
-        describe(*node.rule)));
+    return fmt::format("operator '{}' cannot take tensor '{}' in its sharding {}: {} (rule {})",
+                       op.name, graph_[tensor].name,
+                       describe(propagation_.attributes()[tensor.index()], mesh_), why,
+                       describe(*node.rule));
   }
 
   void resolve(std::size_t i) {

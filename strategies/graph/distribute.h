@@ -42,7 +42,7 @@ enum class Flow : std::uint8_t { kBothWays, kForward };
 
 /// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names the
 ///     tensor, dimension, axis) or splits what the operator that makes or reads the tensor cannot
-///     take in any way.
+///     take in any way; and, of kForward, for a split that does not divide what an operator splits.
 Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                 Flow flow = Flow::kBothWays);
 

@@ -318,6 +318,14 @@ TEST(Sharding, NamesWhatCannotBeSplit) {
             "tensor 'w': dimension 1 of extent 5 is not divisible by the 2 parts of 'tensor': give "
             "explicit slice sizes, such as tensor~ (as equal as possible), or choose another "
             "dimension");
+  // The same by propagation: a dimension of 5 that only the operator splits.
+  graph[w] = {.name = "w",
+              .shape = {6, 6},
+              .role = TensorRole::kParameter,
+              .pinned = Attribute{.dims = {{}, {0}}, .partial = {}}};
+  EXPECT_EQ(distribute(graph, kMesh, Flow::kForward).error().message,
+            "operator 'm' cannot take tensor 'w' in its sharding [-, S(tensor)]: its factor 'o' of "
+            "size 1 is split otherwise (rule bsi,io->bso)");
 }
 
 // A tensor needed in one new form by several is converted once.
