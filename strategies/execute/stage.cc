@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include "strategies/execute/random.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
 
@@ -47,11 +48,11 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(Graph graph, const Strategy&
   auto block = std::make_unique<ShardedBlock>();
   block->forward = std::move(graph);
   block->recompute = recompute;
-  auto forward = shard(block->forward, mesh);
+  auto forward = distribute(block->forward, mesh, Flow::kForward);
   if (!forward) return forward.error();
   block->forward_sharded = *std::move(forward);
   block->backward = backward_graph(block->forward_sharded, backward_options(strategy));
-  auto backward = shard(block->backward, mesh);
+  auto backward = distribute(block->backward, mesh, Flow::kForward);
   if (!backward) return backward.error();
   block->backward_sharded = *std::move(backward);
   block->kept = lower::kept_tensors(block->forward, block->backward, recompute);

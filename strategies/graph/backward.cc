@@ -52,8 +52,10 @@ class Backward {
       for (const TensorId id : op.inputs)
         if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
           ++uses_[id];
-    for (const Operator& op : forward_.operators)
+    for (const Operator& op : forward_.operators) {
+      adds_summands_ = adds_summands_ || op.kind == OperatorKind::kDefined;
       for (const TensorId id : op.inputs) ++readers_[id];
+    }
   }
 
   // Tensors lie as the forward pass leaves them.
@@ -224,6 +226,7 @@ class Backward {
     add.outputs = {sum};
     add.pass = PassKind::kResidualAdd;
     add.extent = 2;
+    add.linear = adds_summands_;
     graph_.operators.push_back(std::move(add));
     known->second = sum;
   }
@@ -395,6 +398,9 @@ class Backward {
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
+  // Whether gradients of one activation are added up before ranks add theirs: of general graphs;
+  // frameworks of transformers reduce each.
+  bool adds_summands_ = false;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators

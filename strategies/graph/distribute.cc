@@ -57,8 +57,8 @@ class Checker {
 
 class Distributor {
  public:
-  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Pins pins)
-      : graph_(graph), mesh_(mesh), propagation_(graph, mesh, std::move(pins)) {
+  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow, Pins pins)
+      : graph_(graph), mesh_(mesh), flow_(flow), propagation_(graph, mesh, flow, std::move(pins)) {
     sharded_.graph = &graph;
     sharded_.mesh = mesh;
   }
@@ -69,8 +69,10 @@ class Distributor {
     readers_.resize(graph_.tensors.size());
     needs_.resize(graph_.operators.size());
     conversions_of_.resize(graph_.tensors.size());
-    for (const Node& node : propagation_.nodes())
-      if (node.op >= 0) plan(node);
+    for (const Node& node : propagation_.nodes()) {
+      if (node.op < 0) continue;
+      if (auto fault = plan(node)) return *std::move(fault);
+    }
     is_output_.resize(graph_.tensors.size());
     for (const TensorId id : graph_.outputs) is_output_[id.index()] = true;
     defer();
@@ -89,11 +91,16 @@ class Distributor {
   };
 
   // What the operator wants of its operands, and who reads what.
-  void plan(const Node& node) {
+  std::optional<Error> plan(const Node& node) {
     const auto op = static_cast<std::size_t>(node.op);
     std::vector<Clash> clashes;
     const Assignment assignment = propagation_.assign(node, &clashes);
-    for (const Clash& clash : clashes) remark(node, clash);
+    for (const Clash& clash : clashes) {
+      std::string text = remark(node, clash);
+      if (flow_ == Flow::kForward && !divides(node, clash))
+        return Error{Error::Code::kInvalidInput, std::move(text)};
+      sharded_.remarks.push_back(std::move(text));
+    }
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       Attribute attribute = assignment.attribute(i);
       if (i >= node.inputs) attribute.partial = assignment.partial(i);
@@ -101,9 +108,17 @@ class Distributor {
       if (i < node.inputs) readers_[node.operands[i].index()].push_back({op, i});
     }
     linearity_.push_back(node.rule->linearity);
+    return std::nullopt;
   }
 
-  void remark(const Node& node, const Clash& clash) {
+  // Whether the axis would divide the factor that it does not get.
+  bool divides(const Node& node, const Clash& clash) const {
+    return clash.factor < 0 || node.rule->factors[static_cast<std::size_t>(clash.factor)].size %
+                                       mesh_[static_cast<std::size_t>(clash.axis)].size ==
+                                   0;
+  }
+
+  std::string remark(const Node& node, const Clash& clash) const {
     const Operator& op = graph_.operators[static_cast<std::size_t>(node.op)];
     const TensorId tensor = node.operands[clash.operand];
     const std::string& axis = mesh_[static_cast<std::size_t>(clash.axis)].name;
@@ -123,10 +138,10 @@ class Distributor {
             fmt::format("its factor '{}' of size {} is split otherwise", factor.name, factor.size);
       }
     }
-    sharded_.remarks.push_back(fmt::format(
-        "operator '{}' cannot take tensor '{}' in its sharding {}: {} (rule {})", op.name,
-        graph_[tensor].name, describe(propagation_.attributes()[tensor.index()], mesh_), why,
-        describe(*node.rule)));
+    return fmt::format("operator '{}' cannot take tensor '{}' in its sharding {}: {} (rule {})",
+                       op.name, graph_[tensor].name,
+                       describe(propagation_.attributes()[tensor.index()], mesh_), why,
+                       describe(*node.rule));
   }
 
   void resolve(std::size_t i) {
@@ -169,8 +184,7 @@ class Distributor {
       return lies;
     }
     if (pin != nullptr) return propagation_.attributes()[tensor.index()];
-    if (made.partial.empty()) return made;
-    if (deferred_[tensor.index()]) return made;
+    if (made.partial.empty() || deferred_[tensor.index()] || flow_ == Flow::kForward) return made;
     const auto& readers = readers_[tensor.index()];
     const auto need = [&](const Reader& reader) { return needs_[reader.op][reader.operand]; };
     if (!readers.empty()) {
@@ -186,10 +200,13 @@ class Distributor {
   // Cost: O(operands) for each round; a round more only for readers whose inputs differ.
   void defer() {
     deferred_.resize(graph_.tensors.size());
-    for (std::size_t t = 0; t < deferred_.size(); ++t)
-      deferred_[t] = graph_.tensors[t].role == TensorRole::kActivation && !is_output_[t] &&
-                     !readers_[t].empty() &&
-                     propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr;
+    for (std::size_t t = 0; t < deferred_.size(); ++t) {
+      const TensorRole role = graph_.tensors[t].role;
+      deferred_[t] = !is_output_[t] && !readers_[t].empty() &&
+                     (role == TensorRole::kParameterGradient ||
+                      (role == TensorRole::kActivation &&
+                       propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr));
+    }
     carried_.resize(graph_.operators.size());
     std::vector<std::vector<Partial>> made(graph_.tensors.size());
     for (bool changes = true; changes;) {
@@ -265,7 +282,7 @@ class Distributor {
         pins[body.inputs[o].index()] = &operands[o];
       for (std::size_t o = 0; o < body.outputs.size(); ++o)
         pins[body.outputs[o].index()] = &operands[body.inputs.size() + o];
-      auto sharded = Distributor(body, mesh_, std::move(pins)).run();
+      auto sharded = Distributor(body, mesh_, flow_, std::move(pins)).run();
       if (!sharded) return sharded.error();
       for (const std::string& line : sharded->remarks)
         sharded_.remarks.push_back("in '" + graph_.operators[i].name + "': " + line);
@@ -276,6 +293,7 @@ class Distributor {
 
   const Graph& graph_;
   const std::vector<MeshAxis>& mesh_;
+  Flow flow_;
   Propagation propagation_;
   ShardedGraph sharded_;
   std::vector<std::vector<Reader>> readers_;
@@ -289,9 +307,9 @@ class Distributor {
 
 }  // namespace
 
-Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow) {
   if (auto fault = Checker(mesh).check(graph)) return *std::move(fault);
-  return Distributor(graph, mesh, pins_of(graph)).run();
+  return Distributor(graph, mesh, flow, pins_of(graph)).run();
 }
 
 std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,

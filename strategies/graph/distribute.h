@@ -1,5 +1,5 @@
 /// \file
-/// Sharding of a general graph from partial annotations (R2.2, R2.3, R4.1, R4.2): `Tensor::pinned`
+/// Sharding of a graph from partial annotations (R2.2, R2.3, R4.1, R4.2): `Tensor::pinned`
 /// says how some tensors lie, the rules of the operators (rule.h) carry that forward and backward
 /// to all others until nothing changes, and conversions are noted where a tensor lies otherwise
 /// than an operator needs it: once per distinct need, however many operators share it.
@@ -25,6 +25,7 @@
 /// by annotations).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,15 @@
 
 namespace foreshard {
 
+/// Which way splits move through operators. Forward alone, a producer does not know how its result
+/// is to lie: summands are reduced before a reader that needs values, beside the copy it reads.
+enum class Flow : std::uint8_t { kBothWays, kForward };
+
 /// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names the
 ///     tensor, dimension, axis) or splits what the operator that makes or reads the tensor cannot
-///     take in any way.
-Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh);
+///     take in any way; and, of kForward, for a split that does not divide what an operator splits.
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                Flow flow = Flow::kBothWays);
 
 /// One way in which an operator can work.
 struct Signature {

@@ -3,7 +3,7 @@
 /// tensor with its logical (whole) shape and, where the strategy sets one, a distributed attribute.
 ///
 /// What an operator does to distribution is *data*: an equation in the manner of einsum. Every
-/// letter is a factor of the iteration space; one engine (sharding.h) reads from it which
+/// letter is a factor of the iteration space; one engine (distribute.h) reads from it which
 /// attributes are legal, what must be converted, and what comes out partial:
 ///
 ///     "bsi,io->bso"    matmul: `i` is reduced, so splitting `i` makes the output partial

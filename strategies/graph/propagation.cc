@@ -41,9 +41,9 @@ std::vector<const Attribute*> hints_of(const Graph& graph, const Operator& op) {
 
 }  // namespace
 
-Propagation::Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh,
+Propagation::Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow,
                          std::vector<const Attribute*> pins)
-    : graph_(graph), mesh_(mesh), pins_(std::move(pins)) {
+    : graph_(graph), mesh_(mesh), flow_(flow), pins_(std::move(pins)) {
   for (std::size_t t = 0; t < graph.tensors.size(); ++t)
     attributes_.push_back(pins_[t] != nullptr ? *pins_[t]
                                               : replicated(graph.tensors[t].shape.size()));
@@ -158,7 +158,8 @@ void Propagation::settle(bool all) {
     queued[static_cast<std::size_t>(n)] = false;
     const Node& node = nodes_[static_cast<std::size_t>(n)];
     const Assignment assignment = assign(node, nullptr);
-    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    const std::size_t first = flow_ == Flow::kForward ? node.inputs : 0;
+    for (std::size_t i = first; i < node.operands.size(); ++i) {
       const TensorId tensor = node.operands[i];
       if (!extend(tensor, assignment.attribute(i))) continue;
       for (const std::int32_t user : nodes_of_[tensor.index()]) {
@@ -169,7 +170,7 @@ void Propagation::settle(bool all) {
 }
 
 void Propagation::run() {
-  settle(false);
+  if (flow_ == Flow::kBothWays) settle(false);
   settle(true);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/internal/factors.h"
 
 namespace foreshard::internal {
@@ -25,7 +26,7 @@ struct Node {
 class Propagation {
  public:
   /// `pins[t]` is null or the annotation of tensor t.
-  Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh,
+  Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow,
               std::vector<const Attribute*> pins);
 
   void run();
@@ -44,6 +45,7 @@ class Propagation {
 
   const Graph& graph_;
   const std::vector<MeshAxis>& mesh_;
+  Flow flow_;
   std::vector<const Attribute*> pins_;
   std::vector<Rule> own_rules_;  // of equations and ties; never moved once filled
   std::vector<Node> nodes_;

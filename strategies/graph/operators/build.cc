@@ -213,13 +213,13 @@ Rule rule_of(const Graph& graph, const Operator& op) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
   for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-  const bool adds = op.kind == OperatorKind::kPass && op.pass == PassKind::kResidualAdd;
   auto rule = rule_from(op.equation, shapes,
                         {.whole = op.whole,
                          .maximum = op.reduction == Reduction::kMax ? op.equation : "",
                          .minimum = op.reduction == Reduction::kMin ? op.equation : "",
-                         .linearity = op.linear || adds ? Linearity::kJoint : Linearity::kNone,
-                         .uneven = op.kind == OperatorKind::kPass && op.whole.empty()});
+                         .linearity = op.linear ? Linearity::kJoint : Linearity::kNone,
+                         .uneven = op.kind == OperatorKind::kPass && op.whole.empty(),
+                         .makes_slices = true});
   FORESHARD_CHECK(rule.has_value());
   return *std::move(rule);
 }

@@ -92,11 +92,11 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
 Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh, Axis data,
                                  const Strategy& strategy, Recompute recompute) {
   const Framework& framework = *strategy.framework;
-  auto forward = shard(graph, mesh);
+  auto forward = distribute(graph, mesh, Flow::kForward);
   if (!forward) return forward.error();
   if (strategy.mode == Mode::kForward) return lower_forward_only(*forward);
   const Graph back = backward_graph(*forward, backward_options(strategy));
-  auto backward = shard(back, mesh);
+  auto backward = distribute(back, mesh, Flow::kForward);
   if (!backward) return backward.error();
 
   LoweredBlock lowered;

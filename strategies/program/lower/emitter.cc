@@ -68,7 +68,11 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
       }
     }
     kernel(sharded, i);
-    for (const std::int32_t c : sharded.after_operator[i]) convert(sharded, c);
+    for (const std::int32_t c : sharded.after_operator[i]) {
+      convert(sharded, c);
+      // The tensor now lies so: later users wait for the conversion.
+      if (const auto last = converted_.at(c)) producer_[conversion(sharded, c).tensor] = *last;
+    }
     // What others need of the result can be converted at once, beside the operators between.
     std::set<std::int32_t> ready;
     for (const TensorId output : graph.operators[i].outputs) {
@@ -115,8 +119,6 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
                                    wish.to, sharded.mesh, where, std::move(after));
   converted_[index] = last;
   if (last) pending_ = *last;
-  // The tensor now lies as its pin says: later users wait for the conversion.
-  if (tensor.pinned && *tensor.pinned == wish.to && last) producer_[wish.tensor] = *last;
 }
 
 void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {

@@ -38,7 +38,7 @@ TEST(ExecutedGraph, AddsAFusedBiasOnceToSummands) {
                              .outputs = {y},
                              .fused_bias = bias});
   const std::vector<MeshAxis> mesh{{"tensor", 2}};
-  const auto sharded = shard(graph, mesh);
+  const auto sharded = distribute(graph, mesh, Flow::kForward);
   ASSERT_TRUE(sharded) << sharded.error().message;
   Tensors tensors;
   tensors[x] = {columns, {{{1, 3}, {2, 4}}}};

@@ -339,7 +339,7 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
            .sequence_parallel = sequence_parallel,
            .attention = flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
            .vocabulary_multiple = 2});
-      const auto forward = shard(graphs.layer, mesh);
+      const auto forward = distribute(graphs.layer, mesh, Flow::kForward);
       ASSERT_TRUE(forward) << forward.error().message;
       const ShardedGraph both = must(graphs.layer, mesh);
       const auto ends = [](const ShardedGraph& sharded) {

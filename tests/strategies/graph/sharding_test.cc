@@ -1,11 +1,10 @@
 // Propagation: what is converted where, in words. Expectations are written as people draw the
 // Megatron pattern; "tensor: how it lies -> how it is needed".
-#include "strategies/graph/sharding.h"
-
 #include <gtest/gtest.h>
 #include <memory>
 
 #include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/transformer.h"
 
 namespace foreshard {
@@ -19,9 +18,9 @@ const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 2}, {"pipeline", 1}};
 struct Pass {
   explicit Pass(Graph graph, BackwardOptions options = {})
       : forward(std::move(graph)),
-        sharded(must(shard(forward, kMesh))),
+        sharded(must(distribute(forward, kMesh, Flow::kForward))),
         backward(backward_graph(sharded, options)),
-        back(must(shard(backward, kMesh))) {}
+        back(must(distribute(backward, kMesh, Flow::kForward))) {}
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
@@ -315,15 +314,18 @@ TEST(Sharding, NamesWhatCannotBeSplit) {
                              .equation = "bsi,io->bso",
                              .inputs = {x, w},
                              .outputs = {y}});
-  EXPECT_EQ(shard(graph, kMesh).error().message,
-            "tensor 'w': dimension 1 of size 5 cannot be split evenly 2 ways, [-, S(tensor)]");
-  // The same by propagation: 3 heads that only the operator splits.
+  EXPECT_EQ(distribute(graph, kMesh, Flow::kForward).error().message,
+            "tensor 'w': dimension 1 of extent 5 is not divisible by the 2 parts of 'tensor': give "
+            "explicit slice sizes, such as tensor~ (as equal as possible), or choose another "
+            "dimension");
+  // The same by propagation: a dimension of 5 that only the operator splits.
   graph[w] = {.name = "w",
               .shape = {6, 6},
               .role = TensorRole::kParameter,
               .pinned = Attribute{.dims = {{}, {0}}, .partial = {}}};
-  EXPECT_EQ(shard(graph, kMesh).error().message,
-            "tensor 'y': dimension 2 of size 5 cannot be split evenly 2 ways, [-, -, S(tensor)]");
+  EXPECT_EQ(distribute(graph, kMesh, Flow::kForward).error().message,
+            "operator 'm' cannot take tensor 'w' in its sharding [-, S(tensor)]: its factor 'o' of "
+            "size 1 is split otherwise (rule bsi,io->bso)");
 }
 
 // A tensor needed in one new form by several is converted once.

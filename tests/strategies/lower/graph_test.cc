@@ -1,6 +1,7 @@
 // General graphs as Programs: kernels, communication and memory counted by hand.
 #include "strategies/program/lower/graph.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -175,6 +176,42 @@ TEST(LowerGraph, SendsABucketBesideTheBackwardPass) {
     }
   }
   EXPECT_TRUE(kernel_after);
+}
+
+// Summands wait for the bucket also where a pass of its own adds them to the fp32 gradients, with
+// a cast before it or without; not one all-reduce for each gradient and micro-batch.
+TEST(LowerGraph, AddsSummandsToTheGradients) {
+  for (const bool casts : {false, true}) {
+    Strategy s = strategy(1, 2, 3);
+    s.framework.value.fused_gradient_accumulation = false;
+    s.framework.value.accumulation_casts = casts;
+    EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
+              (Sums{{CollectiveKind::kAllReduce, {1, 4 * kWeights}}}));
+  }
+}
+
+// The gradient of "up" is summed beside that of its weight; the norm before it waits for the sum.
+TEST(LowerGraph, WaitsForASumBesideTheBackwardPass) {
+  Graph graph = mlp();
+  const TensorId scale = add_parameter(graph, "norm.weight", {DType::kBf16, {kHidden}});
+  const TensorId x = graph.inputs.front();
+  const TensorId normed = added(graph, {.type = "rms_norm", .name = "norm", .inputs = {x, scale}});
+  graph.operators.front().inputs[0] = normed;
+  std::ranges::rotate(graph.operators, graph.operators.end() - 1);
+  Strategy s = strategy(2, 1);
+  s.framework.value.overlap_tensor_gradients = true;
+  const Program program = lowered(graph, s).program;
+  const auto& tasks = program.blocks.at(1).tasks;
+  const auto named = [&](const std::string& name) {
+    const auto found = std::ranges::find(tasks, name, &program::Task::name);
+    EXPECT_NE(found, tasks.end()) << name;
+    return found;
+  };
+  const auto sum = named("all_reduce.d.up.data");
+  const auto norm = named("d.norm");
+  EXPECT_LT(named("d.up.data"), sum);
+  EXPECT_LT(sum, named("d.up.weight"));
+  EXPECT_THAT(norm->after, testing::Contains(static_cast<std::int32_t>(sum - tasks.begin())));
 }
 
 // bf16 parameters, fp32 gradients, 12 bytes of Adam; ZeRO shares them over the replicas.
