@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/yaml/given.h"
 #include "cli/commands.h"
-#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/percentage.h"
@@ -66,12 +66,13 @@ class Accuracy final : public Command {
  private:
   Result<accuracy::Report> scored(const Environment& environment) const {
     yaml::Loader loader({.catalogue = environment.catalogue});
-    auto communication = load<comm::Parameters>(communication_, loader, "communication");
+    auto communication =
+        yaml::read_given<comm::Parameters>(communication_, loader, "communication");
     if (!communication) return communication.error();
     accuracy::Options options{.catalogue = environment.catalogue,
                               .communication = *std::move(communication)};
     if (!machine_.empty()) {
-      auto machine = load<ClusterConfig>(machine_, loader, "machine");
+      auto machine = yaml::read_given<ClusterConfig>(machine_, loader, "machine");
       if (!machine) return machine.error();
       options.machine = *std::move(machine);
     }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/text.h"
+#include "base/yaml/given.h"
 #include "base/yaml/loader.h"
 #include "cli/calibrate_machine.h"
 #include "cli/commands.h"
-#include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -97,11 +97,11 @@ class Calibrate final : public Command {
     yaml::Loader loader({.catalogue = environment.catalogue});
     std::optional<ClusterConfig> machine;
     if (!machine_.empty()) {
-      auto read = load<ClusterConfig>(machine_, loader, "machine");
+      auto read = yaml::read_given<ClusterConfig>(machine_, loader, "machine");
       if (!read) return fail(read.error());
       machine = *std::move(read);
     }
-    const auto start = load<comm::Parameters>(start_, loader, "start");
+    const auto start = yaml::read_given<comm::Parameters>(start_, loader, "start");
     if (!start) return fail(start.error());
     auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
                                        *start, machine, told_operation(operation_));

@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/quantity.h"
 #include "base/text.h"
+#include "base/yaml/given.h"
 #include "base/yaml/loader.h"
 #include "cli/busy.h"
-#include "cli/load.h"
 #include "cli/output.h"
 
 #include "sim/study/run.h"
@@ -183,11 +183,11 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
     yaml::Loader loader({.catalogue = environment.catalogue});
     if (request.cluster.empty())
       return fail({Error::Code::kInvalidInput, "give the machine with --cluster, or a study"});
-    auto cluster = load<ClusterConfig>(request.cluster, loader, "cluster");
+    auto cluster = yaml::read_given<ClusterConfig>(request.cluster, loader, "cluster");
     if (!cluster) return fail(cluster.error());
     const bool on_host = runs->front().measurement.backend == "host";
     const std::string usual(on_host ? kHostCommunication : study::kDefaultCommunication);
-    auto communication = load<comm::Parameters>(
+    auto communication = yaml::read_given<comm::Parameters>(
         request.communication.empty() ? usual : request.communication, loader, "communication");
     if (!communication) return fail(communication.error());
     start = {*std::move(cluster), *std::move(communication)};

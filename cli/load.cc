@@ -1,6 +1,7 @@
 #include "cli/load.h"
 
 #include "base/file.h"
+#include "base/yaml/given.h"
 #include "cli/kinds.h"
 
 namespace foreshard::cli {
@@ -9,7 +10,7 @@ namespace {
 constexpr Bytes kLargestNode = 4_MiB;
 
 bool is_node_file(const std::string& name) {
-  if (!is_file_name(name)) return false;
+  if (!yaml::is_file_name(name)) return false;
   const auto text = read_file(name, kLargestNode);
   return text && kind_of(name, *text).name == "node";
 }
@@ -18,7 +19,7 @@ bool is_node_file(const std::string& name) {
 
 Result<ClusterConfig> load_cluster_or_node(const std::string& name, yaml::Loader& loader,
                                            std::string_view at) {
-  if (!is_node_file(name)) return load<ClusterConfig>(name, loader, at);
+  if (!is_node_file(name)) return yaml::read_given<ClusterConfig>(name, loader, at);
   auto node = loader.read_file<NodeConfig>(name, at);
   if (!node) return node.error();
   ClusterConfig alone;

@@ -1,5 +1,6 @@
 #include "cli/phase.h"
 
+#include "base/yaml/given.h"
 #include "cli/output.h"
 
 #include "sim/study/study.h"
@@ -8,7 +9,7 @@ namespace foreshard::cli {
 
 Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at) {
   if (!study::is_hf_config(name)) {
-    auto model = load<Model>(name, loader, at);
+    auto model = yaml::read_given<Model>(name, loader, at);
     if (!model) return model;
     return checked(*std::move(model));
   }
@@ -24,7 +25,7 @@ Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::str
 Result<Strategy> load_strategy(const std::string& name, const Model& model,
                                const Environment& environment) {
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = {}});
-  auto strategy = load<Strategy>(name, loader);
+  auto strategy = yaml::read_given<Strategy>(name, loader);
   if (!strategy) return strategy;
   Strategy complete = *std::move(strategy);
   if (complete.framework->name.empty()) {

@@ -8,7 +8,6 @@
 #include "base/result.h"
 #include "base/yaml/loader.h"
 #include "cli/command.h"
-#include "cli/load.h"
 
 #include "strategies/graph/model.h"
 #include "strategies/parallelism/strategy.h"

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "base/yaml/given.h"
 #include "cli/busy.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -32,7 +33,7 @@ struct LoadedCluster {
 
 Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader,
                                    std::string_view at) {
-  auto config = load<ClusterConfig>(name, loader, at);
+  auto config = yaml::read_given<ClusterConfig>(name, loader, at);
   if (!config) return config.error();
   auto view = build_cluster(*config, loader);
   if (!view) return view.error();

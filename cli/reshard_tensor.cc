@@ -1,30 +1,21 @@
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "cli/busy.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/phase.h"
 #include "cli/reshard.h"
 
-#include "sim/simulate/cost.h"
-#include "sim/study/study.h"
-#include "strategies/graph/layout_text.h"
+#include "sim/study/tensor_reshard.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/reshard/explain.h"
 #include "strategies/reshard/program.h"
-#include "strategies/reshard/tensor_text.h"
-#include "topology/cluster_config.h"
 
 namespace foreshard::cli {
 namespace {
-
-Error placed(const char* option, Error error) {
-  error.message = fmt::format("{}: {}", option, error.message);
-  return error;
-}
 
 // How a tensor moves from one layout to another on a cluster.
 class ReshardTensor final : public ReshardMode {
@@ -59,30 +50,16 @@ class ReshardTensor final : public ReshardMode {
       return fail("--program and --output name one file: " + program_);
     auto overrides = overrides_of(options.sets);
     if (!overrides) return fail(overrides.error());
-    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    const auto config = load<ClusterConfig>(options.cluster, loader, "cluster");
-    if (!config) return fail(config.error());
-    const auto cluster = build_cluster(*config, loader);
-    if (!cluster) return fail(cluster.error());
-    const auto communication =
-        loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
-    if (!communication) return fail(communication.error());
-
-    const auto tensor = reshard::parse_tensor(tensor_);
-    if (!tensor) return fail(placed("--tensor", tensor.error()));
-    const auto from = parse_layout(options.from, tensor->shape);
-    if (!from) return fail(placed("--from", from.error()));
-    const auto to = parse_layout(options.to, tensor->shape);
-    if (!to) return fail(placed("--to", to.error()));
-
-    const sim::SimulatedCost cost(*cluster, *communication);
-    const reshard::Placement placement{.cluster = &*cluster};
-    const auto explanation = explained(*tensor, *from, *to, cost, placement);
+    const auto move = study::load_reshard(
+        {.tensor = tensor_, .from = options.from, .to = options.to, .cluster = options.cluster},
+        {.catalogue = environment.catalogue, .overrides = *std::move(overrides)}, "--");
+    if (!move) return fail(move.error());
+    const auto explanation = explained(*move);
     if (!explanation) {
       fail(explanation.error());
       return explanation.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
-    if (const auto error = write_program(explanation->choice.best().plan, *tensor, placement))
+    if (const auto error = write_program(explanation->choice.best().plan, *move))
       return fail(*error);
     if (const auto error = write_result(options.output, written(*explanation, options.format)))
       return fail(*error);
@@ -90,25 +67,24 @@ class ReshardTensor final : public ReshardMode {
   }
 
  private:
-  Result<reshard::Explanation> explained(const reshard::TensorSpec& tensor, const Layout& from,
-                                         const Layout& to, const CostModel& cost,
-                                         const reshard::Placement& placement) const {
+  Result<reshard::Explanation> explained(const study::TensorReshard& move) const {
     const Busy busy("comparing plans");
     constexpr std::int64_t kMost = 1000;
-    return reshard::explain(tensor, from, to, cost, placement,
-                            {.keep = static_cast<std::int32_t>(std::min(plans_, kMost)),
-                             .simulate = static_cast<std::int32_t>(std::min(simulate_, kMost))});
+    return study::explain(move,
+                          {.keep = static_cast<std::int32_t>(std::min(plans_, kMost)),
+                           .simulate = static_cast<std::int32_t>(std::min(simulate_, kMost))});
   }
 
-  std::optional<Error> write_program(const reshard::Plan& plan, const reshard::TensorSpec& tensor,
-                                     const reshard::Placement& placement) const {
+  std::optional<Error> write_program(const reshard::Plan& plan,
+                                     const study::TensorReshard& move) const {
     if (program_.empty()) return std::nullopt;
     if (!(plan.estimate > 0_s)) {
       note(fmt::format("nothing moves: no Program is written to {}", program_));
       return std::nullopt;
     }
-    const auto program = reshard::program_of(plan, tensor, placement);
-    if (!program) return placed("--program", program.error());
+    const auto program = reshard::program_of(plan, move.tensor, {.cluster = &move.cluster});
+    if (!program)
+      return Error{program.error().code, fmt::format("--program: {}", program.error().message)};
     return write_result(program_, program::to_json(*program));
   }
 

@@ -16,11 +16,12 @@
 #include <vector>
 
 #include "base/text.h"
-#include "cli/catalogue.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
 #include "cli/meant.h"
 #include "cli/output.h"
+
+#include "sim/study/catalogue.h"
 
 namespace foreshard::cli {
 namespace {
@@ -145,7 +146,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 }
 
 ExitCode run_command(const std::vector<Declared>& declared, const std::string& configs) {
-  auto catalogue = find_catalogue(configs);
+  auto catalogue = study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS);
   if (!catalogue) return fail(catalogue.error());
   for (const Declared& one : declared)
     if (one.app->parsed()) return one.command->run({.catalogue = *std::move(catalogue)});

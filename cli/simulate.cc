@@ -11,12 +11,9 @@
 
 #include "sim/report/csv.h"
 #include "sim/report/json.h"
+#include "sim/report/predict.h"
 #include "sim/report/report.h"
 #include "sim/report/text.h"
-#include "sim/report/trace.h"
-#include "sim/simulate/memory_limit.h"
-#include "sim/study/alternatives.h"
-#include "sim/study/run.h"
 
 namespace foreshard::cli {
 namespace {
@@ -63,7 +60,6 @@ class Simulate final : public Command {
   Result<report::Report> predict(const study::LoadedStudy& study) const {
     const Busy busy("simulating");
     sim::SimulateOptions chosen = options();
-    if (auto limit = sim::free_memory()) chosen.max_memory = *limit;
     if (!max_memory_.empty()) {
       const auto given = parse<Bytes>(max_memory_);
       if (!given || !(*given > 0_B)) {
@@ -72,17 +68,7 @@ class Simulate final : public Command {
       }
       chosen.max_memory = *given;
     }
-    auto run = study::run_study(study, chosen);
-    if (!run) return run.error();
-    if (!trace_.empty()) {
-      if (auto error = report::write_trace(trace_, run->prediction, run->program))
-        return *std::move(error);
-    }
-    std::vector<study::Alternative> alternatives;
-    if (!run->prediction.fits) alternatives = study::alternatives_to(study, run->cluster);
-    report::Report report = report::report_of(study, *std::move(run));
-    report.alternatives = std::move(alternatives);
-    return report;
+    return report::predict(study, chosen, trace_);
   }
 
   sim::SimulateOptions options() const {

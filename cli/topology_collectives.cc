@@ -11,6 +11,7 @@
 
 #include "base/quantity.h"
 #include "base/text.h"
+#include "base/yaml/given.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -336,7 +337,7 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
   if (!cluster) return fail(cluster.error());
 
   yaml::Loader plain({.catalogue = environment.catalogue});
-  auto read = load<comm::Parameters>(communication_, plain);
+  auto read = yaml::read_given<comm::Parameters>(communication_, plain);
   if (!read) return fail(read.error());
   comm::Parameters parameters = *std::move(read);
   if (tuner_ == "fastest") parameters.tuner = comm::TunerKind::kFastest;

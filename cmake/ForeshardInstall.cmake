@@ -9,9 +9,11 @@ set(documents share/doc/foreshard)
 install(TARGETS foreshard RUNTIME)
 install(TARGETS foreshard-replay RUNTIME OPTIONAL)
 install(DIRECTORY configs DESTINATION ${data})
-install(DIRECTORY docs DESTINATION ${documents})
+install(DIRECTORY docs examples DESTINATION ${documents})
 install(FILES README.md CHANGELOG.md CITATION.cff CONTRIBUTING.md LICENSE NOTICE PREDICTIONS.md SECURITY.md
   DESTINATION ${documents})
+
+include(ForeshardPackage)
 
 find_program(HELP2MAN_PROGRAM help2man)
 mark_as_advanced(HELP2MAN_PROGRAM)

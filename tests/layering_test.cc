@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 32> kLayers{
+constexpr std::array<std::string_view, 33> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 32> kLayers{
     "sim/study/",
     "sim/report/",
     "sim/search/",
+    "library/",
     "validate/measurement/",
     "validate/replay/",
     "validate/replay/host/",
@@ -167,6 +168,10 @@ void check_include(std::string_view file, std::string_view target,
       file.find("/internal/") == std::string_view::npos)
     fault("in a public header");
 
+  if (file.starts_with("library/foreshard/") &&
+      target.find_first_of("/.") != std::string_view::npos)
+    fault("though those who include it may have the standard library alone");
+
   const auto from = layer_of(file);
   const auto to = layer_of(target);
   if (!from || !to) return;
@@ -209,7 +214,7 @@ TEST(Layering, EveryFileKeepsTheRules) {
   const fs::path root = FORESHARD_SOURCE_DIR;
   std::size_t files = 0;
   for (const char* folder :
-       {"base", "topology", "strategies", "sim", "validate", "cli", "tests", "bench"}) {
+       {"base", "topology", "strategies", "sim", "library", "validate", "cli", "tests", "bench"}) {
     if (!fs::exists(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const auto kind = entry.path().extension();
@@ -254,6 +259,10 @@ TEST(LayeringChecker, CatchesEachKindOfBreach) {
       {"sim/report/x.cc", "  std::cout << 1;\n", "the commands print them"},
       {"topology/x.cc", "  std::cerr << 1;\n", "messages are values"},
       {"topology/x.cc", "  std::exit(2);\n", "only main ends the program"},
+      {"library/foreshard/x.h", "#pragma once\n#include <fmt/format.h>\n",
+       "standard library alone"},
+      {"library/foreshard/x.h", "#pragma once\n#include \"base/x.h\"\n", "standard library alone"},
+      {"sim/report/x.cc", "#include \"library/foreshard/x.h\"\n", "a layer above it"},
       {"strategies/x.cc", "\n", "in no layer"},
       {"topology/x.h", "int x();\n", "lacks #pragma once"},
       {"tests/x_test.cc", std::string(kMostLines + 1, '\n'), "more than one idea"},
@@ -271,6 +280,7 @@ TEST(LayeringChecker, AllowsWhatTheRulesAllow) {
       {"base/yaml/reader.cc", "#include <yaml-cpp/yaml.h>\n", {}},
       {"topology/internal/graph.h", "#pragma once\n#include <boost/graph/dag.hpp>\n", {}},
       {"topology/x.cc", "#include \"topology/internal/x.h\"\n", {}},
+      {"library/foreshard/x.h", "#pragma once\n#include <vector>\n", {}},
       {"cli/main.cc", "std::cout << 1; std::exit(2);\n", {}},
       {"tests/topology/x_test.cc", "std::cout << 1;\n", {}},
       {"tests/topology/x_test.cc", "#include \"topology/internal/x.h\"\n", {}},

@@ -162,6 +162,16 @@ std::string nothing_suits(const SearchResult& result) {
   return text;
 }
 
+std::vector<yaml::Override> settings_of(const Simulated& one) {
+  std::vector<yaml::Override> settings{{"strategy.layers_per_stage", "[]"}};  // equal ones
+  const Json strategy = knobs_of(one.strategy);
+  for (const auto& [key, value] : strategy.items())
+    settings.push_back(
+        {"strategy." + key, value.is_string() ? value.get<std::string>() : value.dump()});
+  if (!one.use.empty()) settings.push_back({"use", Json(one.use).dump()});
+  return settings;
+}
+
 std::string search_text(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top) {
   std::string text =

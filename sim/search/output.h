@@ -8,6 +8,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "base/yaml/loader.h"
 
 #include "sim/search/search.h"
 
@@ -18,6 +21,8 @@ std::string search_text(const study::LoadedStudy& study, const SearchResult& res
                         std::int64_t top);
 std::string search_json(const study::LoadedStudy& study, const SearchResult& result,
                         std::int64_t top);
+/// The values of a study that make its strategy this one: "strategy.tensor_parallel" = "8", ...
+std::vector<yaml::Override> settings_of(const Simulated& one);
 /// Why no strategy of the space can be tried, by cause.
 std::string nothing_suits(const SearchResult& result);
 /// A line for each of the `top` best strategies.

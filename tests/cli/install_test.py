@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An installed tree that was moved predicts as the built program does, from its own files alone.
+"""An installed tree that was moved predicts as the built program does, from its own files alone, and so
+does a program that is built against it.
 
     install_test.py PROGRAM SOURCE BUILD [Class.test...]
 """
@@ -8,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,15 +34,28 @@ class Install(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def json_of(self, *arguments):
+    def json_of(self, *arguments, code=0):
         environment = {key: value for key, value in os.environ.items() if key != "FORESHARD_CONFIGS"}
         done = subprocess.run([self.root / "bin/foreshard", *arguments, "--format", "json"],
                               cwd=self.empty, env=environment, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, code, done.stderr)
         return json.loads(done.stdout)
 
+    def configured(self, folder):
+        """CMake's answer to the example in `folder`, with the compiler and flags of the build."""
+        cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.MULTILINE))
+        flags = f"-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror {cache['CMAKE_CXX_FLAGS']}"
+        return subprocess.run(
+            ["cmake", "-S", self.root / "share/doc/foreshard/examples/predict", "-B", folder,
+             "-G", cache["CMAKE_GENERATOR"], f"-DCMAKE_PREFIX_PATH={self.root}",
+             f"-DCMAKE_BUILD_TYPE={cache['CMAKE_BUILD_TYPE']}",
+             f"-DCMAKE_CXX_COMPILER={cache['CMAKE_CXX_COMPILER']}", f"-DCMAKE_CXX_FLAGS={flags}"],
+            capture_output=True, text=True)
+
     def test_what_is_installed(self):
-        for name in ("bin/foreshard", "share/foreshard/configs/studies/" + STUDY + ".yaml",
+        for name in ("bin/foreshard", "include/foreshard/foreshard.h", "lib/libforeshard.a",
+                     "lib/cmake/foreshard/foreshardConfig.cmake",
+                     "share/doc/foreshard/examples/predict/main.cc", "share/foreshard/configs/studies/" + STUDY + ".yaml",
                      "share/doc/foreshard/README.md", "share/doc/foreshard/docs/architecture.md",
                      "share/doc/foreshard/LICENSE", "share/doc/foreshard/NOTICE",
                      "share/bash-completion/completions/foreshard",
@@ -65,6 +80,40 @@ class Install(unittest.TestCase):
         model.write_text(before.replace("name: GPT-3 175B", "name: Moved", 1))
         self.assertTrue(self.json_of("simulate", STUDY)["study"]["model"].startswith("Moved:"))
         model.write_text(before)
+
+    def test_a_program_is_built_against_it(self):
+        folder = self.root.parent / "example"
+        done = self.configured(folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = subprocess.run(["cmake", "--build", folder], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        environment = {key: value for key, value in os.environ.items() if key != "FORESHARD_CONFIGS"}
+        run = lambda: subprocess.run([folder / "predict"], cwd=self.empty, env=environment,
+                                     capture_output=True, text=True)
+        done = run()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertEqual(len(lines), 3)
+        for tensor, line in zip((8, 4, 2), lines):
+            step = self.json_of("simulate", STUDY, "--set", f"strategy.tensor_parallel={tensor}",
+                                "--set", f"strategy.data_parallel={64 // tensor}",
+                                code=3 if line.endswith("does not fit") else 0)["step"]
+            self.assertIn(f"tensor {tensor}: {step['time_s']:.2f} s ({step['low_s']:.2f} to", line)
+
+        configs = self.root / "share/foreshard/configs"  # nothing else is read
+        away = configs.rename(self.root / "away")
+        done = run()
+        away.rename(configs)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(STUDY, done.stderr)
+
+    def test_a_package_without_library_says_so(self):
+        library = self.root / "lib/libforeshard.a"
+        away = library.rename(self.root / "away.a")
+        done = self.configured(self.root.parent / "without")
+        away.rename(library)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("this installation holds the program alone", " ".join(done.stderr.split()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,222 @@
+/// \file
+/// foreshard as a library: how long a training step takes and what memory and money it needs, which
+/// strategy is the fastest that fits, and how a tensor moves between two layouts.
+///
+///     foreshard::Study study{.file = "gpt3-175b-a100-1024"};
+///     study.set("strategy.tensor_parallel", 4).set("strategy.data_parallel", 16);
+///     const foreshard::Prediction prediction = foreshard::predict(study);
+///     // prediction.step_seconds, prediction.memory.peak_bytes, prediction.json, ...
+///
+/// A question is plain data in the words of the command line (docs/library.md), an answer plain
+/// data with the JSON that the `foreshard` command prints. What cannot be answered throws Failure.
+/// Functions keep nothing between calls and may be called from several threads at once.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#ifndef FORESHARD_PACKAGE_CATALOGUE  // find_package(foreshard) defines it
+#define FORESHARD_PACKAGE_CATALOGUE ""
+#endif
+
+namespace foreshard {
+inline namespace v0 {  // may change; also keeps these names apart from those inside the library
+
+/// Why there is no answer. what() is for people: for a fault in a file it names file, line and
+/// column, what is legal and a remedy, and all faults of a study at once.
+class Failure : public std::runtime_error {
+ public:
+  enum class Kind {
+    kInvalidInput,  ///< A file, a key or a value is wrong.
+    kInfeasible,    ///< Well formed, but the cluster cannot run it: no route between two devices.
+    kUnsupported,   ///< Right, but not implemented or not built in.
+    kIo,            ///< A file or folder cannot be read or written.
+  };
+  Failure(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  Kind kind() const { return kind_; }
+
+ private:
+  Kind kind_;
+};
+
+/// A value that takes the place of one in the files, as `--set KEY=VALUE`.
+struct Setting {
+  std::string key;    ///< A path of keys and list positions: "strategy.tensor_parallel".
+  std::string value;  ///< YAML: "8", "2 us", "[1, 2]".
+};
+
+/// A model, divided by a strategy over the devices of a cluster. Nothing is read before it is
+/// asked about. Either a study's `file` is given, or cluster, model and strategy; a part that is
+/// given beside `file` takes the place of the file's.
+struct Study {
+  std::string file = {};               ///< A YAML file, or a name of the catalogue.
+  std::string cluster = {};            ///< A name of the catalogue, a file, or YAML in braces.
+  std::string model = {};              ///< Likewise; a config.json of Hugging Face; an .onnx file.
+  std::string strategy = {};           ///< Likewise: "{tensor_parallel: 8, global_batch: 64}".
+  std::string communication = {};      ///< Likewise: numbers of the communication library.
+  std::vector<Setting> settings = {};  ///< A later one wins.
+  /// The folder of the catalogue. By default that of $FORESHARD_CONFIGS, or share/foreshard/configs
+  /// beside the folder of the running program, or the package's.
+  std::string catalogue = {};
+
+  Study& set(std::string key, std::string value) {
+    settings.push_back({std::move(key), std::move(value)});
+    return *this;
+  }
+  template <std::integral T>
+  Study& set(std::string key, T value) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return set(std::move(key), std::string(value ? "true" : "false"));
+    } else {
+      return set(std::move(key), std::to_string(value));
+    }
+  }
+};
+
+enum class Engine {
+  kFluid,    ///< Each collective is one activity.
+  kSimgrid,  ///< The reference: SimGrid, with each message of a collective. Slow; forks.
+};
+
+struct PredictOptions {
+  Engine engine = Engine::kFluid;
+  std::string trace = {};  ///< File to write a time line for ui.perfetto.dev to; empty: none.
+};
+
+/// Where the seconds of the device that finishes last go; the parts sum to the step. Communication
+/// is what computation does not hide.
+struct Breakdown {
+  double compute = 0;
+  double optimizer = 0;
+  double tensor_communication = 0;
+  double context_communication = 0;
+  double expert_communication = 0;
+  double pipeline_communication = 0;
+  double data_communication = 0;
+  double host = 0;
+  double pipeline_bubble = 0;
+};
+
+/// Of the device with the least room.
+struct Memory {
+  std::int64_t peak_bytes = 0;
+  std::int64_t capacity_bytes = 0;  ///< All that the device has.
+  std::int64_t reserve_bytes = 0;   ///< Of it, what is not for tensors.
+};
+
+/// The prediction of a step.
+struct Prediction {
+  std::string model;  ///< In words, as the next two.
+  std::string cluster;
+  std::string strategy;
+  std::int64_t devices = 0;  ///< That ranks run on.
+  bool feasible = false;     ///< It fits in memory, and no failure interrupts it.
+  /// Infinite if a failure interrupts the step. 8 of 10 measurements are expected between the low
+  /// and the high one.
+  double step_seconds = 0;
+  double step_seconds_low = 0;
+  double step_seconds_high = 0;
+  double samples_per_second = 0;  ///< Sequences, or what else the model takes.
+  double tokens_per_second = 0;   ///< 0 where samples hold no tokens.
+  double tflops_per_device = 0;   ///< Of the model: without what is recomputed.
+  double mfu = 0;                 ///< The same as a part of the device's peak.
+  Breakdown breakdown;
+  Memory memory;
+  std::optional<double> usd_per_step;     ///< Nothing where the price of a device is not known.
+  std::optional<double> joules_per_step;  ///< Nothing where the power of a device is not known.
+  std::optional<double> training_steps;   ///< Of the study's `train`.
+  std::vector<std::string> warnings;
+  std::string json;  ///< Schema foreshard.prediction/1: all of this and more.
+};
+
+/// A strategy that does not fit in memory has a prediction, which is not feasible.
+/// \param package  leave it: the catalogue of the package that the caller was compiled against.
+/// \throws Failure
+Prediction predict(const Study& study, const PredictOptions& options = {},
+                   const char* package = FORESHARD_PACKAGE_CATALOGUE);
+
+struct SearchOptions {
+  std::string space = {};      ///< Which values to try: a file or YAML in braces; empty: all.
+  int effort = 0;              ///< How much to try, 1 to 3; 0: as `space` says, by default 2.
+  std::int64_t top = 10;       ///< Strategies in the result.
+  std::int64_t simulate = 20;  ///< Of the best estimates.
+  std::int64_t certify = 20;   ///< Further simulations, of strategies that might still be faster.
+  std::int64_t threads = 2;    ///< Simulations at the same time.
+  double max_seconds = 0;      ///< No simulation begins after this; 0: no limit.
+};
+
+struct Candidate {
+  std::string strategy;           ///< In words.
+  std::vector<Setting> settings;  ///< Added to those of the study, they make its strategy this one.
+  bool fits = false;
+  double step_seconds = 0;  ///< As of a Prediction.
+  double step_seconds_low = 0;
+  double step_seconds_high = 0;
+  double mfu = 0;
+  std::int64_t peak_bytes = 0;  ///< Of the device with the least room.
+  std::int64_t idle_devices = 0;
+  std::optional<double> usd_per_step;
+};
+
+struct SearchResult {
+  /// Those that fit by time, the fastest first, then others. Empty where nothing could be
+  /// simulated.
+  std::vector<Candidate> best;
+  std::int64_t considered = 0;
+  /// By its lower bound, no other strategy of the space is simulated as faster than the first.
+  bool certified = false;
+  /// How much faster another could be at most, as a part of the first one's time.
+  double gap = 0;
+  bool partial = false;  ///< `max_seconds` ended the search.
+  std::string json;      ///< Schema foreshard.search/1.
+};
+
+/// The fastest strategies of the study's model on its cluster. Of the study's strategy, batch,
+/// precision and framework matter; `global_batch` alone must be given.
+/// \throws Failure, also where no strategy of the space suits the model
+SearchResult search(const Study& study, const SearchOptions& options = {},
+                    const char* package = FORESHARD_PACKAGE_CATALOGUE);
+
+/// A tensor that moves from one layout to another on a cluster. The words are those of
+/// docs/reshard.md.
+struct Resharding {
+  std::string tensor;   ///< Type and shape: "bf16[8192, 53248]".
+  std::string from;     ///< Mesh axes, ranks, what splits each dimension: "tp=8 @0-7 [-, tp]".
+  std::string to;       ///< Likewise.
+  std::string cluster;  ///< As of a Study; rank r is on device r.
+  std::vector<Setting> settings = {};  ///< Of "cluster" and of "communication".
+  std::string catalogue = {};          ///< As of a Study.
+};
+
+struct ReshardStep {
+  std::string primitive;          ///< "all_gather", "transfer", "slice", ...
+  std::vector<std::string> axes;  ///< Of the mesh after the step; none of a transfer.
+  double seconds = 0;             ///< On links that nothing else uses.
+  std::int64_t bytes = 0;         ///< What crosses links, all ranks together.
+};
+
+struct ReshardPlan {
+  std::string name;  ///< Its steps in order: "all_gather(tp) + slice(dp)".
+  std::vector<ReshardStep> steps;
+  double seconds = 0;                      ///< All at once on shared links.
+  std::optional<double> baseline_seconds;  ///< To gather everything and slice it.
+  double lower_bound_seconds = 0;          ///< No plan is faster.
+  std::string json;  ///< Schema foreshard.reshard/1, with what was not chosen.
+};
+
+/// The fastest plan that is known.
+/// \throws Failure
+ReshardPlan reshard(const Resharding& resharding,
+                    const char* package = FORESHARD_PACKAGE_CATALOGUE);
+
+/// "0.1.0"
+std::string version();
+
+}  // namespace v0
+}  // namespace foreshard

@@ -1,0 +1,28 @@
+#include "sim/report/predict.h"
+
+#include <cmath>
+#include <utility>
+
+#include "sim/report/trace.h"
+#include "sim/simulate/memory_limit.h"
+
+namespace foreshard::report {
+
+Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptions& options,
+                       const std::filesystem::path& trace) {
+  sim::SimulateOptions limited = options;
+  if (std::isinf(options.max_memory.in_base()))
+    if (const auto free = sim::free_memory()) limited.max_memory = *free;
+  auto run = study::run_study(study, limited);
+  if (!run) return run.error();
+  if (!trace.empty()) {
+    if (auto error = write_trace(trace, run->prediction, run->program)) return *std::move(error);
+  }
+  std::vector<study::Alternative> alternatives;
+  if (!run->prediction.fits) alternatives = study::alternatives_to(study, run->cluster);
+  Report report = report_of(study, *std::move(run));
+  report.alternatives = std::move(alternatives);
+  return report;
+}
+
+}  // namespace foreshard::report

@@ -1,0 +1,45 @@
+/// \file
+/// The question of `foreshard reshard --tensor`, from its words to its answer: how does a tensor
+/// move from one layout to another on a cluster?
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/yaml/loader.h"
+
+#include "strategies/comm/parameters.h"
+#include "strategies/graph/layout.h"
+#include "strategies/reshard/explain.h"
+#include "strategies/reshard/plan.h"
+#include "topology/cluster_view.h"
+
+namespace foreshard::study {
+
+struct TensorReshardText {
+  std::string tensor;   ///< As tensor_text.h: "bf16[8192, 53248]".
+  std::string from;     ///< As layout_text.h: "tp=8 @0-7 [-, tp]".
+  std::string to;       ///< Likewise.
+  std::string cluster;  ///< A catalogue name, a file, or YAML in braces. Rank r is on device r.
+};
+
+struct TensorReshard {
+  ClusterView cluster;
+  comm::Parameters communication;
+  reshard::TensorSpec tensor;
+  Layout from;
+  Layout to;
+};
+
+/// \param options  its overrides begin with "cluster" or "communication".
+/// \param mark  stands in messages before the name of an argument: "--".
+/// \return kInvalidInput or kIo, with the name of the argument or a place in a file.
+Result<TensorReshard> load_reshard(const TensorReshardText& text, yaml::Options options,
+                                   std::string_view mark = {});
+
+/// \return as reshard::explain.
+Result<reshard::Explanation> explain(const TensorReshard& move,
+                                     const reshard::ChooseOptions& options);
+
+}  // namespace foreshard::study
