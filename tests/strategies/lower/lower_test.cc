@@ -200,7 +200,7 @@ TEST(Shards, InFp32AreTheMasterCopyAndAreCastBeforeEachGather) {
   program = lowered(gpt(), s);
   EXPECT_EQ(bytes(program)[program::MemoryKind::kParameters], 4 * p / 2);
   EXPECT_EQ(bytes(program)[program::MemoryKind::kOptimizer], 8 * p / 2);
-  EXPECT_EQ(kernels(program, "gather", "cast"), (Traffic{2 * 6, 2 * 6 * p / 2}));
+  EXPECT_EQ(kernels(program, "gather", "cast"), (Traffic{12, 2 * 6 * p / 2}));
   s.zero_stage = 2;  // whole on each rank
   EXPECT_EQ(kernels(lowered(gpt(), s), "gather", "cast"), Traffic{});
 }

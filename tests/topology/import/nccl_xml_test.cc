@@ -1,4 +1,6 @@
 // NCCL's topology dumps.
+#include <fmt/format.h>
+
 #include "imports.h"
 
 namespace foreshard {
@@ -138,14 +140,15 @@ TEST(NcclXml, TakesOtherHostsOfOneNvlinkDomainAsOneNode) {
 /// What clouds hand to NCCL: two switches with two GPUs and a NIC each, by their classes alone.
 std::string cloud(const std::string& gpu = "", int switches = 2) {
   std::string text = "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"x86_64\">\n";
+  const auto device = [](int bus, int number, const char* type, const std::string& more) {
+    return fmt::format(
+        "<pci busid=\"000{}:0{}:00.0\" class=\"{}\"{} link_speed=\"16 GT/s\" link_width=\"16\"",
+        bus, number, type, more);
+  };
   for (int i = 0; i < switches; ++i) {
-    const std::string bus = "000" + std::to_string(i) + ":0";
-    const std::string speed = " link_speed=\"16 GT/s\" link_width=\"16\"";
-    text += "<pci busid=\"" + bus + "0:00.0\" class=\"0x060400\"" + speed + ">\n";
-    for (int g = 1; g <= 2; ++g)
-      text += "<pci busid=\"" + bus + std::to_string(g) + ":00.0\" class=\"0x030200\"" + gpu +
-              speed + "/>\n";
-    text += "<pci busid=\"" + bus + "3:00.0\" class=\"0x020700\"" + speed + "/>\n</pci>\n";
+    text += device(i, 0, "0x060400", "") + ">\n";
+    for (int g = 1; g <= 2; ++g) text += device(i, g, "0x030200", gpu) + "/>\n";
+    text += device(i, 3, "0x020700", "") + "/>\n</pci>\n";
   }
   return text + "</cpu>\n</system>\n";
 }

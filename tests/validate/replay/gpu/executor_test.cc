@@ -23,7 +23,6 @@ using program::CollectiveKind;
 using program::Communication;
 using program::StreamId;
 using program::Task;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -400,6 +399,7 @@ TEST_F(GpuExecutorTest, ConnectsBeforeTheFirstStep) {
   ASSERT_FALSE(program::verify(program));
   fake_nccl().waits_once = true;
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int r = 0; r < 2; ++r)
     threads.emplace_back([&, r] {
       Watch watch;
@@ -430,6 +430,7 @@ TEST_F(GpuExecutorTest, HasLoadedEveryKernelBeforeItCommunicates) {
         {3}},
        {"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 64}), StreamId(0), {}}});
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int r = 0; r < 2; ++r)
     threads.emplace_back([&, r] {
       Watch watch;
@@ -452,6 +453,7 @@ TEST_F(GpuExecutorTest, FindsAWrongNumber) {
   std::vector<std::string> faults;
   // Steps do not look; only the verification's own operation may be wrong.
   std::vector<std::thread> threads;
+  threads.reserve(2);
   std::mutex mutex;
   for (int r = 0; r < 2; ++r)
     threads.emplace_back([&, r] {
