@@ -48,6 +48,8 @@ ComputeFunction find_defined(std::string_view type) {
       {"softmax", defined::softmax},
       {"softmax_gradient", defined::softmax_gradient},
       {"split", defined::split},
+      {"swiglu", swiglu_forward},
+      {"swiglu_gradient", swiglu_backward},
       {"top_k", defined::top_k},
       {"top_k_gradient", defined::top_k_gradient},
       {"transpose", defined::transpose},

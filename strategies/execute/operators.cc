@@ -21,10 +21,6 @@ void pass(const Invocation& kernel) {
       return gelu_forward(kernel);
     case PassKind::kGeluBackward:
       return gelu_backward(kernel);
-    case PassKind::kSwigluForward:
-      return swiglu_forward(kernel);
-    case PassKind::kSwigluBackward:
-      return swiglu_backward(kernel);
     case PassKind::kSoftmaxForward:
       return softmax_forward(kernel);
     case PassKind::kSoftmaxBackward:

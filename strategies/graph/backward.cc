@@ -53,7 +53,7 @@ class Backward {
         if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
           ++uses_[id];
     for (const Operator& op : forward_.operators) {
-      adds_summands_ = adds_summands_ || op.kind == OperatorKind::kDefined;
+      adds_summands_ = adds_summands_ && op.kind == OperatorKind::kDefined;
       for (const TensorId id : op.inputs) ++readers_[id];
     }
   }
@@ -400,7 +400,7 @@ class Backward {
   Graph graph_;
   // Whether gradients of one activation are added up before ranks add theirs: of general graphs;
   // frameworks of transformers reduce each.
-  bool adds_summands_ = false;
+  bool adds_summands_ = true;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
@@ -506,8 +506,6 @@ void Backward::derive_pass(const Operator& op) {
       bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
       return;
     }
-    case PassKind::kSwigluForward:
-      return pass(op, PassKind::kSwigluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
     case PassKind::kSoftmaxForward:
       return pass(op, PassKind::kSoftmaxBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[0]},
                   {x}, 0);

@@ -5,6 +5,8 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/operators/build.h"
+
 namespace foreshard {
 namespace {
 
@@ -59,6 +61,14 @@ class BlockBuilder {
     op.core_attention = core_attention_;
     graph_.operators.push_back(std::move(op));
     return graph_.operators.back();
+  }
+
+  /// An operator of the table.
+  TensorId added(OperatorSpec spec) {
+    const auto result = add_single(graph_, std::move(spec));
+    FORESHARD_CHECK(result.has_value());
+    graph_.operators.back().core_attention = core_attention_;
+    return *result;
   }
 
   TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
@@ -299,17 +309,16 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
   const bool gated = model_.activation == Activation::kSwiglu;
   const std::int64_t f = model_.ffn_width();
   const TensorId up = matmul("mlp_up", x, model_.hidden, gated ? 2 * f : f, {kWhole, tensor()});
-  const TensorId activated = activation("mlp_activation", tokens(f));
+  TensorId activated;
   if (gated) {
     if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
-    op({.name = "mlp_activation",
-        .equation = "bsf->bsf",
-        .inputs = {up},
-        .outputs = {activated},
-        .pass = PassKind::kSwigluForward,
-        .extent = 1,
-        .implementation = implementation_of(options_.pointwise.activation)});
+    const bool eager = options_.pointwise.activation == OtherKernels::kEager;
+    activated = added({.type = "swiglu",
+                       .name = "mlp_activation",
+                       .inputs = {up},
+                       .settings = {{"eager", eager}}});
   } else {
+    activated = activation("mlp_activation", tokens(f));
     Operator gelu{.name = "mlp_activation",
                   .equation = "bsf->bsf",
                   .inputs = {up},

@@ -51,6 +51,8 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::softmax(),
       operators::softmax_gradient(),
       operators::split(),
+      operators::swiglu(),
+      operators::swiglu_gradient(),
       operators::top_k(),
       operators::top_k_gradient(),
       operators::transpose(),

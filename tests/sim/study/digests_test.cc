@@ -66,8 +66,10 @@ TEST(Programs, OfRandomStrategiesAreAsTheyWere) {
 // The first hundred that can be lowered.
 TEST(Programs, OfRandomGraphsAreAsTheyWere) {
   auto examples = operator_examples();
-  std::erase_if(examples,
-                [](const Example& each) { return !graph_of(each).operators[0].bodies.empty(); });
+  // Nor operators that came later: with them, other graphs would be drawn.
+  std::erase_if(examples, [](const Example& each) {
+    return !graph_of(each).operators[0].bodies.empty() || each.type.starts_with("swiglu");
+  });
   std::string lines;
   int lowered_graphs = 0;
   for (unsigned seed = 0; lowered_graphs < 100; ++seed) {

@@ -22,7 +22,7 @@ Operator pass(PassKind kind, std::string equation, std::size_t outputs) {
 TEST(Operators, SwigluAlternatesGateAndUp) {
   const std::vector<Operand> in{whole({1, 1, 4}, {1, 3, 0, 5})};
   std::vector<Operand> out{unwritten({1, 1, 2}, whole_of({1, 1, 2}))};
-  compute(pass(PassKind::kSwigluForward, "bsf->bsf", 1), in, out, {});
+  compute({.name = "op", .kind = OperatorKind::kDefined, .type = "swiglu"}, in, out, {});
   EXPECT_DOUBLE_EQ(out[0].values[0], 3 / (1 + std::exp(-1)));
   EXPECT_EQ(out[0].values[1], 0);
 }

@@ -90,15 +90,15 @@ TEST(Equation, CountsQueryHeadsOfGroupedAttention) {
 }
 
 TEST(Kernel, OfAPassRunsOverTheOperandItNames) {
-  const Operator swiglu{.name = "swiglu",
-                        .equation = "bsf->bsf",
-                        .inputs = {TensorId{0}},
-                        .outputs = {TensorId{1}},
-                        .pass = PassKind::kSwigluForward,
-                        .extent = 1};
-  const Shapes shapes{{2, 3, 8}, {2, 3, 4}};
-  EXPECT_EQ(*kernel_of(swiglu, shapes, shapes, DType::kBf16),
-            Kernel(Pass{PassKind::kSwigluForward, 6, 4, DType::kBf16}));
+  const Operator positions{.name = "add_positions",
+                           .equation = "bsh,sh->bsh",
+                           .inputs = {TensorId{0}, TensorId{1}},
+                           .outputs = {TensorId{2}},
+                           .pass = PassKind::kBiasAdd,
+                           .extent = 2};
+  const Shapes shapes{{2, 3, 8}, {3, 8}, {2, 3, 8}};
+  EXPECT_EQ(*kernel_of(positions, shapes, shapes, DType::kBf16),
+            Kernel(Pass{PassKind::kBiasAdd, 6, 8, DType::kBf16}));
   const Operator view{.name = "view", .kind = OperatorKind::kView, .equation = "bsa->bsad"};
   EXPECT_FALSE(kernel_of(view, {{2, 3, 8}, {2, 3, 2, 4}}, shapes, DType::kBf16));
 }

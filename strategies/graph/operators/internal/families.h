@@ -37,6 +37,9 @@ OperatorDefinition where();
 OperatorDefinition moe_combine();
 OperatorDefinition moe_dispatch();
 OperatorDefinition moe_weight_gradient();
+// fused.cc
+OperatorDefinition swiglu();
+OperatorDefinition swiglu_gradient();
 // lookup.cc
 OperatorDefinition cross_entropy();
 OperatorDefinition cross_entropy_gradient();
