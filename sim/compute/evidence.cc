@@ -21,9 +21,9 @@ yaml::Evidence arithmetic(const DeviceType& device, DType dtype, const FitRecord
 }  // namespace
 
 std::string_view name_of(ParameterGroup group) {
-  constexpr std::array<std::string_view, kParameterGroups> names{
+  constexpr std::array<std::string_view, kParameterGroups> kNames{
       "matrix products", "attention", "memory-bound kernels", "communication"};
-  return names[static_cast<std::size_t>(group)];
+  return kNames[static_cast<std::size_t>(group)];
 }
 
 ParameterGroup group_of(const Kernel& kernel) {
