@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 33> kLayers{
+constexpr std::array<std::string_view, 32> kLayers{
     "base/",
     "base/digest/",
     "base/yaml/",

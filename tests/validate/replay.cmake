@@ -2,6 +2,9 @@ foreshard_test(replay_plan_test
   SOURCES replay/pattern_test.cc replay/plan_test.cc ../strategies/lower/random_strategy.cc
           ../strategies/program_ir/samples.cc
   DEPS foreshard_replay_core foreshard_lower)
+foreshard_test(replay_pass_test
+  SOURCES replay/pass_oracle.cc replay/pass_test.cc
+  DEPS foreshard_replay_core)
 foreshard_test(replay_store_test RUN_SERIAL
   SOURCES replay/identity_test.cc replay/store_test.cc
   DEPS foreshard_replay_core)

@@ -85,8 +85,9 @@ double decode(Stored stored, const unsigned char* from) {
 }
 
 // Numbers between -2 and 2, the same in each run.
-double some_number(std::size_t array, std::size_t element) {
-  std::uint64_t h = element * 0x9e3779b97f4a7c15U + array * 0xd1342543de82ef95U + 1;
+double some_number(std::uint64_t seed, std::size_t array, std::size_t element) {
+  std::uint64_t h =
+      element * 0x9e3779b97f4a7c15U + array * 0xd1342543de82ef95U + 1 + seed * 0x94d049bb133111ebU;
   h = (h ^ (h >> 31U)) * 0xbf58476d1ce4e5b9U;
   h ^= h >> 29U;
   return static_cast<double>(h >> 40U) * 0x1p-22 - 2.0;
@@ -123,32 +124,46 @@ Stored stored_as(DType dtype) {
   }
 }
 
+Bytes encoded(const std::vector<Stored>& stores, const Arrays& arrays) {
+  Bytes bytes;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::size_t each = bytes_of(stores[i]);
+    bytes.emplace_back(arrays[i].size() * each);
+    for (std::size_t e = 0; e < arrays[i].size(); ++e)
+      encode(stores[i], arrays[i][e], &bytes[i][e * each]);
+  }
+  return bytes;
+}
+
+Arrays decoded(const std::vector<Stored>& stores, const Bytes& bytes) {
+  Arrays arrays;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const std::size_t each = bytes_of(stores[i]);
+    arrays.emplace_back(bytes[i].size() / each);
+    for (std::size_t e = 0; e < arrays[i].size(); ++e)
+      arrays[i][e] = decode(stores[i], &bytes[i][e * each]);
+  }
+  return arrays;
+}
+
 std::optional<std::string> on_device(
     const std::vector<Stored>& stores, Arrays& arrays,
     const std::function<std::optional<std::string>(std::span<void* const>)>& launch) {
   std::vector<DeviceBytes> buffers;
   std::vector<void*> pointers;
-  std::vector<std::vector<unsigned char>> bytes;
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::size_t each = bytes_of(stores[i]);
-    bytes.emplace_back(arrays[i].size() * each);
-    for (std::size_t e = 0; e < arrays[i].size(); ++e)
-      encode(stores[i], arrays[i][e], &bytes.back()[e * each]);
-    buffers.emplace_back(bytes.back().size());
+  Bytes bytes = encoded(stores, arrays);
+  for (const auto& array : bytes) {
+    buffers.emplace_back(array.size());
     if (buffers.back().status() != cudaSuccess) return said(buffers.back().status());
-    if (const auto status = buffers.back().put(bytes.back()); status != cudaSuccess)
-      return said(status);
+    if (const auto status = buffers.back().put(array); status != cudaSuccess) return said(status);
     pointers.push_back(buffers.back().data());
   }
   if (auto fault = launch(pointers)) return "launch: " + *fault;
   if (const auto status = cudaDeviceSynchronize(); status != cudaSuccess)
     return "kernel: " + said(status);
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
+  for (std::size_t i = 0; i < bytes.size(); ++i)
     if (const auto status = buffers[i].get(bytes[i]); status != cudaSuccess) return said(status);
-    const std::size_t each = bytes_of(stores[i]);
-    for (std::size_t e = 0; e < arrays[i].size(); ++e)
-      arrays[i][e] = decode(stores[i], &bytes[i][e * each]);
-  }
+  arrays = decoded(stores, bytes);
   return std::nullopt;
 }
 
@@ -169,16 +184,17 @@ std::optional<std::string> difference(const std::vector<Stored>& stores, const A
   return std::nullopt;
 }
 
-Arrays inputs_for(const std::vector<Operand>& operands, const std::vector<Stored>& stores) {
+Arrays inputs_for(const std::vector<Operand>& operands, const std::vector<Stored>& stores,
+                  std::uint64_t seed) {
   Arrays arrays;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     std::vector<double> values(operands[i].bytes / bytes_of(stores[i]));
     for (std::size_t e = 0; e < values.size(); ++e) {
       if (stores[i] == Stored::kByte) {
-        values[e] = some_number(i, e) < 1.6 ? 1 : 0;
+        values[e] = some_number(seed, i, e) < 1.6 ? 1 : 0;
         continue;
       }
-      values[e] = as_stored(stores[i], some_number(i, e));
+      values[e] = as_stored(stores[i], some_number(seed, i, e));
     }
     arrays.push_back(std::move(values));
   }

@@ -17,6 +17,7 @@
 namespace foreshard::replay::gpu {
 
 using Arrays = std::vector<std::vector<double>>;
+using Bytes = std::vector<std::vector<unsigned char>>;  ///< Likewise, as stored.
 
 /// How an array's elements are stored.
 enum class Stored : std::uint8_t { kFp32, kFp16, kBf16, kFp8, kByte, kInt32 };
@@ -56,8 +57,12 @@ class DeviceBytes {
   cudaError_t status_ = cudaSuccess;
 };
 
-/// Numbers between -2 and 2 (of masks 0 and 1), the same in each run.
-Arrays inputs_for(const std::vector<Operand>& operands, const std::vector<Stored>& stores);
+/// Numbers between -2 and 2 (of masks 0 and 1), the same for each seed.
+Arrays inputs_for(const std::vector<Operand>& operands, const std::vector<Stored>& stores,
+                  std::uint64_t seed = 0);
+
+Bytes encoded(const std::vector<Stored>& stores, const Arrays& arrays);
+Arrays decoded(const std::vector<Stored>& stores, const Bytes& bytes);
 
 /// Runs `launch` on copies of `arrays` on the device, and brings back what it made of them.
 std::optional<std::string> on_device(

@@ -14,7 +14,7 @@ int main(int count, char** arguments) {
   if (wanted == "--help") {
     std::puts(
         "foreshard-gpu-check [WORDS]\n"
-        "Runs small kernels of each kind on GPU 0 and compares with plain loops; with WORDS only\n"
+        "Runs small kernels of each kind on GPU 0 and compares with the host; with WORDS only\n"
         "those whose description contains them (\"attention_fwd\").\n"
         "Exit 0: all passed; 1: some failed; 2: there is no GPU.");
     return 0;

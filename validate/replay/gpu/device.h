@@ -17,11 +17,11 @@
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-#define FORESHARD_DEVICE __device__ __forceinline__
 #else
 #include "validate/replay/gpu/emulation.h"
-#define FORESHARD_DEVICE inline
 #endif
+
+#include "validate/replay/pass/elementary.h"
 
 namespace foreshard::replay::gpu {
 
@@ -168,13 +168,6 @@ FORESHARD_DEVICE void copies_done() {
 #endif
 }
 
-FORESHARD_DEVICE float reciprocal_root(float x) {
-#ifdef __CUDACC__
-  return rsqrtf(x);
-#else
-  return 1.0F / std::sqrt(x);
-#endif
-}
 FORESHARD_DEVICE float power_of_two(float x) {
 #ifdef __CUDACC__
   float y;
@@ -182,13 +175,6 @@ FORESHARD_DEVICE float power_of_two(float x) {
   return y;
 #else
   return std::exp2(x);
-#endif
-}
-FORESHARD_DEVICE float exponential(float x) {
-#ifdef __CUDACC__
-  return __expf(x);
-#else
-  return std::exp(x);
 #endif
 }
 

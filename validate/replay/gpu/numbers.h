@@ -1,6 +1,5 @@
 /// \file
-/// Numbers in memory as the kernels read and write them: packs of up to 16 bytes an access,
-/// arithmetic in fp32.
+/// What kernels share: types of numbers, sums of threads, a row shared out to threads.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "strategies/program/ir/kernel.h"
 #include "validate/replay/gpu/device.h"
+#include "validate/replay/pass/packs.h"
 
 namespace foreshard::replay::gpu {
 
@@ -31,37 +31,9 @@ cudaError_t with_floating_type(DType dtype, F f) {
   }
 }
 
-constexpr int kPack = 8;       ///< Elements that a thread takes at once.
 constexpr int kThreads = 256;  ///< Of a block.
 
-/// `kCount` neighbours; 16 bytes are one access.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount > 16 ? 16 : sizeof(T) * kCount) Pack {
-  T value[kCount];
-};
-
-/// \pre `from` is aligned to the pack.
-template <int kCount, class T>
-FORESHARD_DEVICE void load(float (&out)[kCount], const T* __restrict__ from) {
-  const auto pack = *reinterpret_cast<const Pack<T, kCount>*>(from);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) out[i] = static_cast<float>(pack.value[i]);
-}
-
-template <class T, int kCount>
-FORESHARD_DEVICE Pack<T, kCount> packed(const float (&values)[kCount]) {
-  Pack<T, kCount> pack;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) pack.value[i] = T(values[i]);
-  return pack;
-}
-
-template <int kCount, class T>
-FORESHARD_DEVICE void store(T* __restrict__ to, const float (&values)[kCount]) {
-  *reinterpret_cast<Pack<T, kCount>*>(to) = packed<T>(values);
-}
-
-/// Likewise, to global memory, surely 16 bytes at a time where a pack has as many.
+/// store() to global memory, surely 16 bytes at a time where a pack has as many.
 template <int kCount, class T>
 FORESHARD_DEVICE void store_chunks(T* to, const float (&values)[kCount]) {
   const auto pack = packed<T>(values);
@@ -75,16 +47,6 @@ FORESHARD_DEVICE void store_chunks(T* to, const float (&values)[kCount]) {
   } else {
     *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
   }
-}
-
-/// The largest of T that is finite and below 1e30 or so: what masks a score.
-constexpr float kLowest = -3.0e38F;
-
-/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit
-/// once.
-FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * 2654435761U %
-                                   static_cast<std::uint64_t>(rows));
 }
 
 /// Sum over the `kGroup` neighbouring threads (a power of two) that work on one row; all of them
@@ -108,19 +70,6 @@ FORESHARD_DEVICE T reduced(T value, Combine combine) {
   }
   return value;
 }
-
-struct Add {
-  template <class T>
-  FORESHARD_DEVICE T operator()(T a, T b) const {
-    return a + b;
-  }
-};
-struct Larger {
-  template <class T>
-  FORESHARD_DEVICE T operator()(T a, T b) const {
-    return a > b ? a : b;
-  }
-};
 
 /// Calls f(column) for those of a row's packs of `kCount` columns that are this thread's.
 /// \pre kCount divides the columns.

@@ -3,6 +3,7 @@
 
 #include "validate/replay/gpu/numbers.h"
 #include "validate/replay/gpu/passes.h"
+#include "validate/replay/pass/rows.h"
 
 namespace foreshard::replay::gpu {
 namespace {
@@ -57,10 +58,8 @@ FORESHARD_DEVICE void hand_over(const float* own, float* sums, std::int64_t colu
   }
 }
 
-// Backward of y = (x - mean) s gamma + beta, s = 1 / deviation, h = (x - mean) s:
-//   dx = s (gamma dy - mean(gamma dy) - h mean(gamma dy h)); of an RMS norm without mean(gamma dy)
-// and without beta. The parameters' gradients (sums of dy h, then of dy, over rows) are gathered in
-// shared memory by the threads that own the columns, then added to the result once for each block.
+// NormBackward. The parameters' gradients are gathered in shared memory by the threads that own the
+// columns, then added to the result once for each block.
 template <class T, bool kCentred, int kCount>
 __global__ void __launch_bounds__(kThreads)
     norm_backward(const T* dy, const T* x, T* dx, const float* statistics, const T* parameters,
@@ -73,8 +72,7 @@ __global__ void __launch_bounds__(kThreads)
   });
   __syncthreads();
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float mean = kCentred ? statistics[2 * row] : 0.0F;
-    const float scale = statistics[2 * row + 1];
+    const NormBackward norm{kCentred ? statistics[2 * row] : 0.0F, statistics[2 * row + 1]};
     const std::int64_t base = row * columns;
     float sum = 0.0F;
     float along = 0.0F;
@@ -87,8 +85,7 @@ __global__ void __launch_bounds__(kThreads)
       load(gamma, parameters + c);
 #pragma unroll
       for (int e = 0; e < kCount; ++e) {
-        const float h = (a[e] - mean) * scale;
-        a[e] = d[e] * h;
+        a[e] = d[e] * norm.normal(a[e]);
         sum += d[e] * gamma[e];
         along += a[e] * gamma[e];
       }
@@ -106,8 +103,7 @@ __global__ void __launch_bounds__(kThreads)
       load(a, x + base + c);
       load(gamma, parameters + c);
 #pragma unroll
-      for (int e = 0; e < kCount; ++e)
-        a[e] = scale * (d[e] * gamma[e] - sum - (a[e] - mean) * scale * along);
+      for (int e = 0; e < kCount; ++e) a[e] = norm.input(d[e] * gamma[e], a[e], sum, along);
       store_chunks(dx + base + c, a);
     });
   }

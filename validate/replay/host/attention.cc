@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "validate/replay/host/elementary.h"
 #include "validate/replay/host/internal/attention_tiles.h"
 #include "validate/replay/host/kernels.h"
+#include "validate/replay/pass/elementary.h"
 
 namespace foreshard::replay::host {
 namespace {

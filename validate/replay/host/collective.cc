@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 
-#include "validate/replay/host/number.h"
+#include "validate/replay/number.h"
 
 namespace foreshard::replay::host {
 namespace {

@@ -3,10 +3,11 @@
 #include <initializer_list>
 #include <limits>
 #include <utility>
-
-#include "base/check.h"
+#include <vector>
 
 #include "validate/replay/host/internal/attention_tiles.h"
+#include "validate/replay/pass/on_host.h"
+#include "validate/replay/pass/operands.h"
 
 namespace foreshard::replay::host {
 namespace {
@@ -42,40 +43,12 @@ Footprint footprint(const Attention& a) {
   out.work = floats(2 * internal::kQueryTile * internal::kKeyTile + 2 * internal::kQueryTile);
   return out;
 }
-// Calls `each(count, bytes of one element, elements, written)` for every kind of array.
-template <class Each>
-void for_arrays(const Pass& pass, Each each) {
-  const PassArrays arrays = arrays_of(pass.kind);
-  const auto stored = static_cast<std::size_t>(size_of(pass.dtype).in_base());
-  const std::int64_t all = pass.rows * pass.columns;
-  each(arrays.in, stored, all, false);
-  each(arrays.wide_in, sizeof(float), all, false);
-  each(arrays.mask_in, 1, all, false);
-  each(arrays.row_in, sizeof(float), pass.rows, false);
-  each(arrays.column_in, sizeof(float), pass.columns, false);
-  each(arrays.out, stored, all, true);
-  each(arrays.wide_state, sizeof(float), all, true);
-  each(arrays.wide_out, sizeof(float), all, true);
-  each(arrays.mask_out, 1, all, true);
-  each(arrays.row_out, sizeof(float), pass.rows, true);
-  each(arrays.column_out, sizeof(float), pass.columns, true);
-}
 Footprint footprint(const Pass& pass) {
   Footprint out;
-  for_arrays(pass, [&](int count, std::size_t bytes, std::int64_t elements, bool written) {
-    const std::size_t each =
-        (bytes * static_cast<std::size_t>(elements) + kLine - 1) / kLine * kLine;
-    (written ? out.written : out.read) += static_cast<std::size_t>(count) * each;
-  });
+  for (const PassArray& array : arrays_of(pass))
+    (array.access == Access::kRead ? out.read : out.written) +=
+        (array.bytes() + kLine - 1) / kLine * kLine;
   return out;
-}
-
-template <class T, std::size_t N, class Take>
-void take_each(std::array<T*, N>& arrays, int count, std::int64_t elements, std::size_t bytes,
-               Take take) {
-  FORESHARD_CHECK(static_cast<std::size_t>(count) <= N);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
-    arrays[i] = reinterpret_cast<T*>(take(static_cast<std::size_t>(elements) * bytes).data());
 }
 
 void run_on(const Gemm& g, Region& read, Region& written, std::span<std::byte> /*work*/) {
@@ -103,24 +76,10 @@ void run_on(const Attention& a, Region& read, Region& written, std::span<std::by
   attend(a, x, work);
 }
 void run_on(const Pass& pass, Region& read, Region& written, std::span<std::byte> /*work*/) {
-  const PassArrays arrays = arrays_of(pass.kind);
-  const auto stored = static_cast<std::size_t>(size_of(pass.dtype).in_base());
-  const std::int64_t all = pass.rows * pass.columns;
-  const auto reads = [&](std::size_t bytes) { return read.take(bytes); };
-  const auto writes = [&](std::size_t bytes) { return written.take(bytes); };
-  PassOperands x;
-  take_each(x.in, arrays.in, all, stored, reads);
-  take_each(x.wide_in, arrays.wide_in, all, sizeof(float), reads);
-  take_each(x.mask_in, arrays.mask_in, all, 1, reads);
-  take_each(x.row_in, arrays.row_in, pass.rows, sizeof(float), reads);
-  take_each(x.column_in, arrays.column_in, pass.columns, sizeof(float), reads);
-  take_each(x.out, arrays.out, all, stored, writes);
-  take_each(x.wide_state, arrays.wide_state, all, sizeof(float), writes);
-  take_each(x.wide_out, arrays.wide_out, all, sizeof(float), writes);
-  take_each(x.mask_out, arrays.mask_out, all, 1, writes);
-  take_each(x.row_out, arrays.row_out, pass.rows, sizeof(float), writes);
-  take_each(x.column_out, arrays.column_out, pass.columns, sizeof(float), writes);
-  pass_over(pass, x);
+  std::vector<void*> arrays;
+  for (const PassArray& array : arrays_of(pass))
+    arrays.push_back((array.access == Access::kRead ? read : written).take(array.bytes()).data());
+  run_on_host(pass, arrays);
 }
 
 std::optional<std::string> beyond_blas(

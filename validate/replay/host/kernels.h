@@ -13,7 +13,6 @@
 /// ordinary however often a step is repeated; results and in-place operands from the other.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -66,38 +65,5 @@ struct AttentionOperands {
 /// partitioning", 2023 (blocks, order of loops, recomputed scores, D = rowsum(dO * O)).
 void attend(const Attention& attention, const AttentionOperands& operands,
             std::span<std::byte> work);
-
-/// Which arrays a pass has; counted in arrays of rows x columns elements, but `row_*` of rows and
-/// `column_*` of columns fp32 numbers.
-struct PassArrays {
-  int in = 0;          ///< Of the pass's dtype.
-  int out = 0;         ///< Likewise; of embedding_bwd read, too.
-  int wide_in = 0;     ///< Of fp32.
-  int wide_state = 0;  ///< Of fp32, read and written.
-  int wide_out = 0;    ///< Of fp32.
-  int mask_in = 0;     ///< Of one byte.
-  int mask_out = 0;
-  int row_in = 0;
-  int row_out = 0;
-  int column_in = 0;
-  int column_out = 0;
-};
-PassArrays arrays_of(PassKind kind);
-
-struct PassOperands {
-  std::array<const std::byte*, 3> in{};
-  std::array<std::byte*, 2> out{};
-  std::array<const float*, 1> wide_in{};
-  std::array<float*, 3> wide_state{};
-  std::array<float*, 1> wide_out{};
-  std::array<const std::uint8_t*, 1> mask_in{};
-  std::array<std::uint8_t*, 1> mask_out{};
-  std::array<const float*, 2> row_in{};
-  std::array<float*, 2> row_out{};
-  std::array<const float*, 2> column_in{};
-  std::array<float*, 2> column_out{};
-};
-/// The pass's mathematics, where it has any: see pass.cc, one function each.
-void pass_over(const Pass& pass, const PassOperands& operands);
 
 }  // namespace foreshard::replay::host

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "strategies/program/ir/names.h"
-#include "validate/replay/host/number.h"
+#include "validate/replay/number.h"
 #include "validate/replay/pattern.h"
 
 namespace foreshard::replay::host {

@@ -11,14 +11,14 @@ target_compile_definitions(replay_gpu_ptx_test PRIVATE FORESHARD_NVCC="${CMAKE_C
 # there is no GPU (validate/replay/gpu/emulation.h).
 set(gpu ${PROJECT_SOURCE_DIR}/validate/replay/gpu)
 set(emulated)
-foreach(kernels attention_backward attention_forward pass_columns pass_map pass_rows pass_update utility)
+foreach(kernels attention_backward attention_forward pass_columns pass_elements pass_rows utility)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/emulated_${kernels}.cc)
   file(CONFIGURE OUTPUT ${source} CONTENT "#include \"validate/replay/gpu/${kernels}.cu\"\n")
   list(APPEND emulated ${source})
 endforeach()
 add_library(foreshard_replay_gpu_emulated STATIC ${emulated}
   replay/gpu/fake_nccl.cc replay/gpu/fake_runtime.cc replay/gpu/fake_gemms.cc
-  ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc ${gpu}/check_passes.cc
+  ${gpu}/attention.cc ${gpu}/check_attention.cc ${gpu}/check_harness.cc
   ${gpu}/checks.cc ${gpu}/communicators.cc ${gpu}/emulation.cc ${gpu}/facts.cc
   ${gpu}/gpu_executor.cc ${gpu}/gpu_verify.cc ${gpu}/library.cc ${gpu}/make.cc ${gpu}/memory.cc
   ${gpu}/nccl_api.cc ${gpu}/nvml.cc ${gpu}/operands.cc ${gpu}/passes.cc

@@ -1,4 +1,5 @@
 // The GPU's kernels, run by the emulation of CUDA's execution model.
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <cuda_bf16.h>
@@ -7,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "validate/replay/gpu/checks.h"
@@ -25,8 +27,24 @@ void expect_all(const std::vector<Check>& checks) {
   }
 }
 
-TEST(GpuPasses, ComputeWhatTheyAreNamedAfter) {
+TEST(GpuPasses, AgreeWithTheHosts) {
   expect_all(pass_checks());
+}
+
+// Shapes of all three kinds of teams (four lanes, a warp, a block), even and odd.
+TEST(GpuPasses, AgreeWithTheHostsOnThousandRandomInputs) {
+  constexpr std::array kDTypes{DType::kFp32, DType::kBf16, DType::kFp16};
+  std::mt19937_64 random(1);
+  for (int kind = 0; kind <= static_cast<int>(PassKind::kOptimizer); ++kind)
+    for (int i = 0; i < 1000; ++i) {
+      const auto rows = static_cast<std::int64_t>(random() % 6 + 1);
+      const auto most = i % 50 == 0 ? 1300U : i % 10 == 0 ? 200U : 40U;
+      const auto columns = static_cast<std::int64_t>(random() % most + 1);
+      const Pass pass{static_cast<PassKind>(kind), rows, columns, kDTypes[random() % 3]};
+      const std::uint64_t seed = random();
+      const auto fault = disagreement(pass, seed);
+      ASSERT_FALSE(fault) << describe(Kernel(pass)) << ", seed " << seed << ": " << *fault;
+    }
 }
 
 // Shared memory serves 16-byte accesses of 8 threads at a time, from 32 banks of 4 bytes. Threads

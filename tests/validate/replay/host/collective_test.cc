@@ -15,8 +15,8 @@
 #include "tests/validate/replay/host/memory_wire.h"
 
 #include "strategies/program/ir/verify.h"
-#include "validate/replay/host/number.h"
 #include "validate/replay/host/verification.h"
+#include "validate/replay/number.h"
 
 namespace foreshard::replay::host {
 namespace {

@@ -6,7 +6,7 @@ if(FORESHARD_HOST_REPLAY_FOUND)
     SOURCES ${here}/collective_test.cc ${here}/memory_wire.cc
     DEPS foreshard_replay_host ${RAPIDCHECK_LIBRARY})
   foreshard_test(replay_host_kernels_test
-    SOURCES ${here}/kernels_test.cc ${here}/pass_test.cc
+    SOURCES ${here}/kernels_test.cc
     DEPS foreshard_replay_host)
   foreshard_test(replay_host_streams_test
     SOURCES ${here}/memory_test.cc ${here}/streams_test.cc ../strategies/program_ir/samples.cc

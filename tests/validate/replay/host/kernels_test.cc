@@ -1,5 +1,5 @@
 // Products and attention against the naive formula, in double, on small shapes, and how numbers are
-// rounded. Passes: pass_test.cc.
+// rounded. Passes: ../pass_test.cc.
 #include "validate/replay/host/kernels.h"
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 #include "tests/validate/replay/host/floats.h"
 
-#include "validate/replay/host/elementary.h"
-#include "validate/replay/host/number.h"
+#include "validate/replay/number.h"
+#include "validate/replay/pass/elementary.h"
 
 namespace foreshard::replay::host {
 namespace {

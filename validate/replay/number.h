@@ -14,7 +14,7 @@
 
 #include "strategies/program/ir/kernel.h"
 
-namespace foreshard::replay::host {
+namespace foreshard::replay {
 
 struct Bf16 {
   std::uint16_t bits;
@@ -135,4 +135,4 @@ auto with_storage(DType dtype, Use use) {
   return use(float{});
 }
 
-}  // namespace foreshard::replay::host
+}  // namespace foreshard::replay

@@ -1,17 +1,15 @@
-// What passes compute, in plain loops.
+#include "tests/validate/replay/pass_oracle.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/check.h"
 
-#include "validate/replay/gpu/checks.h"
-#include "validate/replay/gpu/operands.h"
+#include "validate/replay/pass/operands.h"
 
-namespace foreshard::replay::gpu {
+namespace foreshard::replay {
 namespace {
-
-using Arrays = std::vector<std::vector<double>>;
 
 std::size_t permuted_row(std::size_t row, std::size_t rows) {
   return row * std::size_t{2654435761U} % rows;
@@ -136,7 +134,7 @@ void update(const Pass& p, Arrays& o, std::size_t n) {
     const double g = o[0][i];
     if (p.kind == PassKind::kAdam) {
       o[2][i] = 0.9 * o[2][i] + 0.1 * g;
-      o[3][i] = 0.95 * o[3][i] + 0.05 * g * g;
+      o[3][i] = 0.95 * std::abs(o[3][i]) + 0.05 * g * g;
       o[1][i] -= 1e-4 * (o[2][i] / (std::sqrt(o[3][i]) + 1e-8) + 0.1 * o[1][i]);
       o[4][i] = o[1][i];
     } else {
@@ -205,7 +203,7 @@ void compute(const Pass& given, Arrays& o) {
       return each(3, [&](Size i, Size, Size) { return o[0][i] * o[1][i] + o[2][i]; });
     case PassKind::kBiasAdd:
       return each(2, [&](Size i, Size, Size c) { return o[0][i] + o[1][c]; });
-    // The kernel's own mask decides what is dropped; pass_checks looks at the share.
+    // The pass's own mask decides what is dropped; the test looks at the share.
     case PassKind::kDropoutForward:
       return each(1, [&](Size i, Size, Size) { return o[0][i] * o[2][i] / 0.9; });
     case PassKind::kDropoutBackward:
@@ -256,4 +254,4 @@ void compute(const Pass& given, Arrays& o) {
   FORESHARD_CHECK(false);
 }
 
-}  // namespace foreshard::replay::gpu
+}  // namespace foreshard::replay

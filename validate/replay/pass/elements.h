@@ -1,0 +1,484 @@
+/// \file
+/// Passes that take each element, or each pair, by itself: their mathematics, once for both
+/// executors. A body has `template <int kCount> void run(int64 index) const`, which does kCount
+/// neighbours from `index` on; how the work is shared out is the executor's business.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <span>
+
+#include "strategies/program/ir/kernel.h"
+#include "validate/replay/pass/operands.h"
+#include "validate/replay/pass/packs.h"
+
+namespace foreshard::replay {
+
+/// A permutation of rows that jumps through memory: 2654435761 is a prime, so every row is hit
+/// once.
+FORESHARD_DEVICE std::int64_t permuted(std::int64_t row, std::int64_t rows) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(row) * 2654435761U %
+                                   static_cast<std::uint64_t>(rows));
+}
+
+constexpr float kKeep = 0.9F;  ///< Of dropout; any probability moves the same bytes.
+
+/// A hash for each element: counter-based, as the frameworks' dropout is, so no state is read.
+FORESHARD_DEVICE bool kept(std::int64_t element) {
+  auto h = static_cast<std::uint32_t>(element) ^ static_cast<std::uint32_t>(element >> 32);
+  h = (h ^ (h >> 16)) * 0x7feb352dU;
+  h = (h ^ (h >> 15)) * 0x846ca68bU;
+  h ^= h >> 16;
+  return static_cast<float>(h >> 8) * 0x1p-24F < kKeep;
+}
+
+/// GELU by tanh, which is x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
+/// Source: Hendrycks and Gimpel, "Gaussian Error Linear Units" (2016), section 2.
+struct Gelu {
+  static constexpr float kRoot = 1.5957691216F;  // 2 sqrt(2 / pi)
+  static constexpr float kCubic = 0.044715F;
+  FORESHARD_DEVICE static float gate(float x) { return sigmoid(kRoot * (x + kCubic * x * x * x)); }
+  FORESHARD_DEVICE float operator()(float x) const { return x * gate(x); }
+};
+struct GeluBackward {
+  FORESHARD_DEVICE float operator()(float dy, float x) const {
+    const float s = Gelu::gate(x);
+    return dy * (s + x * s * (1.0F - s) * Gelu::kRoot * (1.0F + 3.0F * Gelu::kCubic * x * x));
+  }
+};
+/// An operation of one operand stands for all: ReLU.
+struct Relu {
+  FORESHARD_DEVICE float operator()(float x) const { return x > 0.0F ? x : 0.0F; }
+};
+struct Same {
+  FORESHARD_DEVICE float operator()(float x) const { return x; }
+};
+struct Sum {
+  FORESHARD_DEVICE float operator()(float a, float b) const { return a + b; }
+};
+struct MultiplyAdd {
+  FORESHARD_DEVICE float operator()(float a, float b, float c) const { return a * b + c; }
+};
+struct Swiglu {
+  FORESHARD_DEVICE float operator()(float gate, float up) const {
+    return gate * sigmoid(gate) * up;
+  }
+};
+struct DropoutBackward {
+  FORESHARD_DEVICE float operator()(float dy, float mask) const { return dy * mask / kKeep; }
+};
+
+template <class F, class X, class Y>
+struct Map1 {
+  const X* x;
+  Y* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    load(a, x + i);
+    for (int e = 0; e < kCount; ++e) a[e] = F()(a[e]);
+    store(y + i, a);
+  }
+};
+template <class F, class X1, class X2, class Y>
+struct Map2 {
+  const X1* x1;
+  const X2* x2;
+  Y* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    float b[kCount];
+    load(a, x1 + i);
+    load(b, x2 + i);
+    for (int e = 0; e < kCount; ++e) a[e] = F()(a[e], b[e]);
+    store(y + i, a);
+  }
+};
+template <class F, class T>
+struct Map3 {
+  const T* x1;
+  const T* x2;
+  const T* x3;
+  T* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    float b[kCount];
+    float c[kCount];
+    load(a, x1 + i);
+    load(b, x2 + i);
+    load(c, x3 + i);
+    for (int e = 0; e < kCount; ++e) a[e] = F()(a[e], b[e], c[e]);
+    store(y + i, a);
+  }
+};
+
+template <class T>
+struct SwigluBackward {
+  const T* dy;
+  const T* gate;
+  const T* up;
+  T* d_gate;
+  T* d_up;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float d[kCount];
+    float g[kCount];
+    float u[kCount];
+    load(d, dy + i);
+    load(g, gate + i);
+    load(u, up + i);
+    for (int e = 0; e < kCount; ++e) {
+      const float s = sigmoid(g[e]);
+      const float silu = g[e] * s;
+      const float slope = s + silu * (1.0F - s);
+      g[e] = d[e] * u[e] * slope;
+      u[e] = d[e] * silu;
+    }
+    store(d_gate + i, g);
+    store(d_up + i, u);
+  }
+};
+
+template <class T>
+struct BiasAdd {
+  const T* x;
+  const T* bias;
+  T* y;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    float b[kCount];
+    load(a, x + i);
+    load(b, bias + i % columns);
+    for (int e = 0; e < kCount; ++e) a[e] += b[e];
+    store(y + i, a);
+  }
+};
+
+template <class T>
+struct Dropout {
+  const T* x;
+  T* y;
+  std::uint8_t* mask;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    float m[kCount];
+    load(a, x + i);
+    for (int e = 0; e < kCount; ++e) {
+      m[e] = kept(i + e) ? 1.0F : 0.0F;
+      a[e] = a[e] * m[e] / kKeep;
+    }
+    store(y + i, a);
+    store(mask + i, m);
+  }
+};
+
+template <class T>
+struct BiasDropoutAdd {
+  const T* x;
+  const T* residual;
+  const T* bias;
+  T* y;
+  std::uint8_t* mask;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    float r[kCount];
+    float b[kCount];
+    float m[kCount];
+    load(a, x + i);
+    load(r, residual + i);
+    load(b, bias + i % columns);
+    for (int e = 0; e < kCount; ++e) {
+      m[e] = kept(i + e) ? 1.0F : 0.0F;
+      a[e] = (a[e] + b[e]) * m[e] / kKeep + r[e];
+    }
+    store(y + i, a);
+    store(mask + i, m);
+  }
+};
+
+/// Runs over the pairs of a head: (j, j + head / 2). `table` holds per row head / 2 cosines, then
+/// as many sines. Source: Su et al., "RoFormer" (2021), equation 34, halves as in GPT-NeoX.
+template <class T>
+struct Rope {
+  const T* x;
+  const float* table;
+  T* y;
+  std::int64_t columns;
+  std::int64_t head;
+  float sign;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t pair) const {
+    const std::int64_t half = head / 2;
+    const std::int64_t pairs = columns / head * half;  // of a row
+    const std::int64_t row = pair / pairs;
+    const std::int64_t in_row = pair % pairs;
+    const std::int64_t j = in_row % half;
+    const std::int64_t first = row * columns + in_row / half * head + j;
+    float a[kCount];
+    float b[kCount];
+    float cosine[kCount];
+    float sine[kCount];
+    load(a, x + first);
+    load(b, x + first + half);
+    load(cosine, table + row * head + j);
+    load(sine, table + row * head + half + j);
+    for (int e = 0; e < kCount; ++e) {
+      const float u = a[e] * cosine[e] - sign * b[e] * sine[e];
+      b[e] = b[e] * cosine[e] + sign * a[e] * sine[e];
+      a[e] = u;
+    }
+    store(y + first, a);
+    store(y + first + half, b);
+  }
+};
+
+/// The last column of an odd row turns with nobody.
+template <class T>
+struct RopeRest {
+  const T* x;
+  T* y;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t row) const {
+    for (int e = 0; e < kCount; ++e)
+      y[(row + e + 1) * columns - 1] = x[(row + e + 1) * columns - 1];
+  }
+};
+
+template <class T>
+struct Gather {
+  const T* x;
+  T* y;
+  std::int64_t rows;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    const std::int64_t row = i / columns;
+    const T* from = x + permuted(row, rows) * columns + (i - row * columns);
+    if constexpr (kCount > kPack)
+      memcpy(y + i, from, sizeof(T) * kCount);
+    else
+      *reinterpret_cast<Pack<T, kCount>*>(y + i) = *reinterpret_cast<const Pack<T, kCount>*>(from);
+  }
+};
+
+template <class T>
+struct ScatterAdd {
+  const T* x;
+  T* table;
+  std::int64_t rows;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    const std::int64_t row = i / columns;
+    T* to = table + permuted(row, rows) * columns + (i - row * columns);
+    float a[kCount];
+    float t[kCount];
+    load(a, x + i);
+    load(t, to);
+    for (int e = 0; e < kCount; ++e) a[e] += t[e];
+    store(to, a);
+  }
+};
+
+/// softmax - one-hot; the target of a row is its number modulo the vocabulary.
+template <class T>
+struct CrossEntropyBackward {
+  const float* softmax;
+  T* dx;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    const std::int64_t row = i / columns;
+    const std::int64_t target = row * columns + row % columns;
+    float a[kCount];
+    load(a, softmax + i);
+    for (int e = 0; e < kCount; ++e) a[e] -= i + e == target ? 1.0F : 0.0F;
+    store(dx + i, a);
+  }
+};
+
+/// AdamW with usual constants and without bias correction, which is a factor of the rate. |v|,
+/// because the second moment may lie where another kernel left its numbers. Source: Loshchilov and
+/// Hutter, "Decoupled Weight Decay Regularization" (2019), algorithm 2.
+template <class T>
+struct Adam {
+  const float* g;
+  float* parameter;
+  float* first;
+  float* second;
+  T* copy;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    constexpr float kRate = 1e-4F;
+    constexpr float kBeta1 = 0.9F;
+    constexpr float kBeta2 = 0.95F;
+    constexpr float kEpsilon = 1e-8F;
+    constexpr float kDecay = 0.1F;
+    float d[kCount];
+    float p[kCount];
+    float m[kCount];
+    float v[kCount];
+    load(d, g + i);
+    load(p, parameter + i);
+    load(m, first + i);
+    load(v, second + i);
+    for (int e = 0; e < kCount; ++e) {
+      m[e] = kBeta1 * m[e] + (1.0F - kBeta1) * d[e];
+      v[e] = kBeta2 * fabsf(v[e]) + (1.0F - kBeta2) * d[e] * d[e];
+      p[e] -= kRate * (m[e] / (sqrtf(v[e]) + kEpsilon) + kDecay * p[e]);
+    }
+    store(parameter + i, p);
+    store(first + i, m);
+    store(second + i, v);
+    store(copy + i, p);
+  }
+};
+
+template <class T>
+struct Momentum {
+  const float* g;
+  float* parameter;
+  float* moment;
+  T* copy;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    constexpr float kRate = 1e-2F;
+    constexpr float kBeta = 0.9F;
+    float d[kCount];
+    float p[kCount];
+    float m[kCount];
+    load(d, g + i);
+    load(p, parameter + i);
+    load(m, moment + i);
+    for (int e = 0; e < kCount; ++e) {
+      m[e] = kBeta * m[e] + d[e];
+      p[e] -= kRate * m[e];
+    }
+    store(parameter + i, p);
+    store(moment + i, m);
+    store(copy + i, p);
+  }
+};
+
+template <class T>
+struct Expand {
+  const float* numbers;
+  T* y;
+  std::int64_t columns;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    const float number = numbers[i / columns];
+    float a[kCount];
+    for (int e = 0; e < kCount; ++e) a[e] = number;
+    store(y + i, a);
+  }
+};
+
+template <class T>
+struct Zero {
+  T* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    const float a[kCount] = {};
+    store(y + i, a);
+  }
+};
+
+/// Calls use(body, n, together) for the body, or bodies, of a pass over elements of type T: indices
+/// run from 0 to n - 1, and neighbours that a call takes at once lie within one of the stretches of
+/// `together` that follow each other (0: anywhere).
+/// \return false if the pass is none of these.
+/// \pre rows and columns are positive, `o` is as arrays_of says.
+template <class T, class Use>
+bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
+  const std::int64_t n = p.rows * p.columns;
+  const auto at = [&](std::size_t i) { return static_cast<T*>(o[i]); };
+  const auto fp32 = [&](std::size_t i) { return static_cast<float*>(o[i]); };
+  const auto mask = [&](std::size_t i) { return static_cast<std::uint8_t*>(o[i]); };
+  switch (p.kind) {
+    case PassKind::kGeluForward:
+      use(Map1<Gelu, T, T>{at(0), at(1)}, n, 0);
+      return true;
+    case PassKind::kUnary:
+      use(Map1<Relu, T, T>{at(0), at(1)}, n, 0);
+      return true;
+    case PassKind::kCast:
+      use(Map1<Same, T, float>{at(0), fp32(1)}, n, 0);
+      return true;
+    case PassKind::kGeluBackward:
+      use(Map2<GeluBackward, T, T, T>{at(0), at(1), at(2)}, n, 0);
+      return true;
+    case PassKind::kResidualAdd:
+    case PassKind::kBinary:
+      use(Map2<Sum, T, T, T>{at(0), at(1), at(2)}, n, 0);
+      return true;
+    case PassKind::kGradientAccumulate:
+      use(Map2<Sum, float, T, float>{fp32(1), at(0), fp32(1)}, n, 0);
+      return true;
+    case PassKind::kDropoutBackward:
+    case PassKind::kBiasDropoutAddBackward:
+      use(Map2<DropoutBackward, T, std::uint8_t, T>{at(0), mask(1), at(2)}, n, 0);
+      return true;
+    case PassKind::kSwigluForward:
+      use(Map2<Swiglu, T, T, T>{at(0), at(0) + n, at(1)}, n, n);
+      return true;
+    case PassKind::kSwigluBackward:
+      use(SwigluBackward<T>{at(0), at(1), at(1) + n, at(2), at(2) + n}, n, n);
+      return true;
+    case PassKind::kTernary:
+      use(Map3<MultiplyAdd, T>{at(0), at(1), at(2), at(3)}, n, 0);
+      return true;
+    case PassKind::kBiasAdd:
+      use(BiasAdd<T>{at(0), at(1), at(2), p.columns}, n, p.columns);
+      return true;
+    case PassKind::kDropoutForward:
+      use(Dropout<T>{at(0), at(1), mask(2)}, n, 0);
+      return true;
+    case PassKind::kBiasDropoutAddForward:
+      use(BiasDropoutAdd<T>{at(0), at(1), at(2), at(3), mask(4), p.columns}, n, p.columns);
+      return true;
+    case PassKind::kRopeForward:
+    case PassKind::kRopeBackward:
+      if (const std::int64_t head = rope_head(p.columns); head > 0)
+        use(Rope<T>{at(0), fp32(1), at(2), p.columns, head,
+                    p.kind == PassKind::kRopeForward ? 1.0F : -1.0F},
+            p.rows * (p.columns / head) * (head / 2), std::gcd(head / 2, p.columns));
+      if (p.columns % 2 != 0) use(RopeRest<T>{at(0), at(2), p.columns}, p.rows, 1);
+      return true;
+    case PassKind::kTokenPermute:
+    case PassKind::kEmbeddingForward:
+      use(Gather<T>{at(0), at(1), p.rows, p.columns}, n, p.columns);
+      return true;
+    case PassKind::kEmbeddingBackward:
+      use(ScatterAdd<T>{at(0), at(1), p.rows, p.columns}, n, p.columns);
+      return true;
+    case PassKind::kCrossEntropyBackward:
+      use(CrossEntropyBackward<T>{fp32(0), at(1), p.columns}, n, p.columns);
+      return true;
+    case PassKind::kAdam:
+      use(Adam<T>{fp32(0), fp32(1), fp32(2), fp32(3), at(4)}, n, 0);
+      return true;
+    case PassKind::kOptimizer:
+      use(Momentum<T>{fp32(0), fp32(1), fp32(2), at(3)}, n, 0);
+      return true;
+    case PassKind::kExpand:
+      use(Expand<T>{fp32(0), at(1), p.columns}, n, p.columns);
+      return true;
+    case PassKind::kZero:
+      use(Zero<T>{at(0)}, n, 0);
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace foreshard::replay

@@ -1,0 +1,53 @@
+/// \file
+/// The arrays that a pass works on, in the order in which both executors take them.
+///
+/// n = rows x columns; T the pass's dtype; statistics, sums and numbers are fp32; += is an array
+/// that is read and written:
+///   norm_fwd       x, y out, statistics (2 a row) out, parameters (2 a column; of rms_norm 1)
+///   norm_bwd       dy, x, dx out, statistics, parameters, their gradients (as many) +=
+///   gelu, unary    x [, dy], y out          swiglu_fwd  gate and up (2 n), y out
+///   swiglu_bwd     dy, gate and up, their gradients (2 n) out
+///   softmax_fwd    x, y out                 softmax_bwd dy, y, dx out
+///   dropout_fwd    x, y out, mask (1 byte) out          dropout_bwd  dy, mask, dx out
+///   bias_dropout_add_fwd  x, residual, bias (a row), y out, mask out     _bwd  as dropout_bwd
+///   residual_add, binary, ternary  x1 ... xk, y out     bias_add  x, bias, y out
+///   bias_grad      dy, sums (one a column) +=           rope  x, cosine and sine, y out
+///   transpose, token_permute, embedding_fwd  x, y out   embedding_bwd  dy, table +=
+///   cross_entropy_fwd  logits, softmax (fp32) out, losses out      _bwd  softmax, dx out
+///   grad_accumulate  g, sum (fp32) +=       grad_norm  g (fp32), sum of squares (1) +=
+///   adam           g, parameter, moment, moment (fp32) +=, working copy out
+///   momentum       g, parameter, moment (fp32) +=, working copy out
+///   cast           x, y (fp32) out          zero  y out
+///   reduce, statistics, top_k  x, 1, 2 or kTopK times (number, index) a row out
+///   expand         numbers (one a row), y out
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard::replay {
+
+enum class Access : std::uint8_t { kRead, kWrite, kUpdate };
+
+struct PassArray {
+  std::int64_t count = 0;
+  DType dtype = DType::kFp32;  ///< kInt8 of a mask.
+  Access access = Access::kRead;
+  std::size_t bytes() const;
+};
+
+/// How many of each row top_k takes.
+constexpr int kTopK = 8;
+
+std::vector<PassArray> arrays_of(const Pass& pass);
+
+/// Columns of one attention head, whose halves rope rotates: 128, else 64, else all (an even
+/// number).
+std::int64_t rope_head(std::int64_t columns);
+
+/// A pass of integers is one of floating-point numbers of the same size: its time is memory's.
+Pass in_floating_point(Pass pass);
+
+}  // namespace foreshard::replay
