@@ -32,4 +32,7 @@ struct CsvTable {
 ///     followed by text.
 Result<CsvTable> read_csv(std::string_view text, std::string_view name);
 
+/// A field as it is written: in quotes where the RFC wants them.
+std::string csv_field(std::string_view text);
+
 }  // namespace foreshard

@@ -4,9 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/index.h"
-
-#include "topology/internal/hash.h"
 
 namespace foreshard {
 namespace {
@@ -69,7 +68,7 @@ class SwitchGraph {
 };
 
 void mix_in(std::uint64_t& shape, std::initializer_list<std::uint64_t> what) {
-  for (const std::uint64_t value : what) shape = internal::mix(shape ^ internal::mix(value));
+  for (const std::uint64_t value : what) shape = mixed(shape ^ mixed(value));
 }
 
 }  // namespace

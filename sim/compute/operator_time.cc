@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/quantity.h"
 
 #include "sim/compute/internal/attention_time.h"
@@ -18,12 +19,7 @@ namespace foreshard {
 namespace {
 
 std::size_t mix(std::size_t seed, std::uint64_t value) {
-  // The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-  // generators", OOPSLA 2014).
-  std::uint64_t z = seed + 0x9e3779b97f4a7c15ULL + value;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-  return static_cast<std::size_t>(z ^ (z >> 31));
+  return static_cast<std::size_t>(mixed(seed + value));
 }
 std::size_t hash_of(std::size_t seed, std::initializer_list<std::int64_t> values) {
   for (const std::int64_t value : values) seed = mix(seed, static_cast<std::uint64_t>(value));

@@ -4,20 +4,12 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/hash.h"
 
 namespace foreshard::disturbance {
 namespace {
 
 constexpr double kCutOff = 4;  // standard deviations
-
-// Finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // In (0, 1).
 double uniform(std::uint64_t key, std::uint64_t draw) {

@@ -5,28 +5,19 @@
 #include <limits>
 #include <string_view>
 
+#include "base/csv.h"
+
 #include "sim/report/internal/parts.h"
 
 namespace foreshard::report {
 namespace {
 
-// A field in quotes where RFC 4180 wants them.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 class Line {
  public:
   void add(std::string_view key, std::string_view value) {
     const char* separator = header_.empty() ? "" : ",";
-    header_ += separator + field(key);
-    values_ += separator + field(value);
+    header_ += separator + csv_field(key);
+    values_ += separator + csv_field(value);
   }
   void add(std::string_view key, double value) { add(key, fmt::format("{}", value)); }
   void add(std::string_view key, std::int64_t value) { add(key, fmt::format("{}", value)); }

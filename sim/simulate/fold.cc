@@ -14,7 +14,6 @@ namespace foreshard::sim {
 namespace {
 
 using internal::joined;
-using internal::mixed;
 using internal::rounded;
 using program::Program;
 

@@ -19,7 +19,6 @@ namespace foreshard::sim {
 namespace {
 
 using internal::joined;
-using internal::mixed;
 using internal::rounded;
 
 // One lane on the links of the cluster.

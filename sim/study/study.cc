@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/yaml/quoted.h"
 
 #include "sim/compute/measured.h"
 #include "sim/study/expense.h"
@@ -21,16 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kLargestConfig = 4_MiB;
 
-// A scalar that YAML reads back as exactly `text`.
-std::string yaml_text(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 bool is_onnx(std::string_view path) {
   return path.ends_with(".onnx");
 }
@@ -42,7 +33,7 @@ struct GivenPart {
 
 // What a part of the command line is in YAML: a mapping in braces, or what refers to a file.
 std::string part_text(const std::string& given) {
-  return given.starts_with('{') ? given : yaml_text(given);
+  return given.starts_with('{') ? given : yaml::quoted(given);
 }
 
 // The parts that are given on the command line, beside the study or instead of it.
@@ -50,9 +41,9 @@ std::vector<GivenPart> parts_of(const StudyFiles& files) {
   std::vector<GivenPart> parts;
   if (files.cluster) parts.push_back({"cluster", part_text(*files.cluster)});
   if (files.model && is_hf_config(*files.model)) {
-    parts.push_back({"huggingface", "{config: " + yaml_text(*files.model) + "}"});
+    parts.push_back({"huggingface", "{config: " + yaml::quoted(*files.model) + "}"});
   } else if (files.model && is_onnx(*files.model)) {
-    parts.push_back({"graph.file", yaml_text(*files.model)});
+    parts.push_back({"graph.file", yaml::quoted(*files.model)});
   } else if (files.model) {
     parts.push_back({"model", part_text(*files.model)});
   }

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/digest/sha256.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/internal/gather.h"
@@ -20,17 +21,11 @@ namespace {
 
 constexpr std::int64_t kBlock = 1 << 20;
 
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
 std::uint64_t number_of(const std::string& name, std::uint64_t seed) {
   const std::string digest = sha256(name);
   std::uint64_t number = 0;
   std::from_chars(digest.data(), digest.data() + 16, number, 16);
-  return mix(seed + number);
+  return finalised(seed + number);
 }
 
 // Elements of `part` of a tensor, row-major.
@@ -51,7 +46,8 @@ void generate(const TensorEntry& tensor, std::uint64_t number, const Box& part,
     const std::int64_t run = n == 0 ? 1 : part.end[n - 1] - part.begin[n - 1];
     for (std::int64_t i = 0; i < run; ++i, at += size) {
       const bool pad = padding || (n > 0 && part.begin[n - 1] + i >= logical[n - 1]);
-      const std::uint64_t value = pad ? 0 : mix(number + static_cast<std::uint64_t>(linear + i));
+      const std::uint64_t value =
+          pad ? 0 : finalised(number + static_cast<std::uint64_t>(linear + i));
       std::memcpy(to.data() + at, &value, size);
     }
     std::size_t d = n == 0 ? 0 : n - 1;

@@ -1,19 +1,8 @@
 #include "strategies/execute/random.h"
 
+#include "base/hash.h"
+
 namespace foreshard::execute {
-namespace {
-
-constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-
-std::uint64_t mixed(std::uint64_t x) {
-  x += kGolden;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 std::uint64_t key_of(std::uint64_t key, std::string_view name) {
   for (const char c : name) key = mixed(key ^ static_cast<unsigned char>(c));
   return mixed(key);

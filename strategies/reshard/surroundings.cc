@@ -2,19 +2,13 @@
 #include <bit>
 #include <unordered_map>
 
+#include "base/hash.h"
+
 #include "strategies/reshard/price.h"
 
 namespace foreshard::reshard {
 namespace {
 
-// Finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-// OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 std::uint64_t joined(std::uint64_t seed, std::uint64_t value) {
   return mixed(seed ^ mixed(value));
 }

@@ -2,28 +2,12 @@
 #include <charconv>
 
 #include "base/quantity.h"
+#include "base/yaml/quoted.h"
 
 #include "topology/import/import.h"
 
 namespace foreshard {
 namespace {
-
-std::string in_quotes(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') result += '\\';
-    if (code < ' ' || code == 0x7f) {
-      result += "\\x";
-      result += kDigits[code / 16];
-      result += kDigits[code % 16];
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
 
 template <class Q>
 std::string text_of(const Q& quantity) {
@@ -38,7 +22,7 @@ std::string text_of(double ratio) {
 template <class T>
 std::string text_of(const yaml::Sourced<T>& number) {
   if (number.evidence == yaml::Evidence::kUser) return text_of(*number);
-  return "{value: " + text_of(*number) + ", source: " + in_quotes(number.source) +
+  return "{value: " + text_of(*number) + ", source: " + yaml::quoted(number.source) +
          ", evidence: " + std::string(yaml::name_of(number.evidence)) + "}";
 }
 
@@ -141,7 +125,7 @@ std::string wiring_text(const WiringConfig& wiring, std::size_t depth) {
 std::string node_text(const NodeConfig& node, std::size_t depth) {
   const NodeConfig usual;
   Lines lines(depth);
-  if (!node.summary.empty()) lines.line("summary", in_quotes(node.summary));
+  if (!node.summary.empty()) lines.line("summary", yaml::quoted(node.summary));
   lines.line("device", node.device.name).line("gpus", std::to_string(node.gpus));
   if (node.gpus_per_tray) lines.line("gpus_per_tray", std::to_string(*node.gpus_per_tray));
   std::string text = lines.text();
@@ -167,10 +151,10 @@ std::string node_under(const char* key, const yaml::Ref<NodeConfig>& node, std::
 std::string custom_text(const CustomFabricConfig& custom) {
   std::string switches;
   for (const auto& name : custom.switches)
-    switches += (switches.empty() ? "" : ", ") + in_quotes(name);
+    switches += (switches.empty() ? "" : ", ") + yaml::quoted(name);
   Lines cables(3);
   for (const auto& cable : custom.cables)
-    cables.item("{a: " + in_quotes(cable.a) + ", b: " + in_quotes(cable.b) +
+    cables.item("{a: " + yaml::quoted(cable.a) + ", b: " + yaml::quoted(cable.b) +
                 (cable.bandwidth ? ", bandwidth: " + text_of(*cable.bandwidth) : "") +
                 (cable.count > 1 ? ", count: " + std::to_string(cable.count) : "") + "}");
   return Lines(1).line("custom").text() +
@@ -178,7 +162,7 @@ std::string custom_text(const CustomFabricConfig& custom) {
 }
 
 std::string cluster_text(const ClusterConfig& cluster) {
-  std::string text = Lines(0).line("name", in_quotes(cluster.name)).text();
+  std::string text = Lines(0).line("name", yaml::quoted(cluster.name)).text();
   if (cluster.node) {
     text += Lines(0).line("nodes", std::to_string(cluster.nodes)).text() +
             node_under("node", *cluster.node, 0);
@@ -197,7 +181,7 @@ std::string cluster_text(const ClusterConfig& cluster) {
 
 std::string to_yaml(const Imported& imported) {
   std::string text =
-      "# Imported from " + in_quotes(imported.name) + " (" + imported.format + ").\n";
+      "# Imported from " + yaml::quoted(imported.name) + " (" + imported.format + ").\n";
   for (const auto& remark : imported.remarks) {
     std::string line = remark;
     for (char& c : line)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/csv.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
@@ -183,17 +184,6 @@ std::string reasons(const Report& report) {
   return text;
 }
 
-// A field in quotes where RFC 4180 wants them.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 std::string field(const std::optional<double>& number) {
   return number ? fmt::format("{}", *number) : "";
 }
@@ -237,14 +227,15 @@ std::string to_csv(const Report& report) {
   for (const Part& part : kParts) text += fmt::format(",{}_s", part.key);
   text += ",nccl_s,kernel\n";
   for (const Outcome& row : report.rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", field(row.id), field(row.file),
-                        field(row.family), field(row.tier),
-                        row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
-                        field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
-                        name_of(row.status), field(row.reason), field(join(row.assumed, " ")));
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_field(row.id),
+                    csv_field(row.file), csv_field(row.family), csv_field(row.tier),
+                    row.quantity == Quantity::kMemory ? "memory" : "time", field(row.measured),
+                    field(row.predicted), field(row.low), field(row.high), field(error_of(row)),
+                    name_of(row.status), csv_field(row.reason), csv_field(join(row.assumed, " ")));
     for (const Part& part : kParts)
       text += "," + (row.breakdown ? field(((*row.breakdown).*part.time).in_base()) : "");
-    text += "," + field(row.nccl) + "," + field(row.kernel) + "\n";
+    text += "," + field(row.nccl) + "," + csv_field(row.kernel) + "\n";
   }
   return text;
 }

@@ -18,9 +18,6 @@ using measure::Mode;
 constexpr double kMatters = 1e-3;  // of the step, for a kind to be listed
 constexpr std::size_t kMostRanks = 16;
 
-std::string percent(const std::optional<double>& part) {
-  return part ? fmt::format("{:+.1f} %", 100 * *part) : "-";
-}
 std::string share(const std::optional<double>& part) {
   return part ? fmt::format("{:.1f} %", 100 * *part) : "-";
 }
@@ -156,6 +153,10 @@ Json json_of(const RankRow& row) {
 }
 
 }  // namespace
+
+std::string percent(const std::optional<double>& part) {
+  return part ? fmt::format("{:+.1f} %", 100 * *part) : "-";
+}
 
 std::string to_text(const Comparison& of, std::size_t residuals) {
   std::string out;

@@ -19,6 +19,9 @@ inline constexpr std::string_view kComparisonSchema = "foreshard.comparison/1";
 /// \param residuals  how many of them; kinds are listed while they matter (0.1 % of the step).
 std::string to_text(const Comparison& comparison, std::size_t residuals = 10);
 
+/// A signed error, "+3.1 %"; "-" if it is not known.
+std::string percent(const std::optional<double>& part);
+
 /// Everything, schema "foreshard.comparison/1" (docs/validation.md).
 std::string to_json(const Comparison& comparison);
 

@@ -8,16 +8,15 @@
 
 #include "base/quantity.h"
 
+#include "validate/compare/write.h"
+
 namespace foreshard::loop {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using compare::Comparison;
+using compare::percent;
 using compare::Row;
-
-std::string percent(const std::optional<double>& part) {
-  return part ? fmt::format("{:+.1f} %", 100 * *part) : "-";
-}
 
 // The row whose booked time is furthest off: where to look first.
 const Row* worst(const Comparison& comparison) {

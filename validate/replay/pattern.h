@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <span>
 
+#include "base/hash.h"
+
 #include "validate/replay/plan.h"
 
 namespace foreshard::replay {
@@ -16,13 +18,9 @@ namespace foreshard::replay {
 /// group; 0 to 4. A hash, so that an element that lands in the wrong place, comes from the wrong
 /// rank or from an earlier operation is seen.
 constexpr int sent(std::int32_t rank, std::int64_t ordinal, std::int64_t element) {
-  // splitmix64's finaliser.
-  std::uint64_t h = static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15u +
-                    static_cast<std::uint64_t>(ordinal) * 0xd1342543de82ef95u +
-                    static_cast<std::uint64_t>(rank) * 0xaf251af3b0f025b5u;
-  h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  h ^= h >> 31;
+  const std::uint64_t h = finalised(static_cast<std::uint64_t>(element) * 0x9e3779b97f4a7c15u +
+                                    static_cast<std::uint64_t>(ordinal) * 0xd1342543de82ef95u +
+                                    static_cast<std::uint64_t>(rank) * 0xaf251af3b0f025b5u);
   return static_cast<int>((h >> 33) % 5);
 }
 

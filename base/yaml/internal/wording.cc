@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/yaml/quoted.h"
 
 namespace foreshard::yaml::internal {
 
@@ -75,19 +76,7 @@ std::string scalar(std::string_view text) {
   if (plain && std::find(std::begin(kSpecial), std::end(kSpecial), low) == std::end(kSpecial))
     return std::string(text);
 
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      result += std::string("\\") + c;
-    else if (c == '\n')
-      result += "\\n";
-    else if (byte < 0x20 || byte == 0x7F)
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += c;
-  }
-  return result + "\"";
+  return yaml::quoted(text);
 }
 
 std::string scalar(const Type& type, const void* object) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "base/index.h"
 
 #include "strategies/program/ir/internal/memory_task.h"
@@ -265,12 +266,8 @@ class LiveBuffers {
       return (std::uint64_t{static_cast<std::uint32_t>(high)} << 32) |
              static_cast<std::uint32_t>(low);
     };
-    // splitmix64's finaliser over both halves.
-    std::uint64_t h =
-        join(key.buffer, key.chunk) * 0x9e3779b97f4a7c15u + join(key.micro_batch, key.layer);
-    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
-    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-    return h ^ (h >> 31);
+    return finalised(join(key.buffer, key.chunk) * 0x9e3779b97f4a7c15u +
+                     join(key.micro_batch, key.layer));
   }
   Slot& find(const Key& key) {
     std::size_t i = static_cast<std::size_t>(hash(key)) & (slots_.size() - 1);

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/index.h"
 
 #include "strategies/program/ir/group.h"
@@ -14,14 +15,6 @@ namespace foreshard::program::internal {
 namespace {
 
 constexpr std::int32_t kNone = -1;
-
-// splitmix64: sums of it tell sets of ranks apart (two sets collide with probability 2^-64).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 // One Group of the program, worked out for all ranks.
 struct Partition {
@@ -42,7 +35,7 @@ Partition partition(const Program& program, const Group& group) {
   out.fingerprint.resize(at(ranks));
   for (std::int32_t r = 0; r < ranks; ++r)
     if (out.cell[at(r)] != kNone)
-      out.fingerprint[at(out.cell[at(r)])] += mix(static_cast<std::uint64_t>(r));
+      out.fingerprint[at(out.cell[at(r)])] += mixed(static_cast<std::uint64_t>(r));
   return out;
 }
 
