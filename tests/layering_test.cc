@@ -25,7 +25,7 @@ using Names = std::vector<std::string_view>;
 constexpr std::size_t kMostLines = 600;
 
 // Lowest first. A longer prefix wins over a shorter one.
-constexpr std::array<std::string_view, 32> kLayers{
+constexpr auto kLayers = std::to_array<std::string_view>({
     "base/",
     "base/digest/",
     "base/yaml/",
@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 32> kLayers{
     "validate/compare/",
     "validate/",
     "cli/",
-};
+});
 
 // A line of a layer's file that contains `text` must be in a file whose path begins as one of
 // `allowed`. An include is written without its quotes or brackets: "include yaml-cpp/".
