@@ -1,5 +1,3 @@
-#include "library/foreshard/foreshard.h"
-
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -15,6 +13,10 @@
 #include "sim/study/study.h"
 #include "sim/study/tensor_reshard.h"
 #include "strategies/reshard/explain.h"
+
+// Behind the others: a namespace of the library (search, reshard) may not follow a function of its
+// name in an inline namespace, as clang reads the standard.
+#include "library/foreshard/foreshard.h"
 
 namespace foreshard {
 inline namespace v0 {

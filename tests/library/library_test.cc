@@ -112,6 +112,7 @@ TEST(Library, TheEnginesAgree) {
 TEST(Library, AnswersSeveralThreadsAtOnce) {
   const auto ask = [] { return foreshard::predict({.file = "gpt-1.7b-a100-8"}).json; };
   std::vector<std::future<std::string>> answers;
+  answers.reserve(4);
   for (int i = 0; i < 4; ++i) answers.push_back(std::async(std::launch::async, ask));
   const std::string alone = ask();
   for (auto& answer : answers) EXPECT_EQ(answer.get(), alone);

@@ -53,6 +53,8 @@ Outcome outcome_of(const Pass& pass) {
   const std::vector<PassArray> arrays = arrays_of(pass);
   std::vector<Stored> bytes;
   std::vector<void*> pointers;
+  bytes.reserve(arrays.size());
+  pointers.reserve(arrays.size());
   Outcome out;
   for (const PassArray& array : arrays) {
     std::vector<double> values(static_cast<std::size_t>(array.count));

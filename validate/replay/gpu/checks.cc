@@ -54,6 +54,7 @@ std::optional<std::string> check(const Attention& a) {
 std::optional<std::string> disagreement(const Pass& pass, std::uint64_t seed) {
   const std::vector<PassArray> arrays = arrays_of(pass);
   std::vector<Stored> stores;
+  stores.reserve(arrays.size());
   for (const PassArray& array : arrays) stores.push_back(stored_as(array.dtype));
   Arrays got = inputs_for(operands_of(Kernel(pass)), stores, seed);
   Bytes host = encoded(stores, got);

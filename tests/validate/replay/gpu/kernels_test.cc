@@ -92,10 +92,11 @@ TEST(GpuEmulation, MultipliesFragmentsAsThePtxManualLaysThemOut) {
     std::memcpy(&bits, pair, sizeof(bits));
     return bits;
   };
-  std::vector<float> out(16 * 8);
+  std::vector<float> out(128);  // 16 x 8
   emulation::run(dim3(1), 32, 0, [&] {
     const unsigned lane = emulation::thread_index().x;
-    const auto g = static_cast<float>(lane / 4), t = static_cast<float>(lane % 4 * 2);
+    const unsigned group = lane / 4;
+    const auto g = static_cast<float>(group), t = static_cast<float>(lane % 4 * 2);
     const std::uint32_t a[4] = {word(g + t, g + t + 1), word(g + 8 + t, g + 8 + t + 1),
                                 word(g + t + 8, g + t + 9), word(g + 8 + t + 8, g + 8 + t + 9)};
     float c[4] = {};
