@@ -197,7 +197,7 @@ TEST(LowerGraph, WaitsForASumBesideTheBackwardPass) {
   const TensorId x = graph.inputs.front();
   const TensorId normed = added(graph, {.type = "rms_norm", .name = "norm", .inputs = {x, scale}});
   graph.operators.front().inputs[0] = normed;
-  std::ranges::rotate(graph.operators, graph.operators.end() - 1);
+  std::rotate(graph.operators.begin(), graph.operators.end() - 1, graph.operators.end());
   Strategy s = strategy(2, 1);
   s.framework.value.overlap_tensor_gradients = true;
   const Program program = lowered(graph, s).program;
