@@ -93,8 +93,10 @@ Result<Imported> import_topology(const ImportRequest& as_saved, yaml::Loader& lo
   const std::string text = internal::decoded(as_saved.text);
   ImportRequest request = as_saved;
   request.text = text;
-  if (request.format.empty())
-    if (auto refusal = internal::foreign_text(request)) return *std::move(refusal);
+  if (request.format.empty()) {
+    const bool known = import_format_of(text) != nullptr;
+    if (auto refusal = internal::foreign_text(request, known)) return *std::move(refusal);
+  }
   const auto format = format_of(request);
   if (!format) return format.error();
   auto read = (*format)->read(request, loader);

@@ -36,5 +36,15 @@ TEST(ForeignText, IsCalledWhatItIsWithWhatToGiveInstead) {
     EXPECT_THAT(import_fault(text), AllOf(HasSubstr(what), HasSubstr(instead))) << text;
 }
 
+// The table of nvidia-smi may stand above the matrix, and a word in a comment.
+TEST(ForeignText, IsNoneWhereATopologyIsToo) {
+  const std::string table = "+-----+\n| NVIDIA-SMI 535.54   Driver Version: 535.54 |\n+-----+\n\n";
+  EXPECT_THAT(
+      import_fault(table + "\tGPU0\tGPU1\nGPU0\t X \tNV12\nGPU1\tNV12\t X \n", "A100-SXM-80GB"),
+      testing::Not(HasSubstr("the table of nvidia-smi")));
+  EXPECT_THAT(import_fault("# Machine (west)\nSwitchName=s0 Nodes=a[0-3]\n"),
+              testing::Not(HasSubstr("lstopo")));
+}
+
 }  // namespace
 }  // namespace foreshard

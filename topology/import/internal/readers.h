@@ -22,7 +22,9 @@ Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader)
 
 /// foreign.cc: the refusal of a text of another tool that has no topology in it (rocm-smi, lstopo);
 /// nothing for any other text.
-std::optional<Error> foreign_text(const ImportRequest& request);
+/// \param known  a format recognises the text: its sign may then be a comment, or the output of a
+///     command before.
+std::optional<Error> foreign_text(const ImportRequest& request, bool known);
 
 /// "name:line: why", or "name:line: element: why".
 Error import_error(const ImportRequest& request, std::int64_t line, const std::string& why);
