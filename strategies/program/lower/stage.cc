@@ -296,7 +296,7 @@ class Stage {
       Call all = at(slot);
       all.repeat = n;
       all.first_layer = start;
-      all.layer_step = step;
+      if (n > 1) all.layer_step = step;
       last_ = call(block(with_memory(layer_unit(start), slot.direction, slot.chunk)),
                    std::move(all), std::move(after));
       return {};
