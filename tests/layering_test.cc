@@ -41,6 +41,7 @@ constexpr auto kLayers = std::to_array<std::string_view>({
     "strategies/reshard/",
     "strategies/conversion/",
     "strategies/schedule/",
+    "strategies/plan/",
     "strategies/program/lower/",
     "strategies/execute/",
     "sim/compute/",

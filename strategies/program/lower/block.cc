@@ -21,7 +21,7 @@ using program::Block;
 using program::Communication;
 using program::Task;
 
-std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
+std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
                                              const ShardedGraph& backward, Axis data) {
   // A gradient is named after its parameter; the axes it is partial over, besides data, decide.
   std::map<std::string, std::vector<Axis>> partial;
@@ -40,7 +40,7 @@ std::vector<ParameterGroup> parameter_groups(const ShardedGraph& forward,
     elements_of[partial["d." + tensor.name]] +=
         local_elements(tensor, *tensor.pinned, forward.mesh);
   }
-  std::vector<ParameterGroup> groups;
+  std::vector<plan::ParameterGroup> groups;
   groups.reserve(elements_of.size());
   for (const auto& [axes, count] : elements_of) groups.push_back({axes, count});
   return groups;

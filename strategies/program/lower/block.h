@@ -15,6 +15,7 @@
 #include "strategies/graph/transformer.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {
@@ -34,20 +35,13 @@ inline program::StreamId stream(StreamIndex index) {
   return program::StreamId{index};
 }
 
-/// Parameters of a block that one rank holds, told apart by over which axes, besides "data", their
-/// gradient is partial (norm scales under sequence parallelism: over "tensor").
-struct ParameterGroup {
-  std::vector<Axis> also_partial;
-  std::int64_t elements = 0;
-};
-
 struct LoweredBlock {
   program::Block forward;
   program::Block backward;
   Bytes saved;              ///< Activations between forward and backward, one micro-batch.
   Bytes transient_forward;  ///< What its peak has besides `saved` (liveness.h).
   Bytes transient_backward;
-  std::vector<ParameterGroup> parameters;
+  std::vector<plan::ParameterGroup> parameters;
   std::vector<std::int64_t> parameter_sizes{};  ///< Elements of each that one rank holds.
   /// By shape: the gradient tensors, in the type of their parameters, that autograd wants of
   /// products that add gradients up themselves.

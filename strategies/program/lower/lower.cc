@@ -4,8 +4,8 @@
 
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/era.h"
-#include "strategies/program/lower/stage.h"
 
 namespace foreshard::lower {
 
@@ -49,28 +49,35 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
   return lower(model, strategy, *blocks, options);
 }
 
+Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy) {
+  const auto blocks = lower_blocks(model, strategy);
+  if (!blocks) return blocks.error();
+  return plan_of(model, strategy, *blocks);
+}
+
+Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
+                               const LoweredModel& blocks) {
+  return plan::make_plan(parts_of(model, strategy, blocks), strategy);
+}
+
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
+  const auto plan = plan_of(model, strategy, blocks);
+  if (!plan) return plan.error();
   program::Program program;
-  const bool trains = strategy.mode == Mode::kTrain;
-  program.name =
-      fmt::format("{}, tensor {} x pipeline {} x data {}{}", model.name, strategy.tensor_parallel,
-                  strategy.pipeline_parallel, strategy.data_parallel, trains ? "" : ", forward");
+  program.name = plan->parts.name;
   program.mesh = blocks.mesh;
   program.streams = streams();
   program.launch_time = options.launch_time + strategy.framework->host_time;
   std::int32_t pipeline = 0;
   while (program.mesh[static_cast<std::size_t>(pipeline)].name != "pipeline") ++pipeline;
-  for (std::int64_t stage = 0; stage < strategy.pipeline_parallel; ++stage) {
-    auto role = stage_role(program, model, strategy, blocks, stage);
-    if (!role) return role.error();
-    program.roles.push_back(*std::move(role));
-  }
+  append_roles(program, *plan, model, strategy, blocks);
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     const auto stage = program::coordinate_of(program, rank, pipeline);
     program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
   }
   if (strategy.framework->blocking_launches) block_launches(program);
+  const bool trains = strategy.mode == Mode::kTrain;
   const auto samples = static_cast<double>(strategy.global_batch);
   program.totals = {
       .samples = samples,

@@ -27,9 +27,14 @@ struct LowerOptions {
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LowerOptions& options);
 
-/// The same from blocks that are there already (the search lowers blocks once for many strategies).
+/// The step plan that `lower` follows. Preconditions and errors are those of `lower`.
+Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
+
+/// Both from blocks that are there already (the search lowers blocks once for many strategies).
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options);
+Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
+                               const LoweredModel& blocks);
 
 /// Bytes per element of what training keeps beside the parameters: fp32 master copy and two fp32
 /// moments of Adam (Rajbhandari et al., "ZeRO", SC 2020: K = 12); fp32 training needs no copy.

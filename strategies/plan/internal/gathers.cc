@@ -1,0 +1,140 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "strategies/plan/internal/planners.h"
+
+namespace foreshard::plan {
+namespace {
+
+using Gather = StateSharding::Gather;
+
+// Every unit is gathered before the first slot, and its first pass waits for that.
+void gather_at_start(Draft& draft, DraftRole& role) {
+  std::map<std::int32_t, ActionRef> gather_of;  // by unit
+  for (std::size_t chunk = 0; chunk < role.role.chunks.size(); ++chunk) {
+    const Run units = role.role.chunks[chunk].units;
+    for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
+      const std::int32_t bucket = draft.add(Bucket{.units = {{unit, 1}},
+                                                   .elements = draft.plan.parts.own_elements(unit),
+                                                   .opened_by = unit});
+      gather_of[unit] = role.make(
+          {.kind = ActionKind::kGather, .chunk = static_cast<std::int32_t>(chunk), .what = bucket});
+      role.start.actions.push_back(gather_of[unit]);
+    }
+  }
+  for (Section& section : role.slots) {
+    if (section.slot->direction != Direction::kForward || section.slot->micro_batch != 0) continue;
+    role.split_passes(section);
+    for (const ActionRef ref : section.actions)
+      if (role.is_pass(ref)) role.wait(ref, gather_of.at(role[ref].units.first));
+  }
+}
+
+// Units are whole for each of their passes alone.
+class BeforeUse {
+ public:
+  BeforeUse(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
+
+  void add() {
+    for (Section& section : role_.slots) {
+      role_.split_passes(section);
+      const std::vector<ActionRef> actions = std::exchange(section.actions, {});
+      for (auto it = actions.begin(); it != actions.end(); ++it) {
+        if (!role_.is_pass(*it)) {
+          section.actions.push_back(*it);
+          continue;
+        }
+        const auto next =
+            std::find_if(it + 1, actions.end(), [&](ActionRef ref) { return role_.is_pass(ref); });
+        add_pass(section, *it, next == actions.end() ? kNone : *next);
+      }
+    }
+  }
+
+ private:
+  // The pass, with its own gather unless the pass before asked for it, and with that of the next.
+  void add_pass(Section& section, ActionRef pass, ActionRef next) {
+    if (gathered_ == kNone) gathered_ = gather(section, pass);
+    const Prefetch when = prefetch(pass);
+    const bool fetches = next != kNone && are_alike(pass, next) && when != Prefetch::kNone;
+    ActionRef next_gathered = kNone;
+    if (fetches && when == Prefetch::kPre) next_gathered = gather(section, next);
+    section.actions.push_back(pass);
+    role_.wait(pass, gathered_);
+    role_[pass].gives_back |= kWhole;
+    if (fetches && when == Prefetch::kPost) next_gathered = gather(section, next);
+    gathered_ = next_gathered;
+    pass_before_ = pass;
+  }
+
+  // Not modelled: prefetch from one kind of block to another.
+  bool are_alike(ActionRef a, ActionRef b) const {
+    return &draft_.plan.parts.block_of(role_[a].units.first) ==
+           &draft_.plan.parts.block_of(role_[b].units.first);
+  }
+
+  Prefetch prefetch(ActionRef pass) const {
+    const Shards& shards = draft_.strategy.framework->shards;
+    return role_[pass].direction == Direction::kForward ? shards.forward_prefetch
+                                                        : shards.backward_prefetch;
+  }
+
+  // There is room for the unit of `pass` when the pass before the one that runs has ended.
+  ActionRef gather(Section& section, ActionRef pass) {
+    const std::int32_t unit = role_[pass].units.first;
+    const auto [bucket, is_new] = bucket_of_.emplace(unit, -1);
+    if (is_new)
+      bucket->second = draft_.add(Bucket{.units = {{unit, 1}},
+                                         .elements = draft_.plan.parts.block_of(unit).elements(),
+                                         .opened_by = unit});
+    Action action = role_[pass];
+    action.kind = ActionKind::kGather;
+    action.units = {};
+    action.what = bucket->second;
+    action.takes = kWhole;
+    action.gives_back = 0;
+    action.after = {pass_before_};
+    const ActionRef ref = role_.make(std::move(action));
+    section.actions.push_back(ref);
+    return ref;
+  }
+
+  Draft& draft_;
+  DraftRole& role_;
+  std::map<std::int32_t, std::int32_t> bucket_of_;  // by unit
+  ActionRef pass_before_ = kNone;
+  ActionRef gathered_ = kNone;  // the gather of the pass to come, if it is issued
+};
+
+void gather_at_end(Draft& draft, DraftRole& role) {
+  if (role.optimizer() == kNone) return;
+  const std::int32_t bucket = draft.add(role.all_units());
+  role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
+                                        .direction = Direction::kBackward,
+                                        .what = bucket,
+                                        .after = {role.optimizer()}}));
+}
+
+}  // namespace
+
+std::optional<Error> plan_gathers(Draft& draft) {
+  for (DraftRole& role : draft.roles) {
+    switch (draft.plan.states.gather) {
+      case Gather::kNever:
+        break;
+      case Gather::kStartOfStep:
+        gather_at_start(draft, role);
+        break;
+      case Gather::kBeforeUse:
+        BeforeUse(draft, role).add();
+        break;
+      case Gather::kEndOfStep:
+        gather_at_end(draft, role);
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan

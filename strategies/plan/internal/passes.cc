@@ -1,0 +1,38 @@
+#include "strategies/plan/internal/planners.h"
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::plan {
+
+std::optional<Error> plan_passes(Draft& draft) {
+  const Strategy& strategy = draft.strategy;
+  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
+    DraftRole& role = draft.roles[stage];
+    const auto order = schedule::order(
+        strategy.schedule, {.stage = static_cast<std::int32_t>(stage),
+                            .stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
+                            .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
+                            .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())});
+    if (!order) return order.error();
+    for (const schedule::Slot& slot : *order) {
+      const bool is_forward = slot.direction == Direction::kForward;
+      if (!draft.trains() && !is_forward) continue;
+      Section section{.slot = Slot{.direction = slot.direction,
+                                   .chunk = slot.chunk,
+                                   .micro_batch = slot.micro_batch}};
+      const Run units = role.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
+      if (units.count > 0) {
+        Action pass{.kind = ActionKind::kPass,
+                    .direction = slot.direction,
+                    .chunk = slot.chunk,
+                    .micro_batch = slot.micro_batch,
+                    .units = units};
+        if (draft.trains()) (is_forward ? pass.takes : pass.gives_back) = kKept;
+        section.actions.push_back(role.make(std::move(pass)));
+      }
+      role.slots.push_back(std::move(section));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include "strategies/plan/internal/planners.h"
+
+namespace foreshard::plan {
+
+std::optional<Error> plan_places(Draft& draft) {
+  const auto stages = static_cast<std::int32_t>(draft.strategy.pipeline_parallel);
+  const auto& pieces = draft.plan.parts.pieces;
+  draft.roles.resize(static_cast<std::size_t>(stages));
+  for (std::int32_t stage = 0; stage < stages; ++stage) {
+    Role& role = draft.roles[static_cast<std::size_t>(stage)].role;
+    role.name = fmt::format("stage {}", stage);
+    for (auto piece = static_cast<std::size_t>(stage); piece < pieces.size();
+         piece += static_cast<std::size_t>(stages)) {
+      const Run units = pieces[piece];
+      role.chunks.push_back({.piece = static_cast<std::int32_t>(piece), .units = units});
+      for (std::int32_t i = 0; i < units.count; ++i)
+        role.elements += draft.plan.parts.own_elements(units.first + i);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan

@@ -1,0 +1,122 @@
+#include <map>
+#include <utility>
+
+#include "strategies/plan/internal/planners.h"
+
+namespace foreshard::plan {
+namespace {
+
+using Reduce = StateSharding::Reduce;
+
+// Puts the reductions of one role behind the passes of its units, one unit at a time.
+class BesidePasses {
+ public:
+  BesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
+
+  void add() {
+    std::map<std::int32_t, std::int32_t> last_micro_batch;  // by chunk
+    for (const Section& section : role_.slots)
+      if (is_backward(section)) last_micro_batch[section.slot->chunk] = section.slot->micro_batch;
+    for (Section& section : role_.slots) {
+      const bool reduces = is_backward(section) &&
+                           (states().reduce == Reduce::kEveryMicroBatch ||
+                            section.slot->micro_batch == last_micro_batch.at(section.slot->chunk));
+      if (reduces) {
+        reduce(section);
+      } else if (states().cuts_gradients && role_.first_pass(section) != kNone) {
+        role_.wait(role_.first_pass(section), reduced_);
+      }
+      if (const ActionRef last = role_.last_pass(section); last != kNone) pass_before_ = last;
+    }
+  }
+
+ private:
+  static bool is_backward(const Section& section) {
+    return section.slot->direction == Direction::kBackward;
+  }
+  const StateSharding& states() const { return draft_.plan.states; }
+
+  void reduce(Section& section) {
+    role_.split_passes(section);
+    std::vector<ActionRef> actions;
+    for (const ActionRef ref : section.actions) {
+      actions.push_back(ref);
+      if (!role_.is_pass(ref)) continue;
+      const std::int32_t unit = role_[ref].units.first;
+      if (states().cuts_gradients) {
+        role_.wait(ref, pass_before_);
+        role_.wait(ref, reduced_before_);
+        if (opens_bucket(unit)) role_[ref].takes |= kGradient;
+      }
+      pass_before_ = ref;
+      if (bucket_of(unit) < 0) continue;
+      Action reduction = role_[ref];
+      reduction.kind = ActionKind::kReduce;
+      reduction.units = {};
+      reduction.what = bucket_of(unit);
+      reduction.takes = 0;
+      reduction.gives_back = states().cuts_gradients ? kGradient : 0;
+      reduction.after = {ref};
+      reduced_before_ = std::exchange(reduced_, role_.make(std::move(reduction)));
+      actions.push_back(reduced_);
+    }
+    section.actions = std::move(actions);
+  }
+
+  // The unit's bucket; -1 if it has nothing to reduce.
+  std::int32_t bucket_of(std::int32_t unit) {
+    const auto [it, is_new] = bucket_of_.emplace(unit, -1);
+    const std::int64_t elements = draft_.plan.parts.own_elements(unit);
+    if (is_new && elements > 0) {
+      const Tie* tie = draft_.plan.parts.tie_in_one_piece();
+      const bool is_tied = tie != nullptr && tie->first_unit == unit;
+      it->second = draft_.add(Bucket{.units = {{unit, 1}},
+                                     .elements = elements,
+                                     .opened_by = is_tied ? tie->last_unit : unit});
+    }
+    return it->second;
+  }
+
+  // Whether the unit's backward pass is the first to add to the gradients of some bucket.
+  bool opens_bucket(std::int32_t unit) {
+    const Tie* tie = draft_.plan.parts.tie_in_one_piece();
+    if (tie != nullptr && unit == tie->last_unit) return true;
+    return bucket_of(unit) >= 0 && (tie == nullptr || unit != tie->first_unit);
+  }
+
+  Draft& draft_;
+  DraftRole& role_;
+  std::map<std::int32_t, std::int32_t> bucket_of_;  // by unit
+  ActionRef pass_before_ = kNone;
+  ActionRef reduced_ = kNone;         // the last reduction
+  ActionRef reduced_before_ = kNone;  // the one before it
+};
+
+void reduce_at_end(Draft& draft, DraftRole& role) {
+  const std::int32_t bucket = draft.add(role.all_units());
+  role.end.actions.push_back(role.make({.kind = ActionKind::kReduce,
+                                        .direction = Direction::kBackward,
+                                        .what = bucket,
+                                        .after = {role.last_pass()}}));
+}
+
+}  // namespace
+
+std::optional<Error> plan_reductions(Draft& draft) {
+  for (DraftRole& role : draft.roles) {
+    switch (draft.plan.states.reduce) {
+      case Reduce::kNever:
+        break;
+      case Reduce::kEveryMicroBatch:
+      case Reduce::kLastMicroBatch:
+        BesidePasses(draft, role).add();
+        break;
+      case Reduce::kEndOfStep:
+        reduce_at_end(draft, role);
+        break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan

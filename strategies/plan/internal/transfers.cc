@@ -1,0 +1,98 @@
+#include <utility>
+
+#include "strategies/plan/internal/planners.h"
+
+namespace foreshard::plan {
+namespace {
+
+class Transfers {
+ public:
+  Transfers(Draft& draft, DraftRole& role)
+      : draft_(draft), role_(role), framework_(*draft.strategy.framework) {}
+
+  void add() {
+    for (Section& section : role_.slots) add_to(section);
+    if (role_.optimizer() == kNone) return;
+    for (const ActionRef sent : unfinished_) role_.wait(role_.optimizer(), sent);
+  }
+
+ private:
+  bool in_ring() const { return role_.role.chunks.size() > 1; }
+  bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
+
+  void add_to(Section& section) {
+    const Slot& slot = *section.slot;
+    const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
+    const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
+    // Crossing i lies between piece i and the one behind it.
+    const bool is_forward = slot.direction == Direction::kForward;
+    const std::int32_t in = is_forward ? piece - 1 : piece;
+    const std::int32_t out = is_forward ? piece : piece - 1;
+    const ActionRef first = role_.first_pass(section);
+    const ActionRef last = role_.last_pass(section);
+
+    // What the first pass waits for; if there is none, the send.
+    std::vector<ActionRef> awaited = std::exchange(unfinished_, {});
+    if (in >= 0 && in < crossings) awaited.push_back(receive(section, in));
+    if (first != kNone) {
+      for (const ActionRef ref : std::exchange(awaited, {})) role_.wait(first, ref);
+      last_pass_ = last;
+    }
+    // Stages of an interleaved pipeline would wait for each other's transfers in a ring.
+    if (framework_.pass_host_sync && !in_ring())
+      section.actions.push_back(role_.make(transfer(ActionKind::kSync, slot, -1)));
+    if (out >= 0 && out < crossings) send(section, out, std::move(awaited));
+    slot_before_ = std::exchange(last_slot_, last_pass_);
+  }
+
+  Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing) const {
+    return {.kind = kind,
+            .direction = slot.direction,
+            .chunk = slot.chunk,
+            .micro_batch = slot.micro_batch,
+            .what = crossing};
+  }
+
+  ActionRef receive(Section& section, std::int32_t crossing) {
+    Action received = transfer(ActionKind::kReceive, *section.slot, crossing);
+    if (blocking()) received.after = {in_ring() ? slot_before_ : last_slot_};
+    const ActionRef ref = role_.make(std::move(received));
+    std::vector<ActionRef> first{ref};
+    if (framework_.pipeline_host_sync) {
+      Action sync = transfer(ActionKind::kSync, *section.slot, crossing);
+      if (in_ring()) sync.after = {ref};
+      first.push_back(role_.make(std::move(sync)));
+    }
+    section.actions.insert(section.actions.begin(), first.begin(), first.end());
+    return ref;
+  }
+
+  void send(Section& section, std::int32_t crossing, std::vector<ActionRef> after) {
+    after.push_back(last_pass_);
+    Action sent = transfer(ActionKind::kSend, *section.slot, crossing);
+    sent.after = std::move(after);
+    const ActionRef ref = role_.make(std::move(sent));
+    section.actions.push_back(ref);
+    if (blocking()) unfinished_.push_back(ref);
+  }
+
+  Draft& draft_;
+  DraftRole& role_;
+  const Framework& framework_;
+  ActionRef last_pass_ = kNone;
+  ActionRef last_slot_ = kNone;        // the last pass of the slot before
+  ActionRef slot_before_ = kNone;      // ... and that of the one before it
+  std::vector<ActionRef> unfinished_;  // sends that the next pass waits for
+};
+
+}  // namespace
+
+std::optional<Error> plan_transfers(Draft& draft) {
+  const auto pieces = static_cast<std::int32_t>(draft.plan.parts.pieces.size());
+  for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
+    draft.add(Crossing{.from_piece = piece, .to_piece = piece + 1});
+  for (DraftRole& role : draft.roles) Transfers(draft, role).add();
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan

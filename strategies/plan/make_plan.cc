@@ -1,0 +1,39 @@
+#include <array>
+#include <fmt/format.h>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/plan/internal/planners.h"
+
+namespace foreshard::plan {
+namespace {
+
+constexpr std::array kPlanners{
+    Planner{"places", plan_places},         Planner{"passes", plan_passes},
+    Planner{"reductions", plan_reductions}, Planner{"step end", plan_step_end},
+    Planner{"gathers", plan_gathers},       Planner{"transfers", plan_transfers},
+};
+
+}  // namespace
+
+std::span<const Planner> planners() {
+  return kPlanners;
+}
+
+Result<StepPlan> make_plan(Parts parts, const Strategy& strategy) {
+  return make_plan(std::move(parts), strategy, planners());
+}
+
+Result<StepPlan> make_plan(Parts parts, const Strategy& strategy,
+                           std::span<const Planner> planners) {
+  FORESHARD_CHECK(static_cast<std::int64_t>(parts.pieces.size()) == strategy.stages());
+  Draft draft{.strategy = strategy,
+              .plan = {.parts = std::move(parts), .states = state_sharding(strategy)}};
+  for (const Planner& planner : planners)
+    if (auto error = planner.add(draft)) return *error;
+  for (DraftRole& role : draft.roles) draft.plan.roles.push_back(std::move(role).finish());
+  return std::move(draft.plan);
+}
+
+}  // namespace foreshard::plan

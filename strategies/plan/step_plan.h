@@ -1,0 +1,237 @@
+/// \file
+/// The step plan: what every role (pipeline stage) does in one training step, in the order in which
+/// its host issues it, as data. `make_plan` builds it from a sharded model and a strategy; lowering
+/// turns it into the Program, and nothing else in lowering knows how a strategy runs.
+///
+/// A plan has no bytes and no times. Sizes are those of its blocks, and times those of the reader.
+///
+///     F0
+///       2 receive layer_out <- stage 0
+///       3 forward layers 2..3, head < 2 +kept
+///
+/// is a part of a plan as text: the actions of the slot "forward, micro-batch 0", what each of them
+/// waits for beside the order of its lane (`<`), and the buffers that it takes (`+`) and gives back
+/// (`-`).
+///
+/// To add a way to run a step: a planner (planner.h) in a file of its own, and its line in
+/// make_plan.cc.
+///
+/// Source: the two layers of PyTorch's torch.distributed.pipelining.schedules: an order of compute
+/// actions, which passes complete with UNSHARD, RESHARD, SEND, RECV and REDUCE_GRAD.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/attribute.h"
+#include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard::plan {
+
+// --- what is planned ----------------------------------------------------------------------------
+
+/// Parameters of a block that one rank holds, told apart by over which axes, besides "data", their
+/// gradient is partial (norm scales under sequence parallelism: over "tensor").
+struct ParameterGroup {
+  std::vector<Axis> also_partial{};  ///< Ascending.
+  std::int64_t elements = 0;         ///< On one rank, not cut over data-parallel ranks.
+  bool operator==(const ParameterGroup&) const = default;
+};
+
+/// A distinct block of the model: "embedding", "layer", "head".
+struct Block {
+  std::string name{};
+  std::vector<ParameterGroup> groups{};
+
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const ParameterGroup& group : groups) sum += group.elements;
+    return sum;
+  }
+};
+
+/// One use of a block: the smallest piece that is placed, gathered and reduced.
+struct Unit {
+  std::string name{};      ///< "embedding", "layer 17".
+  std::int32_t block = 0;  ///< Index into Parts::blocks.
+  std::int32_t layer = 0;  ///< As in the Program's calls.
+};
+
+/// Units [first, first + count), in the order of the model.
+struct Run {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  bool contains(std::int32_t unit) const { return unit >= first && unit < first + count; }
+  auto operator<=>(const Run&) const = default;
+};
+
+/// A parameter that the first and the last unit share (an embedding that is the output projection
+/// too).
+struct Tie {
+  std::int32_t first_unit = 0;
+  std::int32_t last_unit = 0;
+  std::int64_t elements = 0;  ///< On one rank.
+};
+
+/// A sharded model, cut into the pieces that the chunks of the roles take.
+struct Parts {
+  std::string name{};  ///< The model's and the strategy's, for people.
+  std::vector<MeshAxis> mesh{};
+  std::vector<Block> blocks{};
+  std::vector<Unit> units{};  ///< In the order of the model.
+  std::vector<Run> pieces{};  ///< All units, in order. A piece may be empty.
+  std::optional<Tie> tie{};
+  std::string boundary{};  ///< The tensor that one piece hands to the next.
+
+  const Block& block_of(std::int32_t unit) const;
+  /// The tie, where both of its units lie in one piece.
+  const Tie* tie_in_one_piece() const;
+  /// Elements of the unit's own parameters: those of a tie in one piece are the first unit's.
+  std::int64_t own_elements(std::int32_t unit) const;
+};
+
+// --- what a role does ---------------------------------------------------------------------------
+
+enum class ActionKind : std::uint8_t {
+  kPass,    ///< The forward or the backward pass of `units`, a backward pass from the last on.
+  kGather,  ///< Parameters of a bucket: from shards to whole.
+  kReduce,  ///< Gradients of a bucket: to shards, or to all.
+  kReduceCopies,  ///< Gradients outside buckets: see Copies.
+  kSend,          ///< The tensor of a crossing (forward), or its gradient (backward).
+  kReceive,
+  kOptimizer,
+  kSync,  ///< The host waits for `after` or, without it, for all that was issued before.
+};
+
+/// Actions of one lane run in the order of issue. These are the Program's streams, and the host.
+enum class Lane : std::uint8_t {
+  kCompute,
+  kModel,  ///< Gradients of copies. Conversions inside blocks run here too.
+  kData,   ///< Buckets.
+  kReceiveForward,
+  kSendForward,
+  kReceiveBackward,
+  kSendBackward,
+  kHost,
+};
+
+/// Buffers of a unit and micro-batch, as a set of bits.
+enum Buffers : std::uint8_t {
+  kKept = 1,      ///< Activations, from the forward to the backward pass.
+  kWhole = 2,     ///< Parameters, from the gather before a pass to its end.
+  kGradient = 4,  ///< Whole gradients of a bucket, from its first backward pass to its reduction.
+};
+
+using ActionId = std::int32_t;  ///< Index into Role::actions.
+
+struct Action {
+  ActionKind kind = ActionKind::kPass;
+  Direction direction = Direction::kForward;  ///< Of passes and what belongs to them.
+  std::int32_t chunk = 0;
+  std::int32_t micro_batch = 0;
+  Run units{};  ///< Of passes.
+  /// The bucket of a gather or reduction, the crossing of a transfer or of the sync that follows a
+  /// transfer, the entry of `copies`; -1: none.
+  std::int32_t what = -1;
+  std::uint8_t takes = 0;         ///< Buffers that begin with it.
+  std::uint8_t gives_back = 0;    ///< Buffers that end with it.
+  std::vector<ActionId> after{};  ///< Earlier actions of the role that it waits for; ascending.
+  bool operator==(const Action&) const = default;
+};
+
+Lane lane_of(const Action& action);
+
+/// Parameters that are gathered, or gradients that are reduced, in one operation.
+struct Bucket {
+  std::vector<Run> units{};
+  std::int64_t elements = 0;  ///< On one rank, not cut.
+  /// The unit whose backward pass is the first to add to its gradients: the output projection's,
+  /// where that is the embedding.
+  std::int32_t opened_by = 0;
+};
+
+/// What the piece before hands to the piece behind, and its gradient on the way back.
+struct Crossing {
+  std::int32_t from_piece = 0;
+  std::int32_t to_piece = 0;
+};
+
+/// Gradients that are added up outside buckets: those of which ranks along `axes` saw parts
+/// (ParameterGroup::also_partial), or those of a tie whose copies lie on several roles.
+struct Copies {
+  std::vector<std::int32_t> roles{};  ///< More than one: a tie.
+  std::vector<Axis> axes{};           ///< Of a tie: none.
+  std::int64_t elements = 0;          ///< On one rank.
+};
+
+/// Units that a role runs one after another. A role has several in an interleaved pipeline.
+struct Chunk {
+  std::int32_t piece = 0;  ///< Index into Parts::pieces.
+  Run units{};
+};
+
+/// Where a pass of one micro-batch through one chunk begins in `actions`.
+struct Slot {
+  ActionId first = 0;
+  Direction direction = Direction::kForward;
+  std::int32_t chunk = 0;
+  std::int32_t micro_batch = 0;
+};
+
+struct Role {
+  std::string name{};  ///< "stage 3".
+  std::vector<Chunk> chunks{};
+  std::int64_t elements = 0;  ///< Of its parameters, on one rank, not cut.
+  /// In the order of issue: the start of the step, the slots, the end of the step.
+  std::vector<Action> actions{};
+  std::vector<Slot> slots{};
+  ActionId end = 0;  ///< The first action behind the slots.
+};
+
+/// Invariants (`verify` checks exactly these):
+///  1. Every unit is in one chunk of one role.
+///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
+///     trains, backward once; the backward pass waits for the forward pass.
+///  3. `after` names earlier actions of the role, ascending, each once.
+///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
+///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
+///     gives the last but one back.
+///  5. Each bucket is reduced once in a round (a step or a micro-batch), and the reduction waits
+///     for the last backward pass of its units in that round. A bucket that is gathered once in a
+///     step is gathered before the first pass of its units, which waits for it, or behind the
+///     optimizer.
+///  6. Sends and receives of a crossing have the same micro-batches in the same order; a send waits
+///     for the pass that makes the tensor, and the pass that reads it waits for the receive.
+///  7. What is taken is given back once, for the same unit and micro-batch; nothing is left.
+///  8. The optimizer waits for every backward pass and every reduction.
+///  9. All roles come to their end: none waits for ever.
+struct StepPlan {
+  Parts parts{};
+  StateSharding states{};
+  std::vector<Bucket> buckets{};
+  std::vector<Crossing> crossings{};
+  std::vector<Copies> copies{};
+  std::vector<Role> roles{};
+};
+
+/// The plan of one step of `strategy`.
+/// Cost: O(actions), of which there are a few for each pass of a micro-batch through a chunk, or
+/// through a layer where its parameters or gradients move beside it.
+/// \pre faults_in(strategy, ...) is empty; parts.pieces has strategy.stages() entries.
+/// \return kInvalidInput where the schedule does not do this number of stages and micro-batches.
+Result<StepPlan> make_plan(Parts parts, const Strategy& strategy);
+
+/// \return the first invariant that the plan breaks, with the role and the action.
+/// Cost: O(actions x lanes).
+std::optional<Error> verify(const StepPlan& plan);
+
+/// The plan for people, as shown above. Slots that repeat earlier ones but for the micro-batch
+/// share a line: "F2 B1 to F7 B6: as F1 B0".
+std::string to_text(const StepPlan& plan);
+
+}  // namespace foreshard::plan

@@ -1,0 +1,455 @@
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::plan {
+namespace {
+
+constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
+// The latest action of each lane that is known to be done; -1: none.
+using Done = std::array<ActionId, kLanes>;
+
+std::size_t lane_index(const Action& action) {
+  return static_cast<std::size_t>(lane_of(action));
+}
+
+void join(Done& into, const Done& other) {
+  for (std::size_t lane = 0; lane < kLanes; ++lane) into[lane] = std::max(into[lane], other[lane]);
+}
+
+// What is known to be done when each action of a role begins.
+class Order {
+ public:
+  explicit Order(const Role& role) : role_(role) {
+    Done host;    // what the host has waited for
+    Done issued;  // the latest action of each lane
+    host.fill(-1);
+    issued.fill(-1);
+    std::vector<Done> at_end(role.actions.size());
+    for (std::size_t id = 0; id < role.actions.size(); ++id) {
+      const Action& action = role.actions[id];
+      const std::size_t lane = lane_index(action);
+      Done done = host;
+      if (issued[lane] >= 0) join(done, at_end[static_cast<std::size_t>(issued[lane])]);
+      for (const ActionId earlier : action.after)
+        join(done, at_end[static_cast<std::size_t>(earlier)]);
+      const bool waits = action.kind == ActionKind::kSync;
+      if (waits && action.after.empty()) join(done, issued);
+      at_start_.push_back(done);
+      done[lane] = static_cast<ActionId>(id);
+      if (waits) join(host, done);
+      at_end[id] = done;
+      issued[lane] = static_cast<ActionId>(id);
+    }
+  }
+
+  /// Whether action `later` begins only when `earlier` is done.
+  bool waits(ActionId later, ActionId earlier) const {
+    const std::size_t lane = lane_index(role_.actions[static_cast<std::size_t>(earlier)]);
+    return at_start_[static_cast<std::size_t>(later)][lane] >= earlier;
+  }
+
+ private:
+  const Role& role_;
+  std::vector<Done> at_start_;
+};
+
+// Invariants of one role by itself.
+class RoleCheck {
+ public:
+  RoleCheck(const StepPlan& plan, std::size_t role) : plan_(plan), role_(plan.roles[role]) {}
+
+  std::optional<std::string> fault() {
+    // The order needs the third invariant.
+    if (auto text = dependencies()) return text;
+    order_.emplace(role_);
+    for (const auto check :
+         {&RoleCheck::passes, &RoleCheck::whole_parameters, &RoleCheck::reductions,
+          &RoleCheck::gathers, &RoleCheck::transfers, &RoleCheck::buffers, &RoleCheck::optimizer}) {
+      if (auto text = (this->*check)()) return text;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Fault = std::optional<std::string>;
+  ActionId size() const { return static_cast<ActionId>(role_.actions.size()); }
+  const Action& action(ActionId id) const { return role_.actions[static_cast<std::size_t>(id)]; }
+  const Bucket& bucket(const Action& of) const {
+    return plan_.buckets[static_cast<std::size_t>(of.what)];
+  }
+  bool trains() const {
+    return std::ranges::any_of(role_.actions,
+                               [](const Action& a) { return a.kind == ActionKind::kOptimizer; });
+  }
+  std::string at(int invariant, ActionId id, std::string_view what) const {
+    return fmt::format("invariant {}: {}, action {}: {}", invariant, role_.name, id, what);
+  }
+  static bool is(const Action& action, ActionKind kind, Direction direction) {
+    return action.kind == kind && action.direction == direction;
+  }
+  std::string unit_name(std::int32_t unit) const {
+    return plan_.parts.units[static_cast<std::size_t>(unit)].name;
+  }
+
+  Fault dependencies() {
+    for (ActionId id = 0; id < size(); ++id) {
+      ActionId before = -1;
+      for (const ActionId earlier : action(id).after) {
+        if (earlier <= before || earlier >= id)
+          return at(3, id, fmt::format("waits for action {}, out of order", earlier));
+        before = earlier;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Fault passes() {
+    std::map<std::pair<std::int32_t, std::int32_t>, ActionId> forward;  // by unit, micro-batch
+    std::map<std::pair<std::int32_t, std::int32_t>, ActionId> backward;
+    std::set<std::int32_t> micro_batches;
+    for (const Slot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& pass = action(id);
+      if (pass.kind != ActionKind::kPass) continue;
+      for (std::int32_t i = 0; i < pass.units.count; ++i) {
+        const std::pair key{pass.units.first + i, pass.micro_batch};
+        const bool is_forward = pass.direction == Direction::kForward;
+        if (!(is_forward ? forward : backward).emplace(key, id).second)
+          return at(2, id, fmt::format("passes {} twice", unit_name(key.first)));
+        if (is_forward) continue;
+        const auto it = forward.find(key);
+        if (it == forward.end() || !order_->waits(id, it->second))
+          return at(2, id,
+                    fmt::format("does not wait for the forward pass of {}", unit_name(key.first)));
+      }
+    }
+    std::size_t wanted = 0;
+    for (const Chunk& chunk : role_.chunks)
+      wanted += static_cast<std::size_t>(chunk.units.count) * micro_batches.size();
+    if (forward.size() != wanted || backward.size() != (trains() ? wanted : 0))
+      return fmt::format("invariant 2: {} makes {} forward and {} backward passes of units, not {}",
+                         role_.name, forward.size(), backward.size(), wanted);
+    return std::nullopt;
+  }
+
+  Fault whole_parameters() {
+    if (plan_.states.gather != StateSharding::Gather::kBeforeUse) return std::nullopt;
+    std::map<std::int32_t, ActionId> gathered;  // by unit, while it is whole
+    std::vector<ActionId> given_back;           // the passes that gave units back, in order
+    std::size_t gathers = 0;
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      if (it.kind == ActionKind::kGather) {
+        for (const Run& run : bucket(it).units)
+          for (std::int32_t i = 0; i < run.count; ++i) gathered[run.first + i] = id;
+        if (++gathers > 2 &&
+            (given_back.size() + 2 < gathers || !order_->waits(id, given_back[gathers - 3])))
+          return at(4, id, "a third unit is whole");
+      }
+      if (it.kind != ActionKind::kPass) continue;
+      for (std::int32_t i = 0; i < it.units.count; ++i) {
+        const auto found = gathered.find(it.units.first + i);
+        if (found == gathered.end() || !order_->waits(id, found->second))
+          return at(4, id, fmt::format("{} is not whole", unit_name(it.units.first + i)));
+        if ((it.gives_back & kWhole) != 0) gathered.erase(found);
+      }
+      if ((it.gives_back & kWhole) != 0) given_back.push_back(id);
+    }
+    return std::nullopt;
+  }
+
+  Fault reductions() {
+    using Reduce = StateSharding::Reduce;
+    const Reduce when = plan_.states.reduce;
+    // Backward passes, by unit, that no reduction has followed.
+    std::map<std::int32_t, std::vector<ActionId>> open;
+    std::set<std::int32_t> reduced;
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      if (is(it, ActionKind::kPass, Direction::kBackward)) {
+        for (std::int32_t i = 0; i < it.units.count; ++i) open[it.units.first + i].push_back(id);
+      }
+      if (it.kind != ActionKind::kReduce) continue;
+      if (!reduced.insert(it.what).second && when != Reduce::kEveryMicroBatch)
+        return at(5, id, "reduces a bucket again");
+      for (const Run& run : bucket(it).units) {
+        for (std::int32_t i = 0; i < run.count; ++i) {
+          for (const ActionId pass : std::exchange(open[run.first + i], {}))
+            if (!order_->waits(id, pass))
+              return at(5, id,
+                        fmt::format("does not wait for the backward pass of {}",
+                                    unit_name(run.first + i)));
+        }
+      }
+    }
+    if (when == Reduce::kNever) return std::nullopt;
+    for (const auto& [unit, passes] : open)
+      if (!passes.empty() && plan_.parts.own_elements(unit) > 0)
+        return at(5, passes.back(),
+                  fmt::format("gradients of {} are not reduced", unit_name(unit)));
+    return std::nullopt;
+  }
+
+  Fault gathers() {
+    using Gather = StateSharding::Gather;
+    const Gather when = plan_.states.gather;
+    if (when != Gather::kStartOfStep && (when != Gather::kEndOfStep || !trains()))
+      return std::nullopt;
+    std::map<std::int32_t, ActionId> gathered;  // by unit
+    ActionId stepped = -1;
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      if (it.kind == ActionKind::kOptimizer) stepped = id;
+      if (it.kind == ActionKind::kGather) {
+        for (const Run& run : bucket(it).units) {
+          for (std::int32_t i = 0; i < run.count; ++i)
+            if (!gathered.emplace(run.first + i, id).second)
+              return at(5, id, fmt::format("gathers {} again", unit_name(run.first + i)));
+        }
+        if (when == Gather::kEndOfStep && (stepped < 0 || !order_->waits(id, stepped)))
+          return at(5, id, "does not wait for the optimizer");
+      }
+      if (it.kind != ActionKind::kPass || when != Gather::kStartOfStep) continue;
+      for (std::int32_t i = 0; i < it.units.count; ++i) {
+        const auto found = gathered.find(it.units.first + i);
+        if (found == gathered.end() || !order_->waits(id, found->second))
+          return at(
+              5, id,
+              fmt::format("does not wait for the parameters of {}", unit_name(it.units.first + i)));
+      }
+    }
+    std::size_t units = 0;
+    for (const Chunk& chunk : role_.chunks) units += static_cast<std::size_t>(chunk.units.count);
+    if (gathered.size() != units)
+      return fmt::format("invariant 5: {} gathers {} of {} units", role_.name, gathered.size(),
+                         units);
+    return std::nullopt;
+  }
+
+  // Each slot receives before its first pass and sends behind its last one.
+  Fault transfers() {
+    ActionId last_pass = -1;
+    for (std::size_t i = 0; i < role_.slots.size(); ++i) {
+      const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
+      ActionId received = -1;
+      for (ActionId id = role_.slots[i].first; id < end; ++id) {
+        const Action& it = action(id);
+        if (it.kind == ActionKind::kReceive) received = id;
+        if (it.kind == ActionKind::kPass) {
+          if (received >= 0 && !order_->waits(id, received))
+            return at(6, id, "does not wait for what it reads to be received");
+          last_pass = id;
+        }
+        if (it.kind != ActionKind::kSend) continue;
+        if (last_pass >= 0 && !order_->waits(id, last_pass))
+          return at(6, id, "does not wait for the pass that makes the tensor");
+        if (last_pass < role_.slots[i].first && received >= 0 && !order_->waits(id, received))
+          return at(6, id, "does not wait for what it hands on");
+      }
+    }
+    return std::nullopt;
+  }
+
+  Fault buffers() {
+    // Buckets of gradients by the unit whose backward pass takes them.
+    std::map<std::int32_t, std::set<std::int32_t>> opened_by;
+    for (const Action& it : role_.actions)
+      if (it.kind == ActionKind::kReduce) opened_by[bucket(it).opened_by].insert(it.what);
+    std::set<std::tuple<std::uint8_t, std::int32_t, std::int32_t>> live;
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      for (const Buffers set : {kKept, kWhole, kGradient}) {
+        std::set<std::int32_t> of;  // units, or buckets of gradients
+        if (it.kind == ActionKind::kPass) {
+          for (std::int32_t i = 0; i < it.units.count; ++i) {
+            const std::int32_t unit = it.units.first + i;
+            if (set == kGradient) {
+              of.insert(opened_by[unit].begin(), opened_by[unit].end());
+            } else {
+              of.insert(unit);
+            }
+          }
+        } else if (it.kind == ActionKind::kReduce) {
+          of = {it.what};
+        } else if (it.kind == ActionKind::kGather) {
+          for (const Run& run : bucket(it).units)
+            for (std::int32_t i = 0; i < run.count; ++i) of.insert(run.first + i);
+        }
+        for (const std::int32_t what : of) {
+          const std::tuple key{static_cast<std::uint8_t>(set), what, it.micro_batch};
+          if ((it.takes & set) != 0 && !live.insert(key).second)
+            return at(7, id, "takes a buffer that is there");
+          if ((it.gives_back & set) != 0 && live.erase(key) == 0)
+            return at(7, id, "gives a buffer back that is not there");
+        }
+      }
+    }
+    if (!live.empty())
+      return fmt::format("invariant 7: {} leaves {} buffers", role_.name, live.size());
+    return std::nullopt;
+  }
+
+  Fault optimizer() {
+    for (ActionId step = 0; step < size(); ++step) {
+      if (action(step).kind != ActionKind::kOptimizer) continue;
+      for (ActionId id = 0; id < size(); ++id) {
+        const Action& it = action(id);
+        const bool makes_gradients = is(it, ActionKind::kPass, Direction::kBackward) ||
+                                     it.kind == ActionKind::kReduce ||
+                                     it.kind == ActionKind::kReduceCopies;
+        if (makes_gradients && (id > step || !order_->waits(step, id)))
+          return at(8, step, fmt::format("does not wait for action {}", id));
+      }
+    }
+    return std::nullopt;
+  }
+
+  const StepPlan& plan_;
+  const Role& role_;
+  std::optional<Order> order_;
+};
+
+std::optional<std::string> places_fault(const StepPlan& plan) {
+  std::vector<std::int32_t> uses(plan.parts.units.size(), 0);
+  for (const Role& role : plan.roles) {
+    for (const Chunk& chunk : role.chunks)
+      for (std::int32_t i = 0; i < chunk.units.count; ++i)
+        ++uses[static_cast<std::size_t>(chunk.units.first + i)];
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i)
+    if (uses[i] != 1)
+      return fmt::format("invariant 1: {} is in {} chunks", plan.parts.units[i].name, uses[i]);
+  return std::nullopt;
+}
+
+// What two roles do together: both sides of a transfer, or the copies of a tie.
+struct Meeting {
+  ActionKind kind;
+  Direction direction;
+  std::int32_t what;
+  std::int32_t micro_batch;
+  auto operator<=>(const Meeting&) const = default;
+};
+
+std::optional<Meeting> meeting_of(const StepPlan& plan, const Action& action) {
+  const bool is_transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+  const bool is_tie = action.kind == ActionKind::kReduceCopies &&
+                      plan.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
+  if (!is_transfer && !is_tie) return std::nullopt;
+  return Meeting{is_tie ? action.kind : ActionKind::kSend, action.direction, action.what,
+                 action.micro_batch};
+}
+
+std::optional<std::string> pairs_fault(const StepPlan& plan) {
+  std::map<std::pair<std::int32_t, Direction>, std::array<std::vector<std::int32_t>, 2>> order;
+  for (const Role& role : plan.roles) {
+    for (const Action& action : role.actions) {
+      if (action.kind != ActionKind::kSend && action.kind != ActionKind::kReceive) continue;
+      order[{action.what, action.direction}][action.kind == ActionKind::kSend ? 0 : 1].push_back(
+          action.micro_batch);
+    }
+  }
+  for (const auto& [crossing, sides] : order)
+    if (sides[0] != sides[1])
+      return fmt::format("invariant 6: crossing {}: sends and receives differ in order",
+                         crossing.first);
+  return std::nullopt;
+}
+
+// Runs the lanes of all roles as far as they come.
+class Walk {
+ public:
+  explicit Walk(const StepPlan& plan) : plan_(plan), roles_(plan.roles.size()) {
+    for (std::size_t r = 0; r < roles_.size(); ++r) {
+      const auto& actions = plan.roles[r].actions;
+      roles_[r].done.assign(actions.size(), false);
+      for (std::size_t id = 0; id < actions.size(); ++id)
+        roles_[r].lanes[lane_index(actions[id])].push_back(static_cast<ActionId>(id));
+    }
+  }
+
+  std::optional<std::string> fault() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t r = 0; r < roles_.size(); ++r)
+        for (std::size_t lane = 0; lane < kLanes; ++lane)
+          while (advance(r, lane)) moved = true;
+    }
+    for (std::size_t r = 0; r < roles_.size(); ++r) {
+      const auto it = std::ranges::find(roles_[r].done, false);
+      if (it != roles_[r].done.end())
+        return fmt::format("invariant 9: {} waits for ever at action {}", plan_.roles[r].name,
+                           it - roles_[r].done.begin());
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct State {
+    std::vector<bool> done;
+    std::array<std::vector<ActionId>, kLanes> lanes;
+    std::array<std::size_t, kLanes> next{};
+    std::size_t first_open = 0;  // all actions before it are done
+  };
+
+  bool is_ready(std::size_t role, ActionId id) {
+    State& state = roles_[role];
+    const auto done = [&](ActionId earlier) {
+      return state.done[static_cast<std::size_t>(earlier)];
+    };
+    // The host issues nothing behind a sync that it waits in.
+    const auto& syncs = state.lanes[static_cast<std::size_t>(Lane::kHost)];
+    const std::size_t sync = state.next[static_cast<std::size_t>(Lane::kHost)];
+    if (sync < syncs.size() && syncs[sync] < id) return false;
+    const Action& action = plan_.roles[role].actions[static_cast<std::size_t>(id)];
+    if (!std::ranges::all_of(action.after, done)) return false;
+    if (action.kind == ActionKind::kSync && action.after.empty()) {
+      while (state.first_open < state.done.size() && state.done[state.first_open])
+        ++state.first_open;
+      if (state.first_open < static_cast<std::size_t>(id)) return false;
+    }
+    const auto meeting = meeting_of(plan_, action);
+    if (!meeting) return true;
+    auto& there = arrived_[*meeting];
+    there.insert(role);
+    return there.size() > 1;
+  }
+
+  bool advance(std::size_t role, std::size_t lane) {
+    State& state = roles_[role];
+    if (state.next[lane] == state.lanes[lane].size()) return false;
+    const ActionId id = state.lanes[lane][state.next[lane]];
+    if (!is_ready(role, id)) return false;
+    state.done[static_cast<std::size_t>(id)] = true;
+    ++state.next[lane];
+    return true;
+  }
+
+  const StepPlan& plan_;
+  std::vector<State> roles_;
+  std::map<Meeting, std::set<std::size_t>> arrived_;  // the roles that reached it
+};
+
+}  // namespace
+
+std::optional<Error> verify(const StepPlan& plan) {
+  const auto error = [&](const std::string& text) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("step plan '{}': {}", plan.parts.name, text)};
+  };
+  if (const auto fault = places_fault(plan)) return error(*fault);
+  for (std::size_t role = 0; role < plan.roles.size(); ++role)
+    if (const auto fault = RoleCheck(plan, role).fault()) return error(*fault);
+  if (const auto fault = pairs_fault(plan)) return error(*fault);
+  if (const auto fault = Walk(plan).fault()) return error(*fault);
+  return std::nullopt;
+}
+
+}  // namespace foreshard::plan
