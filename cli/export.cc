@@ -8,6 +8,7 @@
 
 #include "sim/study/run.h"
 #include "strategies/program/ir/json.h"
+#include "strategies/program/lower/lower.h"
 #include "validate/compare/arrivals.h"
 #include "validate/replay/bundle/bundle.h"
 
@@ -20,6 +21,9 @@ class Export final : public Command {
     study_.declare(declaration);
     declaration.option("-o,--output,--program", "FILE", program_,
                        "Write the Program (JSON) to this file; - is stdout.");
+    declaration.option("--plan", "FILE", plan_,
+                       "Write the step plan of a transformer, for people: what each pipeline stage "
+                       "does, in order, and what it waits for; - is stdout.");
     declaration.option("--arrivals", "FILE", arrivals_,
                        "Write the simulated times at which the results of one rank's "
                        "communications arrive, for foreshard-replay --as-rank; - is stdout.");
@@ -31,25 +35,33 @@ class Export final : public Command {
   }
 
   ExitCode run(const Environment& environment) override {
-    if (program_.empty() && arrivals_.empty() && bundle_.empty())
+    const bool needs_study = !program_.empty() || !plan_.empty() || !arrivals_.empty();
+    if (!needs_study && bundle_.empty())
       return fail("nothing to write",
-                  "give --program FILE (or -o FILE), --arrivals FILE or --replay-bundle FOLDER");
+                  "give --program FILE (or -o FILE), --plan FILE, --arrivals FILE or "
+                  "--replay-bundle FOLDER");
     if (rank_ >= 0 && arrivals_.empty())
       return fail("--rank applies only with --arrivals", "add --arrivals FILE, or omit --rank");
     const std::string& given = study_.study().empty() ? study_.beside_study() : study_.study();
-    if (program_.empty() && arrivals_.empty() && !given.empty())
+    if (!needs_study && !given.empty())
       return fail(fmt::format("--replay-bundle needs no study, but {} was given", given),
-                  "omit it, or add --program FILE or --arrivals FILE");
-    if (const auto error = refuse_same_place("--program", program_, "--arrivals", arrivals_))
-      return fail(*error);
+                  "omit it, or add --program FILE, --plan FILE or --arrivals FILE");
+    for (const auto& error : {refuse_same_place("--program", program_, "--arrivals", arrivals_),
+                              refuse_same_place("--program", program_, "--plan", plan_),
+                              refuse_same_place("--plan", plan_, "--arrivals", arrivals_)})
+      if (error) return fail(*error);
     if (!bundle_.empty()) {
       const auto files = replay::write_bundle(bundle_);
       if (!files) return fail(files.error());
-      if (program_.empty() && arrivals_.empty()) return kDone;
+      if (!needs_study) return kDone;
     }
     const Busy busy("lowering");
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
+    if (!plan_.empty()) {
+      if (const auto error = write_plan(*study)) return fail(*error);
+      if (program_.empty() && arrivals_.empty()) return kDone;
+    }
     const auto cluster = study::cluster_of(*study);
     if (!cluster) return fail(cluster.error());
     const auto program = study::program_of(*study, *cluster);
@@ -63,6 +75,17 @@ class Export final : public Command {
   }
 
  private:
+  std::optional<Error> write_plan(const study::LoadedStudy& study) const {
+    if (study.graph)
+      return Error{Error::Code::kUnsupported,
+                   "--plan: a general graph has no step plan yet; --program FILE writes what its "
+                   "ranks do"};
+    const auto plan = lower::plan_of(study.model, study.strategy);
+    if (!plan) return plan.error();
+    if (auto fault = plan::verify(*plan)) return fault;
+    return write_result(plan_, plan::to_text(*plan));
+  }
+
   std::optional<Error> write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
                                       const program::Program& program) const {
     const auto prediction = sim::simulate(cluster, program, study.communication,
@@ -76,6 +99,7 @@ class Export final : public Command {
 
   StudyOptions study_;
   std::string program_;
+  std::string plan_;
   std::string arrivals_;
   std::string bundle_;
   std::int64_t rank_ = -1;

@@ -1,0 +1,168 @@
+// Step plans as text, by hand first.
+#include <algorithm>
+
+#include "tests/golden/golden.h"
+#include "tests/strategies/plan/tiny_parts.h"
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::plan {
+namespace {
+
+TEST(StepPlan, OfOneStageIsForwardBackwardOptimizer) {
+  const Strategy strategy = tiny_strategy(1, 3);
+  EXPECT_EQ(to_text(planned(tiny_parts(strategy, 2), strategy)),
+            "tiny\n"
+            "states over data(1): nothing is cut\n"
+            "stage 0: embedding, layers 0..1, head\n"
+            " F0\n"
+            "   0 forward embedding, layers 0..1, head +kept\n"
+            " B0\n"
+            "   1 backward head, layers 1..0, embedding -kept\n"
+            " F1, B1 to F2, B2: as F0, B0\n"
+            " end\n"
+            "   6 optimizer < 5\n");
+}
+
+// The last micro-batch's backward pass is divided, so that each unit's gradients are reduced beside
+// the next unit; the first forward pass is divided, so that each unit waits for its own parameters.
+TEST(StepPlan, Of1F1BWithASharedOptimizer) {
+  Strategy strategy = tiny_strategy(2, 2);
+  set_data(strategy, 4, 1);
+  strategy.framework.value.overlap_parameter_gather = true;
+  strategy.framework.value.pipeline_transfers = PipelineTransfers::kOverlapped;
+  EXPECT_EQ(to_text(planned(tiny_parts(strategy, 2), strategy)),
+            "tiny\n"
+            "states over data(4): cut optimizer; gather at the start of the step; reduce in the "
+            "last micro-batch\n"
+            "stage 0: embedding, layer 0\n"
+            "   0 gather embedding\n"
+            "   1 gather layer 0\n"
+            " F0\n"
+            "   2 forward embedding < 0 +kept\n"
+            "   3 forward layer 0 < 1 +kept\n"
+            "   4 send layer_out -> stage 1 < 3\n"
+            " F1\n"
+            "   5 forward embedding, layer 0 +kept\n"
+            "   6 send layer_out -> stage 1 < 5\n"
+            " B0\n"
+            "   7 receive d.layer_out <- stage 1\n"
+            "   8 backward layer 0, embedding < 7 -kept\n"
+            " B1\n"
+            "   9 receive d.layer_out <- stage 1\n"
+            "  10 backward layer 0 < 9 -kept\n"
+            "  11 reduce layer 0 < 10\n"
+            "  12 backward embedding -kept\n"
+            "  13 reduce embedding < 12\n"
+            " end\n"
+            "  14 optimizer < 12 13\n"
+            "stage 1: layer 1, head\n"
+            "   0 gather layer 1\n"
+            "   1 gather head\n"
+            " F0\n"
+            "   2 receive layer_out <- stage 0\n"
+            "   3 forward layer 1 < 0 2 +kept\n"
+            "   4 forward head < 1 +kept\n"
+            " B0\n"
+            "   5 backward head, layer 1 -kept\n"
+            "   6 send d.layer_out -> stage 0 < 5\n"
+            " F1\n"
+            "   7 receive layer_out <- stage 0\n"
+            "   8 forward layer 1, head < 7 +kept\n"
+            " B1\n"
+            "   9 backward head -kept\n"
+            "  10 reduce head < 9\n"
+            "  11 backward layer 1 -kept\n"
+            "  12 reduce layer 1 < 11\n"
+            "  13 send d.layer_out -> stage 0 < 11\n"
+            " end\n"
+            "  14 optimizer < 11 12\n");
+}
+
+// Two layers are whole at a time: layer 1 is gathered beside layer 0, and layer 2 when layer 0 has
+// ended.
+TEST(StepPlan, OfFullyShardedParametersGathersOneLayerAhead) {
+  Strategy strategy = tiny_strategy(1, 1);
+  set_data(strategy, 2, 3);
+  strategy.mode = Mode::kForward;
+  EXPECT_EQ(to_text(planned(tiny_parts(strategy, 3), strategy)),
+            "tiny\n"
+            "states over data(2): cut parameters, gradients, optimizer; gather before use\n"
+            "stage 0: embedding, layers 0..2, head\n"
+            " F0\n"
+            "   0 gather embedding +whole\n"
+            "   1 forward embedding < 0 -whole\n"
+            "   2 gather layer 0 < 1 +whole\n"
+            "   3 gather layer 1 < 1 +whole\n"
+            "   4 forward layer 0 < 2 -whole\n"
+            "   5 gather layer 2 < 4 +whole\n"
+            "   6 forward layer 1 < 3 -whole\n"
+            "   7 forward layer 2 < 5 -whole\n"
+            "   8 gather head < 7 +whole\n"
+            "   9 forward head < 8 -whole\n");
+}
+
+TEST(StepPlan, SaysWhereTheHostAsksForParameters) {
+  Strategy strategy = tiny_strategy(1, 1);
+  set_data(strategy, 2, 3);
+  strategy.framework.value.shards.forward_prefetch = Prefetch::kNone;
+  strategy.framework.value.shards.backward_prefetch = Prefetch::kPost;
+  expect_golden("plans/zero-3.txt", to_text(planned(tiny_parts(strategy, 3), strategy)));
+}
+
+TEST(StepPlan, OfAnInterleavedPipelineReceivesOneSlotAhead) {
+  Strategy strategy = tiny_strategy(2, 4);
+  strategy.schedule = "interleaved";
+  strategy.virtual_stages = 2;
+  strategy.framework.value.pipeline_host_sync = true;
+  expect_golden("plans/interleaved.txt", to_text(planned(tiny_parts(strategy, 4), strategy)));
+}
+
+TEST(StepPlan, OfBlockingTransfersWaitsForSends) {
+  Strategy strategy = tiny_strategy(2, 2);
+  strategy.framework.value.pipeline_host_sync = true;
+  strategy.framework.value.pass_host_sync = true;
+  expect_golden("plans/blocking.txt", to_text(planned(tiny_parts(strategy, 2), strategy)));
+}
+
+// One stage reduces the shared table once, when the embedding's backward pass has ended; its
+// gradient begins with the head's.
+TEST(StepPlan, OfATiedEmbeddingInOneStage) {
+  Strategy strategy = tiny_strategy(1, 1);
+  set_data(strategy, 2, 2);
+  Parts parts = tiny_parts(strategy, 1);
+  parts.tie = Tie{.first_unit = 0, .last_unit = 2, .elements = 40};
+  const StepPlan plan = planned(parts, strategy);
+  expect_golden("plans/tied.txt", to_text(plan));
+  EXPECT_EQ(plan.roles.front().elements, 50 + 100 + 10);
+}
+
+TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
+  Strategy strategy = tiny_strategy(3, 1);
+  Parts parts = tiny_parts(strategy, 3);
+  parts.tie = Tie{.first_unit = 0, .last_unit = 4, .elements = 40};
+  parts.blocks[1].groups.push_back({.also_partial = {0}, .elements = 7});
+  const StepPlan plan = planned(parts, strategy);
+  expect_golden("plans/tied-3-stages.txt", to_text(plan));
+  EXPECT_EQ(plan.roles.front().elements, 50 + 107);
+  EXPECT_EQ(plan.roles.back().elements, 107 + 50);
+}
+
+TEST(StepPlan, RefusesWhatTheScheduleDoesNotDo) {
+  Strategy strategy = tiny_strategy(2, 3);
+  strategy.schedule = "interleaved";
+  strategy.virtual_stages = 2;
+  const auto plan = make_plan(tiny_parts(strategy, 4), strategy);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, Error::Code::kInvalidInput);
+}
+
+// 4,000 slots are a few lines, because they repeat.
+TEST(StepPlan, IsShortAsText) {
+  const Strategy strategy = tiny_strategy(4, 2000);
+  const std::string text = to_text(planned(tiny_parts(strategy, 8), strategy));
+  EXPECT_LT(std::ranges::count(text, '\n'), 100) << text;
+}
+
+}  // namespace
+}  // namespace foreshard::plan

@@ -1,0 +1,61 @@
+/// \file
+/// Sharded models as planners take them, without a model: an embedding, layers and a head.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::plan {
+
+/// `layers` of 100 elements between an embedding and a head of 50 each, cut into the strategy's
+/// stages, the first ones longer where that does not divide.
+inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
+  Parts parts{.name = "tiny",
+              .mesh = {{"tensor", strategy.tensor_parallel},
+                       {"data", strategy.data_parallel},
+                       {"pipeline", strategy.pipeline_parallel}},
+              .blocks = {{"embedding", {{.elements = 50}}},
+                         {"layer", {{.elements = 100}}},
+                         {"head", {{.elements = 50}}}},
+              .boundary = "layer_out"};
+  parts.units.push_back({.name = "embedding", .block = 0});
+  for (std::int32_t layer = 0; layer < layers; ++layer)
+    parts.units.push_back({.name = fmt::format("layer {}", layer), .block = 1, .layer = layer});
+  parts.units.push_back({.name = "head", .block = 2});
+  const auto pieces = static_cast<std::int32_t>(strategy.stages());
+  std::int32_t next = 0;
+  for (std::int32_t piece = 0; piece < pieces; ++piece) {
+    std::int32_t count = layers / pieces + (piece < layers % pieces ? 1 : 0);
+    count += (piece == 0 ? 1 : 0) + (piece + 1 == pieces ? 1 : 0);
+    parts.pieces.push_back({next, count});
+    next += count;
+  }
+  return parts;
+}
+
+/// One data-parallel rank on each stage unless the test says otherwise.
+inline Strategy tiny_strategy(std::int64_t stages, std::int64_t micro_batches) {
+  Strategy strategy;
+  strategy.pipeline_parallel = stages;
+  strategy.micro_batch = 1;
+  strategy.global_batch = micro_batches;
+  return strategy;
+}
+
+inline void set_data(Strategy& strategy, std::int64_t ranks, std::int64_t zero_stage) {
+  strategy.global_batch *= ranks;
+  strategy.data_parallel = ranks;
+  strategy.zero_stage = zero_stage;
+}
+
+inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
+  auto plan = make_plan(parts, strategy);
+  EXPECT_TRUE(plan) << plan.error().message;
+  const auto fault = verify(*plan);
+  EXPECT_FALSE(fault) << fault->message;
+  return *std::move(plan);
+}
+
+}  // namespace foreshard::plan

@@ -1,0 +1,132 @@
+// Every invariant of a step plan, broken on purpose; and plans of random strategies, which keep
+// all.
+#include <algorithm>
+#include <functional>
+#include <gmock/gmock.h>
+#include <random>
+
+#include "tests/strategies/lower/random_strategy.h"
+#include "tests/strategies/plan/tiny_parts.h"
+
+#include "strategies/plan/planner.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::plan {
+namespace {
+
+using testing::HasSubstr;
+
+Action& find(StepPlan& plan, std::size_t role, ActionKind kind, int nth = 0) {
+  for (Action& action : plan.roles[role].actions)
+    if (action.kind == kind && nth-- == 0) return action;
+  ADD_FAILURE() << "no such action";
+  return plan.roles[role].actions.front();
+}
+
+// Two stages, one of them of each kind of everything; ZeRO stage as given.
+StepPlan two_stages(std::int64_t zero_stage, bool gathers_early = false) {
+  Strategy strategy = tiny_strategy(2, 3);
+  set_data(strategy, 2, zero_stage);
+  strategy.framework.value.overlap_parameter_gather = gathers_early;
+  return planned(tiny_parts(strategy, 6), strategy);
+}
+
+struct Broken {
+  const char* invariant;
+  StepPlan plan;
+  std::function<void(StepPlan&)> change;
+};
+
+TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
+  const std::vector<Broken> cases{
+      {"invariant 1: layer 0 is in 2 chunks", two_stages(0),
+       [](StepPlan& p) {
+         p.roles[1].chunks[0].units = {1, 7};
+       }},
+      {"invariant 2: stage 0", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).units.count = 1; }},
+      {"invariant 2: stage 0, action 2: passes embedding twice", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass, 1).micro_batch = 0; }},
+      {"invariant 2: stage 1, action 1: does not wait for the forward pass", two_stages(0),
+       [](StepPlan& p) { find(p, 1, ActionKind::kPass).direction = Direction::kBackward; }},
+      {"invariant 3", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kSend).after = {99}; }},
+      {"invariant 4: stage 0, action 1: embedding is not whole", two_stages(3),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).after.clear(); }},
+      {"a third unit is whole", two_stages(3),
+       [](StepPlan& p) { find(p, 0, ActionKind::kGather, 3).after.clear(); }},
+      {"invariant 5: stage 0", two_stages(2),
+       [](StepPlan& p) { find(p, 0, ActionKind::kReduce).after.clear(); }},
+      {"reduces a bucket again", two_stages(0),
+       [](StepPlan& p) {
+         find(p, 0, ActionKind::kReduce, 1).what = find(p, 0, ActionKind::kReduce).what;
+       }},
+      {"does not wait for the parameters of", two_stages(1, true),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).after.clear(); }},
+      {"invariant 5: stage 0, action", two_stages(1),
+       [](StepPlan& p) { p.roles[0].actions.back().after.clear(); }},
+      {"invariant 6: stage 1", two_stages(0),
+       [](StepPlan& p) { find(p, 1, ActionKind::kPass).after.clear(); }},
+      {"invariant 6: stage 0", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kSend).after.clear(); }},
+      {"invariant 6: crossing 0: sends and receives differ in order", two_stages(0),
+       [](StepPlan& p) {
+         std::swap(find(p, 0, ActionKind::kSend, 0).micro_batch,
+                   find(p, 0, ActionKind::kSend, 1).micro_batch);
+       }},
+      {"gives a buffer back that is not there", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).takes = 0; }},
+      {"invariant 7: stage 0 leaves", two_stages(2),
+       [](StepPlan& p) { find(p, 0, ActionKind::kReduce).gives_back = 0; }},
+      {"invariant 8: stage 0", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kOptimizer).after.clear(); }},
+  };
+  for (const Broken& broken : cases) {
+    StepPlan plan = broken.plan;
+    EXPECT_FALSE(verify(plan)) << broken.invariant;
+    broken.change(plan);
+    const auto fault = verify(plan);
+    ASSERT_TRUE(fault) << broken.invariant << "\n" << to_text(plan);
+    EXPECT_THAT(fault->message, HasSubstr(broken.invariant));
+  }
+}
+
+// The first stage's host waits for a gradient before it issues the pass that the gradient is of.
+std::optional<Error> wait_for_ever(Draft& draft) {
+  DraftRole& role = draft.roles.front();
+  for (Section& section : role.slots) {
+    const auto it = std::ranges::find_if(
+        section.actions, [&](ActionRef ref) { return role[ref].kind == ActionKind::kReceive; });
+    if (it == section.actions.end()) continue;
+    role[*it].after.clear();
+    role.start.actions = {*it, role.make({.kind = ActionKind::kSync, .after = {*it}})};
+    section.actions.erase(it);
+    break;
+  }
+  return std::nullopt;
+}
+
+TEST(VerifyPlan, FindsRolesThatWaitForEachOther) {
+  const Strategy strategy = tiny_strategy(2, 3);
+  std::vector<Planner> with_another(planners().begin(), planners().end());
+  with_another.push_back({"wait for ever", wait_for_ever});
+  const auto plan = make_plan(tiny_parts(strategy, 6), strategy, with_another);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const auto fault = verify(*plan);
+  ASSERT_TRUE(fault);
+  EXPECT_THAT(fault->message, HasSubstr("invariant 9: stage 0 waits for ever at action 0"));
+}
+
+TEST(VerifyPlan, PassesThePlansOfRandomStrategies) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::mt19937 random(seed);
+    const Training training = random_training(random, 48);
+    const auto plan = lower::plan_of(training.model, training.strategy);
+    ASSERT_TRUE(plan) << plan.error().message;
+    const auto fault = verify(*plan);
+    ASSERT_FALSE(fault) << seed << ": " << fault->message << "\n" << to_text(*plan);
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::plan
