@@ -1,7 +1,10 @@
 #include "sim/search/estimate.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -24,8 +27,9 @@ struct Estimator::InFlight {
 namespace {
 
 using program::Block;
-using Gather = StateSharding::Gather;
-using Reduce = StateSharding::Reduce;
+
+// A pipeline runs full after so many micro-batches for each of its stages.
+constexpr std::int64_t kFullPipeline = 3;
 
 // The time of one strategy from the times of its blocks.
 class Step {
@@ -46,38 +50,31 @@ class Step {
         data_(axis_named("data")),
         pipeline_(axis_named("pipeline")) {}
 
-  // Fails where a route is missing.
-  std::optional<Error> run(Estimate& estimate) {
-    const std::int64_t p = strategy_.pipeline_parallel;
-    if (auto fault = time_communication()) return fault;
-    for (std::int64_t s = 0; s < p; ++s) {
-      forward_.push_back(stage_time(s, Direction::kForward));
-      backward_.push_back(stage_time(s, Direction::kBackward));
+  // The step for `shapes`, the forms of its plan. Fails where a route is missing.
+  std::optional<Error> run(PlanShapes& shapes, Estimate& estimate) {
+    std::vector<Seconds> steps;
+    for (PlanShape& shape : shapes.shapes) {
+      const auto step = walk(shape);
+      if (!step) return step.error();
+      steps.push_back(*step);
     }
-    const Seconds pipeline_end = pipeline_time();
-    Seconds end;
-    Seconds behind;  // backward passes of the stages before
-    for (std::int64_t s = 0; s < p; ++s) {
-      end = std::max(end, pipeline_end - behind + exposed_reduction(s));
-      behind += backward_[index(s)] / chunks() + transfer_;
+    estimate.step = steps.front();
+    if (steps.size() > 1) {
+      const auto periods = static_cast<double>(strategy_.micro_batches() - shapes.micro_batches) /
+                           static_cast<double>(shapes.period);
+      estimate.step += periods * (steps.back() - steps.front());
     }
-    const auto finish = finish_time();
-    if (!finish) return finish.error();
-    estimate.step = end + *finish;
     estimate.bound = bound();
     return std::nullopt;
   }
 
  private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-  double chunks() const { return static_cast<double>(strategy_.virtual_stages); }
   std::int64_t layers(std::int64_t chunk, std::int64_t stage) const {
     return split_[index(chunk * strategy_.pipeline_parallel + stage)];
   }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
   bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
-  bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
-
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
   Axis axis_named(const char* name) const {
@@ -136,45 +133,86 @@ class Step {
     return sum;
   }
 
-  struct UnitTimes {
-    Seconds reduce;
-    Seconds gather;
-  };
+  Result<Seconds> walk(PlanShape& shape) {
+    std::vector<double> durations;
+    for (const Symbol& symbol : shape.symbols()) {
+      const auto time = time_of(symbol);
+      if (!time) return time;
+      durations.push_back(time->in_base());
+    }
+    return shape.walk(durations);
+  }
 
-  std::optional<Error> time_communication() {
-    if (strategy_.pipeline_parallel > 1) {
-      const auto time = transfer_time();
-      if (!time) return time.error();
-      transfer_ = *time;
+  Result<Seconds> time_of(const Symbol& symbol) {
+    using Kind = Symbol::Kind;
+    switch (symbol.kind) {
+      case Kind::kPass:
+        return pass_time_of(symbol);
+      case Kind::kGather:
+        return gathering(symbol);
+      case Kind::kReduce:
+        return reduction(own_elements(symbol.block));
+      case Kind::kGatherAll:
+        return gathering(elements(symbol.role));
+      case Kind::kReduceAll:
+        return reduction(elements(symbol.role));
+      case Kind::kCopies:
+        return copies_time(symbol.role, symbol.block);
+      case Kind::kTie:
+        return times_.ends(
+            program::CollectiveKind::kAllReduce,
+            size_of(gradient_dtype()) * static_cast<double>(blocks_.head.largest_parameter),
+            line_of(blocks_.mesh, pipeline_));
+      case Kind::kTransfer:
+        return transfer_time();
+      case Kind::kSync:
+        return launch_;
+      case Kind::kNorm:
+        return norm_time();
+      case Kind::kOptimizer:
+        break;
     }
-    if (strategy_.data_parallel == 1) return std::nullopt;
-    struct Part {
-      const lower::LoweredBlock& block;
-      UnitTimes& into;
-    };
-    for (const Part& part : {Part{blocks_.embedding, embedding_}, Part{blocks_.layer, layer_},
-                             Part{blocks_.head, head_}}) {
-      const auto reduce = reduction(part.block.elements());
-      if (!reduce) return reduce.error();
-      part.into.reduce = *reduce;
-      if (!states_.cuts_optimizer) continue;
-      const auto gather = gathering(part.block);
-      if (!gather) return gather.error();
-      part.into.gather = *gather + cast_time(part.block.elements());
+    return optimizer_time(symbol.role, &Spread::slowest);
+  }
+
+  const lower::LoweredBlock& block(std::int32_t index) const {
+    return index == 0 ? blocks_.embedding : index == 1 ? blocks_.layer : blocks_.head;
+  }
+  std::int64_t elements(std::int64_t stage) const {
+    return lower::elements_of_stage(strategy_, model_, blocks_, stage);
+  }
+  // A table that the head shares with the embedding of its stage counts there.
+  std::int64_t own_elements(std::int32_t index) const {
+    const bool shared = index == 2 && model_.tied_embeddings && strategy_.stages() == 1;
+    return block(index).elements() - (shared ? blocks_.head.largest_parameter : 0);
+  }
+
+  // A pass takes no less than the host needs to launch it.
+  Seconds pass_time_of(const Symbol& symbol) const {
+    const ModelTimes& of_stage = passes(symbol.role);
+    const std::array parts{&of_stage.embedding, &of_stage.layer, &of_stage.head};
+    Seconds time;
+    std::int64_t launches = 0;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const PassTime& pass =
+          symbol.direction == Direction::kForward ? parts[i]->forward : parts[i]->backward;
+      const std::int64_t n = symbol.units.at(i);
+      time += symbol.follows && n > 0 ? pass.next : pass.times(n);
+      launches += n * pass.launches;
     }
-    if (states_.reduce == Reduce::kEndOfStep || states_.gather == Gather::kEndOfStep) {
-      for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-        const auto count = lower::elements_of_stage(strategy_, model_, blocks_, s);
-        const auto reduce = reduction(count);
-        if (!reduce) return reduce.error();
-        all_reduced_ = std::max(all_reduced_, *reduce);
-        if (!states_.cuts_optimizer) continue;
-        const auto gather = gathering(count);
-        if (!gather) return gather.error();
-        all_gathered_ = std::max(all_gathered_, *gather);
-      }
-    }
-    return std::nullopt;
+    const Seconds launching = static_cast<double>(launches) * launch_;
+    return framework_.blocking_launches ? time + launching : std::max(time, launching);
+  }
+
+  // The parameters of a unit: whole for one pass, or for good.
+  Result<Seconds> gathering(const Symbol& symbol) {
+    if (!states_.cuts_parameters) return gathering(own_elements(symbol.block));
+    auto time = gathering(block(symbol.block));
+    if (!time) return time;
+    // A backward pass that computes activations again gathers for each of the two.
+    const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
+                       framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
+    return (twice ? 2.0 : 1.0) * *time + cast_time(block(symbol.block).elements());
   }
 
   // The residual stream to the next stage, in pieces where the framework sends it so.
@@ -197,174 +235,40 @@ class Step {
                           blocks_.boundary, blocks_.mesh, lower::stream(lower::kTensorStream), {});
     const auto whole = chain_time(block, blocks_.mesh, times_);
     if (!whole) return whole;
-    // After a wait the host has launched nothing ahead.
-    return *time + *whole + (framework_.pipeline_host_sync ? launch_ : Seconds{});
+    return *time + *whole;
   }
 
-  // A micro-batch's passes in one direction, all chunks of a stage.
-  Seconds stage_time(std::int64_t stage, Direction direction) const {
-    const bool forward = direction == Direction::kForward;
-    const auto pass = [&](const PassTimes& of) -> const PassTime& {
-      return forward ? of.forward : of.backward;
-    };
-    Seconds time;
-    std::int64_t launches = 0;
-    for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) {
-      const std::int64_t n = layers(c, stage);
-      time += with_shards(pass(passes(stage).layer), layer_, n, forward);
-      launches += n * pass(passes(stage).layer).launches;
-    }
-    if (stage == 0) {
-      time += with_shards(pass(passes(stage).embedding), embedding_, 1, forward);
-      launches += pass(passes(stage).embedding).launches;
-    }
-    if (last_stage(stage)) {
-      time += with_shards(pass(passes(stage).head), head_, 1, forward);
-      launches += pass(passes(stage).head).launches;
-    }
-    const Seconds wait = framework_.pass_host_sync ? launch_ : Seconds{};
-    const Seconds launching = static_cast<double>(launches) * launch_;
-    return (framework_.blocking_launches ? time + launching : std::max(time, launching)) + wait;
-  }
-
-  // `n` passes in a row with what ZeRO 2 and 3 do for each micro-batch beside them.
-  Seconds with_shards(const PassTime& pass, const UnitTimes& unit, std::int64_t n,
-                      bool forward) const {
-    const Seconds alone = pass.times(n);
-    if (n == 0 || !states_.cuts_gradients) return alone;
-    const Seconds gather = states_.cuts_parameters ? unit.gather : Seconds{};
-    const Seconds reduce = forward ? Seconds{} : unit.reduce;
-    const auto count = static_cast<double>(n);
-    if (framework_.blocking_launches) return alone + count * (gather + reduce);
-    const Prefetch prefetch =
-        forward ? framework_.shards.forward_prefetch : framework_.shards.backward_prefetch;
-    const bool twice = !forward && n > 1 && framework_.shards.gather_each.has_value() &&
-                       strategy_.recompute == Recompute::kFull;
-    if (states_.cuts_parameters && prefetch == Prefetch::kNone)
-      return std::max(alone + (twice ? 2 : 1) * count * gather, count * (gather + reduce));
-    const Seconds each = std::max(alone / count, gather + reduce);
-    return gather + (count - 1) * each + alone / count;
-  }
-
-  Seconds pipeline_time() const {
-    const std::int64_t p = strategy_.pipeline_parallel;
-    const auto m = static_cast<double>(strategy_.micro_batches());
-    const auto t = [&](std::int64_t s) { return forward_[index(s)] + backward_[index(s)]; };
-    Seconds sum;
-    Seconds slowest;
-    for (std::int64_t s = 0; s < p; ++s) {
-      sum += t(s);
-      slowest = std::max(slowest, t(s));
-    }
-    const Seconds ramp =
-        (sum - slowest) / chunks() + 2.0 * static_cast<double>(p - 1) * transfer_ + late_start();
-    Seconds cycle = slowest;
-    if (p > 1 && blocking()) {
-      cycle += 2 * chunks() * transfer_;
-    } else if (p > 1 && strategy_.schedule == "1f1b" && strategy_.micro_batches() > p) {
-      Seconds round;
-      for (std::int64_t s = p - 1; s >= 0; --s) {
-        round += t(s);
-        cycle = std::max(cycle, round / static_cast<double>(p - s));
-        round += 2.0 * transfer_;
-      }
-    }
-    return ramp + slowest + (m - 1) * cycle;
-  }
-
-  // What the first forward passes wait for parameters that are gathered beside them.
-  Seconds late_start() const {
-    if (states_.gather != Gather::kStartOfStep) return {};
-    Seconds plain;
-    Seconds real;
-    const std::int64_t p = strategy_.pipeline_parallel;
-    for (std::int64_t s = 0; s < p; ++s) {
-      Seconds gathered = static_cast<double>(layers(0, s)) * layer_.gather;
-      if (s == 0) gathered += embedding_.gather;
-      if (last_stage(s) && strategy_.virtual_stages == 1) gathered += head_.gather;
-      const Seconds pass = forward_[index(s)] / chunks();
-      const Seconds last = last_stage(s) && strategy_.virtual_stages == 1
-                               ? passes(s).head.forward.first
-                               : passes(s).layer.forward.first;
-      plain += pass + transfer_;
-      real = std::max(real + pass, gathered + last) + transfer_;
-    }
-    return std::max(real - plain, Seconds{});
-  }
-
-  // What a stage's gradients take after its last backward pass.
-  Seconds exposed_reduction(std::int64_t stage) const {
-    if (states_.reduce == Reduce::kNever) return {};
-    const Seconds first = stage == 0 ? embedding_.reduce : Seconds{};
-    if (states_.reduce == Reduce::kEveryMicroBatch) return first;
-    if (states_.reduce == Reduce::kEndOfStep) return all_reduced_;
-    // The end of the data stream's queue: head, layers, embedding, each ready when its backward
-    // pass ends; counted from the end of the stage's last backward pass.
-    const std::int64_t n = layers(0, stage);
-    const auto many = static_cast<double>(n);
-    const bool has_head = last_stage(stage) && strategy_.virtual_stages == 1;
-    const Seconds tail = stage == 0 ? passes(stage).embedding.backward.first : Seconds{};
-    Seconds exposed = first;
-    if (n > 0) exposed = std::max(exposed, layer_.reduce + first - tail);
-    const Seconds queue = many * layer_.reduce + first;
-    if (n > 0)
-      exposed = std::max(exposed, queue - tail - (many - 1) * passes(stage).layer.backward.next);
-    if (has_head)
-      exposed =
-          std::max(exposed, head_.reduce + queue - tail - passes(stage).layer.backward.times(n));
-    return exposed;
-  }
-
-  // Gradients of copies, norm, optimizer, and parameters that are gathered at the end.
-  Result<Seconds> finish_time() {
-    Seconds time;
-    const auto copies = replicated_gradients();
-    if (!copies) return copies;
-    time += *copies;
-    const std::int64_t p = strategy_.pipeline_parallel;
-    if (model_.tied_embeddings && p > 1) {
-      const auto tied = times_.ends(
-          program::CollectiveKind::kAllReduce,
-          size_of(gradient_dtype()) * static_cast<double>(blocks_.head.largest_parameter),
-          line_of(blocks_.mesh, pipeline_));
-      if (!tied) return tied;
-      time += *tied;
-    }
-    Seconds optimizer;
-    for (std::int64_t s = 0; s < p; ++s)
-      optimizer = std::max(optimizer, optimizer_time(s, &Spread::slowest));
-    time += optimizer;
-    if (framework_.gradient_clipping) {
-      time += launch_;
-      for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
-        if (axis == data_ && !states_.cuts_optimizer) continue;
-        const auto norm =
-            times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
-                              line_of(blocks_.mesh, axis), strategy_.devices());
-        if (!norm) return norm;
-        norm_ = std::max(norm_, *norm);
-      }
-      time += norm_;
-    }
-    if (states_.gather == Gather::kEndOfStep) time += all_gathered_;
-    return time;
-  }
-
-  Result<Seconds> replicated_gradients() {
+  // The gradients of the `index`-th group of copies that `stage` holds.
+  Result<Seconds> copies_time(std::int64_t stage, std::int32_t index) {
     std::map<std::vector<Axis>, std::int64_t> partial;
-    for (const auto& group : blocks_.layer.parameters) {
-      if (!group.also_partial.empty())
-        partial[group.also_partial] += group.elements * layers(0, 0) * strategy_.virtual_stages;
+    const auto add = [&](const lower::LoweredBlock& of, std::int64_t count) {
+      for (const auto& group : of.parameters)
+        if (count > 0 && !group.also_partial.empty())
+          partial[group.also_partial] += group.elements * count;
+    };
+    std::int64_t own = 0;
+    for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += layers(c, stage);
+    add(blocks_.layer, own);
+    add(blocks_.embedding, stage == 0 ? 1 : 0);
+    add(blocks_.head, last_stage(stage) ? 1 : 0);
+    const auto& [axes, count] = *std::next(partial.begin(), index);
+    Attribute from = replicated(1);
+    from.partial = sums_over(axes);
+    return conversion(count, gradient_dtype(), from, replicated(1));
+  }
+
+  // The norm of all gradients, which the host reads.
+  Result<Seconds> norm_time() {
+    Seconds longest;
+    for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
+      if (axis == data_ && !states_.cuts_optimizer) continue;
+      const auto norm =
+          times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
+                            line_of(blocks_.mesh, axis), strategy_.devices());
+      if (!norm) return norm;
+      longest = std::max(longest, *norm);
     }
-    Seconds time;
-    for (const auto& [axes, count] : partial) {
-      Attribute from = replicated(1);
-      from.partial = sums_over(axes);
-      const auto one = conversion(count, gradient_dtype(), from, replicated(1));
-      if (!one) return one;
-      time += *one;
-    }
-    return time;
+    return longest + launch_;
   }
 
   // Its kernels.
@@ -419,15 +323,6 @@ class Step {
   std::vector<std::int64_t> split_;
   Axis data_;
   Axis pipeline_;
-  std::vector<Seconds> forward_;  // per stage: a micro-batch, all chunks
-  std::vector<Seconds> backward_;
-  Seconds transfer_;
-  UnitTimes embedding_;
-  UnitTimes layer_;
-  UnitTimes head_;
-  Seconds all_reduced_;  // the stage with most, in one operation
-  Seconds all_gathered_;
-  Seconds norm_;
 };
 
 }  // namespace
@@ -483,6 +378,43 @@ Result<const std::vector<Estimator::InFlight>*> Estimator::in_flight(const Strat
   return &in_flight_.emplace(key, std::move(list)).first->second;
 }
 
+// The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
+// adds the same.
+Result<PlanShapes*> Estimator::shapes_of(const Strategy& strategy,
+                                         const lower::LoweredModel& blocks) {
+  const StateSharding states = state_sharding(strategy);
+  const auto has_copies = [](const lower::LoweredBlock& block) {
+    return std::ranges::any_of(block.parameters,
+                               [](const auto& group) { return !group.also_partial.empty(); });
+  };
+  const std::int64_t stages = strategy.pipeline_parallel;
+  const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
+  const std::int64_t fewer = kFullPipeline * stages;
+  const bool all = strategy.micro_batches() <= fewer + period;
+  const ShapeKey key{strategy.schedule,
+                     stages,
+                     strategy.virtual_stages,
+                     all ? strategy.micro_batches() : 0,
+                     {states.cuts_parameters, states.cuts_gradients, states.cuts_optimizer,
+                      states.reduce != StateSharding::Reduce::kNever, has_copies(blocks.embedding),
+                      has_copies(blocks.layer), has_copies(blocks.head)}};
+  if (const auto it = shapes_.find(key); it != shapes_.end()) return &it->second;
+  const Framework& framework = *strategy.framework;
+  PlanShapes shapes{.micro_batches = fewer, .period = period};
+  const auto add = [&](std::int64_t micro_batches) -> std::optional<Error> {
+    Strategy shorter = strategy;
+    shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
+    const auto plan = lower::plan_of(model_, shorter, blocks);
+    if (!plan) return plan.error();
+    shapes.shapes.emplace_back(*plan, framework.blocking_launches, framework.gradient_clipping);
+    return std::nullopt;
+  };
+  if (const auto error = add(all ? strategy.micro_batches() : fewer)) return *error;
+  if (!all)
+    if (const auto error = add(fewer + period)) return *error;
+  return &shapes_.emplace(key, std::move(shapes)).first->second;
+}
+
 Result<Estimate> Estimator::memory(const Strategy& strategy) {
   const auto split = split_of(strategy);
   if (!split) return split.error();
@@ -526,7 +458,9 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
   }
   Step step(strategy, model_, blocks, passes, kinds, times_,
             launch_time_ + strategy.framework->host_time);
-  if (auto fault = step.run(result)) return *std::move(fault);
+  const auto shapes = shapes_of(strategy, blocks);
+  if (!shapes) return shapes.error();
+  if (auto fault = step.run(**shapes, result)) return *std::move(fault);
   return result;
 }
 

@@ -2,17 +2,12 @@
 /// What a strategy would cost, without simulating it: step time, a lower bound of it, and memory.
 ///
 /// **Estimate.** Blocks are lowered (strategies/program/lower) once for each way to split a layer
-/// and timed from their tasks (times.h). With p stages, v chunks each, m micro-batches, t(s) the
-/// time of a micro-batch on stage s (forward and backward, all its chunks), x that of a transfer:
-///
-///     step = ramp + m x cycle + what gradients, optimizer and parameters add
-///     ramp = (sum of t(s) but for the slowest stage) / v + 2 (p - 1) x
-///     cycle = max t(s) + 2 v x                                 transfers that block
-///           = max(t(s), (t(s) + ... + t(p-1) + 2 (p-1-s) x) / (p - s))       1f1b, that overlap
-///           = max t(s)                                         interleaved, that overlap
-///
-/// (1f1b: stage s has p - s micro-batches in flight, which go round through the stages after it.)
-/// A pass takes no less than the host needs to launch it.
+/// and timed from their tasks (times.h). The strategy's step plan is compiled to a shape (shape.h),
+/// which all strategies of the same form share. The step is the end of a walk through the shape
+/// with the times of the blocks, of transfers, and of what gradients, parameters and the optimizer
+/// take; a pass takes no less than the host needs to launch it. Of more micro-batches than 3 for
+/// each stage, the pipeline runs full between the first and the last: each further period (one
+/// micro-batch; where chunks are interleaved, one for each stage) adds the same time.
 ///
 /// **Bound.** For each stage s, the sum of: one forward pass through the pieces before it; all its
 /// own passes; one backward pass through the pieces before it; and the optimizer's kernels on the
@@ -34,6 +29,7 @@
 /// kernels beside it. A stage with devices of several kinds is as slow as its slowest.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <tuple>
@@ -42,6 +38,7 @@
 #include "base/result.h"
 
 #include "sim/search/internal/places.h"
+#include "sim/search/internal/shape.h"
 #include "sim/search/internal/times.h"
 #include "strategies/program/lower/lower.h"
 
@@ -79,8 +76,14 @@ class Estimator {
   using SplitKey = std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t>;
   using ScheduleKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
 
+  /// Schedule, stages, chunks, micro-batches (0: so many that the pipeline runs full); what is cut,
+  /// reduced and copied.
+  using ShapeKey =
+      std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::array<bool, 7>>;
+
   Result<Split*> split_of(const Strategy& strategy);
   Result<const std::vector<InFlight>*> in_flight(const Strategy& strategy);
+  Result<PlanShapes*> shapes_of(const Strategy& strategy, const lower::LoweredModel& blocks);
 
   const Model& model_;
   Seconds launch_time_;
@@ -88,6 +91,7 @@ class Estimator {
   Times times_;
   std::map<SplitKey, Split> splits_;
   std::map<ScheduleKey, std::vector<InFlight>> in_flight_;
+  std::map<ShapeKey, PlanShapes> shapes_;
 };
 
 }  // namespace foreshard::search

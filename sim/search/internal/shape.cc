@@ -1,0 +1,216 @@
+#include "sim/search/internal/shape.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+namespace foreshard::search {
+namespace {
+
+using plan::Action;
+using plan::ActionId;
+using plan::ActionKind;
+using plan::Lane;
+using plan::StepPlan;
+
+constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
+
+// Nodes as they are found, role by role; later put in an order in which they can be walked.
+class Compiler {
+ public:
+  Compiler(const StepPlan& plan, bool blocking_launches, bool norm)
+      : plan_(plan), blocking_launches_(blocking_launches), norm_(norm) {}
+
+  struct Node {
+    Symbol symbol;
+    std::vector<std::int32_t> before;
+  };
+
+  std::vector<Node> run() {
+    if (norm_) {
+      bool trains = false;
+      for (const plan::Role& role : plan_.roles)
+        trains = trains || std::ranges::any_of(role.actions, is_optimizer);
+      if (trains) norm_node_ = add({.kind = Symbol::Kind::kNorm});
+    }
+    for (std::size_t role = 0; role < plan_.roles.size(); ++role) compile(role);
+    return std::move(nodes_);
+  }
+
+ private:
+  static bool is_optimizer(const Action& action) { return action.kind == ActionKind::kOptimizer; }
+
+  std::int32_t add(const Symbol& symbol) {
+    nodes_.push_back({symbol, {}});
+    return static_cast<std::int32_t>(nodes_.size()) - 1;
+  }
+  void wait(std::int32_t node, std::int32_t earlier) {
+    auto& before = nodes_[static_cast<std::size_t>(node)].before;
+    if (earlier >= 0 && earlier != node && std::ranges::find(before, earlier) == before.end())
+      before.push_back(earlier);
+  }
+
+  std::int32_t block_of(std::int32_t unit) const {
+    return plan_.parts.units[static_cast<std::size_t>(unit)].block;
+  }
+  const plan::Bucket& bucket(const Action& action) const {
+    return plan_.buckets[static_cast<std::size_t>(action.what)];
+  }
+
+  Symbol symbol_of(const Action& action, std::int32_t role) const {
+    using Kind = Symbol::Kind;
+    const auto of_bucket = [&](Kind one, Kind all, bool at_end) {
+      Symbol symbol{.kind = at_end ? all : one, .direction = action.direction};
+      (at_end ? symbol.role : symbol.block) =
+          at_end ? role : block_of(bucket(action).units.front().first);
+      return symbol;
+    };
+    switch (action.kind) {
+      case ActionKind::kPass: {
+        Symbol symbol{.kind = Kind::kPass, .direction = action.direction, .role = role};
+        for (std::int32_t i = 0; i < action.units.count; ++i)
+          ++symbol.units.at(static_cast<std::size_t>(block_of(action.units.first + i)));
+        return symbol;
+      }
+      case ActionKind::kGather:
+        return of_bucket(Kind::kGather, Kind::kGatherAll,
+                         plan_.states.gather == StateSharding::Gather::kEndOfStep);
+      case ActionKind::kReduce:
+        return of_bucket(Kind::kReduce, Kind::kReduceAll,
+                         plan_.states.reduce == StateSharding::Reduce::kEndOfStep);
+      case ActionKind::kReduceCopies: {
+        const plan::Copies& copies = plan_.copies[static_cast<std::size_t>(action.what)];
+        if (copies.roles.size() > 1) return {.kind = Kind::kTie};
+        const auto is_earlier = [&](const plan::Copies& other) {
+          return other.roles == copies.roles;
+        };
+        return {.kind = Kind::kCopies,
+                .role = role,
+                .block = static_cast<std::int32_t>(std::count_if(
+                    plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
+      }
+      case ActionKind::kSend:
+      case ActionKind::kReceive:
+        return {.kind = Kind::kTransfer};
+      case ActionKind::kOptimizer:
+        return {.kind = Kind::kOptimizer, .role = role};
+      case ActionKind::kSync:
+        break;
+    }
+    return {.kind = Kind::kSync};
+  }
+
+  // The node of an action in which roles meet is made by the first of them.
+  std::int32_t node_of(const Action& action, const Symbol& symbol) {
+    const bool is_transfer =
+        action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+    const bool is_tie = action.kind == ActionKind::kReduceCopies &&
+                        plan_.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
+    if (!is_transfer && !is_tie) return add(symbol);
+    const std::tuple key{is_tie, action.direction, action.what, action.micro_batch};
+    if (const auto it = meetings_.find(key); it != meetings_.end()) return it->second;
+    return meetings_[key] = add(symbol);
+  }
+
+  void compile(std::size_t index) {
+    const plan::Role& role = plan_.roles[index];
+    std::array<std::int32_t, kLanes> last;  // node of each lane
+    std::array<std::int32_t, kLanes> host;  // the sync that the lane has heard of
+    last.fill(-1);
+    host.fill(-1);
+    std::int32_t synced = -1;  // the latest sync
+    std::vector<std::int32_t> node(role.actions.size());
+    const Action* pass_before = nullptr;
+    for (std::size_t id = 0; id < role.actions.size(); ++id) {
+      const Action& action = role.actions[id];
+      Symbol symbol = symbol_of(action, static_cast<std::int32_t>(index));
+      if (action.kind == ActionKind::kPass) {
+        symbol.follows = action.units.count == 1 && pass_before != nullptr &&
+                         pass_before->direction == action.direction &&
+                         pass_before->micro_batch == action.micro_batch &&
+                         pass_before->chunk == action.chunk &&
+                         block_of(pass_before->units.first) == block_of(action.units.first);
+        pass_before = &action;
+      }
+      const std::int32_t own = node[id] = node_of(action, symbol);
+      const std::size_t lane = static_cast<std::size_t>(lane_of(action));
+      wait(own, last[lane]);
+      if (std::exchange(host[lane], synced) != synced) wait(own, synced);
+      for (const ActionId earlier : action.after)
+        wait(own, node[static_cast<std::size_t>(earlier)]);
+      if (action.kind == ActionKind::kSync) {
+        if (action.after.empty())
+          for (const std::int32_t earlier : last) wait(own, earlier);
+        synced = own;
+      }
+      const bool is_transfer =
+          action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+      if (blocking_launches_ && !is_transfer) synced = own;
+      if (is_optimizer(action) && norm_node_ >= 0) {
+        for (const std::int32_t earlier : nodes_[static_cast<std::size_t>(own)].before)
+          wait(norm_node_, earlier);
+        nodes_[static_cast<std::size_t>(own)].before = {norm_node_};
+      }
+      last[lane] = own;
+    }
+  }
+
+  const StepPlan& plan_;
+  bool blocking_launches_;
+  bool norm_;
+  std::int32_t norm_node_ = -1;
+  std::vector<Node> nodes_;
+  std::map<std::tuple<bool, Direction, std::int32_t, std::int32_t>, std::int32_t> meetings_;
+};
+
+}  // namespace
+
+PlanShape::PlanShape(const StepPlan& plan, bool blocking_launches, bool norm) {
+  const std::vector<Compiler::Node> nodes = Compiler(plan, blocking_launches, norm).run();
+  std::map<Symbol, std::int32_t> known;
+  std::vector<std::int32_t> waits(nodes.size());
+  std::vector<std::vector<std::int32_t>> behind(nodes.size());
+  std::vector<std::int32_t> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    waits[i] = static_cast<std::int32_t>(nodes[i].before.size());
+    for (const std::int32_t earlier : nodes[i].before)
+      behind[static_cast<std::size_t>(earlier)].push_back(static_cast<std::int32_t>(i));
+    if (waits[i] == 0) ready.push_back(static_cast<std::int32_t>(i));
+  }
+  std::vector<std::int32_t> place(nodes.size());
+  for (std::size_t next = 0; next < ready.size(); ++next) {
+    const auto index = static_cast<std::size_t>(ready[next]);
+    place[index] = static_cast<std::int32_t>(next);
+    for (const std::int32_t later : behind[index])
+      if (--waits[static_cast<std::size_t>(later)] == 0) ready.push_back(later);
+    const auto [it, is_new] =
+        known.emplace(nodes[index].symbol, static_cast<std::int32_t>(symbols_.size()));
+    if (is_new) symbols_.push_back(nodes[index].symbol);
+    symbol_of_.push_back(it->second);
+    first_before_.push_back(static_cast<std::int32_t>(before_.size()));
+    for (const std::int32_t earlier : nodes[index].before)
+      before_.push_back(place[static_cast<std::size_t>(earlier)]);
+  }
+  FORESHARD_CHECK(ready.size() == nodes.size());  // verify(plan), invariant 9
+  first_before_.push_back(static_cast<std::int32_t>(before_.size()));
+  end_.resize(nodes.size());
+}
+
+Seconds PlanShape::walk(std::span<const double> times) {
+  double last = 0;
+  const std::int32_t* earlier = before_.data();
+  for (std::size_t node = 0; node < symbol_of_.size(); ++node) {
+    double begin = 0;
+    for (const std::int32_t* end = before_.data() + first_before_[node + 1]; earlier != end;
+         ++earlier)
+      begin = std::max(begin, end_[static_cast<std::size_t>(*earlier)]);
+    end_[node] = begin + times[static_cast<std::size_t>(symbol_of_[node])];
+    last = std::max(last, end_[node]);
+  }
+  return Seconds::from_base(last);
+}
+
+}  // namespace foreshard::search

@@ -1,0 +1,83 @@
+/// \file
+/// A step plan compiled for the search: nodes with durations still to come. All strategies whose
+/// plans have the same form share a shape (schedule, stages, chunks, micro-batches, what happens to
+/// parameters and gradients): made once, it is walked for each way to split a layer.
+///
+///     shape = PlanShape(plan)
+///     step  = shape.walk({time of each shape.symbols()})
+///
+/// A walk starts every node when all that it waits for is done: the nodes before it on its lane,
+/// the plan's dependencies, and where two roles meet (a transfer, a tied parameter, the gradient
+/// norm), what both of them wait for.
+///
+/// Not modelled: contention between nodes that run at the same time.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::search {
+
+/// Whose duration a node has.
+struct Symbol {
+  enum class Kind : std::uint8_t {
+    kPass,       ///< Of `units`, on `role`.
+    kGather,     ///< The parameters of a unit of block `block`, for a pass in `direction`.
+    kReduce,     ///< The gradients of a unit of block `block`.
+    kGatherAll,  ///< Those of all units of `role`.
+    kReduceAll,
+    kCopies,  ///< Of `role`'s replicated parameters: the `block`-th of their groups.
+    kTie,
+    kTransfer,
+    kSync,
+    kNorm,
+    kOptimizer,  ///< Of `role`.
+  };
+  Kind kind = Kind::kPass;
+  Direction direction = Direction::kForward;
+  std::int32_t role = -1;
+  std::int32_t block = -1;
+  std::array<std::int32_t, 3> units{};  ///< Of each block of the plan, which has three at most.
+  /// Of a pass of one unit: one of the same block ran before it.
+  bool follows = false;
+  auto operator<=>(const Symbol&) const = default;
+};
+
+class PlanShape {
+ public:
+  /// `blocking_launches`: the host waits for all but transfers as it issues them.
+  /// `norm`: the roles meet before the optimizer.
+  PlanShape(const plan::StepPlan& plan, bool blocking_launches, bool norm);
+
+  std::span<const Symbol> symbols() const { return symbols_; }
+  std::size_t nodes() const { return symbol_of_.size(); }
+
+  /// The end of the last node. `times` has the duration of each symbol.
+  /// Cost: O(nodes), some nanoseconds each.
+  Seconds walk(std::span<const double> times);
+
+ private:
+  std::vector<Symbol> symbols_;
+  // Nodes, those that they wait for before them.
+  std::vector<std::int32_t> symbol_of_;
+  std::vector<std::int32_t> first_before_;  // into before_; one more entry than there are nodes
+  std::vector<std::int32_t> before_;
+  std::vector<double> end_;
+};
+
+/// The shapes of all plans that differ in the number of micro-batches alone.
+struct PlanShapes {
+  /// Of one plan; or of `micro_batches` and of a period more, which tell those of any number above.
+  std::vector<PlanShape> shapes{};
+  std::int64_t micro_batches = 0;
+  std::int64_t period = 1;
+};
+
+}  // namespace foreshard::search
