@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 
-#include "sim/search/internal/memory.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
@@ -20,10 +19,6 @@ struct Estimator::Split {
   lower::LoweredModel blocks;  // its mesh is that of the strategy being estimated
   std::map<std::pair<std::int64_t, Kinds>, ModelTimes> times;  // by ranks of the mesh, by kinds
 };
-struct Estimator::InFlight {
-  std::vector<KeptPasses> chunks;
-};
-
 namespace {
 
 using program::Block;
@@ -50,20 +45,15 @@ class Step {
         data_(axis_named("data")),
         pipeline_(axis_named("pipeline")) {}
 
-  // The step for `shapes`, the forms of its plan. Fails where a route is missing.
-  std::optional<Error> run(PlanShapes& shapes, Estimate& estimate) {
+  // The step, from the forms of its plan. Fails where a route is missing.
+  std::optional<Error> run(PlanForms& forms, Estimate& estimate) {
     std::vector<Seconds> steps;
-    for (PlanShape& shape : shapes.shapes) {
-      const auto step = walk(shape);
+    for (PlanForm& form : forms.forms) {
+      const auto step = walk(form.shape);
       if (!step) return step.error();
       steps.push_back(*step);
     }
-    estimate.step = steps.front();
-    if (steps.size() > 1) {
-      const auto periods = static_cast<double>(strategy_.micro_batches() - shapes.micro_batches) /
-                           static_cast<double>(shapes.period);
-      estimate.step += periods * (steps.back() - steps.front());
-    }
+    estimate.step = forms.of(strategy_.micro_batches(), steps);
     estimate.bound = bound();
     return std::nullopt;
   }
@@ -325,6 +315,31 @@ class Step {
   Axis pipeline_;
 };
 
+// Of a unit of each block.
+std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& model,
+                                         const lower::LoweredModel& blocks) {
+  const StateSharding states = state_sharding(strategy);
+  const Bytes parameter = size_of(strategy.precision);
+  const Bytes gradient = size_of(strategy.framework->gradients_of(strategy.precision));
+  const auto trails = [](const program::Block& pass) {
+    return !pass.tasks.empty() && pass.tasks.back().stream != lower::stream(lower::kComputeStream);
+  };
+  std::array<BlockBytes, kBlocks> result;
+  const std::array parts{&blocks.embedding, &blocks.layer, &blocks.head};
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const lower::LoweredBlock& of = *parts.at(i);
+    const bool shared = &of == &blocks.head && model.tied_embeddings && strategy.stages() == 1;
+    const std::int64_t own = of.elements() - (shared ? of.largest_parameter : 0);
+    BlockBytes& bytes = result.at(i);
+    bytes.kept = of.saved;
+    if (states.cuts_parameters) bytes.whole = parameter * static_cast<double>(of.elements());
+    if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
+    bytes.work = {of.transient_forward, of.transient_backward};
+    bytes.trails = {trails(of.forward), trails(of.backward)};
+  }
+  return result;
+}
+
 }  // namespace
 
 Estimator::Estimator(const Model& model, const ClusterView& cluster,
@@ -367,21 +382,10 @@ Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
   return &split;
 }
 
-Result<const std::vector<Estimator::InFlight>*> Estimator::in_flight(const Strategy& strategy) {
-  const ScheduleKey key{strategy.schedule, strategy.pipeline_parallel, strategy.virtual_stages,
-                        strategy.micro_batches()};
-  if (const auto it = in_flight_.find(key); it != in_flight_.end()) return &it->second;
-  const auto kept = kept_passes(strategy);
-  if (!kept) return kept.error();
-  std::vector<InFlight> list;
-  for (const auto& one : *kept) list.push_back({one});
-  return &in_flight_.emplace(key, std::move(list)).first->second;
-}
-
 // The plans of a few micro-batches tell the rest: once a pipeline runs full, each further period
 // adds the same.
-Result<PlanShapes*> Estimator::shapes_of(const Strategy& strategy,
-                                         const lower::LoweredModel& blocks) {
+Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
+                                       const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
   const auto has_copies = [](const lower::LoweredBlock& block) {
     return std::ranges::any_of(block.parameters,
@@ -391,40 +395,49 @@ Result<PlanShapes*> Estimator::shapes_of(const Strategy& strategy,
   const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
   const std::int64_t fewer = kFullPipeline * stages;
   const bool all = strategy.micro_batches() <= fewer + period;
-  const ShapeKey key{strategy.schedule,
-                     stages,
-                     strategy.virtual_stages,
-                     all ? strategy.micro_batches() : 0,
-                     {states.cuts_parameters, states.cuts_gradients, states.cuts_optimizer,
-                      states.reduce != StateSharding::Reduce::kNever, has_copies(blocks.embedding),
-                      has_copies(blocks.layer), has_copies(blocks.head)}};
-  if (const auto it = shapes_.find(key); it != shapes_.end()) return &it->second;
+  const FormKey key{strategy.schedule,
+                    stages,
+                    strategy.virtual_stages,
+                    all ? strategy.micro_batches() : 0,
+                    {states.cuts_parameters, states.cuts_gradients, states.cuts_optimizer,
+                     states.reduce != StateSharding::Reduce::kNever, has_copies(blocks.embedding),
+                     has_copies(blocks.layer), has_copies(blocks.head)}};
+  if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   const Framework& framework = *strategy.framework;
-  PlanShapes shapes{.micro_batches = fewer, .period = period};
+  PlanForms forms{.micro_batches = fewer, .period = period};
   const auto add = [&](std::int64_t micro_batches) -> std::optional<Error> {
     Strategy shorter = strategy;
     shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
     const auto plan = lower::plan_of(model_, shorter, blocks);
     if (!plan) return plan.error();
-    shapes.shapes.emplace_back(*plan, framework.blocking_launches, framework.gradient_clipping);
+    PlanForm form{.shape = {*plan, framework.blocking_launches, framework.gradient_clipping}};
+    for (const plan::Role& role : plan->roles)
+      form.loads.push_back(loads_of(*plan, role, framework.blocking_launches));
+    forms.forms.push_back(std::move(form));
     return std::nullopt;
   };
   if (const auto error = add(all ? strategy.micro_batches() : fewer)) return *error;
   if (!all)
     if (const auto error = add(fewer + period)) return *error;
-  return &shapes_.emplace(key, std::move(shapes)).first->second;
+  return &forms_.emplace(key, std::move(forms)).first->second;
 }
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {
   const auto split = split_of(strategy);
   if (!split) return split.error();
-  const auto kept = in_flight(strategy);
-  if (!kept) return kept.error();
-  const auto& kinds = places_.of_stages((*split)->blocks.mesh);
+  const lower::LoweredModel& blocks = (*split)->blocks;
+  const auto forms = forms_of(strategy, blocks);
+  if (!forms) return forms.error();
+  const auto bytes = bytes_of(strategy, model_, blocks);
+  const auto& kinds = places_.of_stages(blocks.mesh);
   Estimate estimate;
   for (std::int64_t s = 0; s < strategy.pipeline_parallel; ++s) {
     const auto stage = static_cast<std::size_t>(s);
-    const Bytes peak = peak_of_stage(strategy, model_, (*split)->blocks, s, (**kept)[stage].chunks);
+    std::vector<Bytes> peaks;
+    for (const PlanForm& form : (*forms)->forms)
+      peaks.push_back(search::peak(form.loads[stage], bytes));
+    Bytes peak = (*forms)->of(strategy.micro_batches(), peaks);
+    for (const auto& one : lower::resident_memory(strategy, model_, blocks, s)) peak += one.bytes;
     Bytes memory = places_.kinds()[static_cast<std::size_t>(kinds[stage].front())].memory;
     for (const std::int32_t kind : kinds[stage])
       memory = std::min(memory, places_.kinds()[static_cast<std::size_t>(kind)].memory);
@@ -458,9 +471,9 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
   }
   Step step(strategy, model_, blocks, passes, kinds, times_,
             launch_time_ + strategy.framework->host_time);
-  const auto shapes = shapes_of(strategy, blocks);
-  if (!shapes) return shapes.error();
-  if (auto fault = step.run(**shapes, result)) return *std::move(fault);
+  const auto forms = forms_of(strategy, blocks);
+  if (!forms) return forms.error();
+  if (auto fault = step.run(**forms, result)) return *std::move(fault);
   return result;
 }
 

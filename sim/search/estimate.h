@@ -21,9 +21,8 @@
 /// So bound <= fluid, always.
 ///
 /// **Memory** of a stage: parameters, gradients and optimizer state as the strategy shards them,
-/// activations of as many passes as the schedule's own order has in flight, and the largest sum of
-/// what a block needs while it runs with what is kept by then. Each stage is held to the memory of
-/// the devices that it runs on.
+/// and the largest sum of what the plan has live at once (peaks.h). Each stage is held to the
+/// memory of the devices that it runs on.
 ///
 /// Not modelled (fluid does): contention between groups, and SMs that communication takes from
 /// kernels beside it. A stage with devices of several kinds is as slow as its slowest.
@@ -72,26 +71,22 @@ class Estimator {
 
  private:
   struct Split;
-  struct InFlight;
   using SplitKey = std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t>;
-  using ScheduleKey = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>;
 
   /// Schedule, stages, chunks, micro-batches (0: so many that the pipeline runs full); what is cut,
   /// reduced and copied.
-  using ShapeKey =
+  using FormKey =
       std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::array<bool, 7>>;
 
   Result<Split*> split_of(const Strategy& strategy);
-  Result<const std::vector<InFlight>*> in_flight(const Strategy& strategy);
-  Result<PlanShapes*> shapes_of(const Strategy& strategy, const lower::LoweredModel& blocks);
+  Result<PlanForms*> forms_of(const Strategy& strategy, const lower::LoweredModel& blocks);
 
   const Model& model_;
   Seconds launch_time_;
   Places places_;
   Times times_;
   std::map<SplitKey, Split> splits_;
-  std::map<ScheduleKey, std::vector<InFlight>> in_flight_;
-  std::map<ShapeKey, PlanShapes> shapes_;
+  std::map<FormKey, PlanForms> forms_;
 };
 
 }  // namespace foreshard::search

@@ -145,6 +145,9 @@ struct Action {
 };
 
 Lane lane_of(const Action& action);
+inline bool is_transfer(const Action& action) {
+  return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
+}
 
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {

@@ -6,59 +6,15 @@
 #include <tuple>
 #include <utility>
 
+#include "strategies/plan/order.h"
 #include "strategies/plan/step_plan.h"
 
 namespace foreshard::plan {
 namespace {
 
-constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
-// The latest action of each lane that is known to be done; -1: none.
-using Done = std::array<ActionId, kLanes>;
-
 std::size_t lane_index(const Action& action) {
   return static_cast<std::size_t>(lane_of(action));
 }
-
-void join(Done& into, const Done& other) {
-  for (std::size_t lane = 0; lane < kLanes; ++lane) into[lane] = std::max(into[lane], other[lane]);
-}
-
-// What is known to be done when each action of a role begins.
-class Order {
- public:
-  explicit Order(const Role& role) : role_(role) {
-    Done host;    // what the host has waited for
-    Done issued;  // the latest action of each lane
-    host.fill(-1);
-    issued.fill(-1);
-    std::vector<Done> at_end(role.actions.size());
-    for (std::size_t id = 0; id < role.actions.size(); ++id) {
-      const Action& action = role.actions[id];
-      const std::size_t lane = lane_index(action);
-      Done done = host;
-      if (issued[lane] >= 0) join(done, at_end[static_cast<std::size_t>(issued[lane])]);
-      for (const ActionId earlier : action.after)
-        join(done, at_end[static_cast<std::size_t>(earlier)]);
-      const bool waits = action.kind == ActionKind::kSync;
-      if (waits && action.after.empty()) join(done, issued);
-      at_start_.push_back(done);
-      done[lane] = static_cast<ActionId>(id);
-      if (waits) join(host, done);
-      at_end[id] = done;
-      issued[lane] = static_cast<ActionId>(id);
-    }
-  }
-
-  /// Whether action `later` begins only when `earlier` is done.
-  bool waits(ActionId later, ActionId earlier) const {
-    const std::size_t lane = lane_index(role_.actions[static_cast<std::size_t>(earlier)]);
-    return at_start_[static_cast<std::size_t>(later)][lane] >= earlier;
-  }
-
- private:
-  const Role& role_;
-  std::vector<Done> at_start_;
-};
 
 // Invariants of one role by itself.
 class RoleCheck {
@@ -339,10 +295,9 @@ struct Meeting {
 };
 
 std::optional<Meeting> meeting_of(const StepPlan& plan, const Action& action) {
-  const bool is_transfer = action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
   const bool is_tie = action.kind == ActionKind::kReduceCopies &&
                       plan.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
-  if (!is_transfer && !is_tie) return std::nullopt;
+  if (!is_transfer(action) && !is_tie) return std::nullopt;
   return Meeting{is_tie ? action.kind : ActionKind::kSend, action.direction, action.what,
                  action.micro_batch};
 }
@@ -351,7 +306,7 @@ std::optional<std::string> pairs_fault(const StepPlan& plan) {
   std::map<std::pair<std::int32_t, Direction>, std::array<std::vector<std::int32_t>, 2>> order;
   for (const Role& role : plan.roles) {
     for (const Action& action : role.actions) {
-      if (action.kind != ActionKind::kSend && action.kind != ActionKind::kReceive) continue;
+      if (!is_transfer(action)) continue;
       order[{action.what, action.direction}][action.kind == ActionKind::kSend ? 0 : 1].push_back(
           action.micro_batch);
     }

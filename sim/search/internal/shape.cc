@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+#include "strategies/plan/order.h"
+
 namespace foreshard::search {
 namespace {
 
@@ -16,7 +18,7 @@ using plan::ActionKind;
 using plan::Lane;
 using plan::StepPlan;
 
-constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
+using plan::kLanes;
 
 // Nodes as they are found, role by role; later put in an order in which they can be walked.
 class Compiler {
@@ -105,11 +107,9 @@ class Compiler {
 
   // The node of an action in which roles meet is made by the first of them.
   std::int32_t node_of(const Action& action, const Symbol& symbol) {
-    const bool is_transfer =
-        action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
     const bool is_tie = action.kind == ActionKind::kReduceCopies &&
                         plan_.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
-    if (!is_transfer && !is_tie) return add(symbol);
+    if (!is_transfer(action) && !is_tie) return add(symbol);
     const std::tuple key{is_tie, action.direction, action.what, action.micro_batch};
     if (const auto it = meetings_.find(key); it != meetings_.end()) return it->second;
     return meetings_[key] = add(symbol);
@@ -146,9 +146,7 @@ class Compiler {
           for (const std::int32_t earlier : last) wait(own, earlier);
         synced = own;
       }
-      const bool is_transfer =
-          action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
-      if (blocking_launches_ && !is_transfer) synced = own;
+      if (blocking_launches_ && !is_transfer(action)) synced = own;
       if (is_optimizer(action) && norm_node_ >= 0) {
         for (const std::int32_t earlier : nodes_[static_cast<std::size_t>(own)].before)
           wait(norm_node_, earlier);

@@ -21,6 +21,7 @@
 
 #include "base/units.h"
 
+#include "sim/search/internal/peaks.h"
 #include "strategies/plan/step_plan.h"
 
 namespace foreshard::search {
@@ -72,12 +73,27 @@ class PlanShape {
   std::vector<double> end_;
 };
 
-/// The shapes of all plans that differ in the number of micro-batches alone.
-struct PlanShapes {
-  /// Of one plan; or of `micro_batches` and of a period more, which tell those of any number above.
-  std::vector<PlanShape> shapes{};
+/// What a search needs to know of a plan.
+struct PlanForm {
+  PlanShape shape;
+  std::vector<std::vector<Load>> loads{};  ///< Per role.
+};
+
+/// Those of all plans that differ in the number of micro-batches alone.
+struct PlanForms {
+  /// One; or that of `micro_batches` and that of a period more, which tell those of any number
+  /// above: once a pipeline runs full, each further period adds the same.
+  std::vector<PlanForm> forms{};
   std::int64_t micro_batches = 0;
   std::int64_t period = 1;
+
+  /// A quantity of `count` micro-batches, from that of each form.
+  template <class Quantity>
+  Quantity of(std::int64_t count, const std::vector<Quantity>& of_forms) const {
+    if (of_forms.size() == 1) return of_forms.front();
+    const auto periods = static_cast<double>(count - micro_batches) / static_cast<double>(period);
+    return of_forms.front() + periods * (of_forms.back() - of_forms.front());
+  }
 };
 
 }  // namespace foreshard::search

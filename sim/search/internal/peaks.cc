@@ -1,0 +1,199 @@
+#include "sim/search/internal/peaks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "strategies/plan/order.h"
+
+namespace foreshard::search {
+namespace {
+
+using plan::Action;
+using plan::ActionId;
+using plan::ActionKind;
+
+class Loads {
+ public:
+  Loads(const plan::StepPlan& plan, const plan::Role& role, bool blocking_launches)
+      : plan_(plan),
+        role_(role),
+        blocking_launches_(blocking_launches),
+        order_(role, blocking_launches) {
+    for (const Action& action : role.actions)
+      if (action.kind == ActionKind::kReduce)
+        opened_by_[bucket(action).opened_by].insert(action.what);
+  }
+
+  std::vector<Load> all() {
+    for (ActionId id = 0; id < static_cast<ActionId>(role_.actions.size()); ++id) {
+      const Action& it = action(id);
+      if (it.kind == ActionKind::kPass) {
+        add(id);
+      } else if (it.kind == ActionKind::kReduce && (it.gives_back & plan::kGradient) != 0) {
+        reduced_[it.what] = id;
+      } else if (it.kind == ActionKind::kSync && it.after.empty()) {
+        pass_before_ = {};
+      }
+    }
+    return largest();
+  }
+
+ private:
+  const Action& action(ActionId id) const { return role_.actions[static_cast<std::size_t>(id)]; }
+  const plan::Bucket& bucket(const Action& of) const {
+    return plan_.buckets[static_cast<std::size_t>(of.what)];
+  }
+  std::size_t block_of(std::int32_t unit) const {
+    return static_cast<std::size_t>(plan_.parts.units[static_cast<std::size_t>(unit)].block);
+  }
+  std::size_t block_of_bucket(std::int32_t index) const {
+    return block_of(plan_.buckets[static_cast<std::size_t>(index)].units.front().first);
+  }
+
+  // A pass takes gradients that have yet to be reduced; those that it knows to be reduced, go.
+  void update_gradients(ActionId id) {
+    std::erase_if(reduced_, [&](const auto& reduction) {
+      const auto& [what, by] = reduction;
+      if (!order_.waits(id, by)) return false;
+      const auto it = open_.find(what);
+      if (it != open_.end() && --it->second == 0) open_.erase(it);
+      return true;
+    });
+    if ((action(id).takes & plan::kGradient) == 0) return;
+    for (const std::int32_t what : opened_by_[action(id).units.first]) ++open_[what];
+  }
+
+  // Gathers for later passes that may proceed beside this one: those issued since the pass before,
+  // or behind this one without waiting for it.
+  std::vector<ActionId> gathers_beside(ActionId id) const {
+    std::vector<ActionId> gathers;
+    if ((action(id).gives_back & plan::kWhole) == 0) return gathers;
+    const auto consider = [&](ActionId gather) {
+      const Action& it = action(gather);
+      if (it.kind != ActionKind::kGather || (gather > id && order_.waits(gather, id))) return;
+      if (bucket(it).units.front().first != action(id).units.first) gathers.push_back(gather);
+    };
+    const auto is_pass = [&](ActionId of) { return action(of).kind == ActionKind::kPass; };
+    for (ActionId before = id - 1; before >= 0 && !is_pass(before); --before) consider(before);
+    const auto end = static_cast<ActionId>(role_.actions.size());
+    for (ActionId behind = id + 1; behind < end && !is_pass(behind); ++behind) consider(behind);
+    return gathers;
+  }
+
+  // What is whole while the pass runs, before the gathers beside it begin and then. On the lane of
+  // the reductions, a gather begins when those before it are done: their gradients have gone.
+  std::vector<Load> beside(ActionId id) const {
+    Load before;
+    for (const auto& [what, times] : open_) before.gradient.at(block_of_bucket(what)) += times;
+    if ((action(id).gives_back & plan::kWhole) != 0)
+      ++before.whole.at(block_of(action(id).units.first));
+    const std::vector<ActionId> gathers = gathers_beside(id);
+    if (gathers.empty()) return {before};
+    Load then = before;
+    for (const ActionId gather : gathers)
+      ++then.whole.at(block_of(bucket(action(gather)).units.front().first));
+    for (const auto& [what, by] : reduced_)
+      if (order_.waits(gathers.front(), by)) --then.gradient.at(block_of_bucket(what));
+    return {before, then};
+  }
+
+  void add(ActionId id) {
+    const Action& pass = action(id);
+    const bool is_forward = pass.direction == Direction::kForward;
+    const bool receives = std::ranges::any_of(
+        pass.after, [&](ActionId of) { return action(of).kind == ActionKind::kReceive; });
+    const bool waits_for_pass = receives || blocking_launches_ ||
+                                std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
+    update_gradients(id);
+    PassOf before = waits_for_pass ? PassOf{} : pass_before_;
+    std::vector<Load> loads = beside(id);
+    for (std::int32_t i = 0; i < pass.units.count; ++i) {
+      const std::int32_t unit =
+          is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
+      const std::size_t block = block_of(unit);
+      pass_before_ = {static_cast<std::int32_t>(block), pass.direction};
+      if (is_forward && (pass.takes & plan::kKept) != 0) ++kept_.at(block);
+      for (Load load : loads) {
+        load.pass = pass_before_;
+        load.trailing = before;
+        load.kept = kept_;
+        loads_.insert(load);
+      }
+      if ((pass.gives_back & plan::kKept) != 0) --kept_.at(block);
+      before = blocking_launches_ ? PassOf{} : pass_before_;
+    }
+    pass_before_id_ = id;
+  }
+
+  // Without those of which another has more.
+  std::vector<Load> largest() const {
+    std::vector<Load> result;
+    for (const Load& load : loads_) {
+      const auto covers = [&](const Load& by) {
+        for (std::size_t b = 0; b < kBlocks; ++b)
+          if (by.kept[b] < load.kept[b] || by.whole[b] < load.whole[b] ||
+              by.gradient[b] < load.gradient[b])
+            return false;
+        return by.pass == load.pass && (by.trailing == load.trailing || load.trailing.block < 0);
+      };
+      if (std::ranges::any_of(result, covers)) continue;
+      std::erase_if(result, [&](const Load& other) {
+        for (std::size_t b = 0; b < kBlocks; ++b)
+          if (load.kept[b] < other.kept[b] || load.whole[b] < other.whole[b] ||
+              load.gradient[b] < other.gradient[b])
+            return false;
+        return load.pass == other.pass &&
+               (load.trailing == other.trailing || other.trailing.block < 0);
+      });
+      result.push_back(load);
+    }
+    return result;
+  }
+
+  const plan::StepPlan& plan_;
+  const plan::Role& role_;
+  bool blocking_launches_;
+  plan::Order order_;
+  std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
+  std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
+  std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
+  BlockCounts kept_{};
+  PassOf pass_before_{};
+  ActionId pass_before_id_ = -1;
+  std::set<Load> loads_;
+};
+
+}  // namespace
+
+std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
+                           bool blocking_launches) {
+  return Loads(plan, role, blocking_launches).all();
+}
+
+Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {
+  const auto of = [&](const PassOf& pass) -> const BlockBytes& {
+    return bytes[static_cast<std::size_t>(pass.block)];
+  };
+  const auto index = [](Direction direction) {
+    return static_cast<std::size_t>(direction == Direction::kForward ? 0 : 1);
+  };
+  Bytes most;
+  for (const Load& load : loads) {
+    Bytes sum = of(load.pass).work[index(load.pass.direction)];
+    for (std::size_t b = 0; b < kBlocks; ++b)
+      sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
+             static_cast<double>(load.whole[b]) * bytes[b].whole +
+             static_cast<double>(load.gradient[b]) * bytes[b].gradient;
+    const PassOf& before = load.trailing;
+    if (before.block >= 0 && of(before).trails[index(before.direction)]) {
+      sum += of(before).work[index(before.direction)];
+      if (before.direction == Direction::kBackward) sum += of(before).kept;
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+}  // namespace foreshard::search

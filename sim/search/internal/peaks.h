@@ -1,0 +1,60 @@
+/// \file
+/// What lives in memory at once on a rank of a pipeline stage, from its step plan: counts of blocks
+/// whose activations, gathered parameters and whole gradients are there while a pass runs. The
+/// sizes come later, so that all strategies whose plans have the same form share the counts.
+///
+/// A buffer that another lane gives back (a gradient that is being reduced) counts until something
+/// that the pass waits for says that it is gone (plan::Order).
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::search {
+
+inline constexpr std::size_t kBlocks = 3;  ///< Of a plan, at most.
+using BlockCounts = std::array<std::int32_t, kBlocks>;
+
+/// A pass through a unit of a block.
+struct PassOf {
+  std::int32_t block = -1;  ///< -1: none.
+  Direction direction = Direction::kForward;
+  auto operator<=>(const PassOf&) const = default;
+};
+
+/// What is live while a pass runs, in units of each block.
+struct Load {
+  PassOf pass{};
+  /// The pass before it, if its last tasks may still run, off the compute stream: then its work
+  /// and, backward, what the unit had kept are there too.
+  PassOf trailing{};
+  BlockCounts whole{};     ///< Gathered parameters.
+  BlockCounts gradient{};  ///< Whole gradients, by the block of their bucket.
+  BlockCounts kept{};      ///< Activations.
+  auto operator<=>(const Load&) const = default;
+};
+
+/// The loads of a role of which no other has more of everything.
+std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
+                           bool blocking_launches);
+
+/// Of one unit of each block, on one rank.
+struct BlockBytes {
+  Bytes kept{};
+  Bytes whole{};
+  Bytes gradient{};
+  std::array<Bytes, 2> work{};  ///< Forward, backward.
+  /// Whether the pass ends with a task that is not on the compute stream.
+  std::array<bool, 2> trails{};
+};
+
+/// The largest of the loads.
+Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes);
+
+}  // namespace foreshard::search

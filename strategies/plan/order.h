@@ -1,0 +1,32 @@
+/// \file
+/// Which actions of a role are known to be done when another one begins: by its dependencies, by
+/// the order of its lane, and by what the host has waited for.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::plan {
+
+inline constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
+
+class Order {
+ public:
+  /// `blocking_launches`: the host waits for all but transfers as it issues them.
+  /// \pre Each action waits for earlier ones alone (invariant 3 of StepPlan).
+  explicit Order(const Role& role, bool blocking_launches = false);
+
+  /// Whether action `later` begins only when `earlier` is done.
+  bool waits(ActionId later, ActionId earlier) const;
+
+ private:
+  /// The latest action of each lane that is done; -1: none.
+  using Done = std::array<ActionId, kLanes>;
+
+  const Role& role_;
+  std::vector<Done> at_start_;
+};
+
+}  // namespace foreshard::plan
