@@ -111,7 +111,7 @@ const std::vector<Option>& options() {
       {"--shared", "", "let several ranks share one GPU, to check correctness, not speed",
        [](A& a, Text) { return a.shared = true, ""; }},
       {"--rendezvous", "FOLDER",
-       "let ranks meet in this folder, which all of them see, not over TCP",
+       "let ranks find rank 0 by a file in this folder, which all of them see",
        [](A& a, Text text) { return a.rendezvous = text, ""; }},
       {"--hang", "RANK:INSTANCE", "stop that rank there (to test the watchdog)",
        [](A& a, Text text) { return take_hang(a.hang, text); }},

@@ -1,10 +1,12 @@
 #include "validate/replay/meet.h"
 
+#include <array>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <sys/stat.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -12,7 +14,6 @@
 #include "base/file.h"
 #include "base/quantity.h"
 
-#include "validate/replay/file_store.h"
 #include "validate/replay/tcp_store.h"
 
 namespace foreshard::replay {
@@ -22,28 +23,45 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-// The port that rank 0 wrote: only of a file of our own, since others may write to the folder of
-// temporary files.
-std::optional<std::uint16_t> port_in(const std::string& file) {
+struct Place {
+  std::string host{};  // empty: this one
+  std::uint16_t port = 0;
+};
+
+std::string own_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// What rank 0 wrote, "PORT HOST": only of a file of our own, since others may write to the folder,
+// as they may to that of temporary files.
+std::optional<Place> place_in(const std::string& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_uid != ::getuid())
     return std::nullopt;
-  const auto text = read_file(file, 64_B);
+  const auto text = read_file(file, 512_B);
   if (!text) return std::nullopt;
-  const int port = std::atoi(text->c_str());
+  std::istringstream words(*text);
+  int port = 0;
+  Place place;
+  words >> port >> place.host;
   if (port < 1 || port > 65535) return std::nullopt;
-  return static_cast<std::uint16_t>(port);
+  place.port = static_cast<std::uint16_t>(port);
+  return place;
 }
 
-// All ranks on one host. The file may be left from an earlier job of the same name, so a rank that
-// finds nobody there looks again.
-Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOptions options) {
-  options.address = kLoopback;
+// Rank 0 takes a free port and writes it into `file`, with its host unless `options.address` is the
+// loopback. The file may be left from an earlier job of the same name, so a rank that finds nobody
+// there looks again.
+Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions options) {
   if (options.rank == 0) {
     ::unlink(file.c_str());
-    auto store = serve_tcp_store(
-        options, [&](std::uint16_t port) { return write_file(file, std::to_string(port) + "\n"); });
+    const std::string host = options.address == kLoopback ? "" : " " + options.address;
+    auto store = serve_tcp_store(options, [&](std::uint16_t port) {
+      return write_file(file, std::to_string(port) + host + "\n");
+    });
     if (!store) return store.error();
     // When all have found it, nobody needs it any more.
     const auto fault = barrier(**store, "found", 0, options.ranks, options.patience);
@@ -57,8 +75,11 @@ Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOpti
   options.patience = 200_ms;
   std::optional<Error> last;
   for (;;) {
-    if (const auto port = port_in(file)) {
-      options.port = *port;
+    if (const auto place = place_in(file)) {
+      // A host reaches itself also where it does not know the name that others use.
+      const bool here = place->host.empty() || place->host == own_name();
+      options.address = here ? kLoopback : place->host;
+      options.port = place->port;
       auto store = open_tcp_store(options);
       if (store) {
         if (auto fault = barrier(**store, "found", options.rank, options.ranks, patience))
@@ -72,9 +93,21 @@ Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOpti
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   return Error{Error::Code::kIo, "rank " + std::to_string(options.rank) +
-                                     " did not find rank 0 on this host within " +
-                                     format(patience) +
+                                     " did not find rank 0 within " + format(patience) +
                                      (last ? ": " + last->message : ": there is no " + file)};
+}
+
+// In a folder that all ranks see; rank 0 makes it if it is not there.
+Result<std::unique_ptr<Store>> open_in_folder(const std::filesystem::path& folder,
+                                              TcpOptions options) {
+  if (options.rank == 0) {
+    std::error_code code;
+    std::filesystem::create_directories(folder, code);
+    if (code)
+      return Error{Error::Code::kIo, folder.string() + ": cannot make it: " + code.message()};
+  }
+  options.address = own_name();
+  return open_by_file((folder / "rank-0.foreshard").string(), std::move(options));
 }
 
 }  // namespace
@@ -82,21 +115,17 @@ Result<std::unique_ptr<Store>> open_on_one_host(const std::string& file, TcpOpti
 Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
                                           const MeetOptions& options) {
   if (identity.ranks == 1) return lone_store();
-  if (!options.folder.empty())
-    return open_file_store({.folder = options.folder,
-                            .rank = identity.rank,
-                            .ranks = identity.ranks,
-                            .job = options.job,
-                            .patience = options.patience});
+  TcpOptions tcp{.rank = identity.rank,
+                 .ranks = identity.ranks,
+                 .job = options.job,
+                 .patience = options.patience};
+  if (!options.folder.empty()) return open_in_folder(options.folder, std::move(tcp));
   const auto meeting = meeting_from(environment, identity);
   if (!meeting) return meeting.error();
-  const TcpOptions tcp{.address = meeting->address,
-                       .port = meeting->port,
-                       .rank = identity.rank,
-                       .ranks = identity.ranks,
-                       .job = options.job,
-                       .patience = options.patience};
-  if (meeting->kind == Meeting::Kind::kOneHost) return open_on_one_host(meeting->file, tcp);
+  const bool here = meeting->kind == Meeting::Kind::kOneHost;
+  tcp.address = here ? kLoopback : meeting->address;
+  tcp.port = meeting->port;
+  if (here) return open_by_file(meeting->file, std::move(tcp));
   return open_tcp_store(tcp);
 }
 

@@ -15,12 +15,13 @@
 namespace foreshard::replay {
 
 struct MeetOptions {
-  std::string folder{};  ///< A file store there, if it is not empty.
+  /// Where rank 0 says in a file how to reach it; empty: the environment says that.
+  std::string folder{};
   JobKey job{};
   Seconds patience = 60_s;
 };
 
-/// \return as open_tcp_store, open_file_store and meeting_from.
+/// \return as open_tcp_store and meeting_from.
 Result<std::unique_ptr<Store>> open_store(const Environment& environment, const Identity& identity,
                                           const MeetOptions& options);
 

@@ -1,7 +1,7 @@
 /// \file
 /// A small key-value store that all ranks of a job share: how communicator ids are exchanged,
 /// ranks wait for each other, and the watchdog learns where the others are. Rank 0 serves it over
-/// TCP (tcp_store.h), or it is a folder that all can see (file_store.h).
+/// TCP (tcp_store.h).
 ///
 /// Keys are words joined by "/". A key is set once. All of it may be called from several threads.
 #pragma once

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <dlfcn.h>
+#include <filesystem>
 #include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,10 +18,10 @@
 
 #include "tests/base/temporary_folder.h"
 
-#include "validate/replay/file_store.h"
 #include "validate/replay/internal/frame.h"
 #include "validate/replay/internal/socket.h"
 #include "validate/replay/internal/tcp_server.h"
+#include "validate/replay/meet.h"
 #include "validate/replay/tcp_store.h"
 
 // As /etc/hosts of a Debian host that is called "debian".
@@ -65,10 +66,11 @@ Open tcp(const TemporaryFolder&, std::int32_t ranks) {
                            .patience = 10_s});
   };
 }
-Open file(const TemporaryFolder& folder, std::int32_t ranks) {
+Open in_folder(const TemporaryFolder& folder, std::int32_t ranks) {
   return [path = folder.path() / "meeting", ranks](std::int32_t rank) {
-    return open_file_store(
-        {.folder = path, .rank = rank, .ranks = ranks, .job = {"job"}, .patience = 10_s});
+    return open_store([](const std::string&) { return std::nullopt; },
+                      {.rank = rank, .ranks = ranks},
+                      {.folder = path.string(), .job = {"job"}, .patience = 10_s});
   };
 }
 
@@ -218,7 +220,7 @@ TEST_P(AnyStore, NoticesAKilledRank) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Values(Kind{"tcp", tcp}, Kind{"file", file}),
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Values(Kind{"tcp", tcp}),
                          [](const auto& of) { return of.param.name; });
 
 TEST(TcpStore, NoticesThatRankZeroIsGone) {
@@ -443,23 +445,9 @@ TEST(Frames, SurviveBeingReadBack) {
   }
 }
 
-TEST(FileStore, RefusesAFolderOfAnEarlierRun) {
+TEST(MeetingInAFolder, HandsValuesOverAndLeavesNothingBehind) {
   const TemporaryFolder folder;
-  const FileStoreOptions zero{
-      .folder = folder.path(), .rank = 0, .ranks = 2, .job = {"job"}, .patience = 200_ms};
-  {
-    const auto first = open_file_store(zero);
-    ASSERT_TRUE(first);
-    (*first)->give_up("broken");
-  }
-  const auto second = open_file_store(zero);
-  ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, HasSubstr("holds what an earlier run left; remove it"));
-}
-
-TEST(FileStore, LeavesNothingBehind) {
-  const TemporaryFolder folder;
-  const Open open = file(folder, 3);
+  const Open open = in_folder(folder, 3);
   for (int run = 0; run < 2; ++run)
     on_all(open, 3, [](std::int32_t rank, Store& store) {
       EXPECT_FALSE(store.set("a/" + std::to_string(rank), "b"));
@@ -468,21 +456,44 @@ TEST(FileStore, LeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path() / "meeting"));
 }
 
-TEST(FileStore, RefusesAnotherJob) {
+// Another job left its file: nobody is there.
+TEST(MeetingInAFolder, LooksAgainWhereNobodyIs) {
   const TemporaryFolder folder;
-  FileStoreOptions options{
-      .folder = folder.path(), .rank = 0, .ranks = 2, .job = {"gpt 1"}, .patience = 200_ms};
-  const auto zero = open_file_store(options);
-  ASSERT_TRUE(zero);
-  options.rank = 1;
-  options.job.options = "gpt 2";
-  const auto one = open_file_store(options);
+  std::filesystem::create_directories(folder.path() / "meeting");
+  folder.write("meeting/rank-0.foreshard", std::to_string(free_port()) + "\n");
+  const Open open = in_folder(folder, 2);
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const auto store = open(0);
+    EXPECT_TRUE(store) << store.error().message;
+  });
+  const auto store = open(1);
+  EXPECT_TRUE(store) << store.error().message;
+  late.join();
+}
+
+TEST(MeetingInAFolder, SaysWhereItLooked) {
+  const TemporaryFolder folder;
+  const auto store =
+      open_store([](const std::string&) { return std::nullopt; }, {.rank = 1, .ranks = 2},
+                 {.folder = folder.path().string(), .job = {"job"}, .patience = 100_ms});
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message,
+              AllOf(HasSubstr("rank 1 did not find rank 0 within 100 ms: there is no "),
+                    HasSubstr("rank-0.foreshard")));
+}
+
+TEST(MeetingInAFolder, RefusesAnotherJob) {
+  const TemporaryFolder folder;
+  const auto open = [&](std::int32_t rank, const char* job) {
+    return open_store([](const std::string&) { return std::nullopt; }, {.rank = rank, .ranks = 2},
+                      {.folder = folder.path().string(), .job = {job}, .patience = 500_ms});
+  };
+  std::thread zero([&] { EXPECT_FALSE(open(0, "gpt 1")); });
+  const auto one = open(1, "gpt 2");
+  zero.join();
   ASSERT_FALSE(one);
   EXPECT_THAT(one.error().message, HasSubstr("'gpt 2' instead of 'gpt 1'"));
-  options.job = {.options = "gpt 1", .token = "another\nline"};
-  const auto other = open_file_store(options);
-  ASSERT_FALSE(other);
-  EXPECT_THAT(other.error().message, HasSubstr("rank 1 belongs to another job"));
 }
 
 TEST(LoneStore, HoldsValuesAndWaitsForNobody) {
