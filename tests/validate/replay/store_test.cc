@@ -467,8 +467,10 @@ TEST(MeetingInAFolder, LooksAgainWhereNobodyIs) {
     const auto store = open(0);
     EXPECT_TRUE(store) << store.error().message;
   });
-  const auto store = open(1);
-  EXPECT_TRUE(store) << store.error().message;
+  {
+    const auto store = open(1);
+    EXPECT_TRUE(store) << store.error().message;
+  }
   late.join();
 }
 
