@@ -42,8 +42,8 @@ class Step {
         times_(times),
         launch_(launch_time),
         split_(layers_of_stages(strategy, model)),
-        data_(axis_named("data")),
-        pipeline_(axis_named("pipeline")) {}
+        data_(axis_of(blocks.mesh, "data")),
+        pipeline_(axis_of(blocks.mesh, "pipeline")) {}
 
   // The step, from the forms of its plan. Fails where a route is missing.
   std::optional<Error> run(PlanForms& forms, Estimate& estimate) {
@@ -66,12 +66,6 @@ class Step {
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
   bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
-
-  Axis axis_named(const char* name) const {
-    const auto it = std::ranges::find(blocks_.mesh, std::string(name), &MeshAxis::name);
-    FORESHARD_CHECK(it != blocks_.mesh.end());
-    return static_cast<Axis>(it - blocks_.mesh.begin());
-  }
 
   // The communication that takes `count` elements from one attribute to another.
   Result<Seconds> conversion(std::int64_t count, DType dtype, const Attribute& from,
@@ -207,7 +201,7 @@ class Step {
 
   // The residual stream to the next stage, in pieces where the framework sends it so.
   Result<Seconds> transfer_time() {
-    const Axis tensor = axis_named("tensor");
+    const Axis tensor = axis_of(blocks_.mesh, "tensor");
     Attribute sent = blocks_.boundary;
     const std::int64_t ways = strategy_.tensor_parallel;
     if (framework_.pipeline_scatter_gather && ways > 1 &&

@@ -32,6 +32,12 @@ std::vector<Axis> axes_of(const std::vector<Partial>& partial) {
   return axes;
 }
 
+Axis axis_of(const std::vector<MeshAxis>& mesh, std::string_view name) {
+  const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
+  FORESHARD_CHECK(it != mesh.end());
+  return static_cast<Axis>(it - mesh.begin());
+}
+
 Attribute replicated(std::size_t rank) {
   return Attribute{.dims = std::vector<std::vector<Axis>>(rank)};
 }

@@ -46,6 +46,9 @@ struct Attribute {
   auto operator<=>(const Attribute&) const = default;
 };
 
+/// \pre The mesh has an axis of that name.
+Axis axis_of(const std::vector<MeshAxis>& mesh, std::string_view name);
+
 /// Replicated everywhere.
 Attribute replicated(std::size_t rank);
 

@@ -203,8 +203,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
 Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
                   const std::vector<MeshAxis>& mesh) {
   Attribute sent = *boundary.pinned;
-  const auto tensor = static_cast<Axis>(
-      std::ranges::find(mesh, std::string("tensor"), &MeshAxis::name) - mesh.begin());
+  const Axis tensor = axis_of(mesh, "tensor");
   const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
   const std::int64_t ways = mesh[static_cast<std::size_t>(tensor)].size;
   if (strategy.framework->pipeline_scatter_gather && whole && ways > 1 &&
@@ -216,8 +215,7 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
   LoweredModel lowered;
   lowered.mesh = mesh_of(strategy);
-  const auto data = static_cast<Axis>(
-      std::ranges::find(lowered.mesh, std::string("data"), &MeshAxis::name) - lowered.mesh.begin());
+  const Axis data = axis_of(lowered.mesh, "data");
   const TransformerGraphs graphs = graphs_of(model, strategy);
 
   struct Part {

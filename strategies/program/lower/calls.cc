@@ -35,12 +35,6 @@ using program::Task;
 // Blocks of parts_of().
 enum PartIndex : std::int32_t { kEmbedding, kLayer, kHead };
 
-Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
-  const auto it = std::ranges::find(mesh, name, &MeshAxis::name);
-  FORESHARD_CHECK(it != mesh.end());
-  return static_cast<Axis>(it - mesh.begin());
-}
-
 Task memory_task(std::string name, program::TaskBody body) {
   return Task{.name = std::move(name), .body = std::move(body)};
 }
@@ -69,8 +63,8 @@ class Writer {
         mesh_(blocks.mesh),
         blocks_(blocks),
         lowered_{&blocks.embedding, &blocks.layer, &blocks.head},
-        pipeline_(axis_named(mesh_, "pipeline")),
-        data_(axis_named(mesh_, "data")) {}
+        pipeline_(axis_of(mesh_, "pipeline")),
+        data_(axis_of(mesh_, "data")) {}
 
   void write(const plan::Role& from, Role& to) {
     from_ = &from;

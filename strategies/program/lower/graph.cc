@@ -237,9 +237,8 @@ class Step {
     const std::int32_t done = call(step, {}, std::move(all));
     if (shared == 0) return;
     Block gather{.name = "parameters.gather"};
-    const auto data = std::ranges::find(program_.mesh, std::string("data"), &MeshAxis::name);
     Attribute from = replicated(1);
-    from.dims[0] = {static_cast<Axis>(data - program_.mesh.begin())};
+    from.dims[0] = {axis_of(program_.mesh, "data")};
     append_reshard(gather, "parameters", {shared}, strategy_.precision, from, replicated(1),
                    program_.mesh, stream(kDataStream), {});
     call(gather, {}, {{.call = done}});

@@ -69,9 +69,8 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
   program.mesh = blocks.mesh;
   program.streams = streams();
   program.launch_time = options.launch_time + strategy.framework->host_time;
-  std::int32_t pipeline = 0;
-  while (program.mesh[static_cast<std::size_t>(pipeline)].name != "pipeline") ++pipeline;
   append_roles(program, *plan, model, strategy, blocks);
+  const Axis pipeline = axis_of(program.mesh, "pipeline");
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     const auto stage = program::coordinate_of(program, rank, pipeline);
     program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
