@@ -161,55 +161,14 @@ void attention_backward(const Invocation& kernel) {
   }
 }
 
-// Scores [batch, head, query, key]: scale, causal mask (both only of attention) and softmax.
-void softmax_forward(const Invocation& kernel) {
-  const Operand& x = kernel.in[0];
-  need_whole_rows(x);
-  need_same_slice(x, kernel.out[0]);
-  const bool causal = kernel.op.heads.head_dim > 0 && kernel.op.causal;
-  const double scale = scale_of(kernel.op.heads);
-  const std::int64_t width = columns(x);
-  const std::int64_t queries = causal ? extent(x, 2) : 1;
-  for (std::int64_t r = 0; r < rows(x); ++r) {
-    const std::int64_t visible = causal ? std::min(width, x.box.begin[2] + r % queries + 1) : width;
-    const double* row = &x.values[at(r * width)];
-    double* y = &kernel.out[0].values[at(r * width)];
-    const double largest = *std::max_element(row, row + visible);
-    double total = 0;
-    for (std::int64_t i = 0; i < visible; ++i) {
-      y[i] = std::exp((row[i] - largest) * scale);
-      total += y[i];
-    }
-    for (std::int64_t i = 0; i < width; ++i) y[i] = i < visible ? y[i] / total : 0.0;
-  }
-}
+namespace {
 
-// Inputs: dy and y. dx = scale y (dy - sum(dy y)).
-void softmax_backward(const Invocation& kernel) {
-  const Operand& dy = kernel.in[0];
-  const Operand& y = kernel.in[1];
-  need_whole_rows(y);
-  need_same_slice(dy, y);
-  need_same_slice(y, kernel.out[0]);
-  const double scale = scale_of(kernel.op.heads);
-  const std::int64_t width = columns(y);
-  for (std::int64_t r = 0; r < rows(y); ++r) {
-    double along = 0;
-    for (std::int64_t i = 0; i < width; ++i)
-      along += dy.values[at(r * width + i)] * y.values[at(r * width + i)];
-    for (std::int64_t i = 0; i < width; ++i) {
-      const std::size_t at_i = at(r * width + i);
-      kernel.out[0].values[at_i] = scale * y.values[at_i] * (dy.values[at_i] - along);
-    }
-  }
-}
-
-// Turns queries and keys by their position; the backward pass turns back. Values stay.
-void rope(const Invocation& kernel, Direction direction) {
+// Turns queries and keys by their position, times `sign`. Values stay.
+void turn_heads(const Invocation& kernel, double sign) {
   const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
   need_same_slice(x, y);
-  const Packed packed(x, kernel.op.heads);
+  const Packed packed(x, kernel.op.settings);
   const std::int64_t d = packed.head_dim();
   const std::int64_t half = d / 2;
   y.values = x.values;
@@ -221,7 +180,7 @@ void rope(const Invocation& kernel, Direction direction) {
         const double angle =
             static_cast<double>(position) *
             std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(d));
-        const double sine = direction == Direction::kForward ? std::sin(angle) : -std::sin(angle);
+        const double sine = sign * std::sin(angle);
         const double a = head[i];
         const double b = head[i + half];
         head[i] = a * std::cos(angle) - b * sine;
@@ -233,6 +192,15 @@ void rope(const Invocation& kernel, Direction direction) {
       if (h % packed.queries_of_group() == 0) turn(packed.key(h));
     }
   }
+}
+
+}  // namespace
+
+void rope(const Invocation& kernel) {
+  turn_heads(kernel, 1);
+}
+void rope_gradient(const Invocation& kernel) {
+  turn_heads(kernel, -1);
 }
 
 namespace {

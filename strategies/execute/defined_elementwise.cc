@@ -153,6 +153,15 @@ void dropout(const Invocation& kernel) {
   }
 }
 
+void dropout_gradient(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  need_same_slice(dy, kernel.in[1]);
+  need_same_slice(dy, kernel.out[0]);
+  const double rate = kernel.op.settings.number("rate");
+  for (std::size_t i = 0; i < dy.values.size(); ++i)
+    kernel.out[0].values[i] = dy.values[i] * kernel.in[1].values[i] / (1 - rate);
+}
+
 void expand(const Invocation& kernel) {
   std::size_t i = 0;
   each_index(local_shape_of(kernel.out[0]), [&](const Shape& index) {

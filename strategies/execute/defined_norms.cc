@@ -77,17 +77,24 @@ void softmax(const Invocation& kernel) {
   FORESHARD_CHECK(extent(x, axis) == x.whole[axis]);
   need_same_slice(x, kernel.out[0]);
   const Around shape = around(x, axis);
+  const double scale = kernel.op.settings.number("scale");
+  const bool causal = kernel.op.settings.flag("causal");  // then the axis is the last
   for (std::int64_t b = 0; b < shape.before; ++b) {
+    std::int64_t seen = shape.extent;
+    if (causal) {
+      const std::size_t queries = axis - 1;
+      seen = std::min(seen, x.box.begin[queries] + b % extent(x, queries) + 1);
+    }
     for (std::int64_t a = 0; a < shape.after; ++a) {
       double largest = x.values[shape.at(b, 0, a)];
-      for (std::int64_t i = 1; i < shape.extent; ++i)
+      for (std::int64_t i = 1; i < seen; ++i)
         largest = std::max(largest, x.values[shape.at(b, i, a)]);
       double total = 0;
-      for (std::int64_t i = 0; i < shape.extent; ++i)
-        total += std::exp(x.values[shape.at(b, i, a)] - largest);
+      for (std::int64_t i = 0; i < seen; ++i)
+        total += std::exp((x.values[shape.at(b, i, a)] - largest) * scale);
       for (std::int64_t i = 0; i < shape.extent; ++i)
         kernel.out[0].values[shape.at(b, i, a)] =
-            std::exp(x.values[shape.at(b, i, a)] - largest) / total;
+            i < seen ? std::exp((x.values[shape.at(b, i, a)] - largest) * scale) / total : 0.0;
     }
   }
 }
@@ -99,6 +106,7 @@ void softmax_gradient(const Invocation& kernel) {
   FORESHARD_CHECK(extent(y, axis) == y.whole[axis]);
   need_same_slice(dy, y);
   need_same_slice(y, kernel.out[0]);
+  const double scale = kernel.op.settings.number("scale");
   const Around shape = around(y, axis);
   for (std::int64_t b = 0; b < shape.before; ++b) {
     for (std::int64_t a = 0; a < shape.after; ++a) {
@@ -107,7 +115,7 @@ void softmax_gradient(const Invocation& kernel) {
         along += dy.values[shape.at(b, i, a)] * y.values[shape.at(b, i, a)];
       for (std::int64_t i = 0; i < shape.extent; ++i) {
         const std::size_t k = shape.at(b, i, a);
-        kernel.out[0].values[k] = y.values[k] * (dy.values[k] - along);
+        kernel.out[0].values[k] = scale * y.values[k] * (dy.values[k] - along);
       }
     }
   }

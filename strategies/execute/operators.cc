@@ -21,13 +21,6 @@ void pass(const Invocation& kernel) {
       return gelu_forward(kernel);
     case PassKind::kGeluBackward:
       return gelu_backward(kernel);
-    case PassKind::kSoftmaxForward:
-      return softmax_forward(kernel);
-    case PassKind::kSoftmaxBackward:
-      return softmax_backward(kernel);
-    case PassKind::kDropoutForward:
-      return dropout_forward(kernel);
-    case PassKind::kDropoutBackward:
     case PassKind::kBiasDropoutAddBackward:
       return dropout_backward(kernel);
     case PassKind::kBiasDropoutAddForward:
@@ -37,10 +30,6 @@ void pass(const Invocation& kernel) {
       return sum(kernel);
     case PassKind::kBiasGradient:
       return bias_gradient(kernel);
-    case PassKind::kRopeForward:
-      return rope(kernel, Direction::kForward);
-    case PassKind::kRopeBackward:
-      return rope(kernel, Direction::kBackward);
     case PassKind::kTranspose:
       return transpose(kernel);
     case PassKind::kEmbeddingForward:

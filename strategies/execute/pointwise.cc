@@ -89,16 +89,6 @@ void swiglu_backward(const Invocation& kernel) {
   }
 }
 
-void dropout_forward(const Invocation& kernel) {
-  need_same_slice(kernel.in[0], kernel.out[0]);
-  need_same_slice(kernel.in[0], kernel.out[1]);
-  const auto mask = drawn_mask(kernel.out[1], kernel);
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    kernel.out[0].values[i] = kernel.in[0].values[i] * mask[i] * kept_scale(kernel);
-    kernel.out[1].values[i] = mask[i];
-  }
-}
-
 void dropout_backward(const Invocation& kernel) {
   need_same_slice(kernel.in[0], kernel.in[1]);
   need_same_slice(kernel.in[0], kernel.out[0]);

@@ -52,10 +52,8 @@ class Backward {
       for (const TensorId id : op.inputs)
         if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
           ++uses_[id];
-    for (const Operator& op : forward_.operators) {
-      adds_summands_ = adds_summands_ && op.kind == OperatorKind::kDefined;
+    for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs) ++readers_[id];
-    }
   }
 
   // Tensors lie as the forward pass leaves them.
@@ -109,9 +107,10 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  std::vector<TensorId> added(OperatorSpec spec) {
+  std::vector<TensorId> added(OperatorSpec spec, bool core_attention = false) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
+    graph_.operators.back().core_attention = core_attention;
     return *std::move(outputs);
   }
   TensorId gradient_of(TensorId tensor) const {
@@ -150,6 +149,10 @@ class Backward {
                         .settings = {{"operation", std::string("add")}}})
                      .front();
     gradient_of_[of] = gradient;
+  }
+
+  void name_after(TensorId of, TensorId gradient) {
+    if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
   }
 
   void finish_parameter(TensorId parameter) {
@@ -226,7 +229,7 @@ class Backward {
     add.outputs = {sum};
     add.pass = PassKind::kResidualAdd;
     add.extent = 2;
-    add.linear = adds_summands_;
+    add.linear = !forward_.gradients_apart;
     graph_.operators.push_back(std::move(add));
     known->second = sum;
   }
@@ -398,9 +401,6 @@ class Backward {
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
-  // Whether gradients of one activation are added up before ranks add theirs: of general graphs;
-  // frameworks of transformers reduce each.
-  bool adds_summands_ = true;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
@@ -431,7 +431,8 @@ class OperatorGradients final : public Gradients {
                             .name = name,
                             .inputs = std::move(inputs),
                             .settings = std::move(settings),
-                            .bodies = std::move(bodies)});
+                            .bodies = std::move(bodies)},
+                           op_.core_attention);
   }
   const Graph& body(std::size_t index) const override {
     return backward_.forward().bodies[static_cast<std::size_t>(op_.bodies[index])];
@@ -442,11 +443,13 @@ class OperatorGradients final : public Gradients {
   void give(std::size_t index, TensorId gradient) override {
     const TensorId of = op_.inputs[index];
     FORESHARD_CHECK(tensor(of).shape == tensor(gradient).shape);
-    if (tensor(of).role != TensorRole::kParameter) return backward_.contribute(of, gradient);
     const bool fresh =
         gradient.index() >= first_new_ && std::ranges::find(given_, gradient) == given_.end();
     given_.push_back(gradient);
-    backward_.contribute_parameter(of, gradient, fresh);
+    if (tensor(of).role == TensorRole::kParameter)
+      return backward_.contribute_parameter(of, gradient, fresh);
+    if (fresh) backward_.name_after(of, gradient);
+    backward_.contribute(of, gradient);
   }
 
  private:
@@ -499,19 +502,11 @@ void Backward::derive_pass(const Operator& op) {
     case PassKind::kRmsNormForward:
       return derive_norm(op, PassKind::kRmsNormBackward);
     case PassKind::kGeluForward: {
-      if (op.inputs.size() == 1)
-        return pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
       pass(op, PassKind::kGeluBackward, ly + "," + lx + "," + letters[1] + "->" + lx,
            {dy, x, op.inputs[1]}, {x}, 0);
       bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
       return;
     }
-    case PassKind::kSoftmaxForward:
-      return pass(op, PassKind::kSoftmaxBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[0]},
-                  {x}, 0);
-    case PassKind::kDropoutForward:
-      return pass(op, PassKind::kDropoutBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
-                  {x}, 0);
     case PassKind::kBiasDropoutAddForward: {
       pass(op, PassKind::kBiasDropoutAddBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
            {x}, 0);
@@ -525,8 +520,6 @@ void Backward::derive_pass(const Operator& op) {
     case PassKind::kBiasAdd:
       bias_gradient(op.name, dy, ly, op.inputs[1], letters[1]);
       return contribute(x, dy);
-    case PassKind::kRopeForward:
-      return pass(op, PassKind::kRopeBackward, ly + "->" + lx, {dy}, {x}, 0);
     case PassKind::kTranspose:
       return pass(op, PassKind::kTranspose, ly + "->" + lx, {dy}, {x}, 0);
     case PassKind::kEmbeddingForward:

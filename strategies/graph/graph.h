@@ -100,6 +100,10 @@ struct Graph {
   /// Sub-graphs of loops and conditions. A body has its own tensors; its inputs and outputs stand
   /// for the operator's.
   std::vector<Graph> bodies{};
+  /// Gradients of activations as frameworks of transformers have them: named after the tensor, and
+  /// where several operators contribute to one, each contribution is reduced by itself. Else they
+  /// are named after operators, and the sum is reduced.
+  bool gradients_apart = false;
 
   TensorId add(Tensor tensor);
   Tensor& operator[](TensorId id) { return tensors[id.index()]; }

@@ -1,6 +1,7 @@
 #include "strategies/graph/transformer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -9,6 +10,8 @@
 
 namespace foreshard {
 namespace {
+
+constexpr double kDropoutRate = 0.1;  // any rate costs the same
 
 Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
   const auto it =
@@ -26,6 +29,7 @@ class BlockBuilder {
         tensor_axis_(axis_named(options.mesh, "tensor")),
         data_axis_(axis_named(options.mesh, "data")) {
     graph_.name = std::move(name);
+    graph_.gradients_apart = true;
   }
 
   const std::vector<Axis> kWhole{};
@@ -221,24 +225,17 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
       .whole = "st",
       .inputs = {q, k},
       .outputs = {scores}});
-  TensorId weights = activation("softmax", {b, model_.heads, s, s});
-  op({.name = "softmax",
-      .equation = "bast->bast",
-      .whole = "st",
-      .inputs = {scores},
-      .outputs = {weights},
-      .pass = PassKind::kSoftmaxForward,
-      .heads = heads()});
-  if (model_.dropout) {
-    const TensorId kept = activation("attention_dropout", {b, model_.heads, s, s});
-    const TensorId mask = typed("attention_dropout.mask", {b, model_.heads, s, s}, DType::kInt8);
-    op({.name = "attention_dropout",
-        .equation = "bast->bast,bast",
-        .inputs = {weights},
-        .outputs = {kept, mask},
-        .pass = PassKind::kDropoutForward});
-    weights = kept;
-  }
+  TensorId weights =
+      added({.type = "softmax",
+             .name = "softmax",
+             .inputs = {scores},
+             .settings = {{"scale", 1 / std::sqrt(static_cast<double>(d))}, {"causal", true}}});
+  if (model_.dropout)
+    weights = added({.type = "dropout",
+                     .name = "attention_dropout",
+                     .inputs = {weights},
+                     .settings = {{"rate", kDropoutRate}, {"fused", true}},
+                     .output_names = {"attention_dropout", "attention_dropout.mask"}});
   const TensorId heads = activation("context_heads", {b, model_.heads, s, d});
   op({.name = "context_heads",
       .kind = OperatorKind::kMatmul,
@@ -290,17 +287,13 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
   TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
   if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
   qkv = qk_norm(qkv);
-  if (model_.positions == Positions::kRotary) {
-    const TensorId rotated = activation("rope", tokens(qkv_width()));
-    op({.name = "rope",
-        .equation = "bsa->bsa",
-        .inputs = {qkv},
-        .outputs = {rotated},
-        .pass = PassKind::kRopeForward,
-        .implementation = implementation_of(options_.pointwise.rope),
-        .heads = heads()});
-    qkv = rotated;
-  }
+  if (model_.positions == Positions::kRotary)
+    qkv = added({.type = "rope",
+                 .name = "rope",
+                 .inputs = {qkv},
+                 .settings = {{"query_heads", model_.heads},
+                              {"kv_heads", model_.kv()},
+                              {"eager", options_.pointwise.rope == OtherKernels::kEager}}});
   return matmul("attention_out", attention(qkv), attention_width(), model_.hidden,
                 {tensor(), kWhole});
 }
@@ -317,18 +310,18 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
                        .name = "mlp_activation",
                        .inputs = {up},
                        .settings = {{"eager", eager}}});
-  } else {
+  } else if (model_.has_mlp_bias()) {
     activated = activation("mlp_activation", tokens(f));
-    Operator gelu{.name = "mlp_activation",
-                  .equation = "bsf->bsf",
-                  .inputs = {up},
-                  .outputs = {activated},
-                  .pass = PassKind::kGeluForward};
-    if (model_.has_mlp_bias()) {
-      gelu.equation = "bsf,f->bsf";
-      gelu.inputs.push_back(parameter("mlp_up.bias", {f}, {tensor()}));
-    }
-    op(std::move(gelu));
+    op({.name = "mlp_activation",
+        .equation = "bsf,f->bsf",
+        .inputs = {up, parameter("mlp_up.bias", {f}, {tensor()})},
+        .outputs = {activated},
+        .pass = PassKind::kGeluForward});
+  } else {
+    activated = added({.type = "unary",
+                       .name = "mlp_activation",
+                       .inputs = {up},
+                       .settings = {{"operation", std::string("gelu")}}});
   }
   return matmul("mlp_down", activated, f, model_.hidden, {tensor(), kWhole});
 }
@@ -471,7 +464,7 @@ TransformerGraphs transformer_graphs(const Model& model, const TransformerOption
 
 Graph transformer_graph(const Model& model, const TransformerOptions& options) {
   const TransformerGraphs blocks = transformer_graphs(model, options);
-  Graph whole{.name = "transformer", .tensors = {}, .operators = {}};
+  Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
   TensorId stream;
   // The block's first input is the stream, its first output the stream after it.
   const auto append = [&](const Graph& block, const std::string& name) {

@@ -37,7 +37,6 @@ void gelu_backward(const Invocation& kernel);
 void swiglu_forward(const Invocation& kernel);
 void swiglu_backward(const Invocation& kernel);
 
-void dropout_forward(const Invocation& kernel);
 void dropout_backward(const Invocation& kernel);
 void bias_dropout_add_forward(const Invocation& kernel);
 void sum(const Invocation& kernel);  // residual_add, bias_add: of operands that broadcast
@@ -48,9 +47,8 @@ inline constexpr const char* kAttentionDropout = "attention_dropout";
 
 void attention_forward(const Invocation& kernel);
 void attention_backward(const Invocation& kernel);
-void softmax_forward(const Invocation& kernel);
-void softmax_backward(const Invocation& kernel);
-void rope(const Invocation& kernel, Direction direction);
+void rope(const Invocation& kernel);
+void rope_gradient(const Invocation& kernel);
 void split_heads(const Invocation& kernel);
 void join_heads(const Invocation& kernel);
 void transpose(const Invocation& kernel);

@@ -13,6 +13,7 @@ namespace foreshard::execute {
 /// The groups that a slice of the packed projection has, and where their heads lie in a row of it.
 class Packed {
  public:
+  Packed(const Operand& qkv, const Settings& settings) : Packed(qkv, heads_of(qkv, settings)) {}
   Packed(const Operand& qkv, const HeadLayout& heads)
       : queries_(heads.query_heads / heads.kv_heads), d_(heads.head_dim) {
     const std::int64_t group = (queries_ + 2) * d_;
@@ -38,6 +39,12 @@ class Packed {
   std::int64_t queries_of_group() const { return queries_; }
 
  private:
+  static HeadLayout heads_of(const Operand& qkv, const Settings& settings) {
+    const std::int64_t queries = settings.integer("query_heads");
+    const std::int64_t keys = settings.integer("kv_heads");
+    return {queries, keys, qkv.whole.back() / (queries + 2 * keys)};
+  }
+
   std::int64_t queries_;
   std::int64_t d_;
   std::int64_t first_group_ = 0;

@@ -199,13 +199,7 @@ std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
   if (!kernel) return {};
   const Pass* pass = std::get_if<Pass>(&*kernel);
   if (pass == nullptr) return {*kernel};
-  Pass one = *pass;
-  // Queries and keys turn, values do not: a fused kernel copies them, others leave them alone.
-  const bool turns = op.pass == PassKind::kRopeForward || op.pass == PassKind::kRopeBackward;
-  if (turns && op.implementation == Implementation::kEager)
-    one.columns = one.columns * (op.heads.query_heads + op.heads.kv_heads) /
-                  (op.heads.query_heads + 2 * op.heads.kv_heads);
-  return kernels_of(one, op.implementation);
+  return kernels_of(*pass, op.implementation);
 }
 
 Rule rule_of(const Graph& graph, const Operator& op) {

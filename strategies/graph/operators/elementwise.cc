@@ -232,6 +232,9 @@ std::vector<Kernel> dropout_kernels(const Call& local, const Call&) {
 void dropout_backward(Gradients& gradients) {
   const TensorId dy = gradients.of_output(0);
   const double rate = gradients.op().settings.number("rate");
+  if (gradients.op().settings.flag("fused"))
+    return gradients.give(
+        0, gradients.add("dropout_gradient", "", {dy, gradients.output(1)}, {{"rate", rate}})[0]);
   const TensorId mask =
       gradients.add("cast", "mask", {gradients.output(1)},
                     {{"to", std::string(name_of(gradients.tensor(dy).dtype))}})[0];
@@ -240,6 +243,20 @@ void dropout_backward(Gradients& gradients) {
   gradients.give(
       0, gradients.add("unary", "scale", {kept},
                        {{"operation", std::string("scale")}, {"value", 1.0 / (1.0 - rate)}})[0]);
+}
+
+Result<Inferred> infer_dropout_gradient(const Call& call) {
+  if (call.inputs[0].shape != call.inputs[1].shape)
+    return wrong("gradient and mask differ in shape");
+  return Inferred{{call.inputs[0]}, same_shape(call.inputs[0].shape, 2, 1, Linearity::kNone)};
+}
+
+std::vector<Kernel> dropout_gradient_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kDropoutBackward, local.outputs[0]);
+}
+
+SettingDefinition dropout_rate() {
+  return {.name = "rate", .fallback = 0.1, .doc = "Probability of a zero."};
 }
 
 std::vector<SettingDefinition> unary_settings() {
@@ -328,16 +345,33 @@ OperatorDefinition cast() {
 }
 
 OperatorDefinition dropout() {
-  return {.name = "dropout",
-          .doc =
-              "Zeroes elements at random and scales the others; the mask is kept for the "
-              "backward pass.",
-          .inputs = "x",
-          .outputs = "y, mask",
-          .settings = {{.name = "rate", .fallback = 0.1, .doc = "Probability of a zero."}},
-          .infer = infer_dropout,
-          .kernels = dropout_kernels,
-          .gradient = dropout_backward};
+  return {
+      .name = "dropout",
+      .doc =
+          "Zeroes elements at random and scales the others; the mask is kept for the "
+          "backward pass.",
+      .inputs = "x",
+      .outputs = "y, mask",
+      .settings = {dropout_rate(),
+                   {.name = "fused",
+                    .fallback = false,
+                    .doc = "The backward pass is one kernel; else it is a cast, a product and a "
+                           "scaling."}},
+      .infer = infer_dropout,
+      .kernels = dropout_kernels,
+      .gradient = dropout_backward};
+}
+
+OperatorDefinition dropout_gradient() {
+  return {.name = "dropout_gradient",
+          .doc = "The gradient of `dropout` in one kernel.",
+          .inputs = "dy, mask",
+          .outputs = "dx",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = {dropout_rate()},
+          .infer = infer_dropout_gradient,
+          .kernels = dropout_gradient_kernels};
 }
 
 }  // namespace foreshard::operators

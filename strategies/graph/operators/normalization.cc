@@ -13,6 +13,8 @@ Result<Inferred> infer_softmax(const Call& call) {
   if (!axis) return axis.error();
   for (const TensorType& input : call.inputs)
     if (input.shape != shape) return wrong("inputs differ in shape");
+  if (call.settings.flag("causal") && (*axis == 0 || *axis + 1 != shape.size()))
+    return wrong("a causal mask needs [..., queries, keys] and the last axis");
   RuleMaker make;
   const auto factors = make.each(shape, {*axis});
   for (std::size_t i = 0; i < call.inputs.size(); ++i) make.input(factors);
@@ -111,7 +113,11 @@ std::vector<SettingDefinition> norm_settings() {
 std::vector<SettingDefinition> softmax_settings() {
   return {{.name = "axis",
            .fallback = std::int64_t{-1},
-           .doc = "The dimension whose elements add up to 1; it must be whole."}};
+           .doc = "The dimension whose elements add up to 1; it must be whole."},
+          {.name = "scale", .fallback = 1.0, .doc = "What the elements are multiplied by first."},
+          {.name = "causal",
+           .fallback = false,
+           .doc = "Of scores [..., queries, keys]: a query's share of later keys is 0."}};
 }
 
 }  // namespace

@@ -61,8 +61,9 @@ TEST(Operators, CrossEntropyOfPartOfTheVocabulary) {
 // Two ranks drop what one would: an element's fate is that of its place in the logical tensor.
 TEST(Operators, DropoutGoesByThePlaceInTheLogicalTensor) {
   const Shape shape{8, 8};
-  const Operator op = pass(PassKind::kDropoutForward, "sh->sh,sh", 2);
-  const KernelContext context{.key = 5, .dropout = 0.5};
+  const Operator op{
+      .name = "op", .kind = OperatorKind::kDefined, .type = "dropout", .settings = {{"rate", 0.5}}};
+  const KernelContext context{.key = 5};
   const auto kept = [&](const Box& box) {
     const auto count = static_cast<std::size_t>(box.elements());
     const std::vector<Operand> in{{shape, box, std::vector<double>(count, 1.0)}};

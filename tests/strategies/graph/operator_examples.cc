@@ -40,6 +40,9 @@ std::vector<Example> operator_examples() {
   data.set("shape", Integers{4, 6, 8, 8});
   Settings weight = window;
   weight.set("shape", Integers{4, 3, 3, 3});
+  const Settings heads{{"query_heads", I{4}}, {"kv_heads", I{2}}};
+  Settings eager_heads = heads;
+  eager_heads.set("eager", true);
   return {
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 6, 16}), f({4, 4, 6, 16})}},
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 10, 16}), f({4, 4, 10, 16})}, {{"causal", false}}},
@@ -68,6 +71,8 @@ std::vector<Example> operator_examples() {
       {"cross_entropy", {f({4, 6, 10}), ids({4, 6})}},
       {"cross_entropy_gradient", {f32({4, 6}), f32({4, 6, 10}), ids({4, 6})}},
       {"dropout", {f({4, 6})}},
+      {"dropout", {f({4, 6})}, {{"fused", true}}},
+      {"dropout_gradient", {f({4, 6}), {DType::kInt8, {4, 6}}}},
       {"einsum", {f({4, 6, 8}), f({8, 10})}, {{"equation", S("bsi,io->bso")}}},
       {"einsum", {f({4, 6, 8})}, {{"equation", S("bsh->hb")}}},
       {"embedding", {ids({4, 6}), f({10, 8})}},
@@ -95,9 +100,13 @@ std::vector<Example> operator_examples() {
       {"reshape", {f({4, 6, 8})}, {{"shape", Integers{24, 2, -1}}}},
       {"rms_norm", {f({4, 6, 8}), f({8})}},
       {"rms_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"rope", {f({4, 6, 32})}, heads},
+      {"rope", {f({4, 6, 32})}, eager_heads},
+      {"rope_gradient", {f({4, 6, 32})}, heads},
       {"scatter_add", {f({4, 6, 8}), ids({4, 6})}, {{"axis", I{0}}, {"size", I{10}}}},
       {"slice", {f({4, 6})}, {{"axis", I{1}}, {"start", I{1}}, {"end", I{6}}, {"step", I{2}}}},
       {"softmax", {f({4, 6})}},
+      {"softmax", {f({4, 6, 8})}, {{"scale", 0.5}, {"causal", true}}},
       {"softmax_gradient", {f({4, 6}), f({4, 6})}},
       {"split", {f({4, 6})}, {{"axis", I{1}}, {"sizes", Integers{2, 4}}}},
       {"swiglu", {f({4, 6, 16})}},

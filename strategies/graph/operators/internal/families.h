@@ -30,6 +30,7 @@ OperatorDefinition pool_gradient();
 OperatorDefinition binary();
 OperatorDefinition cast();
 OperatorDefinition dropout();
+OperatorDefinition dropout_gradient();
 OperatorDefinition unary();
 OperatorDefinition unary_gradient();
 OperatorDefinition where();
@@ -57,6 +58,9 @@ OperatorDefinition softmax();
 OperatorDefinition softmax_gradient();
 // optimizer.cc
 OperatorDefinition optimizer_update();
+// packed.cc
+OperatorDefinition rope();
+OperatorDefinition rope_gradient();
 // reduction.cc
 OperatorDefinition expand();
 OperatorDefinition reduce();
