@@ -22,22 +22,20 @@ Operand as_rows(const Operand& operand, std::size_t axis) {
   return {{height, width}, {{0, 0}, {height, width}}, operand.values};
 }
 
-// A norm by its equivalent pass; operand `x` tells which dimensions are normalised.
-void by_rows(const Invocation& kernel, PassKind pass, std::size_t x) {
+// A norm of rows; operand `x` tells which dimensions are normalised.
+void by_rows(const Invocation& kernel, bool forward, bool centred) {
+  const std::size_t x = forward ? 0 : 1;
   const std::size_t axis = axis_of(kernel, kernel.in[x]);
-  Operator op;
-  op.pass = pass;
   std::vector<Operand> in;
   std::vector<Operand> out;
   for (const Operand& operand : kernel.in)
     in.push_back(as_rows(operand, operand.whole.size() == kernel.in[x].whole.size() ? axis : 0));
   for (const Operand& operand : kernel.out)
     out.push_back(as_rows(operand, operand.whole.size() == kernel.in[x].whole.size() ? axis : 0));
-  if (pass == PassKind::kLayerNormForward || pass == PassKind::kRmsNormForward) {
-    layer_norm_forward({op, in, out, kernel.context});
-  } else {
-    layer_norm_backward({op, in, out, kernel.context});
-  }
+  RowNorm how{.centred = centred, .groups = {{}}};
+  for (std::int64_t i = 0; i < columns(in[x]); ++i) how.groups[0].columns.push_back(i);
+  const Invocation rows{kernel.op, in, out, kernel.context};
+  forward ? norm_forward(rows, how) : norm_backward(rows, how);
   for (std::size_t o = 0; o < out.size(); ++o) kernel.out[o].values = std::move(out[o].values);
 }
 
@@ -122,16 +120,16 @@ void softmax_gradient(const Invocation& kernel) {
 }
 
 void layer_norm(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kLayerNormForward, 0);
+  by_rows(kernel, true, true);
 }
 void layer_norm_gradient(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kLayerNormBackward, 1);
+  by_rows(kernel, false, true);
 }
 void rms_norm(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kRmsNormForward, 0);
+  by_rows(kernel, true, false);
 }
 void rms_norm_gradient(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kRmsNormBackward, 1);
+  by_rows(kernel, false, false);
 }
 
 void batch_statistics(const Invocation& kernel) {

@@ -141,6 +141,8 @@ class Backward {
                         .inputs = {gradient},
                         .settings = {{"operation", std::string("identity")}}})
                      .front();
+    const Operator* made = maker_of(gradient);
+    if (made != nullptr && is_product(*made)) multiplied_.insert(of);
     const auto known = gradient_of_.find(of);
     if (known != gradient_of_.end())
       gradient = added({.type = "binary",
@@ -155,6 +157,7 @@ class Backward {
     if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
   }
 
+  // Only what products make is added to a gradient of another type: vectors are no matter.
   void finish_parameter(TensorId parameter) {
     const auto known = gradient_of_.find(parameter);
     if (known == gradient_of_.end()) return;
@@ -164,13 +167,29 @@ class Backward {
     gradient.gradient_of = parameter;
     gradient.pinned = graph_[parameter].pinned;
     gradient.open = graph_[parameter].open;
-    if (!options_.fused_accumulation) return accumulate(known->second);
-    gradient.dtype = DType::kFp32;
-    for (auto op = graph_.operators.rbegin(); op != graph_.operators.rend(); ++op) {
-      if (op->outputs.front() != known->second) continue;
-      op->accumulates = true;
-      break;
+    if (!options_.fused_accumulation) {
+      if (multiplied_.contains(parameter)) accumulate(known->second);
+      return;
     }
+    gradient.dtype = DType::kFp32;
+    Operator* made = maker_of(known->second);
+    if (made != nullptr && is_product(*made)) made->accumulates = true;
+  }
+
+  Operator* maker_of(TensorId gradient) {
+    const auto made =
+        std::ranges::find_if(graph_.operators.rbegin(), graph_.operators.rend(),
+                             [&](const Operator& op) { return op.outputs.front() == gradient; });
+    return made == graph_.operators.rend() ? nullptr : &*made;
+  }
+
+  bool is_product(const Operator& op) const {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const TensorId id : op.inputs) shapes.push_back(graph_[id].shape);
+    for (const TensorId id : op.outputs) shapes.push_back(graph_[id].shape);
+    return std::ranges::any_of(kernels_of(graph_, op, shapes), [](const Kernel& kernel) {
+      return std::holds_alternative<Gemm>(kernel);
+    });
   }
 
   TensorId new_gradient(TensorId of) {
@@ -210,28 +229,13 @@ class Backward {
       sums[of] = gradient;
       return;
     }
-    if (forward_[of].shape.empty()) {  // passes have rows and columns; the table has no such needs
-      known->second = added({.type = "binary",
-                             .name = "sum.d." + forward_[of].name,
-                             .inputs = {known->second, gradient},
-                             .settings = {{"operation", std::string("add")}}})
-                          .front();
-      return;
-    }
-    const TensorId sum = new_gradient(of);
-    std::string letters;
-    for (std::size_t d = 0; d < forward_[of].shape.size(); ++d)
-      letters += static_cast<char>('a' + d);
-    Operator add{.name = "sum." + graph_[sum].name};
-    add.equation = letters;
-    add.equation += "," + letters + "->" + letters;
-    add.inputs = {known->second, gradient};
-    add.outputs = {sum};
-    add.pass = PassKind::kResidualAdd;
-    add.extent = 2;
-    add.linear = !forward_.gradients_apart;
-    graph_.operators.push_back(std::move(add));
-    known->second = sum;
+    known->second = added({.type = "binary",
+                           .name = "sum.d." + forward_[of].name,
+                           .inputs = {known->second, gradient},
+                           .settings = {{"operation", std::string("add")}},
+                           .output_names = {"d." + forward_[of].name}})
+                        .front();
+    if (forward_.gradients_apart) graph_.operators.back().rule.linearity = Linearity::kNone;
   }
 
   // A pass with the gradient of the first output, then `extra` tensors, as inputs.
@@ -256,49 +260,34 @@ class Backward {
     }
   }
 
-  // Sum of a gradient over all dimensions but the parameter's.
-  void bias_gradient(const std::string& name, TensorId gradient, const std::string& letters,
-                     TensorId bias, const std::string& bias_letters) {
-    graph_.operators.push_back({.name = "d." + name,
-                                .equation = std::string(letters) + "->" + bias_letters,
-                                .inputs = {gradient},
-                                .outputs = {new_gradient(bias)},
-                                .pass = PassKind::kBiasGradient});
-  }
-
+  // Right behind what makes the gradient.
   void accumulate(TensorId gradient) {
-    if (options_.fused_accumulation) return;
-    Tensor sum = graph_[gradient];
-    const std::string of = sum.name;
-    const bool same = sum.dtype == options_.accumulator;
-    sum.name = "main." + of;
-    sum.dtype = options_.accumulator;
-    if (!same && options_.casts) {
-      Tensor wide = sum;
-      wide.name = "cast." + of;
-      wide.role = TensorRole::kActivation;
-      wide.gradient_of = {};
-      wide.pinned.reset();  // of summands over the replicas, as the gradient is
-      gradient = summed("cast." + of, gradient, std::move(wide), PassKind::kCast);
+    const auto before = static_cast<std::ptrdiff_t>(graph_.operators.size());
+    const Operator* made = maker_of(gradient);
+    const auto behind = made == nullptr ? before : made - graph_.operators.data() + 1;
+    const Tensor summand = graph_[gradient];
+    const std::string to(name_of(options_.accumulator));
+    if (summand.dtype != options_.accumulator && options_.casts) {
+      gradient = added({.type = "cast",
+                        .name = "cast." + summand.name,
+                        .inputs = {gradient},
+                        .settings = {{"to", to}}})
+                     .front();
+      // Each rank rounds what it has: gradients are reduced in their own type.
+      graph_.operators.back().rule.linearity = Linearity::kJoint;
     }
-    // Two operands of one dtype are added; else the gradient's to fp32.
-    summed("accumulate." + of, gradient, std::move(sum),
-           same || options_.casts ? PassKind::kResidualAdd : PassKind::kGradientAccumulate);
-  }
-
-  // A pass over all of `from` that works on summands too.
-  TensorId summed(std::string name, TensorId from, Tensor to, PassKind kind) {
-    std::string letters;
-    for (std::size_t d = 0; d < graph_[from].shape.size(); ++d)
-      letters += static_cast<char>('a' + d);
-    const TensorId result = graph_.add(std::move(to));
-    graph_.operators.push_back({.name = std::move(name),
-                                .equation = letters + "->" + letters,
-                                .inputs = {from},
-                                .outputs = {result},
-                                .pass = kind,
-                                .linear = true});
-    return result;
+    const TensorId sum = added({.type = "gradient_accumulate",
+                                .name = "accumulate." + summand.name,
+                                .inputs = {gradient},
+                                .settings = {{"to", to}},
+                                .output_names = {"main." + summand.name}})
+                             .front();
+    graph_[sum].role = summand.role;
+    graph_[sum].gradient_of = summand.gradient_of;
+    graph_[sum].pinned = summand.pinned;
+    graph_[sum].open = summand.open;
+    std::rotate(graph_.operators.begin() + behind, graph_.operators.begin() + before,
+                graph_.operators.end());
   }
 
   void derive(const Operator& op) {
@@ -334,15 +323,19 @@ class Backward {
                                   .accumulates = weight && options_.fused_accumulation,
                                   .core_attention = op.core_attention});
       if (weight) {
-        accumulate(gradient);
+        if (!options_.fused_accumulation) accumulate(gradient);
       } else {
         contribute(of, gradient);
       }
     };
     product(".data", letters[2] + "," + letters[1] + "->" + letters[0], {dy, b}, a);
     product(".weight", letters[0] + "," + letters[2] + "->" + letters[1], {a, dy}, b);
-    if (op.fused_bias.valid())
-      bias_gradient(op.name + ".bias", dy, letters[2], op.fused_bias, letters[2].substr(2));
+    if (!op.fused_bias.valid()) return;
+    contribute_parameter(
+        op.fused_bias,
+        added({.type = "bias_gradient", .name = "d." + op.name + ".bias", .inputs = {dy}}).front(),
+        true);
+    finish_parameter(op.fused_bias);
   }
 
   void derive_attention(const Operator& op) {
@@ -378,23 +371,6 @@ class Backward {
          extent);
   }
 
-  // The scales, which alone the gradient of x needs, come before the shifts.
-  void derive_norm(const Operator& op, PassKind kind) {
-    const auto letters = operand_letters(op.equation);
-    const std::size_t norms = op.heads.head_dim > 0 ? 2 : 1;  // of queries and of keys
-    const std::size_t scales = std::min(norms, op.inputs.size() - 1);
-    std::vector<TensorId> inputs{gradient_of_.at(op.outputs[0]), op.inputs[0]};
-    std::string from = letters.back() + "," + letters[0];
-    std::string to = letters[0];
-    for (std::size_t i = 1; i < op.inputs.size(); ++i) {
-      to += "," + letters[i];
-      if (i > scales) continue;
-      inputs.push_back(op.inputs[i]);
-      from += "," + letters[i];
-    }
-    pass(op, kind, from + "->" + to, std::move(inputs), op.inputs, 1);
-  }
-
   void derive_pass(const Operator& op);
   void derive_defined(const Operator& op);
 
@@ -405,6 +381,7 @@ class Backward {
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
   std::map<TensorId, int> uses_;              // of parameters by defined operators not yet derived
+  std::set<TensorId> multiplied_;             // parameters of whose gradients products make a part
   friend class OperatorGradients;
 };
 
@@ -497,29 +474,6 @@ void Backward::derive_pass(const Operator& op) {
   const TensorId dy = gradient_of_.at(op.outputs[0]);
   const std::string& ly = letters[op.inputs.size()];
   switch (op.pass) {
-    case PassKind::kLayerNormForward:
-      return derive_norm(op, PassKind::kLayerNormBackward);
-    case PassKind::kRmsNormForward:
-      return derive_norm(op, PassKind::kRmsNormBackward);
-    case PassKind::kGeluForward: {
-      pass(op, PassKind::kGeluBackward, ly + "," + lx + "," + letters[1] + "->" + lx,
-           {dy, x, op.inputs[1]}, {x}, 0);
-      bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
-      return;
-    }
-    case PassKind::kBiasDropoutAddForward: {
-      pass(op, PassKind::kBiasDropoutAddBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
-           {x}, 0);
-      if (op.inputs.size() > 2)
-        bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[2], letters[2]);
-      return contribute(op.inputs[1], dy);
-    }
-    case PassKind::kResidualAdd:
-      contribute(x, dy);
-      return contribute(op.inputs[1], dy);
-    case PassKind::kBiasAdd:
-      bias_gradient(op.name, dy, ly, op.inputs[1], letters[1]);
-      return contribute(x, dy);
     case PassKind::kTranspose:
       return pass(op, PassKind::kTranspose, ly + "->" + lx, {dy}, {x}, 0);
     case PassKind::kEmbeddingForward:

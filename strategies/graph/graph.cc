@@ -42,23 +42,6 @@ Gemm gemm_of(const Operator& op, const std::vector<std::vector<std::int64_t>>& s
   return gemm;
 }
 
-bool is_head_norm(const Operator& op) {
-  const bool norm = op.pass == PassKind::kLayerNormForward ||
-                    op.pass == PassKind::kLayerNormBackward ||
-                    op.pass == PassKind::kRmsNormForward || op.pass == PassKind::kRmsNormBackward;
-  return norm && op.heads.head_dim > 0;
-}
-
-// Of a packed projection, the norm reads queries and keys alone: rows are heads, or all heads of a
-// token where no axis may split them.
-Pass head_norm_of(const Operator& op, std::int64_t packed, std::int64_t width, DType dtype) {
-  const std::int64_t group = op.heads.query_heads / op.heads.kv_heads + 2;
-  const std::int64_t normed = packed / group * (group - 1);
-  const bool together = op.whole.find('a') != std::string::npos;
-  const std::int64_t columns = together ? width / group * (group - 1) : op.heads.head_dim;
-  return {.kind = op.pass, .rows = normed / columns, .columns = columns, .dtype = dtype};
-}
-
 }  // namespace
 
 TensorId Graph::add(Tensor tensor) {
@@ -101,7 +84,6 @@ std::optional<Kernel> kernel_of(const Operator& op,
       const auto& shape = local_shapes[static_cast<std::size_t>(op.extent)];
       FORESHARD_CHECK(!shape.empty());
       const std::int64_t columns = shape.back();
-      if (is_head_norm(op)) return head_norm_of(op, product(shape), columns, dtype);
       return Pass{.kind = op.pass,
                   .rows = columns == 0 ? 0 : product(shape) / columns,
                   .columns = columns,

@@ -44,7 +44,9 @@ class BlockBuilder {
   }
   /// The residual stream between blocks.
   TensorId boundary(const std::string& name) {
-    const TensorId id = activation(name, tokens(model_.hidden));
+    return at_boundary(activation(name, tokens(model_.hidden)));
+  }
+  TensorId at_boundary(TensorId id) {
     graph_[id].pinned = Attribute{
         .dims = {data(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
     return id;
@@ -87,62 +89,51 @@ class BlockBuilder {
     return y;
   }
 
-  /// `output` is the result's tensor if valid.
-  TensorId norm(const std::string& name, TensorId x, TensorId output = {}) {
-    const std::int64_t h = model_.hidden;
-    const TensorId y = output.valid() ? output : activation(name, tokens(h));
-    Operator op{.name = name, .whole = "h", .inputs = {x}, .outputs = {y}};
-    op.pass = norm_pass();
-    op.implementation = implementation_of(options_.pointwise.norm);
-    op.equation = "bsh";
-    const auto add = [&](const std::string& part) {
-      op.inputs.push_back(parameter(name + part, {h}, {kWhole}));
-      op.equation += ",h";
-    };
-    if (has_scale(model_.norm)) add(".weight");
-    if (has_shift(model_.norm)) add(".bias");
-    op.equation += "->bsh";
-    this->op(std::move(op));
-    return y;
+  /// `output` names the result if it is not named after the norm.
+  TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
+    std::vector<TensorId> inputs{x};
+    for (const bool shift : {false, true})
+      if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
+        inputs.push_back(
+            parameter(name + (shift ? ".bias" : ".weight"), {model_.hidden}, {kWhole}));
+    return added({.type = model_.norm == Norm::kRmsNorm ? "rms_norm" : "layer_norm",
+                  .name = name,
+                  .inputs = std::move(inputs),
+                  .settings = {{"kernels", norm_kernels()}},
+                  .output_names = {output.empty() ? name : output}});
   }
 
   /// The norms of queries and keys in a packed projection: one operator for both.
   TensorId qk_norm(TensorId qkv);
 
+  TensorId sum(const std::string& name, TensorId a, TensorId b, const std::string& output = {}) {
+    return added({.type = "binary",
+                  .name = name,
+                  .inputs = {a, b},
+                  .settings = {{"operation", std::string("add")}},
+                  .output_names = {output.empty() ? name : output}});
+  }
+
   /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
-  /// them. `output` is the result's tensor if valid.
+  /// them. `output` names the result if it is not named after the addition.
   /// \pre if `biased`, the last operator is the matmul that made `branch`.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
-                TensorId output) {
-    const TensorId out = output.valid() ? output : boundary(name);
+                const std::string& output = {}) {
     if (model_.norm_places != NormPlaces::kBefore) {
       if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
-      branch = norm(name + "_norm", branch, boundary(name + "_norm"));
+      branch = at_boundary(norm(name + "_norm", branch));
     }
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
-      op({.name = name,
-          .equation = "bsh,bsh->bsh",
-          .inputs = {branch, residual},
-          .outputs = {out},
-          .pass = PassKind::kResidualAdd,
-          .extent = 2});
-      return out;
+      return at_boundary(sum(name, branch, residual, output));
     }
-    const TensorId mask = typed(name + ".mask", tokens(model_.hidden), DType::kInt8);
-    Operator sum{.name = name,
-                 .equation = "bsh,bsh->bsh,bsh",
-                 .inputs = {branch, residual},
-                 .outputs = {out, mask},
-                 .pass = PassKind::kBiasDropoutAddForward,
-                 .extent = 2};
-    if (biased) {
-      sum.equation = "bsh,bsh,h->bsh,bsh";
-      sum.inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
-      sum.extent = 3;
-    }
-    op(std::move(sum));
-    return out;
+    std::vector<TensorId> inputs{branch, residual};
+    if (biased) inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
+    return at_boundary(added({.type = "bias_dropout_add",
+                              .name = name,
+                              .inputs = std::move(inputs),
+                              .settings = {{"rate", kDropoutRate}},
+                              .output_names = {output.empty() ? name : output, name + ".mask"}}));
   }
 
   /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
@@ -165,8 +156,16 @@ class BlockBuilder {
     return std::move(graph_);
   }
 
-  PassKind norm_pass() const {
-    return model_.norm == Norm::kRmsNorm ? PassKind::kRmsNormForward : PassKind::kLayerNormForward;
+  std::string norm_kernels() const {
+    switch (options_.pointwise.norm) {
+      case NormKernels::kFused:
+        return "fused";
+      case NormKernels::kRecomputedFp32:
+        return "recomputed-fp32";
+      case NormKernels::kEager:
+        return "eager";
+    }
+    return {};
   }
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
@@ -258,29 +257,23 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
   if (model_.qk_norm == QkNorm::kNone) return qkv;
   const std::int64_t d = model_.head_size();
   const bool shared = model_.qk_norm == QkNorm::kPerHead;
-  const TensorId y = activation("qk_norm", tokens(qkv_width()));
-  Operator norm{.name = "qk_norm",
-                .equation = "bsa",
-                .whole = model_.qk_norm == QkNorm::kAllHeads ? "a" : "d",
-                .inputs = {qkv},
-                .outputs = {y},
-                .pass = norm_pass(),
-                .implementation = implementation_of(options_.pointwise.norm),
-                .heads = heads()};
   const std::vector<Axis> split = model_.qk_norm == QkNorm::kEveryHead ? tensor() : kWhole;
-  const auto add = [&](const std::string& name, std::int64_t count) {
-    norm.inputs.push_back(parameter(name, {shared ? d : count * d}, {split}));
-    norm.equation += shared ? ",d" : ",a";
-  };
-  add("q_norm.weight", model_.heads);
-  add("k_norm.weight", model_.kv());
-  if (shared && has_shift(model_.norm)) {
-    add("q_norm.bias", model_.heads);
-    add("k_norm.bias", model_.kv());
+  std::vector<TensorId> inputs{qkv};
+  for (const bool shift : {false, true}) {
+    if (shift && !(shared && has_shift(model_.norm))) continue;
+    const std::string part = shift ? ".bias" : ".weight";
+    inputs.push_back(parameter("q_norm" + part, {shared ? d : model_.heads * d}, {split}));
+    inputs.push_back(parameter("k_norm" + part, {shared ? d : model_.kv() * d}, {split}));
   }
-  norm.equation += "->bsa";
-  op(std::move(norm));
-  return y;
+  const bool rms = model_.norm == Norm::kRmsNorm;
+  return added({.type = "head_norm",
+                .name = "qk_norm",
+                .inputs = std::move(inputs),
+                .settings = {{"query_heads", model_.heads},
+                             {"kv_heads", model_.kv()},
+                             {"norm", std::string(rms ? "rms" : "layer")},
+                             {"together", model_.qk_norm == QkNorm::kAllHeads},
+                             {"kernels", norm_kernels()}}});
 }
 
 TensorId BlockBuilder::attention_branch(TensorId x) {
@@ -311,12 +304,9 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
                        .inputs = {up},
                        .settings = {{"eager", eager}}});
   } else if (model_.has_mlp_bias()) {
-    activated = activation("mlp_activation", tokens(f));
-    op({.name = "mlp_activation",
-        .equation = "bsf,f->bsf",
-        .inputs = {up, parameter("mlp_up.bias", {f}, {tensor()})},
-        .outputs = {activated},
-        .pass = PassKind::kGeluForward});
+    activated = added({.type = "bias_gelu",
+                       .name = "mlp_activation",
+                       .inputs = {up, parameter("mlp_up.bias", {f}, {tensor()})}});
   } else {
     activated = added({.type = "unary",
                        .name = "mlp_activation",
@@ -329,7 +319,7 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
 // Attention and the feed-forward layer side by side: their summands are added before ranks add
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
-void parallel_layer(BlockBuilder& build, TensorId x, TensorId y) {
+TensorId parallel_layer(BlockBuilder& build, TensorId x) {
   const Model& model = build.model();
   const TensorId norm1 = build.norm("attention_norm", x);
   const TensorId norm2 =
@@ -339,23 +329,14 @@ void parallel_layer(BlockBuilder& build, TensorId x, TensorId y) {
     build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
   const TensorId fed = build.mlp_branch(norm2);
   if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
-  const TensorId branches = build.activation("branches", build.tokens(model.hidden));
-  build.op({.name = "branches",
-            .equation = "bsh,bsh->bsh",
-            .inputs = {attended, fed},
-            .outputs = {branches},
-            .pass = PassKind::kResidualAdd,
-            .extent = 2,
-            .linear = true});
-  build.join("residual", branches, false, x, y);
+  return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
 }
 
 Graph layer_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("layer", model, options);
   const TensorId x = build.boundary("layer_in");
-  const TensorId y = build.boundary("layer_out");
   if (model.branches != Branches::kSequential) {
-    parallel_layer(build, x, y);
+    const TensorId y = parallel_layer(build, x);
     return build.take({x}, {y});
   }
   const auto normed = [&](const std::string& name, TensorId stream) {
@@ -363,10 +344,10 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   };
   const TensorId attended = build.attention_branch(normed("attention_norm", x));
   const TensorId middle =
-      build.join("attention_residual", attended, model.has_attention_out_bias(), x, TensorId{});
+      build.join("attention_residual", attended, model.has_attention_out_bias(), x);
   const TensorId fed = build.mlp_branch(normed("mlp_norm", middle));
-  build.join("mlp_residual", fed, model.has_mlp_bias(), middle, y);
-  return build.take({x}, {y});
+  return build.take({x},
+                    {build.join("mlp_residual", fed, model.has_mlp_bias(), middle, "layer_out")});
 }
 
 std::int64_t padded_vocabulary(const Model& model, const TransformerOptions& options) {
@@ -380,32 +361,25 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   const TensorId table =
       build.parameter("embedding.weight", {padded_vocabulary(model, options), model.hidden},
                       {build.tensor(), build.kWhole});
-  const TensorId out = build.boundary("embedded");
   const bool learned = model.positions == Positions::kLearned;
-  const TensorId embedded =
-      model.embedding_norm ? build.activation("embedding_sum", build.tokens(model.hidden)) : out;
-  const TensorId looked_up =
-      learned ? build.activation("embedding", build.tokens(model.hidden)) : embedded;
+  const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
+  TensorId out = build.activation(learned ? "embedding" : sum, build.tokens(model.hidden));
   build.op({.name = "embedding",
             .equation = "bs,vh->bsh",
             .inputs = {ids, table},
-            .outputs = {looked_up},
+            .outputs = {out},
             .pass = PassKind::kEmbeddingForward,
             .extent = 2});
   if (learned) {
     const TensorId positions = build.parameter(
         "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
-    // Of a longer table, token s takes row s.
-    const bool longer = model.position_rows() > model.sequence;
-    build.op({.name = "add_positions",
-              .equation = longer ? "bsh,ph->bsh" : "bsh,sh->bsh",
-              .whole = longer ? "p" : "",
-              .inputs = {looked_up, positions},
-              .outputs = {embedded},
-              .pass = PassKind::kBiasAdd,
-              .extent = 2});
+    out = build.added({.type = "add_positions",
+                       .name = "add_positions",
+                       .inputs = {out, positions},
+                       .output_names = {sum}});
   }
-  if (model.embedding_norm) build.norm("embedding_norm", embedded, out);
+  if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
+  build.at_boundary(out);
   Graph graph = build.take({}, {out});
   graph[ids].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
   return graph;

@@ -188,13 +188,6 @@ void where_backward(Gradients& gradients) {
   }
 }
 
-Result<DType> dtype_named(const std::string& name) {
-  for (const DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
-                            DType::kInt8, DType::kInt32, DType::kInt64})
-    if (name_of(dtype) == name) return dtype;
-  return wrong("unknown type '" + name + "'");
-}
-
 Result<Inferred> infer_cast(const Call& call) {
   const auto to = dtype_named(call.settings.text("to"));
   if (!to) return to.error();
@@ -219,8 +212,7 @@ void cast_backward(Gradients& gradients) {
 }
 
 Result<Inferred> infer_dropout(const Call& call) {
-  const double rate = call.settings.number("rate");
-  if (!(rate >= 0 && rate < 1)) return wrong("rate must be at least 0 and less than 1");
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
   return Inferred{{call.inputs[0], {DType::kInt8, call.inputs[0].shape}},
                   same_shape(call.inputs[0].shape, 1, 2, Linearity::kNone)};
 }
@@ -253,10 +245,6 @@ Result<Inferred> infer_dropout_gradient(const Call& call) {
 
 std::vector<Kernel> dropout_gradient_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kDropoutBackward, local.outputs[0]);
-}
-
-SettingDefinition dropout_rate() {
-  return {.name = "rate", .fallback = 0.1, .doc = "Probability of a zero."};
 }
 
 std::vector<SettingDefinition> unary_settings() {
@@ -352,7 +340,7 @@ OperatorDefinition dropout() {
           "backward pass.",
       .inputs = "x",
       .outputs = "y, mask",
-      .settings = {dropout_rate(),
+      .settings = {rate_setting(),
                    {.name = "fused",
                     .fallback = false,
                     .doc = "The backward pass is one kernel; else it is a cast, a product and a "
@@ -369,7 +357,7 @@ OperatorDefinition dropout_gradient() {
           .outputs = "dx",
           .least_inputs = 2,
           .most_inputs = 2,
-          .settings = {dropout_rate()},
+          .settings = {rate_setting()},
           .infer = infer_dropout_gradient,
           .kernels = dropout_gradient_kernels};
 }

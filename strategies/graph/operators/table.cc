@@ -11,12 +11,18 @@ namespace foreshard {
 std::span<const OperatorDefinition> operator_definitions() {
   // Sorted by name.
   static const std::vector<OperatorDefinition> table{
+      operators::add_positions(),
       operators::attention(),
       operators::attention_gradient(),
       operators::batch_norm(),
       operators::batch_norm_gradient(),
       operators::batch_norm_gradient_sums(),
       operators::batch_statistics(),
+      operators::bias_dropout_add(),
+      operators::bias_dropout_add_gradient(),
+      operators::bias_gelu(),
+      operators::bias_gelu_gradient(),
+      operators::bias_gradient(),
       operators::binary(),
       operators::cast(),
       operators::concat(),
@@ -32,6 +38,9 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::embedding(),
       operators::expand(),
       operators::gather(),
+      operators::gradient_accumulate(),
+      operators::head_norm(),
+      operators::head_norm_gradient(),
       operators::layer_norm(),
       operators::layer_norm_gradient(),
       operators::loop(),

@@ -124,7 +124,7 @@ class Sweep {
     const Tensor& tensor = graph[id];
     const Attribute& made = sharded.operators[i].operands[op.inputs.size() + o];
     if (tensor.role == TensorRole::kParameterGradient && !is_read(sharded, id)) {
-      if (op.linear && op.kind == OperatorKind::kPass) return;  // the accumulated one
+      if (op.type == "gradient_accumulate") return;  // booked elsewhere
       const bool takes_room = !op.accumulates || !how_.placeholders_kept;
       const DType type =
           tensor.gradient_of.valid() ? graph[tensor.gradient_of].dtype : tensor.dtype;

@@ -43,7 +43,16 @@ std::vector<Example> operator_examples() {
   const Settings heads{{"query_heads", I{4}}, {"kv_heads", I{2}}};
   Settings eager_heads = heads;
   eager_heads.set("eager", true);
+  Settings layer_heads = heads;
+  layer_heads.set("norm", S("layer"));
+  Settings heads_together = heads;
+  heads_together.set("together", true);
+  Settings heads_without_shift = heads;
+  heads_without_shift.set("shift", false);
+  const TensorType mask{DType::kInt8, {4, 6}};
   return {
+      {"add_positions", {f({4, 6, 8}), f({6, 8})}},
+      {"add_positions", {f({4, 6, 8}), f({10, 8})}},
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 6, 16}), f({4, 4, 6, 16})}},
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 10, 16}), f({4, 4, 10, 16})}, {{"causal", false}}},
       {"attention_gradient",
@@ -55,6 +64,13 @@ std::vector<Example> operator_examples() {
       {"batch_norm_gradient_sums", {image, image, f32({2, 6})}},
       {"batch_norm_gradient_sums", {image, image, f32({2, 6})}, {{"scope", S("replica")}}},
       {"batch_statistics", {image}},
+      {"bias_dropout_add", {f({4, 6}), f({4, 6})}},
+      {"bias_dropout_add", {f({4, 6}), f({4, 6}), f({6})}},
+      {"bias_dropout_add_gradient", {f({4, 6}), mask}},
+      {"bias_gelu", {f({4, 6}), f({6})}},
+      {"bias_gelu_gradient", {f({4, 6}), f({4, 6}), f({6})}},
+      {"bias_gradient", {f({4, 6, 8})}},
+      {"bias_gradient", {f({4, 6, 8})}, {{"rows", I{10}}}},
       {"binary", {f({4, 6}), f({4, 6})}, {{"operation", S("mul")}}},
       {"binary", {f({4, 6, 8}), f({6, 1})}, {{"operation", S("add")}}},
       {"binary", {f({6, 8}), f({4, 6, 8})}, {{"operation", S("div")}}},
@@ -72,14 +88,25 @@ std::vector<Example> operator_examples() {
       {"cross_entropy_gradient", {f32({4, 6}), f32({4, 6, 10}), ids({4, 6})}},
       {"dropout", {f({4, 6})}},
       {"dropout", {f({4, 6})}, {{"fused", true}}},
-      {"dropout_gradient", {f({4, 6}), {DType::kInt8, {4, 6}}}},
+      {"dropout_gradient", {f({4, 6}), mask}},
       {"einsum", {f({4, 6, 8}), f({8, 10})}, {{"equation", S("bsi,io->bso")}}},
       {"einsum", {f({4, 6, 8})}, {{"equation", S("bsh->hb")}}},
       {"embedding", {ids({4, 6}), f({10, 8})}},
       {"expand", {f({6, 1})}, {{"shape", Integers{4, 6, 8}}}},
       {"gather", {f({4, 10, 8}), ids({6, 2})}, {{"axis", I{1}}}},
+      {"gradient_accumulate", {f({4, 6})}},
+      {"gradient_accumulate", {f({4, 6})}, {{"to", S("bf16")}}},
+      {"head_norm", {f({4, 6, 32}), f({4}), f({4})}, heads},
+      {"head_norm", {f({4, 6, 32}), f({4}), f({4}), f({4}), f({4})}, layer_heads},
+      {"head_norm", {f({4, 6, 32}), f({16}), f({8})}, heads},
+      {"head_norm", {f({4, 6, 32}), f({16}), f({8})}, heads_together},
+      {"head_norm_gradient", {f({4, 6, 32}), f({4, 6, 32}), f({4}), f({4})}, heads},
+      {"head_norm_gradient", {f({4, 6, 32}), f({4, 6, 32}), f({16}), f({8})}, heads_without_shift},
       {"layer_norm", {f({4, 6, 8}), f({8}), f({8})}},
+      {"layer_norm", {f({4, 6, 8})}, {{"kernels", S("recomputed-fp32")}}},
+      {"layer_norm", {f({4, 6, 8}), f({8})}, {{"kernels", S("eager")}}},
       {"layer_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"layer_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}, {{"shift", false}}},
       {"loop", {f({4, 8})}, {{"count", I{3}}}, {body("relu")}},
       {"matmul", {f({4, 6, 8}), f({8, 10})}},
       {"matmul", {f({4, 6, 8}), f({4, 10, 8})}, {{"transpose_b", true}}},
@@ -99,6 +126,7 @@ std::vector<Example> operator_examples() {
       {"reduce", {f({4, 6})}, {{"operation", S("mean")}, {"keep_dims", true}}},
       {"reshape", {f({4, 6, 8})}, {{"shape", Integers{24, 2, -1}}}},
       {"rms_norm", {f({4, 6, 8}), f({8})}},
+      {"rms_norm", {f({4, 6, 8})}, {{"kernels", S("eager")}}},
       {"rms_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
       {"rope", {f({4, 6, 32})}, heads},
       {"rope", {f({4, 6, 32})}, eager_heads},
@@ -117,7 +145,7 @@ std::vector<Example> operator_examples() {
       {"transpose", {f({4, 6, 8})}, {{"order", Integers{2, 0, 1}}}},
       {"unary", {f({4, 6})}, {{"operation", S("gelu")}}},
       {"unary_gradient", {f({4, 6}), f({4, 6})}, {{"operation", S("gelu")}}},
-      {"where", {{DType::kInt8, {4, 6}}, f({4, 6}), f({6})}},
+      {"where", {mask, f({4, 6}), f({6})}},
   };
 }
 

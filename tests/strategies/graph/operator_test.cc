@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "strategies/graph/graph.h"
+#include "strategies/graph/operators/build.h"
 
 namespace foreshard {
 namespace {
@@ -52,17 +52,23 @@ Kernel matmul(const std::string& equation, const Shapes& shapes, bool accumulate
 // 2 sequences of 3 tokens with 4 query and 2 key heads of 8 on this rank: values, a quarter of the
 // packed 64 columns, are not normalised. 6 tokens have 36 heads of 8, or 6 rows of 48.
 TEST(HeadNorm, IsOfQueriesAndKeysAlone) {
-  Operator op{.name = "qk_norm",
-              .equation = "bsa,d,d->bsa",
-              .whole = "d",
-              .pass = PassKind::kRmsNormForward,
-              .heads = {8, 4, 8}};
-  const Shapes shapes{{2, 3, 64}, {8}, {8}, {2, 3, 64}};
-  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
-            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 36, .columns = 8}));
-  op.whole = "a";
-  EXPECT_EQ(*kernel_of(op, shapes, shapes, DType::kBf16),
-            Kernel(Pass{.kind = PassKind::kRmsNormForward, .rows = 6, .columns = 48}));
+  for (const bool together : {false, true}) {
+    Graph graph;
+    const std::vector<TensorId> inputs{add_input(graph, "qkv", {DType::kBf16, {2, 3, 128}}),
+                                       add_input(graph, "q", {DType::kBf16, {together ? 64 : 8}}),
+                                       add_input(graph, "k", {DType::kBf16, {together ? 32 : 8}})};
+    ASSERT_TRUE(add_operator(graph, {.type = "head_norm",
+                                     .name = "qk_norm",
+                                     .inputs = inputs,
+                                     .settings = {{"query_heads", std::int64_t{8}},
+                                                  {"kv_heads", std::int64_t{4}},
+                                                  {"together", together}}}));
+    const Pass expected{
+        .kind = PassKind::kRmsNormForward, .rows = together ? 6 : 36, .columns = together ? 48 : 8};
+    const std::vector<std::int64_t> half{2, 3, 64};
+    EXPECT_EQ(kernels_of(graph, graph.operators[0], {half, {8}, {8}, half}),
+              std::vector<Kernel>{expected});
+  }
 }
 
 // y = x w of b s = 6 rows, its data gradient dy w^T and its weight gradient x^T dy.

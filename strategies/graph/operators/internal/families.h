@@ -39,6 +39,13 @@ OperatorDefinition moe_combine();
 OperatorDefinition moe_dispatch();
 OperatorDefinition moe_weight_gradient();
 // fused.cc
+OperatorDefinition add_positions();
+OperatorDefinition bias_dropout_add();
+OperatorDefinition bias_dropout_add_gradient();
+OperatorDefinition bias_gelu();
+OperatorDefinition bias_gelu_gradient();
+OperatorDefinition bias_gradient();
+OperatorDefinition gradient_accumulate();
 OperatorDefinition swiglu();
 OperatorDefinition swiglu_gradient();
 // lookup.cc
@@ -59,6 +66,8 @@ OperatorDefinition softmax_gradient();
 // optimizer.cc
 OperatorDefinition optimizer_update();
 // packed.cc
+OperatorDefinition head_norm();
+OperatorDefinition head_norm_gradient();
 OperatorDefinition rope();
 OperatorDefinition rope_gradient();
 // reduction.cc
