@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "strategies/execute/internal/kernels.h"
 
@@ -91,26 +90,11 @@ class Contraction {
   std::vector<Loop> loops_;
 };
 
-void zero(Operand& operand) {
-  std::ranges::fill(operand.values, 0.0);
-}
-
 }  // namespace
 
 void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
               Operand& output) {
   Contraction(letters, inputs, output).run();
-}
-
-void matmul(const Invocation& kernel) {
-  const auto letters = operand_letters(kernel.op.equation);
-  const std::array<const Operand*, 2> inputs{&kernel.in[0], &kernel.in[1]};
-  zero(kernel.out[0]);
-  contract(letters, inputs, kernel.out[0]);
-  if (!kernel.op.fused_bias.valid() || !kernel.context.first_summand) return;
-  const std::array<const Operand*, 1> bias{&kernel.in[2]};
-  const std::array<std::string, 2> along{letters[2].substr(letters[2].size() - 1), letters[2]};
-  contract(along, bias, kernel.out[0]);
 }
 
 }  // namespace foreshard::execute

@@ -182,6 +182,12 @@ void product(const Invocation& kernel) {
   std::vector<const Operand*> inputs;
   for (const Operand& input : kernel.in) inputs.push_back(&input);
   std::ranges::fill(kernel.out[0].values, 0.0);
+  if (kernel.in.size() > 2) {  // a bias, of the columns
+    if (kernel.context.first_summand)
+      contract(std::array{letters[2], letters[3]}, std::array{inputs[2]}, kernel.out[0]);
+    letters.erase(letters.begin() + 2);
+    inputs.pop_back();
+  }
   contract(letters, inputs, kernel.out[0]);
 }
 

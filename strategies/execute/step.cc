@@ -81,7 +81,8 @@ class WholeStep {
     const auto block = [&](Graph graph, Recompute recompute,
                            std::unique_ptr<ShardedBlock>& into) -> std::optional<Error> {
       for (Operator& op : graph.operators)
-        if (op.settings.has("rate")) op.settings.set("rate", t.options.dropout);
+        if (op.settings.has("rate") && op.settings.number("rate") > 0)
+          op.settings.set("rate", t.options.dropout);
       auto made = sharded_block(std::move(graph), strategy(), t.mesh, t.axes, recompute);
       if (!made) return made.error();
       into = *std::move(made);

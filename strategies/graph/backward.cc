@@ -25,7 +25,7 @@ bool contracts(const Graph& graph, TensorId gradient) {
         return std::ranges::find(op.outputs, gradient) != op.outputs.end();
       });
   if (made == graph.operators.rend()) return false;
-  const Rule rule = rule_of(graph, *made);
+  const Rule& rule = made->rule;
   const auto has = [&](std::size_t operand, std::size_t factor) {
     return std::ranges::any_of(rule.operands[operand], [&](const auto& dimension) {
       return std::ranges::find(dimension, static_cast<std::int32_t>(factor)) != dimension.end();
@@ -50,8 +50,7 @@ class Backward {
     graph_.tensors = forward_.tensors;
     for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs)
-        if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
-          ++uses_[id];
+        if (forward_[id].role == TensorRole::kParameter) ++uses_[id];
     for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs) ++readers_[id];
   }
@@ -121,8 +120,7 @@ class Backward {
  private:
   bool is_loss(TensorId tensor) const {
     return std::ranges::any_of(forward_.operators, [&](const Operator& op) {
-      return op.kind == OperatorKind::kView && op.outputs.front() == tensor &&
-             forward_[op.inputs.front()].dtype == DType::kFp32;
+      return op.outputs.front() == tensor && find_operator(op.type)->loss;
     });
   }
 
@@ -132,7 +130,7 @@ class Backward {
     return gradient_of_[out] = graph_.add(std::move(gradient));
   }
 
-  // A summand of the gradient of a parameter that defined operators use; when all of them have had
+  // A summand of the gradient of a parameter; when all operators that use it have had
   // their turn, the sum becomes the gradient. `fresh`: no other tensor's gradient is the same.
   void contribute_parameter(TensorId of, TensorId gradient, bool fresh) {
     if (!fresh)
@@ -192,19 +190,6 @@ class Backward {
     });
   }
 
-  TensorId new_gradient(TensorId of) {
-    Tensor gradient = forward_[of];
-    gradient.name = "d." + gradient.name;
-    if (gradient.role == TensorRole::kParameter) {
-      gradient.role = TensorRole::kParameterGradient;
-      gradient.gradient_of = of;
-      if (options_.fused_accumulation) gradient.dtype = DType::kFp32;
-    } else {
-      gradient.pinned.reset();
-    }
-    return graph_.add(std::move(gradient));
-  }
-
   // `gradient` is one summand of the gradient of activation `of`. Of three or more, those that a
   // contraction makes (of queries, keys and values) are added up by themselves first: where its
   // factor is split they are summands, and their sum is reduced once, not each before it meets
@@ -238,28 +223,6 @@ class Backward {
     if (forward_.gradients_apart) graph_.operators.back().rule.linearity = Linearity::kNone;
   }
 
-  // A pass with the gradient of the first output, then `extra` tensors, as inputs.
-  void pass(const Operator& op, PassKind kind, const std::string& equation,
-            std::vector<TensorId> inputs, const std::vector<TensorId>& gradients_of,
-            std::int32_t extent) {
-    Operator back{.name = "d." + op.name,
-                  .equation = equation,
-                  .whole = op.whole,
-                  .inputs = std::move(inputs),
-                  .pass = kind,
-                  .extent = extent,
-                  .implementation = op.implementation,
-                  .heads = op.heads,
-                  .causal = op.causal,
-                  .core_attention = op.core_attention};
-    for (const TensorId of : gradients_of) back.outputs.push_back(new_gradient(of));
-    graph_.operators.push_back(back);
-    for (std::size_t i = 0; i < gradients_of.size(); ++i) {
-      if (forward_[gradients_of[i]].role == TensorRole::kActivation)
-        contribute(gradients_of[i], back.outputs[i]);
-    }
-  }
-
   // Right behind what makes the gradient.
   void accumulate(TensorId gradient) {
     const auto before = static_cast<std::ptrdiff_t>(graph_.operators.size());
@@ -290,102 +253,20 @@ class Backward {
                 graph_.operators.end());
   }
 
-  void derive(const Operator& op) {
-    switch (op.kind) {
-      case OperatorKind::kMatmul:
-        return derive_matmul(op);
-      case OperatorKind::kAttention:
-        return derive_attention(op);
-      case OperatorKind::kView:
-        return derive_view(op);
-      case OperatorKind::kPass:
-        return derive_pass(op);
-      case OperatorKind::kDefined:
-        return derive_defined(op);
-    }
-  }
-
-  void derive_matmul(const Operator& op) {
-    const auto letters = operand_letters(op.equation);
-    const TensorId dy = gradient_of_.at(op.outputs[0]);
-    const TensorId a = op.inputs[0];
-    const TensorId b = op.inputs[1];
-    const auto product = [&](const std::string& suffix, const std::string& equation,
-                             std::vector<TensorId> inputs, TensorId of) {
-      const TensorId gradient = new_gradient(of);
-      const bool weight = forward_[of].role == TensorRole::kParameter;
-      graph_.operators.push_back({.name = "d." + op.name + suffix,
-                                  .kind = OperatorKind::kMatmul,
-                                  .equation = equation,
-                                  .whole = op.whole,
-                                  .inputs = std::move(inputs),
-                                  .outputs = {gradient},
-                                  .accumulates = weight && options_.fused_accumulation,
-                                  .core_attention = op.core_attention});
-      if (weight) {
-        if (!options_.fused_accumulation) accumulate(gradient);
-      } else {
-        contribute(of, gradient);
-      }
-    };
-    product(".data", letters[2] + "," + letters[1] + "->" + letters[0], {dy, b}, a);
-    product(".weight", letters[0] + "," + letters[2] + "->" + letters[1], {a, dy}, b);
-    if (!op.fused_bias.valid()) return;
-    contribute_parameter(
-        op.fused_bias,
-        added({.type = "bias_gradient", .name = "d." + op.name + ".bias", .inputs = {dy}}).front(),
-        true);
-    finish_parameter(op.fused_bias);
-  }
-
-  void derive_attention(const Operator& op) {
-    const TensorId dy = gradient_of_.at(op.outputs[0]);
-    const TensorId gradient = new_gradient(op.inputs[0]);
-    graph_.operators.push_back({.name = "d." + op.name,
-                                .kind = OperatorKind::kAttention,
-                                .equation = "bsa,bsa,bsa,bsa->bsa",
-                                .whole = op.whole,
-                                .inputs = {op.inputs[0], op.outputs[0], op.outputs[1], dy},
-                                .outputs = {gradient},
-                                .heads = op.heads,
-                                .causal = op.causal,
-                                .dropout = op.dropout,
-                                .attention = op.attention,
-                                .direction = Direction::kBackward,
-                                .core_attention = op.core_attention});
-    contribute(op.inputs[0], gradient);
-  }
-
-  void derive_view(const Operator& op) {
-    // The loss's combination has no gradient of its own; a split of heads gives the pieces back.
-    if (!gradient_of_.contains(op.outputs[0])) return;
-    const auto letters = operand_letters(op.equation);
-    std::string equation;
-    std::vector<TensorId> inputs;
-    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-      equation += (i == 0 ? "" : ",") + letters[op.inputs.size() + i];
-      inputs.push_back(gradient_of_.at(op.outputs[i]));
-    }
-    const auto extent = static_cast<std::int32_t>(inputs.size());
-    pass(op, PassKind::kTranspose, equation + "->" + letters[0], std::move(inputs), {op.inputs[0]},
-         extent);
-  }
-
-  void derive_pass(const Operator& op);
-  void derive_defined(const Operator& op);
+  void derive(const Operator& op);
 
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
-  std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
-  std::map<TensorId, int> uses_;              // of parameters by defined operators not yet derived
+  std::map<TensorId, TensorId> gradient_of_;  // of activations and parameters
+  std::map<TensorId, int> uses_;              // of parameters by operators not yet derived
   std::set<TensorId> multiplied_;             // parameters of whose gradients products make a part
   friend class OperatorGradients;
 };
 
-// What the gradient function of one defined operator sees.
+// What the gradient function of one operator sees.
 class OperatorGradients final : public Gradients {
  public:
   OperatorGradients(Backward& backward, const Operator& op)
@@ -436,11 +317,12 @@ class OperatorGradients final : public Gradients {
   std::vector<TensorId> given_;
 };
 
-void Backward::derive_defined(const Operator& op) {
+void Backward::derive(const Operator& op) {
   const OperatorDefinition* definition = find_operator(op.type);
   FORESHARD_CHECK(definition != nullptr);
-  const bool flows =
-      std::ranges::any_of(op.outputs, [&](TensorId out) { return gradient_of_.contains(out); });
+  const bool flows = definition->loss || std::ranges::any_of(op.outputs, [&](TensorId out) {
+                       return gradient_of_.contains(out);
+                     });
   if (flows && definition->gradient != nullptr) {
     OperatorGradients gradients(*this, op);
     definition->gradient(gradients);
@@ -448,39 +330,6 @@ void Backward::derive_defined(const Operator& op) {
   for (const TensorId id : op.inputs) {
     const auto use = uses_.find(id);
     if (use != uses_.end() && --use->second == 0) finish_parameter(id);
-  }
-}
-
-void Backward::derive_pass(const Operator& op) {
-  const auto letters = operand_letters(op.equation);
-  const TensorId x = op.inputs[0];
-  const std::string& lx = letters[0];
-  if (op.pass == PassKind::kCrossEntropyForward) {
-    // d logits = (softmax - one hot) / tokens: from the saved exponentials and the statistics that
-    // the ranks found together.
-    const auto combine = std::ranges::find_if(forward_.operators, [&](const Operator& other) {
-      return !other.inputs.empty() && other.inputs[0] == op.outputs[0];
-    });
-    FORESHARD_CHECK(combine != forward_.operators.end());
-    Operator back{.name = "d." + op.name,
-                  .equation = letters[4] + "," + letters[3] + "," + letters[2] + "->" + lx,
-                  .inputs = {op.outputs[1], combine->outputs[0], op.inputs[2]},
-                  .outputs = {new_gradient(x)},
-                  .pass = PassKind::kCrossEntropyBackward,
-                  .implementation = op.implementation};
-    graph_.operators.push_back(back);
-    return contribute(x, back.outputs[0]);
-  }
-  const TensorId dy = gradient_of_.at(op.outputs[0]);
-  const std::string& ly = letters[op.inputs.size()];
-  switch (op.pass) {
-    case PassKind::kTranspose:
-      return pass(op, PassKind::kTranspose, ly + "->" + lx, {dy}, {x}, 0);
-    case PassKind::kEmbeddingForward:
-      return pass(op, PassKind::kEmbeddingBackward, ly + "," + lx + "->" + letters[1], {dy, x},
-                  {op.inputs[1]}, 0);
-    default:
-      FORESHARD_CHECK(false && "a forward pass without a gradient");
   }
 }
 
@@ -507,9 +356,10 @@ std::vector<TensorId> storages_of(const Graph& graph) {
     if (op.inputs.empty() || !is_view(op)) continue;
     const Tensor& viewed = graph[op.inputs[0]];
     for (const TensorId id : op.outputs) {
-      // A view of the loss partials is their reduced copy: storage of its own.
-      if (graph[id].dtype == viewed.dtype &&
-          (op.kind == OperatorKind::kDefined || graph[id].dtype != DType::kFp32))
+      // Of transformers, what is looked at in fp32 is counted as a copy: the loss's statistics are
+      // one, reduced; the heads of an fp32 projection are not.
+      const bool copied = graph.gradients_apart && graph[id].dtype == DType::kFp32;
+      if (graph[id].dtype == viewed.dtype && !copied)
         storage[id.index()] = storage[op.inputs[0].index()];
     }
   }

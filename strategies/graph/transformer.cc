@@ -20,6 +20,20 @@ Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
   return static_cast<Axis>(it - mesh.begin());
 }
 
+bool eager(OtherKernels kernels) {
+  return kernels == OtherKernels::kEager;
+}
+std::string name_of_kernels(NormKernels kernels) {
+  return kernels == NormKernels::kEager            ? "eager"
+         : kernels == NormKernels::kRecomputedFp32 ? "recomputed-fp32"
+                                                   : "fused";
+}
+std::string name_of_kernels(LossKernels kernels) {
+  return kernels == LossKernels::kEager        ? "eager"
+         : kernels == LossKernels::kRecomputed ? "recomputed"
+                                               : "fused";
+}
+
 // Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
 class BlockBuilder {
  public:
@@ -63,30 +77,18 @@ class BlockBuilder {
     return {options_.batch, model_.sequence, width};
   }
 
-  Operator& op(Operator op) {
-    op.core_attention = core_attention_;
-    graph_.operators.push_back(std::move(op));
-    return graph_.operators.back();
-  }
-
-  /// An operator of the table.
-  TensorId added(OperatorSpec spec) {
-    const auto result = add_single(graph_, std::move(spec));
-    FORESHARD_CHECK(result.has_value());
+  std::vector<TensorId> all_added(OperatorSpec spec) {
+    auto results = add_operator(graph_, std::move(spec));
+    FORESHARD_CHECK(results.has_value());
     graph_.operators.back().core_attention = core_attention_;
-    return *result;
+    return *std::move(results);
   }
+  TensorId added(OperatorSpec spec) { return all_added(std::move(spec)).front(); }
 
   TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
                   std::vector<std::vector<Axis>> dims) {
     const TensorId weight = parameter(name + ".weight", {in, out}, std::move(dims));
-    const TensorId y = activation(name, tokens(out));
-    op({.name = name,
-        .kind = OperatorKind::kMatmul,
-        .equation = "bsi,io->bso",
-        .inputs = {x, weight},
-        .outputs = {y}});
-    return y;
+    return added({.type = "matmul", .name = name, .inputs = {x, weight}});
   }
 
   /// `output` names the result if it is not named after the norm.
@@ -99,7 +101,7 @@ class BlockBuilder {
     return added({.type = model_.norm == Norm::kRmsNorm ? "rms_norm" : "layer_norm",
                   .name = name,
                   .inputs = std::move(inputs),
-                  .settings = {{"kernels", norm_kernels()}},
+                  .settings = {{"kernels", name_of_kernels(options_.pointwise.norm)}},
                   .output_names = {output.empty() ? name : output}});
   }
 
@@ -141,7 +143,13 @@ class BlockBuilder {
     const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
     Operator& producer = graph_.operators.back();
     FORESHARD_CHECK(producer.outputs.front() == y);
-    producer.fused_bias = bias;
+    producer.inputs.push_back(bias);
+    const auto inferred = infer_operator(graph_, {.type = producer.type,
+                                                  .name = producer.name,
+                                                  .inputs = producer.inputs,
+                                                  .settings = producer.settings});
+    FORESHARD_CHECK(inferred.has_value());
+    producer.rule = inferred->rule;
   }
 
   TensorId attention(TensorId qkv);
@@ -156,20 +164,13 @@ class BlockBuilder {
     return std::move(graph_);
   }
 
-  std::string norm_kernels() const {
-    switch (options_.pointwise.norm) {
-      case NormKernels::kFused:
-        return "fused";
-      case NormKernels::kRecomputedFp32:
-        return "recomputed-fp32";
-      case NormKernels::kEager:
-        return "eager";
-    }
-    return {};
-  }
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
-  HeadLayout heads() const { return {model_.heads, model_.kv(), model_.head_size()}; }
+  Settings with_heads(Settings settings = {}) const {
+    settings.set("query_heads", model_.heads);
+    settings.set("kv_heads", model_.kv());
+    return settings;
+  }
   std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
   std::int64_t qkv_width() const {
     return attention_width() + 2 * model_.kv() * model_.head_size();
@@ -186,71 +187,50 @@ class BlockBuilder {
 
 TensorId BlockBuilder::attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
-  const TensorId context = activation("context", tokens(attention_width()));
-  const TensorId statistics =
-      typed("attention.logsumexp", {options_.batch, model_.sequence, model_.heads}, DType::kFp32);
-  op({.name = "attention",
-      .kind = OperatorKind::kAttention,
-      .equation = "bsa->bsa,bsa",
-      .whole = "s",
-      .inputs = {qkv},
-      .outputs = {context, statistics},
-      .heads = heads(),
-      .dropout = model_.dropout,
-      .attention = options_.attention});
-  graph_.operators.back().core_attention = true;
+  core_attention_ = true;
+  const TensorId context =
+      added({.type = "packed_attention",
+             .name = "attention",
+             .inputs = {qkv},
+             .settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
+                                     {"rate", model_.dropout ? kDropoutRate : 0.0}}),
+             .output_names = {"context", "attention.logsumexp"}});
+  core_attention_ = false;
   return context;
 }
 
 TensorId BlockBuilder::unfused_attention(TensorId qkv) {
-  const std::int64_t b = options_.batch;
-  const std::int64_t s = model_.sequence;
-  const std::int64_t d = model_.head_size();
-  const TensorId q = activation("query", {b, s, model_.heads, d});
-  const TensorId k = activation("key", {b, s, model_.kv(), d});
-  const TensorId v = activation("value", {b, s, model_.kv(), d});
-  op({.name = "split_heads",
-      .kind = OperatorKind::kView,
-      .equation = "bsa->bsad,btad,btad",
-      .whole = "st",
-      .inputs = {qkv},
-      .outputs = {q, k, v},
-      .heads = heads()});
+  const auto parts = all_added({.type = "split_heads",
+                                .name = "split_heads",
+                                .inputs = {qkv},
+                                .settings = with_heads(),
+                                .output_names = {"query", "key", "value"}});
+  const auto product = [&](const std::string& name, const std::string& equation, TensorId a,
+                           TensorId b) {
+    return added({.type = "einsum",
+                  .name = name,
+                  .inputs = {a, b},
+                  .settings = {{"equation", equation}, {"grouped", std::string("a")}}});
+  };
   core_attention_ = true;
-  const TensorId scores = activation("scores", {b, model_.heads, s, s});
-  op({.name = "scores",
-      .kind = OperatorKind::kMatmul,
-      .equation = "bsad,btad->bast",
-      .whole = "st",
-      .inputs = {q, k},
-      .outputs = {scores}});
-  TensorId weights =
-      added({.type = "softmax",
-             .name = "softmax",
-             .inputs = {scores},
-             .settings = {{"scale", 1 / std::sqrt(static_cast<double>(d))}, {"causal", true}}});
+  const TensorId scores = product("scores", "bsad,btad->bast", parts[0], parts[1]);
+  const double scale = 1 / std::sqrt(static_cast<double>(model_.head_size()));
+  TensorId weights = added({.type = "softmax",
+                            .name = "softmax",
+                            .inputs = {scores},
+                            .settings = {{"scale", scale}, {"causal", true}}});
   if (model_.dropout)
     weights = added({.type = "dropout",
                      .name = "attention_dropout",
                      .inputs = {weights},
                      .settings = {{"rate", kDropoutRate}, {"fused", true}},
                      .output_names = {"attention_dropout", "attention_dropout.mask"}});
-  const TensorId heads = activation("context_heads", {b, model_.heads, s, d});
-  op({.name = "context_heads",
-      .kind = OperatorKind::kMatmul,
-      .equation = "bast,btad->basd",
-      .whole = "st",
-      .inputs = {weights, v},
-      .outputs = {heads}});
+  const TensorId heads = product("context_heads", "bast,btad->basd", weights, parts[2]);
   core_attention_ = false;
-  const TensorId context = activation("context", tokens(attention_width()));
-  op({.name = "merge_heads",
-      .equation = "basd->bsa",
-      .inputs = {heads},
-      .outputs = {context},
-      .pass = PassKind::kTranspose,
-      .extent = 1});
-  return context;
+  return added({.type = "merge_heads",
+                .name = "merge_heads",
+                .inputs = {heads},
+                .output_names = {"context"}});
 }
 
 TensorId BlockBuilder::qk_norm(TensorId qkv) {
@@ -269,11 +249,9 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
   return added({.type = "head_norm",
                 .name = "qk_norm",
                 .inputs = std::move(inputs),
-                .settings = {{"query_heads", model_.heads},
-                             {"kv_heads", model_.kv()},
-                             {"norm", std::string(rms ? "rms" : "layer")},
-                             {"together", model_.qk_norm == QkNorm::kAllHeads},
-                             {"kernels", norm_kernels()}}});
+                .settings = with_heads({{"norm", std::string(rms ? "rms" : "layer")},
+                                        {"together", model_.qk_norm == QkNorm::kAllHeads},
+                                        {"kernels", name_of_kernels(options_.pointwise.norm)}})});
 }
 
 TensorId BlockBuilder::attention_branch(TensorId x) {
@@ -284,9 +262,7 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
     qkv = added({.type = "rope",
                  .name = "rope",
                  .inputs = {qkv},
-                 .settings = {{"query_heads", model_.heads},
-                              {"kv_heads", model_.kv()},
-                              {"eager", options_.pointwise.rope == OtherKernels::kEager}}});
+                 .settings = with_heads({{"eager", eager(options_.pointwise.rope)}})});
   return matmul("attention_out", attention(qkv), attention_width(), model_.hidden,
                 {tensor(), kWhole});
 }
@@ -298,11 +274,10 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
   TensorId activated;
   if (gated) {
     if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
-    const bool eager = options_.pointwise.activation == OtherKernels::kEager;
     activated = added({.type = "swiglu",
                        .name = "mlp_activation",
                        .inputs = {up},
-                       .settings = {{"eager", eager}}});
+                       .settings = {{"eager", eager(options_.pointwise.activation)}}});
   } else if (model_.has_mlp_bias()) {
     activated = added({.type = "bias_gelu",
                        .name = "mlp_activation",
@@ -363,13 +338,11 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
                       {build.tensor(), build.kWhole});
   const bool learned = model.positions == Positions::kLearned;
   const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
-  TensorId out = build.activation(learned ? "embedding" : sum, build.tokens(model.hidden));
-  build.op({.name = "embedding",
-            .equation = "bs,vh->bsh",
-            .inputs = {ids, table},
-            .outputs = {out},
-            .pass = PassKind::kEmbeddingForward,
-            .extent = 2});
+  TensorId out = build.added({.type = "embedding",
+                              .name = "embedding",
+                              .inputs = {ids, table},
+                              .settings = {{"every_row", true}},
+                              .output_names = {learned ? "embedding" : sum}});
   if (learned) {
     const TensorId positions = build.parameter(
         "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
@@ -398,31 +371,20 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   // then, with that of all, the sum of exponentials and the target's logit of its part; those three
   // per token are what is reduced.
   // Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
-  constexpr std::int64_t kStatistics = 2;
-  const TensorId maximum = build.typed("loss.maximum", build.tokens(1), DType::kFp32);
-  const TensorId partial = build.typed("loss.partial", build.tokens(kStatistics), DType::kFp32);
-  const TensorId exponentials =
-      build.typed("loss.exponentials", build.tokens(v),
-                  options.fused_cross_entropy ? options.dtype : DType::kFp32);
-  const TensorId statistics = build.typed("loss", build.tokens(kStatistics), DType::kFp32);
-  // The reading of the logits for it is counted by the loss kernel.
-  build.op({.name = "loss.maximum",
-            .kind = OperatorKind::kView,
-            .equation = "bsv->bsm",
-            .inputs = {logits},
-            .outputs = {maximum},
-            .reduction = Reduction::kMax});
-  build.op({.name = "loss",
-            .equation = "bsv,bsm,bs->bsc,bsv",
-            .inputs = {logits, maximum, targets},
-            .outputs = {partial, exponentials},
-            .pass = PassKind::kCrossEntropyForward,
-            .implementation = implementation_of(options.pointwise.cross_entropy)});
-  build.op({.name = "loss.combine",
-            .kind = OperatorKind::kView,
-            .equation = "bsc->bsc",
-            .inputs = {partial},
-            .outputs = {statistics}});
+  const TensorId maximum =
+      build.added({.type = "vocabulary_maximum", .name = "loss.maximum", .inputs = {logits}});
+  const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
+  const TensorId parts =
+      build.added({.type = "vocabulary_cross_entropy",
+                   .name = "loss",
+                   .inputs = {logits, maximum, targets},
+                   .settings = {{"to", std::string(name_of(kept))},
+                                {"kernels", name_of_kernels(options.pointwise.cross_entropy)}},
+                   .output_names = {"loss.partial", "loss.exponentials"}});
+  const TensorId statistics = build.added({.type = "vocabulary_loss",
+                                           .name = "loss.combine",
+                                           .inputs = {parts},
+                                           .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
   graph[targets].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
   return graph;
@@ -458,7 +420,6 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
       op.name = name + "." + op.name;
       for (TensorId& id : op.inputs) id = ids[id.index()];
       for (TensorId& id : op.outputs) id = ids[id.index()];
-      if (op.fused_bias.valid()) op.fused_bias = ids[op.fused_bias.index()];
       whole.operators.push_back(std::move(op));
     }
     stream = ids[block.outputs.front().index()];

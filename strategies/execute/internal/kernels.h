@@ -27,8 +27,6 @@ struct Invocation {
 void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
               Operand& output);
 
-void matmul(const Invocation& kernel);
-
 /// Values of a row that are normalised together.
 struct Normed {
   std::vector<std::int64_t> columns{};  ///< In the slice's row.
@@ -58,19 +56,19 @@ void copy(const Invocation& kernel);
 /// Names the random numbers of dropped attention weights, fused or not.
 inline constexpr const char* kAttentionDropout = "attention_dropout";
 
-void attention_forward(const Invocation& kernel);
-void attention_backward(const Invocation& kernel);
+void packed_attention(const Invocation& kernel);
+void packed_attention_gradient(const Invocation& kernel);
 void rope(const Invocation& kernel);
 void rope_gradient(const Invocation& kernel);
 void split_heads(const Invocation& kernel);
 void join_heads(const Invocation& kernel);
-void transpose(const Invocation& kernel);
+void merge_heads(const Invocation& kernel);
+void merge_heads_gradient(const Invocation& kernel);
 
-void embedding_forward(const Invocation& kernel);
-void embedding_backward(const Invocation& kernel);
-void row_maximum(const Invocation& kernel);
-void cross_entropy_forward(const Invocation& kernel);
-void cross_entropy_backward(const Invocation& kernel);
+void embedding(const Invocation& kernel);
+void vocabulary_maximum(const Invocation& kernel);
+void vocabulary_cross_entropy(const Invocation& kernel);
+void vocabulary_cross_entropy_gradient(const Invocation& kernel);
 
 // --- indices ---------------------------------------------------------------------------------
 

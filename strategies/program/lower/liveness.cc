@@ -19,9 +19,7 @@ struct OperatorStep {
 // The loss writes over what it reads where that has room: its exponentials over the logits, their
 // gradients over the exponentials.
 bool works_in_place(const Graph& graph, const Operator& op) {
-  const bool is_loss =
-      op.pass == PassKind::kCrossEntropyForward || op.pass == PassKind::kCrossEntropyBackward;
-  return op.kind == OperatorKind::kPass && is_loss &&
+  return find_operator(op.type)->in_place &&
          graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
 }
 

@@ -68,8 +68,14 @@ OperatorDefinition optimizer_update();
 // packed.cc
 OperatorDefinition head_norm();
 OperatorDefinition head_norm_gradient();
+OperatorDefinition join_heads();
+OperatorDefinition merge_heads();
+OperatorDefinition merge_heads_gradient();
+OperatorDefinition packed_attention();
+OperatorDefinition packed_attention_gradient();
 OperatorDefinition rope();
 OperatorDefinition rope_gradient();
+OperatorDefinition split_heads();
 // reduction.cc
 OperatorDefinition expand();
 OperatorDefinition reduce();
@@ -80,5 +86,10 @@ OperatorDefinition reshape();
 OperatorDefinition slice();
 OperatorDefinition split();
 OperatorDefinition transpose();
+// vocabulary.cc
+OperatorDefinition vocabulary_cross_entropy();
+OperatorDefinition vocabulary_cross_entropy_gradient();
+OperatorDefinition vocabulary_loss();
+OperatorDefinition vocabulary_maximum();
 
 }  // namespace foreshard::operators
