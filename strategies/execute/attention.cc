@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kRotaryBase = 10'000;
 
-double scale_of(const HeadLayout& heads) {
-  return heads.head_dim > 0 ? 1 / std::sqrt(static_cast<double>(heads.head_dim)) : 1.0;
-}
-
 // One head of one sequence: pointers to its first row, and the distance of rows.
 struct Head {
   const double* q;
@@ -25,9 +21,8 @@ struct Head {
   std::int64_t length;
   std::int64_t d;
   double scale;
-  bool causal;
 
-  std::int64_t visible(std::int64_t s) const { return causal ? s + 1 : length; }
+  static std::int64_t visible(std::int64_t s) { return s + 1; }  // causal
   double score(std::int64_t s, std::int64_t t) const {
     double product = 0;
     for (std::int64_t i = 0; i < d; ++i) product += q[s * stride + i] * k[t * stride + i];
@@ -46,8 +41,7 @@ Head head_of(const Invocation& kernel, const Packed& packed, std::int64_t b, std
           .stride = columns(qkv),
           .length = length,
           .d = packed.head_dim(),
-          .scale = scale_of(kernel.op.heads),
-          .causal = kernel.op.causal};
+          .scale = packed.scale()};
 }
 
 // What the weight of key t for query s is multiplied by, as the dropout of unfused attention
@@ -56,8 +50,8 @@ class DroppedScores {
  public:
   DroppedScores(const Invocation& kernel, const Packed& packed)
       : key_(key_of(kernel.context.key, kAttentionDropout)),
-        p_(kernel.op.dropout ? kernel.context.dropout : 0.0),
-        heads_(kernel.op.heads.query_heads),
+        p_(kernel.op.settings.number("rate")),
+        heads_(kernel.op.settings.integer("query_heads")),
         length_(kernel.in[0].whole[1]),
         first_batch_(kernel.in[0].box.begin[0]),
         first_head_(packed.first_query_head()) {}
@@ -82,8 +76,8 @@ class DroppedScores {
 
 // Outputs: the heads' results side by side, and per head the logarithm of the sum of exponentials
 // (Dao et al., "FlashAttention", 2022).
-void attention_forward(const Invocation& kernel) {
-  const Packed packed(kernel.in[0], kernel.op.heads);
+void packed_attention(const Invocation& kernel) {
+  const Packed packed(kernel.in[0], kernel.op.settings);
   const DroppedScores dropped(kernel, packed);
   Operand& out = kernel.out[0];
   Operand& statistics = kernel.out[1];
@@ -115,8 +109,8 @@ void attention_forward(const Invocation& kernel) {
 }
 
 // Inputs: the packed projection, the result, its statistics, the result's gradient.
-void attention_backward(const Invocation& kernel) {
-  const Packed packed(kernel.in[0], kernel.op.heads);
+void packed_attention_gradient(const Invocation& kernel) {
+  const Packed packed(kernel.in[0], kernel.op.settings);
   const DroppedScores dropped(kernel, packed);
   const Operand& result = kernel.in[1];
   const Operand& statistics = kernel.in[2];
@@ -161,55 +155,14 @@ void attention_backward(const Invocation& kernel) {
   }
 }
 
-// Scores [batch, head, query, key]: scale, causal mask (both only of attention) and softmax.
-void softmax_forward(const Invocation& kernel) {
-  const Operand& x = kernel.in[0];
-  need_whole_rows(x);
-  need_same_slice(x, kernel.out[0]);
-  const bool causal = kernel.op.heads.head_dim > 0 && kernel.op.causal;
-  const double scale = scale_of(kernel.op.heads);
-  const std::int64_t width = columns(x);
-  const std::int64_t queries = causal ? extent(x, 2) : 1;
-  for (std::int64_t r = 0; r < rows(x); ++r) {
-    const std::int64_t visible = causal ? std::min(width, x.box.begin[2] + r % queries + 1) : width;
-    const double* row = &x.values[at(r * width)];
-    double* y = &kernel.out[0].values[at(r * width)];
-    const double largest = *std::max_element(row, row + visible);
-    double total = 0;
-    for (std::int64_t i = 0; i < visible; ++i) {
-      y[i] = std::exp((row[i] - largest) * scale);
-      total += y[i];
-    }
-    for (std::int64_t i = 0; i < width; ++i) y[i] = i < visible ? y[i] / total : 0.0;
-  }
-}
+namespace {
 
-// Inputs: dy and y. dx = scale y (dy - sum(dy y)).
-void softmax_backward(const Invocation& kernel) {
-  const Operand& dy = kernel.in[0];
-  const Operand& y = kernel.in[1];
-  need_whole_rows(y);
-  need_same_slice(dy, y);
-  need_same_slice(y, kernel.out[0]);
-  const double scale = scale_of(kernel.op.heads);
-  const std::int64_t width = columns(y);
-  for (std::int64_t r = 0; r < rows(y); ++r) {
-    double along = 0;
-    for (std::int64_t i = 0; i < width; ++i)
-      along += dy.values[at(r * width + i)] * y.values[at(r * width + i)];
-    for (std::int64_t i = 0; i < width; ++i) {
-      const std::size_t at_i = at(r * width + i);
-      kernel.out[0].values[at_i] = scale * y.values[at_i] * (dy.values[at_i] - along);
-    }
-  }
-}
-
-// Turns queries and keys by their position; the backward pass turns back. Values stay.
-void rope(const Invocation& kernel, Direction direction) {
+// Turns queries and keys by their position, times `sign`. Values stay.
+void turn_heads(const Invocation& kernel, double sign) {
   const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
   need_same_slice(x, y);
-  const Packed packed(x, kernel.op.heads);
+  const Packed packed(x, kernel.op.settings);
   const std::int64_t d = packed.head_dim();
   const std::int64_t half = d / 2;
   y.values = x.values;
@@ -221,7 +174,7 @@ void rope(const Invocation& kernel, Direction direction) {
         const double angle =
             static_cast<double>(position) *
             std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(d));
-        const double sine = direction == Direction::kForward ? std::sin(angle) : -std::sin(angle);
+        const double sine = sign * std::sin(angle);
         const double a = head[i];
         const double b = head[i + half];
         head[i] = a * std::cos(angle) - b * sine;
@@ -235,13 +188,21 @@ void rope(const Invocation& kernel, Direction direction) {
   }
 }
 
+}  // namespace
+
+void rope(const Invocation& kernel) {
+  turn_heads(kernel, 1);
+}
+void rope_gradient(const Invocation& kernel) {
+  turn_heads(kernel, -1);
+}
+
 namespace {
 
 // Visits every row of the packed projection with the columns of its heads: `visit(packed offset,
 // which of q, k and v, offset in that)`, each of head_dim values.
 template <class Visit>
-void each_head(const Operand& qkv, const HeadLayout& heads, Visit visit) {
-  const Packed packed(qkv, heads);
+void each_head(const Operand& qkv, const Packed& packed, Visit visit) {
   const std::int64_t d = packed.head_dim();
   const std::int64_t n = packed.query_heads();
   for (std::int64_t r = 0; r < rows(qkv); ++r) {
@@ -256,72 +217,72 @@ void each_head(const Operand& qkv, const HeadLayout& heads, Visit visit) {
   }
 }
 
-// A slice of [batch, sequence, heads, d] has the heads of the packed slice.
-void need_heads_of(const Operand& qkv, const HeadLayout& heads, std::int64_t first,
-                   const Operand& part, std::int64_t count) {
-  FORESHARD_CHECK(part.box.begin[0] == qkv.box.begin[0] && part.box.end[0] == qkv.box.end[0] &&
-                  part.box.begin[1] == qkv.box.begin[1] && part.box.end[1] == qkv.box.end[1] &&
-                  part.box.begin[2] == first && extent(part, 2) == count &&
-                  extent(part, 3) == heads.head_dim);
-}
-
+// Slices of [batch, sequence, heads, d] have the heads of the packed slice.
 template <class Parts>
-void need_parts_of(const Operand& qkv, const HeadLayout& heads, const Parts& parts) {
-  const Packed packed(qkv, heads);
-  const std::int64_t group = packed.first_query_head() / packed.queries_of_group();
-  need_heads_of(qkv, heads, packed.first_query_head(), parts[0], packed.query_heads());
-  need_heads_of(qkv, heads, group, parts[1], packed.groups());
-  need_heads_of(qkv, heads, group, parts[2], packed.groups());
+void need_parts_of(const Operand& qkv, const Packed& packed, const Parts& parts) {
+  const std::int64_t first = packed.first_query_head();
+  const std::int64_t group = first / packed.queries_of_group();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Operand& part = parts[i];
+    FORESHARD_CHECK(part.box.begin[0] == qkv.box.begin[0] && part.box.end[0] == qkv.box.end[0] &&
+                    part.box.begin[1] == qkv.box.begin[1] && part.box.end[1] == qkv.box.end[1] &&
+                    part.box.begin[2] == (i == 0 ? first : group) &&
+                    extent(part, 2) == (i == 0 ? packed.query_heads() : packed.groups()) &&
+                    extent(part, 3) == packed.head_dim());
+  }
 }
 
 }  // namespace
 
 void split_heads(const Invocation& kernel) {
-  need_parts_of(kernel.in[0], kernel.op.heads, kernel.out);
-  each_head(kernel.in[0], kernel.op.heads,
-            [&](std::int64_t packed, std::size_t part, std::int64_t offset) {
-              for (std::int64_t i = 0; i < kernel.op.heads.head_dim; ++i)
-                kernel.out[part].values[at(offset + i)] = kernel.in[0].values[at(packed + i)];
-            });
+  const Packed packed(kernel.in[0], kernel.op.settings);
+  need_parts_of(kernel.in[0], packed, kernel.out);
+  each_head(kernel.in[0], packed, [&](std::int64_t from, std::size_t part, std::int64_t to) {
+    for (std::int64_t i = 0; i < packed.head_dim(); ++i)
+      kernel.out[part].values[at(to + i)] = kernel.in[0].values[at(from + i)];
+  });
 }
 
 void join_heads(const Invocation& kernel) {
-  need_parts_of(kernel.out[0], kernel.op.heads, kernel.in);
-  each_head(kernel.out[0], kernel.op.heads,
-            [&](std::int64_t packed, std::size_t part, std::int64_t offset) {
-              for (std::int64_t i = 0; i < kernel.op.heads.head_dim; ++i)
-                kernel.out[0].values[at(packed + i)] = kernel.in[part].values[at(offset + i)];
-            });
+  const Packed packed(kernel.out[0], kernel.op.settings);
+  need_parts_of(kernel.out[0], packed, kernel.in);
+  each_head(kernel.out[0], packed, [&](std::int64_t to, std::size_t part, std::int64_t from) {
+    for (std::int64_t i = 0; i < packed.head_dim(); ++i)
+      kernel.out[0].values[at(to + i)] = kernel.in[part].values[at(from + i)];
+  });
 }
 
-// [batch, heads, sequence, d] <-> [batch, sequence, heads d], or the parts of a packed projection.
-void transpose(const Invocation& kernel) {
-  if (kernel.in.size() == 3) return join_heads(kernel);
-  const bool merges = kernel.in[0].whole.size() == 4;
-  const Operand& apart = merges ? kernel.in[0] : kernel.out[0];
-  const Operand& merged = merges ? kernel.out[0] : kernel.in[0];
-  FORESHARD_CHECK(apart.whole.size() == 4 && merged.whole.size() == 3);
+namespace {
+
+// [batch, heads, sequence, d] beside [batch, sequence, heads d]: visit(place in one, in the other).
+template <class Visit>
+void each_merged(const Operand& apart, const Operand& merged, Visit visit) {
   const std::int64_t heads = extent(apart, 1);
   const std::int64_t length = extent(apart, 2);
   const std::int64_t d = extent(apart, 3);
   FORESHARD_CHECK(apart.box.begin[0] == merged.box.begin[0] &&
                   apart.box.begin[2] == merged.box.begin[1] && extent(merged, 1) == length &&
                   apart.box.begin[1] * d == merged.box.begin[2] && columns(merged) == heads * d);
-  for (std::int64_t b = 0; b < extent(apart, 0); ++b) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      for (std::int64_t s = 0; s < length; ++s) {
-        for (std::int64_t i = 0; i < d; ++i) {
-          const std::size_t from = at(((b * heads + h) * length + s) * d + i);
-          const std::size_t to = at(((b * length + s) * heads + h) * d + i);
-          if (merges) {
-            kernel.out[0].values[to] = kernel.in[0].values[from];
-          } else {
-            kernel.out[0].values[from] = kernel.in[0].values[to];
-          }
-        }
-      }
-    }
-  }
+  for (std::int64_t b = 0; b < extent(apart, 0); ++b)
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t s = 0; s < length; ++s)
+        for (std::int64_t i = 0; i < d; ++i)
+          visit(at(((b * heads + h) * length + s) * d + i),
+                at(((b * length + s) * heads + h) * d + i));
+}
+
+}  // namespace
+
+void merge_heads(const Invocation& kernel) {
+  each_merged(kernel.in[0], kernel.out[0], [&](std::size_t apart, std::size_t merged) {
+    kernel.out[0].values[merged] = kernel.in[0].values[apart];
+  });
+}
+
+void merge_heads_gradient(const Invocation& kernel) {
+  each_merged(kernel.out[0], kernel.in[0], [&](std::size_t apart, std::size_t merged) {
+    kernel.out[0].values[apart] = kernel.in[0].values[merged];
+  });
 }
 
 }  // namespace foreshard::execute

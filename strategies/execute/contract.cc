@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "strategies/execute/internal/kernels.h"
 
@@ -91,80 +90,11 @@ class Contraction {
   std::vector<Loop> loops_;
 };
 
-void zero(Operand& operand) {
-  std::ranges::fill(operand.values, 0.0);
-}
-
-// A table of positions with more rows than the tokens' [batch, sequence, hidden] has.
-bool is_table(const std::string& table, const std::string& tokens) {
-  return table.size() == 2 && tokens.find(table.front()) == std::string::npos;
-}
-
-// Calls `visit(element, entry)` with each element of `tokens` and that of the table in the row of
-// its position.
-template <class Visit>
-void each_position(const Operand& tokens, const Operand& table, Visit visit) {
-  need_whole_rows(table);
-  need_whole_rows(tokens);
-  FORESHARD_CHECK(table.box.begin[0] == 0 && extent(table, 0) >= tokens.box.end[1]);
-  const std::int64_t width = columns(tokens);
-  for (std::int64_t r = 0; r < rows(tokens); ++r) {
-    const std::int64_t position = tokens.box.begin[1] + r % extent(tokens, 1);
-    for (std::int64_t i = 0; i < width; ++i) visit(at(r * width + i), at(position * width + i));
-  }
-}
-
 }  // namespace
 
 void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
               Operand& output) {
   Contraction(letters, inputs, output).run();
-}
-
-void matmul(const Invocation& kernel) {
-  const auto letters = operand_letters(kernel.op.equation);
-  const std::array<const Operand*, 2> inputs{&kernel.in[0], &kernel.in[1]};
-  zero(kernel.out[0]);
-  contract(letters, inputs, kernel.out[0]);
-  if (!kernel.op.fused_bias.valid() || !kernel.context.first_summand) return;
-  const std::array<const Operand*, 1> bias{&kernel.in[2]};
-  const std::array<std::string, 2> along{letters[2].substr(letters[2].size() - 1), letters[2]};
-  contract(along, bias, kernel.out[0]);
-}
-
-void bias_gradient(const Invocation& kernel) {
-  const auto letters = operand_letters(kernel.op.equation);
-  const std::array<const Operand*, 1> input{kernel.in.data()};
-  zero(kernel.out[0]);
-  if (is_table(letters[1], letters[0])) {
-    const Operand& dy = kernel.in[0];
-    return each_position(dy, kernel.out[0], [&](std::size_t element, std::size_t entry) {
-      kernel.out[0].values[entry] += dy.values[element];
-    });
-  }
-  contract(letters, input, kernel.out[0]);
-}
-
-void sum(const Invocation& kernel) {
-  const auto letters = operand_letters(kernel.op.equation);
-  zero(kernel.out[0]);
-  for (std::size_t i = 0; i < kernel.in.size(); ++i) {
-    const Operand& summand = kernel.in[i];
-    if (is_table(letters[i], letters.back())) {
-      each_position(kernel.out[0], summand, [&](std::size_t element, std::size_t entry) {
-        kernel.out[0].values[element] += summand.values[entry];
-      });
-      continue;
-    }
-    const std::array<const Operand*, 1> input{&summand};
-    const std::array<std::string, 2> along{letters[i], letters.back()};
-    contract(along, input, kernel.out[0]);
-  }
-}
-
-void copy(const Invocation& kernel) {
-  need_same_slice(kernel.in[0], kernel.out[0]);
-  kernel.out[0].values = kernel.in[0].values;
 }
 
 }  // namespace foreshard::execute

@@ -153,6 +153,15 @@ void dropout(const Invocation& kernel) {
   }
 }
 
+void dropout_gradient(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  need_same_slice(dy, kernel.in[1]);
+  need_same_slice(dy, kernel.out[0]);
+  const double rate = kernel.op.settings.number("rate");
+  for (std::size_t i = 0; i < dy.values.size(); ++i)
+    kernel.out[0].values[i] = dy.values[i] * kernel.in[1].values[i] / (1 - rate);
+}
+
 void expand(const Invocation& kernel) {
   std::size_t i = 0;
   each_index(local_shape_of(kernel.out[0]), [&](const Shape& index) {
@@ -173,6 +182,12 @@ void product(const Invocation& kernel) {
   std::vector<const Operand*> inputs;
   for (const Operand& input : kernel.in) inputs.push_back(&input);
   std::ranges::fill(kernel.out[0].values, 0.0);
+  if (kernel.in.size() > 2) {  // a bias, of the columns
+    if (kernel.context.first_summand)
+      contract(std::array{letters[2], letters[3]}, std::array{inputs[2]}, kernel.out[0]);
+    letters.erase(letters.begin() + 2);
+    inputs.pop_back();
+  }
   contract(letters, inputs, kernel.out[0]);
 }
 

@@ -22,22 +22,20 @@ Operand as_rows(const Operand& operand, std::size_t axis) {
   return {{height, width}, {{0, 0}, {height, width}}, operand.values};
 }
 
-// A norm by its equivalent pass; operand `x` tells which dimensions are normalised.
-void by_rows(const Invocation& kernel, PassKind pass, std::size_t x) {
+// A norm of rows; operand `x` tells which dimensions are normalised.
+void by_rows(const Invocation& kernel, bool forward, bool centred) {
+  const std::size_t x = forward ? 0 : 1;
   const std::size_t axis = axis_of(kernel, kernel.in[x]);
-  Operator op;
-  op.pass = pass;
   std::vector<Operand> in;
   std::vector<Operand> out;
   for (const Operand& operand : kernel.in)
     in.push_back(as_rows(operand, operand.whole.size() == kernel.in[x].whole.size() ? axis : 0));
   for (const Operand& operand : kernel.out)
     out.push_back(as_rows(operand, operand.whole.size() == kernel.in[x].whole.size() ? axis : 0));
-  if (pass == PassKind::kLayerNormForward || pass == PassKind::kRmsNormForward) {
-    layer_norm_forward({op, in, out, kernel.context});
-  } else {
-    layer_norm_backward({op, in, out, kernel.context});
-  }
+  RowNorm how{.centred = centred, .groups = {{}}};
+  for (std::int64_t i = 0; i < columns(in[x]); ++i) how.groups[0].columns.push_back(i);
+  const Invocation rows{kernel.op, in, out, kernel.context};
+  forward ? norm_forward(rows, how) : norm_backward(rows, how);
   for (std::size_t o = 0; o < out.size(); ++o) kernel.out[o].values = std::move(out[o].values);
 }
 
@@ -77,17 +75,24 @@ void softmax(const Invocation& kernel) {
   FORESHARD_CHECK(extent(x, axis) == x.whole[axis]);
   need_same_slice(x, kernel.out[0]);
   const Around shape = around(x, axis);
+  const double scale = kernel.op.settings.number("scale");
+  const bool causal = kernel.op.settings.flag("causal");  // then the axis is the last
   for (std::int64_t b = 0; b < shape.before; ++b) {
+    std::int64_t seen = shape.extent;
+    if (causal) {
+      const std::size_t queries = axis - 1;
+      seen = std::min(seen, x.box.begin[queries] + b % extent(x, queries) + 1);
+    }
     for (std::int64_t a = 0; a < shape.after; ++a) {
       double largest = x.values[shape.at(b, 0, a)];
-      for (std::int64_t i = 1; i < shape.extent; ++i)
+      for (std::int64_t i = 1; i < seen; ++i)
         largest = std::max(largest, x.values[shape.at(b, i, a)]);
       double total = 0;
-      for (std::int64_t i = 0; i < shape.extent; ++i)
-        total += std::exp(x.values[shape.at(b, i, a)] - largest);
+      for (std::int64_t i = 0; i < seen; ++i)
+        total += std::exp((x.values[shape.at(b, i, a)] - largest) * scale);
       for (std::int64_t i = 0; i < shape.extent; ++i)
         kernel.out[0].values[shape.at(b, i, a)] =
-            std::exp(x.values[shape.at(b, i, a)] - largest) / total;
+            i < seen ? std::exp((x.values[shape.at(b, i, a)] - largest) * scale) / total : 0.0;
     }
   }
 }
@@ -99,6 +104,7 @@ void softmax_gradient(const Invocation& kernel) {
   FORESHARD_CHECK(extent(y, axis) == y.whole[axis]);
   need_same_slice(dy, y);
   need_same_slice(y, kernel.out[0]);
+  const double scale = kernel.op.settings.number("scale");
   const Around shape = around(y, axis);
   for (std::int64_t b = 0; b < shape.before; ++b) {
     for (std::int64_t a = 0; a < shape.after; ++a) {
@@ -107,23 +113,23 @@ void softmax_gradient(const Invocation& kernel) {
         along += dy.values[shape.at(b, i, a)] * y.values[shape.at(b, i, a)];
       for (std::int64_t i = 0; i < shape.extent; ++i) {
         const std::size_t k = shape.at(b, i, a);
-        kernel.out[0].values[k] = y.values[k] * (dy.values[k] - along);
+        kernel.out[0].values[k] = scale * y.values[k] * (dy.values[k] - along);
       }
     }
   }
 }
 
 void layer_norm(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kLayerNormForward, 0);
+  by_rows(kernel, true, true);
 }
 void layer_norm_gradient(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kLayerNormBackward, 1);
+  by_rows(kernel, false, true);
 }
 void rms_norm(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kRmsNormForward, 0);
+  by_rows(kernel, true, false);
 }
 void rms_norm_gradient(const Invocation& kernel) {
-  by_rows(kernel, PassKind::kRmsNormBackward, 1);
+  by_rows(kernel, false, false);
 }
 
 void batch_statistics(const Invocation& kernel) {

@@ -45,11 +45,6 @@ class GraphRunner {
       }
       inputs.push_back(lies);
     }
-    if (op.fused_bias.valid()) {
-      const auto bias = find(op, op.fused_bias);
-      if (!bias) return bias.error();
-      inputs.push_back(*bias);
-    }
     compute_everywhere(op, how, inputs);
     for (const std::int32_t c : sharded_.after_operator[i]) {
       const Conversion& wish = sharded_.conversions[static_cast<std::size_t>(c)];
@@ -63,8 +58,7 @@ class GraphRunner {
 
   void compute_everywhere(const Operator& op, const ShardedOperator& how,
                           const std::vector<const Distributed*>& inputs) {
-    std::vector<TensorId> ids = op.inputs;
-    if (op.fused_bias.valid()) ids.push_back(op.fused_bias);
+    const std::vector<TensorId>& ids = op.inputs;
     std::vector<Slices> slices;
     for (std::size_t k = 0; k < inputs.size(); ++k)
       slices.emplace_back(Layout{how_.mesh, inputs[k]->attribute}, graph_[ids[k]].shape);

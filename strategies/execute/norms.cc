@@ -10,13 +10,6 @@ namespace {
 
 constexpr double kRowEpsilon = 1e-5;
 
-// A group of values that are normalised together, gathered from a row.
-struct Normed {
-  std::vector<std::int64_t> columns{};  ///< In the slice's row.
-  std::size_t norm = 0;                 ///< 0; of heads: 0 of queries, 1 of keys.
-  std::int64_t weight = 0;              ///< Where its weights begin in the slice of its norm's.
-};
-
 // Mean (0 of an RMS norm) and 1 / standard deviation.
 struct Statistics {
   double mean = 0;
@@ -34,53 +27,48 @@ Statistics statistics(const double* row, const Normed& group, bool centred) {
   return s;
 }
 
-// The groups of a row. `weights`: columns of the slice of a weight of queries.
-std::vector<Normed> groups_of(const Operand& x, const Operator& op, std::int64_t weights) {
-  if (op.heads.head_dim == 0) {
-    Normed row;
-    for (std::int64_t i = 0; i < columns(x); ++i) row.columns.push_back(i);
-    return {row};
-  }
-  const Packed packed(x, op.heads);
+// Of heads. `weights`: columns of the slice of a weight of queries.
+RowNorm heads_of(const Operand& x, const Settings& settings, std::int64_t weights) {
+  const Packed packed(x, settings);
   const std::int64_t d = packed.head_dim();
-  const bool together = op.whole.find('a') != std::string::npos;
+  const bool together = settings.flag("together");
   const bool own = !together && weights > d;  // each head has its own weights
-  std::vector<Normed> groups;
+  RowNorm how{.centred = settings.text("norm") == "layer", .norms = 2};
   const auto add = [&](std::int64_t begin, std::size_t norm, std::int64_t head) {
     if (head == 0 || !together)
-      groups.push_back({.columns = {}, .norm = norm, .weight = own ? head * d : 0});
-    for (std::int64_t i = 0; i < d; ++i) groups.back().columns.push_back(begin + i);
+      how.groups.push_back({.columns = {}, .norm = norm, .weight = own ? head * d : 0});
+    for (std::int64_t i = 0; i < d; ++i) how.groups.back().columns.push_back(begin + i);
   };
   for (std::int64_t h = 0; h < packed.query_heads(); ++h) add(packed.query(h), 0, h);
   for (std::int64_t g = 0; g < packed.groups(); ++g)
     add(packed.key(g * packed.queries_of_group()), 1, g);
-  return groups;
-}
-
-std::size_t norms_of(const Operator& op) {
-  return op.heads.head_dim > 0 ? 2 : 1;
+  return how;
 }
 
 }  // namespace
 
+void head_norm(const Invocation& kernel) {
+  norm_forward(kernel, heads_of(kernel.in[0], kernel.op.settings, columns(kernel.in[1])));
+}
+void head_norm_gradient(const Invocation& kernel) {
+  norm_backward(kernel, heads_of(kernel.in[1], kernel.op.settings, columns(kernel.in[2])));
+}
+
 // Ba et al., "Layer normalization", 2016: y = (x - mean) / sigma * scale + shift; Zhang and
 // Sennrich, "Root mean square layer normalization", 2019: without mean and shift. Inputs: x, the
 // scale of each norm, the shift of each, as far as they are there.
-void layer_norm_forward(const Invocation& kernel) {
+void norm_forward(const Invocation& kernel, const RowNorm& how) {
   const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
-  const bool centred = kernel.op.pass == PassKind::kLayerNormForward;
-  const std::size_t norms = norms_of(kernel.op);
-  if (norms == 1) need_whole_rows(x);
+  const std::size_t norms = how.norms;
   need_same_slice(x, y);
   const bool scaled = kernel.in.size() > 1;
   const bool shifted = kernel.in.size() > 1 + norms;
-  const auto groups = groups_of(x, kernel.op, scaled ? columns(kernel.in[1]) : 0);
   y.values = x.values;  // values of heads stay
   for (std::int64_t r = 0; r < rows(x); ++r) {
     const double* row = &x.values[at(r * columns(x))];
-    for (const Normed& group : groups) {
-      const Statistics s = statistics(row, group, centred);
+    for (const Normed& group : how.groups) {
+      const Statistics s = statistics(row, group, how.centred);
       for (std::size_t i = 0; i < group.columns.size(); ++i) {
         const std::size_t w = at(group.weight) + i;
         const double scale = scaled ? kernel.in[1 + group.norm].values[w] : 1.0;
@@ -94,24 +82,21 @@ void layer_norm_forward(const Invocation& kernel) {
 
 // With n = (x - mean) / sigma and g = dy * scale: dx = (g - mean(g) - n mean(g n)) / sigma.
 // Inputs: dy, x, scales; outputs: dx, the gradients of scales, then of shifts.
-void layer_norm_backward(const Invocation& kernel) {
+void norm_backward(const Invocation& kernel, const RowNorm& how) {
   const Operand& dy = kernel.in[0];
   const Operand& x = kernel.in[1];
-  const bool centred = kernel.op.pass == PassKind::kLayerNormBackward;
-  const std::size_t norms = norms_of(kernel.op);
-  if (norms == 1) need_whole_rows(x);
+  const std::size_t norms = how.norms;
   need_same_slice(x, dy);
   need_same_slice(x, kernel.out[0]);
   const bool scaled = kernel.in.size() > 2;
   const bool shifted = kernel.out.size() > 1 + norms;
-  const auto groups = groups_of(x, kernel.op, scaled ? columns(kernel.in[2]) : 0);
   kernel.out[0].values = dy.values;
   for (std::size_t o = 1; o < kernel.out.size(); ++o) std::ranges::fill(kernel.out[o].values, 0.0);
   for (std::int64_t r = 0; r < rows(x); ++r) {
     const double* row = &x.values[at(r * columns(x))];
     const double* gradient = &dy.values[at(r * columns(x))];
-    for (const Normed& group : groups) {
-      const Statistics s = statistics(row, group, centred);
+    for (const Normed& group : how.groups) {
+      const Statistics s = statistics(row, group, how.centred);
       const auto n = static_cast<double>(group.columns.size());
       const auto scaled_gradient = [&](std::size_t i) {
         const double scale = scaled ? kernel.in[2 + group.norm].values[at(group.weight) + i] : 1.0;
@@ -122,7 +107,7 @@ void layer_norm_backward(const Invocation& kernel) {
       for (std::size_t i = 0; i < group.columns.size(); ++i) {
         const std::size_t w = at(group.weight) + i;
         const double normal = (row[group.columns[i]] - s.mean) * s.inverse;
-        if (centred) mean_g += scaled_gradient(i) / n;
+        if (how.centred) mean_g += scaled_gradient(i) / n;
         mean_gn += scaled_gradient(i) * normal / n;
         const double dy_i = gradient[group.columns[i]];
         if (scaled) kernel.out[1 + group.norm].values[w] += dy_i * normal;

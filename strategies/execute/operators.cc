@@ -2,65 +2,9 @@
 
 #include <limits>
 
-#include "base/check.h"
-
 #include "strategies/execute/internal/defined.h"
 
 namespace foreshard::execute {
-namespace {
-
-void pass(const Invocation& kernel) {
-  switch (kernel.op.pass) {
-    case PassKind::kLayerNormForward:
-    case PassKind::kRmsNormForward:
-      return layer_norm_forward(kernel);
-    case PassKind::kLayerNormBackward:
-    case PassKind::kRmsNormBackward:
-      return layer_norm_backward(kernel);
-    case PassKind::kGeluForward:
-      return gelu_forward(kernel);
-    case PassKind::kGeluBackward:
-      return gelu_backward(kernel);
-    case PassKind::kSoftmaxForward:
-      return softmax_forward(kernel);
-    case PassKind::kSoftmaxBackward:
-      return softmax_backward(kernel);
-    case PassKind::kDropoutForward:
-      return dropout_forward(kernel);
-    case PassKind::kDropoutBackward:
-    case PassKind::kBiasDropoutAddBackward:
-      return dropout_backward(kernel);
-    case PassKind::kBiasDropoutAddForward:
-      return bias_dropout_add_forward(kernel);
-    case PassKind::kResidualAdd:
-    case PassKind::kBiasAdd:
-      return sum(kernel);
-    case PassKind::kBiasGradient:
-      return bias_gradient(kernel);
-    case PassKind::kRopeForward:
-      return rope(kernel, Direction::kForward);
-    case PassKind::kRopeBackward:
-      return rope(kernel, Direction::kBackward);
-    case PassKind::kTranspose:
-      return transpose(kernel);
-    case PassKind::kEmbeddingForward:
-      return embedding_forward(kernel);
-    case PassKind::kEmbeddingBackward:
-      return embedding_backward(kernel);
-    case PassKind::kCrossEntropyForward:
-      return cross_entropy_forward(kernel);
-    case PassKind::kCrossEntropyBackward:
-      return cross_entropy_backward(kernel);
-    case PassKind::kGradientAccumulate:
-    case PassKind::kCast:
-      return copy(kernel);
-    default:
-      FORESHARD_CHECK(false && "a pass that no graph holds as an operator");
-  }
-}
-
-}  // namespace
-
 Operand unwritten(const Shape& whole, const Box& box) {
   return {whole, box,
           std::vector<double>(static_cast<std::size_t>(box.elements()),
@@ -81,26 +25,12 @@ std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box) {
 }
 
 bool can_compute(const Operator& op) {
-  return op.kind != OperatorKind::kDefined || find_defined(op.type) != nullptr;
+  return find_defined(op.type) != nullptr;
 }
 
 void compute(const Operator& op, std::span<const Operand> inputs, std::span<Operand> outputs,
              const KernelContext& context) {
-  const Invocation kernel{op, inputs, outputs, context};
-  switch (op.kind) {
-    case OperatorKind::kMatmul:
-      return matmul(kernel);
-    case OperatorKind::kPass:
-      return pass(kernel);
-    case OperatorKind::kAttention:
-      return op.direction == Direction::kForward ? attention_forward(kernel)
-                                                 : attention_backward(kernel);
-    case OperatorKind::kView:
-      if (op.reduction == Reduction::kMax) return row_maximum(kernel);
-      return op.outputs.size() == 3 ? split_heads(kernel) : copy(kernel);
-    case OperatorKind::kDefined:
-      return find_defined(op.type)(kernel);
-  }
+  find_defined(op.type)({op, inputs, outputs, context});
 }
 
 }  // namespace foreshard::execute

@@ -31,25 +31,23 @@ std::vector<std::int64_t> logical_indices(const Shape& whole, const Box& box);
 /// What a kernel knows besides its operands.
 struct KernelContext {
   std::uint64_t key = 0;      ///< Of the random numbers of this layer and micro-batch.
-  double dropout = 0;         ///< Probability with which an element is dropped.
   double loss_scale = 1;      ///< Weight of one token in the loss: 1 / tokens of the step.
-  bool first_summand = true;  ///< The rank adds a fused bias: see `compute`.
+  bool first_summand = true;  ///< The rank adds a product's bias: see `compute`.
 };
 
 /// Whether the operator has arithmetic here: all but loops, conditions and optimizer_update.
 bool can_compute(const Operator& op);
 
-/// Runs `op` on one rank; `outputs` have shape and box, and are written in full. The inputs are
-/// those of the operator, then, if it has one, its fused bias.
+/// Runs `op` on one rank; `outputs` have shape and box, and are written in full.
 ///
-/// A fused bias belongs to the product, not to each of its summands: of the ranks whose results are
-/// added up later only one adds it (`first_summand`). Dropped elements are drawn by their index in
-/// the logical tensor. Softmax, norms and attention along a dimension need it whole.
-/// Conventions: GELU by tanh, as in Megatron-LM's fused bias_gelu; epsilon of norms 1e-5; rotary
-/// positions of base 10,000, pairs (i, i + d/2) (Su et al., "RoFormer", 2021, in the order of
-/// GPT-NeoX); scores are scaled by 1/sqrt(head_dim); what is kept by a dropout is scaled by
-/// 1/(1-p). Packed projections: see transformer.h.
-/// \pre slices line up: a letter of the equation has one range in all operands. Else the sharded
+/// A product's bias belongs to the product, not to each of its summands: of the ranks whose results
+/// are added up later only one adds it (`first_summand`). Dropped elements are drawn by their index
+/// in the logical tensor. Softmax, norms and attention along a dimension need it whole.
+/// Conventions: GELU with a bias by tanh, as in Megatron-LM's fused bias_gelu; epsilon of norms
+/// 1e-5; rotary positions of base 10,000, pairs (i, i + d/2) (Su et al., "RoFormer", 2021, in the
+/// order of GPT-NeoX); scores are scaled by 1/sqrt(head_dim); what is kept by a dropout is scaled
+/// by 1/(1-p). Packed projections: see transformer.h.
+/// \pre slices line up: a factor of the rule has one range in all operands. Else the sharded
 ///     graph is wrong, and the process ends.
 void compute(const Operator& op, std::span<const Operand> inputs, std::span<Operand> outputs,
              const KernelContext& context);

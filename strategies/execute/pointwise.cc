@@ -1,5 +1,5 @@
 // Activations and dropout, element by element.
-#include <array>
+#include <algorithm>
 #include <cmath>
 
 #include "strategies/execute/internal/kernels.h"
@@ -29,38 +29,44 @@ double logistic(double x) {
 // 0, or what a kept element is multiplied by.
 std::vector<double> drawn_mask(const Operand& like, const Invocation& kernel) {
   const std::uint64_t key = key_of(kernel.context.key, kernel.op.name);
+  const double rate = kernel.op.settings.number("rate");
   std::vector<double> mask;
   mask.reserve(like.values.size());
   for (const std::int64_t index : logical_indices(like.whole, like.box))
-    mask.push_back(uniform(key, index) < kernel.context.dropout ? 0.0 : 1.0);
+    mask.push_back(uniform(key, index) < rate ? 0.0 : 1.0);
   return mask;
 }
 
-double kept_scale(const Invocation& kernel) {
-  return 1 / (1 - kernel.context.dropout);
+// What a bias of the last dimension adds to element `i` of `x`.
+double bias_of(const Operand& x, const Operand& bias, std::size_t i) {
+  return bias.values[i % at(columns(x))];
+}
+void need_bias_of(const Operand& x, const Operand& bias) {
+  FORESHARD_CHECK(bias.box.begin.back() == x.box.begin.back() &&
+                  bias.box.end.back() == x.box.end.back());
 }
 
 }  // namespace
 
-void gelu_forward(const Invocation& kernel) {
-  sum(kernel);  // of the product and its bias
-  for (double& y : kernel.out[0].values) y = gelu(y);
+void bias_gelu(const Invocation& kernel) {
+  const Operand& x = kernel.in[0];
+  const Operand& bias = kernel.in[1];
+  need_same_slice(x, kernel.out[0]);
+  need_bias_of(x, bias);
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    kernel.out[0].values[i] = gelu(x.values[i] + bias_of(x, bias, i));
 }
 
-// Inputs: dy, x and, if it has one, the bias.
-void gelu_backward(const Invocation& kernel) {
-  const Operand& dy = kernel.in[0];
-  need_same_slice(dy, kernel.in[1]);
-  need_same_slice(dy, kernel.out[0]);
-  std::vector<double> x = kernel.in[1].values;
-  if (kernel.in.size() > 2) {
-    const std::int64_t width = columns(dy);
-    FORESHARD_CHECK(kernel.in[2].box.begin.back() == dy.box.begin.back() &&
-                    kernel.in[2].box.end.back() == dy.box.end.back());
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += kernel.in[2].values[i % at(width)];
-  }
-  for (std::size_t i = 0; i < x.size(); ++i)
-    kernel.out[0].values[i] = dy.values[i] * gelu_slope(x[i]);
+// Inputs: dy, x, bias.
+void bias_gelu_gradient(const Invocation& kernel) {
+  const Operand& x = kernel.in[1];
+  const Operand& bias = kernel.in[2];
+  need_same_slice(kernel.in[0], x);
+  need_same_slice(x, kernel.out[0]);
+  need_bias_of(x, bias);
+  for (std::size_t i = 0; i < x.values.size(); ++i)
+    kernel.out[0].values[i] =
+        kernel.in[0].values[i] * gelu_slope(x.values[i] + bias_of(x, bias, i));
 }
 
 // Shazeer, "GLU variants improve transformer", 2020: silu(gate) * up.
@@ -89,41 +95,63 @@ void swiglu_backward(const Invocation& kernel) {
   }
 }
 
-void dropout_forward(const Invocation& kernel) {
-  need_same_slice(kernel.in[0], kernel.out[0]);
-  need_same_slice(kernel.in[0], kernel.out[1]);
-  const auto mask = drawn_mask(kernel.out[1], kernel);
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    kernel.out[0].values[i] = kernel.in[0].values[i] * mask[i] * kept_scale(kernel);
-    kernel.out[1].values[i] = mask[i];
-  }
-}
-
-void dropout_backward(const Invocation& kernel) {
-  need_same_slice(kernel.in[0], kernel.in[1]);
-  need_same_slice(kernel.in[0], kernel.out[0]);
-  for (std::size_t i = 0; i < kernel.in[0].values.size(); ++i)
-    kernel.out[0].values[i] = kernel.in[0].values[i] * kernel.in[1].values[i] * kept_scale(kernel);
-}
-
 // Inputs: the branch, the residual and, if it has one, the bias.
-void bias_dropout_add_forward(const Invocation& kernel) {
-  const auto letters = operand_letters(kernel.op.equation);
+void bias_dropout_add(const Invocation& kernel) {
+  const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
-  need_same_slice(kernel.in[0], y);
+  Operand& mask = kernel.out[1];
+  need_same_slice(x, y);
   need_same_slice(kernel.in[1], y);
-  need_same_slice(kernel.out[1], y);
-  y.values = kernel.in[0].values;
-  if (kernel.in.size() > 2) {
-    const std::array<const Operand*, 1> bias{&kernel.in[2]};
-    const std::array<std::string, 2> along{letters[2], letters[3]};
-    contract(along, bias, y);
-  }
-  kernel.out[1].values = drawn_mask(kernel.out[1], kernel);
+  need_same_slice(mask, y);
+  const bool biased = kernel.in.size() > 2;
+  if (biased) need_bias_of(x, kernel.in[2]);
+  mask.values = drawn_mask(mask, kernel);
+  const double kept = 1 / (1 - kernel.op.settings.number("rate"));
   for (std::size_t i = 0; i < y.values.size(); ++i) {
-    y.values[i] =
-        kernel.in[1].values[i] + y.values[i] * kernel.out[1].values[i] * kept_scale(kernel);
+    const double bias = biased ? bias_of(x, kernel.in[2], i) : 0.0;
+    y.values[i] = kernel.in[1].values[i] + (x.values[i] + bias) * mask.values[i] * kept;
   }
+}
+
+namespace {
+
+// Calls `visit(element, entry)` with each element of `tokens` and that of the table in the row of
+// its position.
+template <class Visit>
+void each_position(const Operand& tokens, const Operand& table, Visit visit) {
+  need_bias_of(tokens, table);
+  const std::int64_t width = columns(tokens);
+  for (std::int64_t r = 0; r < rows(tokens); ++r) {
+    const std::int64_t row = tokens.box.begin[1] + r % extent(tokens, 1) - table.box.begin[0];
+    FORESHARD_CHECK(row >= 0 && row < extent(table, 0));
+    for (std::int64_t i = 0; i < width; ++i) visit(at(r * width + i), at(row * width + i));
+  }
+}
+
+}  // namespace
+
+void add_positions(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  each_position(kernel.in[0], kernel.in[1], [&](std::size_t element, std::size_t entry) {
+    kernel.out[0].values[element] = kernel.in[0].values[element] + kernel.in[1].values[entry];
+  });
+}
+
+void bias_gradient(const Invocation& kernel) {
+  const Operand& dy = kernel.in[0];
+  Operand& sum = kernel.out[0];
+  std::ranges::fill(sum.values, 0.0);
+  const auto add = [&](std::size_t element, std::size_t entry) {
+    sum.values[entry] += dy.values[element];
+  };
+  if (kernel.op.settings.integer("rows") > 0) return each_position(dy, sum, add);
+  need_bias_of(dy, sum);
+  for (std::size_t i = 0; i < dy.values.size(); ++i) add(i, i % at(columns(dy)));
+}
+
+void copy(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  kernel.out[0].values = kernel.in[0].values;
 }
 
 }  // namespace foreshard::execute

@@ -173,7 +173,6 @@ GraphRun Stage::how(std::int64_t layer, std::int32_t micro_batch) const {
   const std::uint64_t key = key_of(key_of(training_.options.seed, "dropout"), layer);
   return {.mesh = parameters_.mesh(),
           .context = {.key = key_of(key, std::int64_t{micro_batch}),
-                      .dropout = training_.options.dropout,
                       .loss_scale = 1 / (samples * length)}};
 }
 

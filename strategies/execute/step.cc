@@ -80,6 +80,9 @@ class WholeStep {
     TransformerGraphs graphs = lower::graphs_of(t.model, strategy());
     const auto block = [&](Graph graph, Recompute recompute,
                            std::unique_ptr<ShardedBlock>& into) -> std::optional<Error> {
+      for (Operator& op : graph.operators)
+        if (op.settings.has("rate") && op.settings.number("rate") > 0)
+          op.settings.set("rate", t.options.dropout);
       auto made = sharded_block(std::move(graph), strategy(), t.mesh, t.axes, recompute);
       if (!made) return made.error();
       into = *std::move(made);

@@ -18,7 +18,7 @@ std::int64_t local_entry(double id, const Operand& table, std::size_t dim) {
 }  // namespace
 
 // Entries of other ranks are zeros: the sum over the ranks has each once.
-void embedding_forward(const Invocation& kernel) {
+void embedding(const Invocation& kernel) {
   const Operand& ids = kernel.in[0];
   const Operand& table = kernel.in[1];
   Operand& y = kernel.out[0];
@@ -32,22 +32,7 @@ void embedding_forward(const Invocation& kernel) {
   }
 }
 
-void embedding_backward(const Invocation& kernel) {
-  const Operand& dy = kernel.in[0];
-  const Operand& ids = kernel.in[1];
-  Operand& table = kernel.out[0];
-  const std::int64_t width = columns(table);
-  FORESHARD_CHECK(columns(dy) == width && rows(dy) == static_cast<std::int64_t>(ids.values.size()));
-  std::ranges::fill(table.values, 0.0);
-  for (std::size_t token = 0; token < ids.values.size(); ++token) {
-    const std::int64_t entry = local_entry(ids.values[token], table, 0);
-    if (entry < 0) continue;
-    for (std::int64_t i = 0; i < width; ++i)
-      table.values[at(entry * width + i)] += dy.values[token * at(width) + at(i)];
-  }
-}
-
-void row_maximum(const Invocation& kernel) {
+void vocabulary_maximum(const Invocation& kernel) {
   const Operand& x = kernel.in[0];
   const std::int64_t width = columns(x);
   for (std::int64_t r = 0; r < rows(x); ++r)
@@ -58,7 +43,7 @@ void row_maximum(const Invocation& kernel) {
 // Inputs: logits, their maximum over the whole vocabulary, targets. Outputs: per token the sum of
 // exp(logit - maximum) and the target's (logit - maximum), of the rank's part of the vocabulary;
 // and the exponentials. The loss is log(sum) - target.
-void cross_entropy_forward(const Invocation& kernel) {
+void vocabulary_cross_entropy(const Invocation& kernel) {
   const Operand& logits = kernel.in[0];
   const Operand& maximum = kernel.in[1];
   const Operand& targets = kernel.in[2];
@@ -69,7 +54,7 @@ void cross_entropy_forward(const Invocation& kernel) {
   FORESHARD_CHECK(static_cast<std::int64_t>(targets.values.size()) == rows(logits) &&
                   maximum.values.size() == targets.values.size() && columns(statistics) == 2);
   for (std::int64_t r = 0; r < rows(logits); ++r) {
-    const std::int64_t target = local_entry(targets.values[at(r)], logits, 2);
+    const std::int64_t target = local_entry(targets.values[at(r)], logits, logits.whole.size() - 1);
     double sum = 0;
     for (std::int64_t i = 0; i < width; ++i) {
       const double shifted = logits.values[at(r * width + i)] - maximum.values[at(r)];
@@ -83,7 +68,7 @@ void cross_entropy_forward(const Invocation& kernel) {
 }
 
 // Inputs: the exponentials, the statistics of the whole vocabulary, targets.
-void cross_entropy_backward(const Invocation& kernel) {
+void vocabulary_cross_entropy_gradient(const Invocation& kernel) {
   const Operand& exponentials = kernel.in[0];
   const Operand& statistics = kernel.in[1];
   const Operand& targets = kernel.in[2];
@@ -93,7 +78,8 @@ void cross_entropy_backward(const Invocation& kernel) {
   FORESHARD_CHECK(static_cast<std::int64_t>(targets.values.size()) == rows(gradient) &&
                   statistics.values.size() == 2 * targets.values.size());
   for (std::int64_t r = 0; r < rows(gradient); ++r) {
-    const std::int64_t target = local_entry(targets.values[at(r)], gradient, 2);
+    const std::int64_t target =
+        local_entry(targets.values[at(r)], gradient, gradient.whole.size() - 1);
     for (std::int64_t i = 0; i < width; ++i) {
       const double softmax = exponentials.values[at(r * width + i)] / statistics.values[at(2 * r)];
       gradient.values[at(r * width + i)] =

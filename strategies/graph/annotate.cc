@@ -115,7 +115,7 @@ class TensorParallel {
       }
       return;
     }
-    const Rule rule = rule_of(graph, op);
+    const Rule& rule = op.rule;
     std::int32_t factor = arriving(rule, op, of);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       Tensor& tensor = graph[op.inputs[i]];

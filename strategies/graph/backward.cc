@@ -25,7 +25,7 @@ bool contracts(const Graph& graph, TensorId gradient) {
         return std::ranges::find(op.outputs, gradient) != op.outputs.end();
       });
   if (made == graph.operators.rend()) return false;
-  const Rule rule = rule_of(graph, *made);
+  const Rule& rule = made->rule;
   const auto has = [&](std::size_t operand, std::size_t factor) {
     return std::ranges::any_of(rule.operands[operand], [&](const auto& dimension) {
       return std::ranges::find(dimension, static_cast<std::int32_t>(factor)) != dimension.end();
@@ -50,12 +50,9 @@ class Backward {
     graph_.tensors = forward_.tensors;
     for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs)
-        if (op.kind == OperatorKind::kDefined && forward_[id].role == TensorRole::kParameter)
-          ++uses_[id];
-    for (const Operator& op : forward_.operators) {
-      adds_summands_ = adds_summands_ && op.kind == OperatorKind::kDefined;
+        if (forward_[id].role == TensorRole::kParameter) ++uses_[id];
+    for (const Operator& op : forward_.operators)
       for (const TensorId id : op.inputs) ++readers_[id];
-    }
   }
 
   // Tensors lie as the forward pass leaves them.
@@ -109,9 +106,10 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  std::vector<TensorId> added(OperatorSpec spec) {
+  std::vector<TensorId> added(OperatorSpec spec, bool core_attention = false) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
+    graph_.operators.back().core_attention = core_attention;
     return *std::move(outputs);
   }
   TensorId gradient_of(TensorId tensor) const {
@@ -122,8 +120,7 @@ class Backward {
  private:
   bool is_loss(TensorId tensor) const {
     return std::ranges::any_of(forward_.operators, [&](const Operator& op) {
-      return op.kind == OperatorKind::kView && op.outputs.front() == tensor &&
-             forward_[op.inputs.front()].dtype == DType::kFp32;
+      return op.outputs.front() == tensor && find_operator(op.type)->loss;
     });
   }
 
@@ -133,7 +130,7 @@ class Backward {
     return gradient_of_[out] = graph_.add(std::move(gradient));
   }
 
-  // A summand of the gradient of a parameter that defined operators use; when all of them have had
+  // A summand of the gradient of a parameter; when all operators that use it have had
   // their turn, the sum becomes the gradient. `fresh`: no other tensor's gradient is the same.
   void contribute_parameter(TensorId of, TensorId gradient, bool fresh) {
     if (!fresh)
@@ -142,6 +139,8 @@ class Backward {
                         .inputs = {gradient},
                         .settings = {{"operation", std::string("identity")}}})
                      .front();
+    const Operator* made = maker_of(gradient);
+    if (made != nullptr && is_product(*made)) multiplied_.insert(of);
     const auto known = gradient_of_.find(of);
     if (known != gradient_of_.end())
       gradient = added({.type = "binary",
@@ -152,6 +151,11 @@ class Backward {
     gradient_of_[of] = gradient;
   }
 
+  void name_after(TensorId of, TensorId gradient) {
+    if (forward_.gradients_apart) graph_[gradient].name = "d." + forward_[of].name;
+  }
+
+  // Only what products make is added to a gradient of another type: vectors are no matter.
   void finish_parameter(TensorId parameter) {
     const auto known = gradient_of_.find(parameter);
     if (known == gradient_of_.end()) return;
@@ -161,26 +165,29 @@ class Backward {
     gradient.gradient_of = parameter;
     gradient.pinned = graph_[parameter].pinned;
     gradient.open = graph_[parameter].open;
-    if (!options_.fused_accumulation) return accumulate(known->second);
-    gradient.dtype = DType::kFp32;
-    for (auto op = graph_.operators.rbegin(); op != graph_.operators.rend(); ++op) {
-      if (op->outputs.front() != known->second) continue;
-      op->accumulates = true;
-      break;
+    if (!options_.fused_accumulation) {
+      if (multiplied_.contains(parameter)) accumulate(known->second);
+      return;
     }
+    gradient.dtype = DType::kFp32;
+    Operator* made = maker_of(known->second);
+    if (made != nullptr && is_product(*made)) made->accumulates = true;
   }
 
-  TensorId new_gradient(TensorId of) {
-    Tensor gradient = forward_[of];
-    gradient.name = "d." + gradient.name;
-    if (gradient.role == TensorRole::kParameter) {
-      gradient.role = TensorRole::kParameterGradient;
-      gradient.gradient_of = of;
-      if (options_.fused_accumulation) gradient.dtype = DType::kFp32;
-    } else {
-      gradient.pinned.reset();
-    }
-    return graph_.add(std::move(gradient));
+  Operator* maker_of(TensorId gradient) {
+    const auto made =
+        std::ranges::find_if(graph_.operators.rbegin(), graph_.operators.rend(),
+                             [&](const Operator& op) { return op.outputs.front() == gradient; });
+    return made == graph_.operators.rend() ? nullptr : &*made;
+  }
+
+  bool is_product(const Operator& op) const {
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const TensorId id : op.inputs) shapes.push_back(graph_[id].shape);
+    for (const TensorId id : op.outputs) shapes.push_back(graph_[id].shape);
+    return std::ranges::any_of(kernels_of(graph_, op, shapes), [](const Kernel& kernel) {
+      return std::holds_alternative<Gemm>(kernel);
+    });
   }
 
   // `gradient` is one summand of the gradient of activation `of`. Of three or more, those that a
@@ -207,208 +214,59 @@ class Backward {
       sums[of] = gradient;
       return;
     }
-    if (forward_[of].shape.empty()) {  // passes have rows and columns; the table has no such needs
-      known->second = added({.type = "binary",
-                             .name = "sum.d." + forward_[of].name,
-                             .inputs = {known->second, gradient},
-                             .settings = {{"operation", std::string("add")}}})
-                          .front();
-      return;
-    }
-    const TensorId sum = new_gradient(of);
-    std::string letters;
-    for (std::size_t d = 0; d < forward_[of].shape.size(); ++d)
-      letters += static_cast<char>('a' + d);
-    Operator add{.name = "sum." + graph_[sum].name};
-    add.equation = letters;
-    add.equation += "," + letters + "->" + letters;
-    add.inputs = {known->second, gradient};
-    add.outputs = {sum};
-    add.pass = PassKind::kResidualAdd;
-    add.extent = 2;
-    add.linear = adds_summands_;
-    graph_.operators.push_back(std::move(add));
-    known->second = sum;
+    known->second = added({.type = "binary",
+                           .name = "sum.d." + forward_[of].name,
+                           .inputs = {known->second, gradient},
+                           .settings = {{"operation", std::string("add")}},
+                           .output_names = {"d." + forward_[of].name}})
+                        .front();
+    if (forward_.gradients_apart) graph_.operators.back().rule.linearity = Linearity::kNone;
   }
 
-  // A pass with the gradient of the first output, then `extra` tensors, as inputs.
-  void pass(const Operator& op, PassKind kind, const std::string& equation,
-            std::vector<TensorId> inputs, const std::vector<TensorId>& gradients_of,
-            std::int32_t extent) {
-    Operator back{.name = "d." + op.name,
-                  .equation = equation,
-                  .whole = op.whole,
-                  .inputs = std::move(inputs),
-                  .pass = kind,
-                  .extent = extent,
-                  .implementation = op.implementation,
-                  .heads = op.heads,
-                  .causal = op.causal,
-                  .core_attention = op.core_attention};
-    for (const TensorId of : gradients_of) back.outputs.push_back(new_gradient(of));
-    graph_.operators.push_back(back);
-    for (std::size_t i = 0; i < gradients_of.size(); ++i) {
-      if (forward_[gradients_of[i]].role == TensorRole::kActivation)
-        contribute(gradients_of[i], back.outputs[i]);
-    }
-  }
-
-  // Sum of a gradient over all dimensions but the parameter's.
-  void bias_gradient(const std::string& name, TensorId gradient, const std::string& letters,
-                     TensorId bias, const std::string& bias_letters) {
-    graph_.operators.push_back({.name = "d." + name,
-                                .equation = std::string(letters) + "->" + bias_letters,
-                                .inputs = {gradient},
-                                .outputs = {new_gradient(bias)},
-                                .pass = PassKind::kBiasGradient});
-  }
-
+  // Right behind what makes the gradient.
   void accumulate(TensorId gradient) {
-    if (options_.fused_accumulation) return;
-    Tensor sum = graph_[gradient];
-    const std::string of = sum.name;
-    const bool same = sum.dtype == options_.accumulator;
-    sum.name = "main." + of;
-    sum.dtype = options_.accumulator;
-    if (!same && options_.casts) {
-      Tensor wide = sum;
-      wide.name = "cast." + of;
-      wide.role = TensorRole::kActivation;
-      wide.gradient_of = {};
-      wide.pinned.reset();  // of summands over the replicas, as the gradient is
-      gradient = summed("cast." + of, gradient, std::move(wide), PassKind::kCast);
+    const auto before = static_cast<std::ptrdiff_t>(graph_.operators.size());
+    const Operator* made = maker_of(gradient);
+    const auto behind = made == nullptr ? before : made - graph_.operators.data() + 1;
+    const Tensor summand = graph_[gradient];
+    const std::string to(name_of(options_.accumulator));
+    if (summand.dtype != options_.accumulator && options_.casts) {
+      gradient = added({.type = "cast",
+                        .name = "cast." + summand.name,
+                        .inputs = {gradient},
+                        .settings = {{"to", to}}})
+                     .front();
+      // Each rank rounds what it has: gradients are reduced in their own type.
+      graph_.operators.back().rule.linearity = Linearity::kJoint;
     }
-    // Two operands of one dtype are added; else the gradient's to fp32.
-    summed("accumulate." + of, gradient, std::move(sum),
-           same || options_.casts ? PassKind::kResidualAdd : PassKind::kGradientAccumulate);
+    const TensorId sum = added({.type = "gradient_accumulate",
+                                .name = "accumulate." + summand.name,
+                                .inputs = {gradient},
+                                .settings = {{"to", to}},
+                                .output_names = {"main." + summand.name}})
+                             .front();
+    graph_[sum].role = summand.role;
+    graph_[sum].gradient_of = summand.gradient_of;
+    graph_[sum].pinned = summand.pinned;
+    graph_[sum].open = summand.open;
+    std::rotate(graph_.operators.begin() + behind, graph_.operators.begin() + before,
+                graph_.operators.end());
   }
 
-  // A pass over all of `from` that works on summands too.
-  TensorId summed(std::string name, TensorId from, Tensor to, PassKind kind) {
-    std::string letters;
-    for (std::size_t d = 0; d < graph_[from].shape.size(); ++d)
-      letters += static_cast<char>('a' + d);
-    const TensorId result = graph_.add(std::move(to));
-    graph_.operators.push_back({.name = std::move(name),
-                                .equation = letters + "->" + letters,
-                                .inputs = {from},
-                                .outputs = {result},
-                                .pass = kind,
-                                .linear = true});
-    return result;
-  }
-
-  void derive(const Operator& op) {
-    switch (op.kind) {
-      case OperatorKind::kMatmul:
-        return derive_matmul(op);
-      case OperatorKind::kAttention:
-        return derive_attention(op);
-      case OperatorKind::kView:
-        return derive_view(op);
-      case OperatorKind::kPass:
-        return derive_pass(op);
-      case OperatorKind::kDefined:
-        return derive_defined(op);
-    }
-  }
-
-  void derive_matmul(const Operator& op) {
-    const auto letters = operand_letters(op.equation);
-    const TensorId dy = gradient_of_.at(op.outputs[0]);
-    const TensorId a = op.inputs[0];
-    const TensorId b = op.inputs[1];
-    const auto product = [&](const std::string& suffix, const std::string& equation,
-                             std::vector<TensorId> inputs, TensorId of) {
-      const TensorId gradient = new_gradient(of);
-      const bool weight = forward_[of].role == TensorRole::kParameter;
-      graph_.operators.push_back({.name = "d." + op.name + suffix,
-                                  .kind = OperatorKind::kMatmul,
-                                  .equation = equation,
-                                  .whole = op.whole,
-                                  .inputs = std::move(inputs),
-                                  .outputs = {gradient},
-                                  .accumulates = weight && options_.fused_accumulation,
-                                  .core_attention = op.core_attention});
-      if (weight) {
-        accumulate(gradient);
-      } else {
-        contribute(of, gradient);
-      }
-    };
-    product(".data", letters[2] + "," + letters[1] + "->" + letters[0], {dy, b}, a);
-    product(".weight", letters[0] + "," + letters[2] + "->" + letters[1], {a, dy}, b);
-    if (op.fused_bias.valid())
-      bias_gradient(op.name + ".bias", dy, letters[2], op.fused_bias, letters[2].substr(2));
-  }
-
-  void derive_attention(const Operator& op) {
-    const TensorId dy = gradient_of_.at(op.outputs[0]);
-    const TensorId gradient = new_gradient(op.inputs[0]);
-    graph_.operators.push_back({.name = "d." + op.name,
-                                .kind = OperatorKind::kAttention,
-                                .equation = "bsa,bsa,bsa,bsa->bsa",
-                                .whole = op.whole,
-                                .inputs = {op.inputs[0], op.outputs[0], op.outputs[1], dy},
-                                .outputs = {gradient},
-                                .heads = op.heads,
-                                .causal = op.causal,
-                                .dropout = op.dropout,
-                                .attention = op.attention,
-                                .direction = Direction::kBackward,
-                                .core_attention = op.core_attention});
-    contribute(op.inputs[0], gradient);
-  }
-
-  void derive_view(const Operator& op) {
-    // The loss's combination has no gradient of its own; a split of heads gives the pieces back.
-    if (!gradient_of_.contains(op.outputs[0])) return;
-    const auto letters = operand_letters(op.equation);
-    std::string equation;
-    std::vector<TensorId> inputs;
-    for (std::size_t i = 0; i < op.outputs.size(); ++i) {
-      equation += (i == 0 ? "" : ",") + letters[op.inputs.size() + i];
-      inputs.push_back(gradient_of_.at(op.outputs[i]));
-    }
-    const auto extent = static_cast<std::int32_t>(inputs.size());
-    pass(op, PassKind::kTranspose, equation + "->" + letters[0], std::move(inputs), {op.inputs[0]},
-         extent);
-  }
-
-  // The scales, which alone the gradient of x needs, come before the shifts.
-  void derive_norm(const Operator& op, PassKind kind) {
-    const auto letters = operand_letters(op.equation);
-    const std::size_t norms = op.heads.head_dim > 0 ? 2 : 1;  // of queries and of keys
-    const std::size_t scales = std::min(norms, op.inputs.size() - 1);
-    std::vector<TensorId> inputs{gradient_of_.at(op.outputs[0]), op.inputs[0]};
-    std::string from = letters.back() + "," + letters[0];
-    std::string to = letters[0];
-    for (std::size_t i = 1; i < op.inputs.size(); ++i) {
-      to += "," + letters[i];
-      if (i > scales) continue;
-      inputs.push_back(op.inputs[i]);
-      from += "," + letters[i];
-    }
-    pass(op, kind, from + "->" + to, std::move(inputs), op.inputs, 1);
-  }
-
-  void derive_pass(const Operator& op);
-  void derive_defined(const Operator& op);
+  void derive(const Operator& op);
 
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
-  // Whether gradients of one activation are added up before ranks add theirs: of general graphs;
-  // frameworks of transformers reduce each.
-  bool adds_summands_ = true;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
-  std::map<TensorId, TensorId> gradient_of_;  // of activations; of parameters of defined operators
-  std::map<TensorId, int> uses_;              // of parameters by defined operators not yet derived
+  std::map<TensorId, TensorId> gradient_of_;  // of activations and parameters
+  std::map<TensorId, int> uses_;              // of parameters by operators not yet derived
+  std::set<TensorId> multiplied_;             // parameters of whose gradients products make a part
   friend class OperatorGradients;
 };
 
-// What the gradient function of one defined operator sees.
+// What the gradient function of one operator sees.
 class OperatorGradients final : public Gradients {
  public:
   OperatorGradients(Backward& backward, const Operator& op)
@@ -431,7 +289,8 @@ class OperatorGradients final : public Gradients {
                             .name = name,
                             .inputs = std::move(inputs),
                             .settings = std::move(settings),
-                            .bodies = std::move(bodies)});
+                            .bodies = std::move(bodies)},
+                           op_.core_attention);
   }
   const Graph& body(std::size_t index) const override {
     return backward_.forward().bodies[static_cast<std::size_t>(op_.bodies[index])];
@@ -442,11 +301,13 @@ class OperatorGradients final : public Gradients {
   void give(std::size_t index, TensorId gradient) override {
     const TensorId of = op_.inputs[index];
     FORESHARD_CHECK(tensor(of).shape == tensor(gradient).shape);
-    if (tensor(of).role != TensorRole::kParameter) return backward_.contribute(of, gradient);
     const bool fresh =
         gradient.index() >= first_new_ && std::ranges::find(given_, gradient) == given_.end();
     given_.push_back(gradient);
-    backward_.contribute_parameter(of, gradient, fresh);
+    if (tensor(of).role == TensorRole::kParameter)
+      return backward_.contribute_parameter(of, gradient, fresh);
+    if (fresh) backward_.name_after(of, gradient);
+    backward_.contribute(of, gradient);
   }
 
  private:
@@ -456,11 +317,12 @@ class OperatorGradients final : public Gradients {
   std::vector<TensorId> given_;
 };
 
-void Backward::derive_defined(const Operator& op) {
+void Backward::derive(const Operator& op) {
   const OperatorDefinition* definition = find_operator(op.type);
   FORESHARD_CHECK(definition != nullptr);
-  const bool flows =
-      std::ranges::any_of(op.outputs, [&](TensorId out) { return gradient_of_.contains(out); });
+  const bool flows = definition->loss || std::ranges::any_of(op.outputs, [&](TensorId out) {
+                       return gradient_of_.contains(out);
+                     });
   if (flows && definition->gradient != nullptr) {
     OperatorGradients gradients(*this, op);
     definition->gradient(gradients);
@@ -468,72 +330,6 @@ void Backward::derive_defined(const Operator& op) {
   for (const TensorId id : op.inputs) {
     const auto use = uses_.find(id);
     if (use != uses_.end() && --use->second == 0) finish_parameter(id);
-  }
-}
-
-void Backward::derive_pass(const Operator& op) {
-  const auto letters = operand_letters(op.equation);
-  const TensorId x = op.inputs[0];
-  const std::string& lx = letters[0];
-  if (op.pass == PassKind::kCrossEntropyForward) {
-    // d logits = (softmax - one hot) / tokens: from the saved exponentials and the statistics that
-    // the ranks found together.
-    const auto combine = std::ranges::find_if(forward_.operators, [&](const Operator& other) {
-      return !other.inputs.empty() && other.inputs[0] == op.outputs[0];
-    });
-    FORESHARD_CHECK(combine != forward_.operators.end());
-    Operator back{.name = "d." + op.name,
-                  .equation = letters[4] + "," + letters[3] + "," + letters[2] + "->" + lx,
-                  .inputs = {op.outputs[1], combine->outputs[0], op.inputs[2]},
-                  .outputs = {new_gradient(x)},
-                  .pass = PassKind::kCrossEntropyBackward,
-                  .implementation = op.implementation};
-    graph_.operators.push_back(back);
-    return contribute(x, back.outputs[0]);
-  }
-  const TensorId dy = gradient_of_.at(op.outputs[0]);
-  const std::string& ly = letters[op.inputs.size()];
-  switch (op.pass) {
-    case PassKind::kLayerNormForward:
-      return derive_norm(op, PassKind::kLayerNormBackward);
-    case PassKind::kRmsNormForward:
-      return derive_norm(op, PassKind::kRmsNormBackward);
-    case PassKind::kGeluForward: {
-      if (op.inputs.size() == 1)
-        return pass(op, PassKind::kGeluBackward, ly + "," + lx + "->" + lx, {dy, x}, {x}, 0);
-      pass(op, PassKind::kGeluBackward, ly + "," + lx + "," + letters[1] + "->" + lx,
-           {dy, x, op.inputs[1]}, {x}, 0);
-      bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[1], letters[1]);
-      return;
-    }
-    case PassKind::kSoftmaxForward:
-      return pass(op, PassKind::kSoftmaxBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[0]},
-                  {x}, 0);
-    case PassKind::kDropoutForward:
-      return pass(op, PassKind::kDropoutBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
-                  {x}, 0);
-    case PassKind::kBiasDropoutAddForward: {
-      pass(op, PassKind::kBiasDropoutAddBackward, ly + "," + ly + "->" + lx, {dy, op.outputs[1]},
-           {x}, 0);
-      if (op.inputs.size() > 2)
-        bias_gradient(op.name + ".bias", gradient_of_.at(x), lx, op.inputs[2], letters[2]);
-      return contribute(op.inputs[1], dy);
-    }
-    case PassKind::kResidualAdd:
-      contribute(x, dy);
-      return contribute(op.inputs[1], dy);
-    case PassKind::kBiasAdd:
-      bias_gradient(op.name, dy, ly, op.inputs[1], letters[1]);
-      return contribute(x, dy);
-    case PassKind::kRopeForward:
-      return pass(op, PassKind::kRopeBackward, ly + "->" + lx, {dy}, {x}, 0);
-    case PassKind::kTranspose:
-      return pass(op, PassKind::kTranspose, ly + "->" + lx, {dy}, {x}, 0);
-    case PassKind::kEmbeddingForward:
-      return pass(op, PassKind::kEmbeddingBackward, ly + "," + lx + "->" + letters[1], {dy, x},
-                  {op.inputs[1]}, 0);
-    default:
-      FORESHARD_CHECK(false && "a forward pass without a gradient");
   }
 }
 
@@ -560,9 +356,10 @@ std::vector<TensorId> storages_of(const Graph& graph) {
     if (op.inputs.empty() || !is_view(op)) continue;
     const Tensor& viewed = graph[op.inputs[0]];
     for (const TensorId id : op.outputs) {
-      // A view of the loss partials is their reduced copy: storage of its own.
-      if (graph[id].dtype == viewed.dtype &&
-          (op.kind == OperatorKind::kDefined || graph[id].dtype != DType::kFp32))
+      // Of transformers, what is looked at in fp32 is counted as a copy: the loss's statistics are
+      // one, reduced; the heads of an fp32 projection are not.
+      const bool copied = graph.gradients_apart && graph[id].dtype == DType::kFp32;
+      if (graph[id].dtype == viewed.dtype && !copied)
         storage[id.index()] = storage[op.inputs[0].index()];
     }
   }

@@ -1,7 +1,6 @@
 /// \file
 /// The backward graph of a forward graph: data gradients and weight gradients as operators of their
-/// own, each with its own sharding equation, so that the same propagation finds their
-/// communication.
+/// own, each with its own rule, so that the same propagation finds their communication.
 #pragma once
 
 #include "strategies/graph/sharding.h"

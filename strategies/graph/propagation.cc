@@ -6,8 +6,6 @@
 
 #include "base/check.h"
 
-#include "strategies/graph/operators/build.h"
-
 namespace foreshard::internal {
 namespace {
 
@@ -47,8 +45,8 @@ Propagation::Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, 
   for (std::size_t t = 0; t < graph.tensors.size(); ++t)
     attributes_.push_back(pins_[t] != nullptr ? *pins_[t]
                                               : replicated(graph.tensors[t].shape.size()));
-  own_rules_.reserve(graph.operators.size() + graph.tensors.size());
-  nodes_.reserve(own_rules_.capacity());
+  ties_.reserve(graph.tensors.size());
+  nodes_.reserve(graph.operators.size() + graph.tensors.size());
   for (std::size_t i = 0; i < graph.operators.size(); ++i) {
     const Operator& op = graph.operators[i];
     Node node{.rule = &op.rule,
@@ -57,18 +55,14 @@ Propagation::Propagation(const Graph& graph, const std::vector<MeshAxis>& mesh, 
               .op = static_cast<std::int32_t>(i),
               .hints = hints_of(graph, op)};
     node.operands.insert(node.operands.end(), op.outputs.begin(), op.outputs.end());
-    if (op.kind != OperatorKind::kDefined) {
-      own_rules_.push_back(rule_of(graph, op));
-      node.rule = &own_rules_.back();
-    }
     FORESHARD_CHECK(node.rule->operands.size() == node.operands.size());
     nodes_.push_back(std::move(node));
   }
   for (std::size_t t = 0; t < graph.tensors.size(); ++t) {
     const TensorId parameter = graph.tensors[t].gradient_of;
     if (!parameter.valid() || graph[parameter].shape != graph.tensors[t].shape) continue;
-    own_rules_.push_back(tie_of(graph.tensors[t].shape));
-    nodes_.push_back({.rule = &own_rules_.back(),
+    ties_.push_back(tie_of(graph.tensors[t].shape));
+    nodes_.push_back({.rule = &ties_.back(),
                       .operands = {parameter, TensorId{static_cast<std::int64_t>(t)}},
                       .inputs = 1});
   }

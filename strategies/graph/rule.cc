@@ -131,7 +131,7 @@ Result<Rule> rule_from(std::string_view text, const Shapes& shapes, const RuleOp
     const auto listed = [&](const std::string& letters) {
       return letters.find(factor.name) != std::string::npos;
     };
-    bool input = options.makes_slices;
+    bool input = false;
     for (std::size_t i = 0; i < rule.inputs; ++i) input = input || has(rule, i, f);
     factor.whole = factor.whole || listed(options.whole) || !input;
     if (listed(options.maximum)) factor.reduction = Reduction::kMax;

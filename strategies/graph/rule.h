@@ -59,7 +59,6 @@ struct RuleOptions {
   std::string minimum{};  ///< By kMin.
   Linearity linearity = Linearity::kNone;
   bool uneven = false;
-  bool makes_slices = false;  ///< Of a factor of outputs alone, a rank makes its slice by itself.
 };
 
 /// Rule from its text: operands separated by ',', inputs and outputs by "->"; a letter is a
@@ -67,7 +66,7 @@ struct RuleOptions {
 /// Sizes follow from `shapes` (inputs, then outputs): a letter that stands alone anywhere is as
 /// large as that dimension; one unknown letter in parentheses is found by division. Where operands
 /// disagree (twice as wide a gate, fewer key heads) the size is the greatest common divisor: what a
-/// split must divide. A factor of outputs alone is whole, but for `makes_slices`.
+/// split must divide. A factor of outputs alone is whole.
 /// \return kInvalidInput if the text is not of that form, does not fit the shapes, or leaves a size
 ///     open.
 Result<Rule> rule_from(std::string_view text, const std::vector<std::vector<std::int64_t>>& shapes,

@@ -1,6 +1,7 @@
 #include "strategies/graph/transformer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -10,11 +11,27 @@
 namespace foreshard {
 namespace {
 
+constexpr double kDropoutRate = 0.1;  // any rate costs the same
+
 Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
   const auto it =
       std::ranges::find_if(mesh, [&](const MeshAxis& axis) { return axis.name == name; });
   FORESHARD_CHECK(it != mesh.end());
   return static_cast<Axis>(it - mesh.begin());
+}
+
+bool eager(OtherKernels kernels) {
+  return kernels == OtherKernels::kEager;
+}
+std::string name_of_kernels(NormKernels kernels) {
+  return kernels == NormKernels::kEager            ? "eager"
+         : kernels == NormKernels::kRecomputedFp32 ? "recomputed-fp32"
+                                                   : "fused";
+}
+std::string name_of_kernels(LossKernels kernels) {
+  return kernels == LossKernels::kEager        ? "eager"
+         : kernels == LossKernels::kRecomputed ? "recomputed"
+                                               : "fused";
 }
 
 // Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
@@ -26,6 +43,7 @@ class BlockBuilder {
         tensor_axis_(axis_named(options.mesh, "tensor")),
         data_axis_(axis_named(options.mesh, "data")) {
     graph_.name = std::move(name);
+    graph_.gradients_apart = true;
   }
 
   const std::vector<Axis> kWhole{};
@@ -40,7 +58,9 @@ class BlockBuilder {
   }
   /// The residual stream between blocks.
   TensorId boundary(const std::string& name) {
-    const TensorId id = activation(name, tokens(model_.hidden));
+    return at_boundary(activation(name, tokens(model_.hidden)));
+  }
+  TensorId at_boundary(TensorId id) {
     graph_[id].pinned = Attribute{
         .dims = {data(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
     return id;
@@ -57,88 +77,65 @@ class BlockBuilder {
     return {options_.batch, model_.sequence, width};
   }
 
-  Operator& op(Operator op) {
-    op.core_attention = core_attention_;
-    graph_.operators.push_back(std::move(op));
-    return graph_.operators.back();
-  }
-
-  /// An operator of the table.
-  TensorId added(OperatorSpec spec) {
-    const auto result = add_single(graph_, std::move(spec));
-    FORESHARD_CHECK(result.has_value());
+  std::vector<TensorId> all_added(OperatorSpec spec) {
+    auto results = add_operator(graph_, std::move(spec));
+    FORESHARD_CHECK(results.has_value());
     graph_.operators.back().core_attention = core_attention_;
-    return *result;
+    return *std::move(results);
   }
+  TensorId added(OperatorSpec spec) { return all_added(std::move(spec)).front(); }
 
   TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
                   std::vector<std::vector<Axis>> dims) {
     const TensorId weight = parameter(name + ".weight", {in, out}, std::move(dims));
-    const TensorId y = activation(name, tokens(out));
-    op({.name = name,
-        .kind = OperatorKind::kMatmul,
-        .equation = "bsi,io->bso",
-        .inputs = {x, weight},
-        .outputs = {y}});
-    return y;
+    return added({.type = "matmul", .name = name, .inputs = {x, weight}});
   }
 
-  /// `output` is the result's tensor if valid.
-  TensorId norm(const std::string& name, TensorId x, TensorId output = {}) {
-    const std::int64_t h = model_.hidden;
-    const TensorId y = output.valid() ? output : activation(name, tokens(h));
-    Operator op{.name = name, .whole = "h", .inputs = {x}, .outputs = {y}};
-    op.pass = norm_pass();
-    op.implementation = implementation_of(options_.pointwise.norm);
-    op.equation = "bsh";
-    const auto add = [&](const std::string& part) {
-      op.inputs.push_back(parameter(name + part, {h}, {kWhole}));
-      op.equation += ",h";
-    };
-    if (has_scale(model_.norm)) add(".weight");
-    if (has_shift(model_.norm)) add(".bias");
-    op.equation += "->bsh";
-    this->op(std::move(op));
-    return y;
+  /// `output` names the result if it is not named after the norm.
+  TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
+    std::vector<TensorId> inputs{x};
+    for (const bool shift : {false, true})
+      if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
+        inputs.push_back(
+            parameter(name + (shift ? ".bias" : ".weight"), {model_.hidden}, {kWhole}));
+    return added({.type = model_.norm == Norm::kRmsNorm ? "rms_norm" : "layer_norm",
+                  .name = name,
+                  .inputs = std::move(inputs),
+                  .settings = {{"kernels", name_of_kernels(options_.pointwise.norm)}},
+                  .output_names = {output.empty() ? name : output}});
   }
 
   /// The norms of queries and keys in a packed projection: one operator for both.
   TensorId qk_norm(TensorId qkv);
 
+  TensorId sum(const std::string& name, TensorId a, TensorId b, const std::string& output = {}) {
+    return added({.type = "binary",
+                  .name = name,
+                  .inputs = {a, b},
+                  .settings = {{"operation", std::string("add")}},
+                  .output_names = {output.empty() ? name : output}});
+  }
+
   /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
-  /// them. `output` is the result's tensor if valid.
+  /// them. `output` names the result if it is not named after the addition.
   /// \pre if `biased`, the last operator is the matmul that made `branch`.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
-                TensorId output) {
-    const TensorId out = output.valid() ? output : boundary(name);
+                const std::string& output = {}) {
     if (model_.norm_places != NormPlaces::kBefore) {
       if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
-      branch = norm(name + "_norm", branch, boundary(name + "_norm"));
+      branch = at_boundary(norm(name + "_norm", branch));
     }
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
-      op({.name = name,
-          .equation = "bsh,bsh->bsh",
-          .inputs = {branch, residual},
-          .outputs = {out},
-          .pass = PassKind::kResidualAdd,
-          .extent = 2});
-      return out;
+      return at_boundary(sum(name, branch, residual, output));
     }
-    const TensorId mask = typed(name + ".mask", tokens(model_.hidden), DType::kInt8);
-    Operator sum{.name = name,
-                 .equation = "bsh,bsh->bsh,bsh",
-                 .inputs = {branch, residual},
-                 .outputs = {out, mask},
-                 .pass = PassKind::kBiasDropoutAddForward,
-                 .extent = 2};
-    if (biased) {
-      sum.equation = "bsh,bsh,h->bsh,bsh";
-      sum.inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
-      sum.extent = 3;
-    }
-    op(std::move(sum));
-    return out;
+    std::vector<TensorId> inputs{branch, residual};
+    if (biased) inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
+    return at_boundary(added({.type = "bias_dropout_add",
+                              .name = name,
+                              .inputs = std::move(inputs),
+                              .settings = {{"rate", kDropoutRate}},
+                              .output_names = {output.empty() ? name : output, name + ".mask"}}));
   }
 
   /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
@@ -146,7 +143,13 @@ class BlockBuilder {
     const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
     Operator& producer = graph_.operators.back();
     FORESHARD_CHECK(producer.outputs.front() == y);
-    producer.fused_bias = bias;
+    producer.inputs.push_back(bias);
+    const auto inferred = infer_operator(graph_, {.type = producer.type,
+                                                  .name = producer.name,
+                                                  .inputs = producer.inputs,
+                                                  .settings = producer.settings});
+    FORESHARD_CHECK(inferred.has_value());
+    producer.rule = inferred->rule;
   }
 
   TensorId attention(TensorId qkv);
@@ -161,12 +164,13 @@ class BlockBuilder {
     return std::move(graph_);
   }
 
-  PassKind norm_pass() const {
-    return model_.norm == Norm::kRmsNorm ? PassKind::kRmsNormForward : PassKind::kLayerNormForward;
-  }
   const Model& model() const { return model_; }
   const TransformerOptions& options() const { return options_; }
-  HeadLayout heads() const { return {model_.heads, model_.kv(), model_.head_size()}; }
+  Settings with_heads(Settings settings = {}) const {
+    settings.set("query_heads", model_.heads);
+    settings.set("kv_heads", model_.kv());
+    return settings;
+  }
   std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
   std::int64_t qkv_width() const {
     return attention_width() + 2 * model_.kv() * model_.head_size();
@@ -183,124 +187,82 @@ class BlockBuilder {
 
 TensorId BlockBuilder::attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
-  const TensorId context = activation("context", tokens(attention_width()));
-  const TensorId statistics =
-      typed("attention.logsumexp", {options_.batch, model_.sequence, model_.heads}, DType::kFp32);
-  op({.name = "attention",
-      .kind = OperatorKind::kAttention,
-      .equation = "bsa->bsa,bsa",
-      .whole = "s",
-      .inputs = {qkv},
-      .outputs = {context, statistics},
-      .heads = heads(),
-      .dropout = model_.dropout,
-      .attention = options_.attention});
-  graph_.operators.back().core_attention = true;
+  core_attention_ = true;
+  const TensorId context =
+      added({.type = "packed_attention",
+             .name = "attention",
+             .inputs = {qkv},
+             .settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
+                                     {"rate", model_.dropout ? kDropoutRate : 0.0}}),
+             .output_names = {"context", "attention.logsumexp"}});
+  core_attention_ = false;
   return context;
 }
 
 TensorId BlockBuilder::unfused_attention(TensorId qkv) {
-  const std::int64_t b = options_.batch;
-  const std::int64_t s = model_.sequence;
-  const std::int64_t d = model_.head_size();
-  const TensorId q = activation("query", {b, s, model_.heads, d});
-  const TensorId k = activation("key", {b, s, model_.kv(), d});
-  const TensorId v = activation("value", {b, s, model_.kv(), d});
-  op({.name = "split_heads",
-      .kind = OperatorKind::kView,
-      .equation = "bsa->bsad,btad,btad",
-      .whole = "st",
-      .inputs = {qkv},
-      .outputs = {q, k, v},
-      .heads = heads()});
+  const auto parts = all_added({.type = "split_heads",
+                                .name = "split_heads",
+                                .inputs = {qkv},
+                                .settings = with_heads(),
+                                .output_names = {"query", "key", "value"}});
+  const auto product = [&](const std::string& name, const std::string& equation, TensorId a,
+                           TensorId b) {
+    return added({.type = "einsum",
+                  .name = name,
+                  .inputs = {a, b},
+                  .settings = {{"equation", equation}, {"grouped", std::string("a")}}});
+  };
   core_attention_ = true;
-  const TensorId scores = activation("scores", {b, model_.heads, s, s});
-  op({.name = "scores",
-      .kind = OperatorKind::kMatmul,
-      .equation = "bsad,btad->bast",
-      .whole = "st",
-      .inputs = {q, k},
-      .outputs = {scores}});
-  TensorId weights = activation("softmax", {b, model_.heads, s, s});
-  op({.name = "softmax",
-      .equation = "bast->bast",
-      .whole = "st",
-      .inputs = {scores},
-      .outputs = {weights},
-      .pass = PassKind::kSoftmaxForward,
-      .heads = heads()});
-  if (model_.dropout) {
-    const TensorId kept = activation("attention_dropout", {b, model_.heads, s, s});
-    const TensorId mask = typed("attention_dropout.mask", {b, model_.heads, s, s}, DType::kInt8);
-    op({.name = "attention_dropout",
-        .equation = "bast->bast,bast",
-        .inputs = {weights},
-        .outputs = {kept, mask},
-        .pass = PassKind::kDropoutForward});
-    weights = kept;
-  }
-  const TensorId heads = activation("context_heads", {b, model_.heads, s, d});
-  op({.name = "context_heads",
-      .kind = OperatorKind::kMatmul,
-      .equation = "bast,btad->basd",
-      .whole = "st",
-      .inputs = {weights, v},
-      .outputs = {heads}});
+  const TensorId scores = product("scores", "bsad,btad->bast", parts[0], parts[1]);
+  const double scale = 1 / std::sqrt(static_cast<double>(model_.head_size()));
+  TensorId weights = added({.type = "softmax",
+                            .name = "softmax",
+                            .inputs = {scores},
+                            .settings = {{"scale", scale}, {"causal", true}}});
+  if (model_.dropout)
+    weights = added({.type = "dropout",
+                     .name = "attention_dropout",
+                     .inputs = {weights},
+                     .settings = {{"rate", kDropoutRate}, {"fused", true}},
+                     .output_names = {"attention_dropout", "attention_dropout.mask"}});
+  const TensorId heads = product("context_heads", "bast,btad->basd", weights, parts[2]);
   core_attention_ = false;
-  const TensorId context = activation("context", tokens(attention_width()));
-  op({.name = "merge_heads",
-      .equation = "basd->bsa",
-      .inputs = {heads},
-      .outputs = {context},
-      .pass = PassKind::kTranspose,
-      .extent = 1});
-  return context;
+  return added({.type = "merge_heads",
+                .name = "merge_heads",
+                .inputs = {heads},
+                .output_names = {"context"}});
 }
 
 TensorId BlockBuilder::qk_norm(TensorId qkv) {
   if (model_.qk_norm == QkNorm::kNone) return qkv;
   const std::int64_t d = model_.head_size();
   const bool shared = model_.qk_norm == QkNorm::kPerHead;
-  const TensorId y = activation("qk_norm", tokens(qkv_width()));
-  Operator norm{.name = "qk_norm",
-                .equation = "bsa",
-                .whole = model_.qk_norm == QkNorm::kAllHeads ? "a" : "d",
-                .inputs = {qkv},
-                .outputs = {y},
-                .pass = norm_pass(),
-                .implementation = implementation_of(options_.pointwise.norm),
-                .heads = heads()};
   const std::vector<Axis> split = model_.qk_norm == QkNorm::kEveryHead ? tensor() : kWhole;
-  const auto add = [&](const std::string& name, std::int64_t count) {
-    norm.inputs.push_back(parameter(name, {shared ? d : count * d}, {split}));
-    norm.equation += shared ? ",d" : ",a";
-  };
-  add("q_norm.weight", model_.heads);
-  add("k_norm.weight", model_.kv());
-  if (shared && has_shift(model_.norm)) {
-    add("q_norm.bias", model_.heads);
-    add("k_norm.bias", model_.kv());
+  std::vector<TensorId> inputs{qkv};
+  for (const bool shift : {false, true}) {
+    if (shift && !(shared && has_shift(model_.norm))) continue;
+    const std::string part = shift ? ".bias" : ".weight";
+    inputs.push_back(parameter("q_norm" + part, {shared ? d : model_.heads * d}, {split}));
+    inputs.push_back(parameter("k_norm" + part, {shared ? d : model_.kv() * d}, {split}));
   }
-  norm.equation += "->bsa";
-  op(std::move(norm));
-  return y;
+  const bool rms = model_.norm == Norm::kRmsNorm;
+  return added({.type = "head_norm",
+                .name = "qk_norm",
+                .inputs = std::move(inputs),
+                .settings = with_heads({{"norm", std::string(rms ? "rms" : "layer")},
+                                        {"together", model_.qk_norm == QkNorm::kAllHeads},
+                                        {"kernels", name_of_kernels(options_.pointwise.norm)}})});
 }
 
 TensorId BlockBuilder::attention_branch(TensorId x) {
   TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
   if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
   qkv = qk_norm(qkv);
-  if (model_.positions == Positions::kRotary) {
-    const TensorId rotated = activation("rope", tokens(qkv_width()));
-    op({.name = "rope",
-        .equation = "bsa->bsa",
-        .inputs = {qkv},
-        .outputs = {rotated},
-        .pass = PassKind::kRopeForward,
-        .implementation = implementation_of(options_.pointwise.rope),
-        .heads = heads()});
-    qkv = rotated;
-  }
+  if (model_.positions == Positions::kRotary)
+    qkv = added({.type = "rope",
+                 .name = "rope",
+                 .inputs = {qkv},
+                 .settings = with_heads({{"eager", eager(options_.pointwise.rope)}})});
   return matmul("attention_out", attention(qkv), attention_width(), model_.hidden,
                 {tensor(), kWhole});
 }
@@ -312,23 +274,19 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
   TensorId activated;
   if (gated) {
     if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
-    const bool eager = options_.pointwise.activation == OtherKernels::kEager;
     activated = added({.type = "swiglu",
                        .name = "mlp_activation",
                        .inputs = {up},
-                       .settings = {{"eager", eager}}});
+                       .settings = {{"eager", eager(options_.pointwise.activation)}}});
+  } else if (model_.has_mlp_bias()) {
+    activated = added({.type = "bias_gelu",
+                       .name = "mlp_activation",
+                       .inputs = {up, parameter("mlp_up.bias", {f}, {tensor()})}});
   } else {
-    activated = activation("mlp_activation", tokens(f));
-    Operator gelu{.name = "mlp_activation",
-                  .equation = "bsf->bsf",
-                  .inputs = {up},
-                  .outputs = {activated},
-                  .pass = PassKind::kGeluForward};
-    if (model_.has_mlp_bias()) {
-      gelu.equation = "bsf,f->bsf";
-      gelu.inputs.push_back(parameter("mlp_up.bias", {f}, {tensor()}));
-    }
-    op(std::move(gelu));
+    activated = added({.type = "unary",
+                       .name = "mlp_activation",
+                       .inputs = {up},
+                       .settings = {{"operation", std::string("gelu")}}});
   }
   return matmul("mlp_down", activated, f, model_.hidden, {tensor(), kWhole});
 }
@@ -336,7 +294,7 @@ TensorId BlockBuilder::mlp_branch(TensorId x) {
 // Attention and the feed-forward layer side by side: their summands are added before ranks add
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
-void parallel_layer(BlockBuilder& build, TensorId x, TensorId y) {
+TensorId parallel_layer(BlockBuilder& build, TensorId x) {
   const Model& model = build.model();
   const TensorId norm1 = build.norm("attention_norm", x);
   const TensorId norm2 =
@@ -346,23 +304,14 @@ void parallel_layer(BlockBuilder& build, TensorId x, TensorId y) {
     build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
   const TensorId fed = build.mlp_branch(norm2);
   if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
-  const TensorId branches = build.activation("branches", build.tokens(model.hidden));
-  build.op({.name = "branches",
-            .equation = "bsh,bsh->bsh",
-            .inputs = {attended, fed},
-            .outputs = {branches},
-            .pass = PassKind::kResidualAdd,
-            .extent = 2,
-            .linear = true});
-  build.join("residual", branches, false, x, y);
+  return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
 }
 
 Graph layer_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("layer", model, options);
   const TensorId x = build.boundary("layer_in");
-  const TensorId y = build.boundary("layer_out");
   if (model.branches != Branches::kSequential) {
-    parallel_layer(build, x, y);
+    const TensorId y = parallel_layer(build, x);
     return build.take({x}, {y});
   }
   const auto normed = [&](const std::string& name, TensorId stream) {
@@ -370,10 +319,10 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   };
   const TensorId attended = build.attention_branch(normed("attention_norm", x));
   const TensorId middle =
-      build.join("attention_residual", attended, model.has_attention_out_bias(), x, TensorId{});
+      build.join("attention_residual", attended, model.has_attention_out_bias(), x);
   const TensorId fed = build.mlp_branch(normed("mlp_norm", middle));
-  build.join("mlp_residual", fed, model.has_mlp_bias(), middle, y);
-  return build.take({x}, {y});
+  return build.take({x},
+                    {build.join("mlp_residual", fed, model.has_mlp_bias(), middle, "layer_out")});
 }
 
 std::int64_t padded_vocabulary(const Model& model, const TransformerOptions& options) {
@@ -387,32 +336,23 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   const TensorId table =
       build.parameter("embedding.weight", {padded_vocabulary(model, options), model.hidden},
                       {build.tensor(), build.kWhole});
-  const TensorId out = build.boundary("embedded");
   const bool learned = model.positions == Positions::kLearned;
-  const TensorId embedded =
-      model.embedding_norm ? build.activation("embedding_sum", build.tokens(model.hidden)) : out;
-  const TensorId looked_up =
-      learned ? build.activation("embedding", build.tokens(model.hidden)) : embedded;
-  build.op({.name = "embedding",
-            .equation = "bs,vh->bsh",
-            .inputs = {ids, table},
-            .outputs = {looked_up},
-            .pass = PassKind::kEmbeddingForward,
-            .extent = 2});
+  const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
+  TensorId out = build.added({.type = "embedding",
+                              .name = "embedding",
+                              .inputs = {ids, table},
+                              .settings = {{"every_row", true}},
+                              .output_names = {learned ? "embedding" : sum}});
   if (learned) {
     const TensorId positions = build.parameter(
         "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
-    // Of a longer table, token s takes row s.
-    const bool longer = model.position_rows() > model.sequence;
-    build.op({.name = "add_positions",
-              .equation = longer ? "bsh,ph->bsh" : "bsh,sh->bsh",
-              .whole = longer ? "p" : "",
-              .inputs = {looked_up, positions},
-              .outputs = {embedded},
-              .pass = PassKind::kBiasAdd,
-              .extent = 2});
+    out = build.added({.type = "add_positions",
+                       .name = "add_positions",
+                       .inputs = {out, positions},
+                       .output_names = {sum}});
   }
-  if (model.embedding_norm) build.norm("embedding_norm", embedded, out);
+  if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
+  build.at_boundary(out);
   Graph graph = build.take({}, {out});
   graph[ids].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
   return graph;
@@ -431,31 +371,20 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   // then, with that of all, the sum of exponentials and the target's logit of its part; those three
   // per token are what is reduced.
   // Source: Megatron-LM, megatron/core/fusions/fused_cross_entropy.py.
-  constexpr std::int64_t kStatistics = 2;
-  const TensorId maximum = build.typed("loss.maximum", build.tokens(1), DType::kFp32);
-  const TensorId partial = build.typed("loss.partial", build.tokens(kStatistics), DType::kFp32);
-  const TensorId exponentials =
-      build.typed("loss.exponentials", build.tokens(v),
-                  options.fused_cross_entropy ? options.dtype : DType::kFp32);
-  const TensorId statistics = build.typed("loss", build.tokens(kStatistics), DType::kFp32);
-  // The reading of the logits for it is counted by the loss kernel.
-  build.op({.name = "loss.maximum",
-            .kind = OperatorKind::kView,
-            .equation = "bsv->bsm",
-            .inputs = {logits},
-            .outputs = {maximum},
-            .reduction = Reduction::kMax});
-  build.op({.name = "loss",
-            .equation = "bsv,bsm,bs->bsc,bsv",
-            .inputs = {logits, maximum, targets},
-            .outputs = {partial, exponentials},
-            .pass = PassKind::kCrossEntropyForward,
-            .implementation = implementation_of(options.pointwise.cross_entropy)});
-  build.op({.name = "loss.combine",
-            .kind = OperatorKind::kView,
-            .equation = "bsc->bsc",
-            .inputs = {partial},
-            .outputs = {statistics}});
+  const TensorId maximum =
+      build.added({.type = "vocabulary_maximum", .name = "loss.maximum", .inputs = {logits}});
+  const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
+  const TensorId parts =
+      build.added({.type = "vocabulary_cross_entropy",
+                   .name = "loss",
+                   .inputs = {logits, maximum, targets},
+                   .settings = {{"to", std::string(name_of(kept))},
+                                {"kernels", name_of_kernels(options.pointwise.cross_entropy)}},
+                   .output_names = {"loss.partial", "loss.exponentials"}});
+  const TensorId statistics = build.added({.type = "vocabulary_loss",
+                                           .name = "loss.combine",
+                                           .inputs = {parts},
+                                           .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
   graph[targets].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
   return graph;
@@ -471,7 +400,7 @@ TransformerGraphs transformer_graphs(const Model& model, const TransformerOption
 
 Graph transformer_graph(const Model& model, const TransformerOptions& options) {
   const TransformerGraphs blocks = transformer_graphs(model, options);
-  Graph whole{.name = "transformer", .tensors = {}, .operators = {}};
+  Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
   TensorId stream;
   // The block's first input is the stream, its first output the stream after it.
   const auto append = [&](const Graph& block, const std::string& name) {
@@ -491,7 +420,6 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
       op.name = name + "." + op.name;
       for (TensorId& id : op.inputs) id = ids[id.index()];
       for (TensorId& id : op.outputs) id = ids[id.index()];
-      if (op.fused_bias.valid()) op.fused_bias = ids[op.fused_bias.index()];
       whole.operators.push_back(std::move(op));
     }
     stream = ids[block.outputs.front().index()];

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "strategies/graph/graph.h"
+#include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"
 
 namespace foreshard {

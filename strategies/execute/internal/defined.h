@@ -33,6 +33,7 @@ void conv_weight_gradient(const Invocation& kernel);
 void cross_entropy(const Invocation& kernel);
 void cross_entropy_gradient(const Invocation& kernel);
 void dropout(const Invocation& kernel);
+void dropout_gradient(const Invocation& kernel);
 void expand(const Invocation& kernel);
 void gather(const Invocation& kernel);
 void layer_norm(const Invocation& kernel);

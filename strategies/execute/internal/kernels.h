@@ -27,39 +27,48 @@ struct Invocation {
 void contract(std::span<const std::string> letters, std::span<const Operand* const> inputs,
               Operand& output);
 
-void matmul(const Invocation& kernel);
-void bias_gradient(const Invocation& kernel);
+/// Values of a row that are normalised together.
+struct Normed {
+  std::vector<std::int64_t> columns{};  ///< In the slice's row.
+  std::size_t norm = 0;                 ///< 0; of heads: 0 of queries, 1 of keys.
+  std::int64_t weight = 0;              ///< Where its weights begin in the slice of its norm's.
+};
+struct RowNorm {
+  bool centred = false;   ///< The mean is taken off first.
+  std::size_t norms = 1;  ///< Each with a scale of its own.
+  std::vector<Normed> groups{};
+};
+void norm_forward(const Invocation& kernel, const RowNorm& how);
+void norm_backward(const Invocation& kernel, const RowNorm& how);
+void head_norm(const Invocation& kernel);
+void head_norm_gradient(const Invocation& kernel);
 
-void layer_norm_forward(const Invocation& kernel);  // also without shift and mean: RMS norm
-void layer_norm_backward(const Invocation& kernel);
-void gelu_forward(const Invocation& kernel);
-void gelu_backward(const Invocation& kernel);
+void bias_gelu(const Invocation& kernel);
+void bias_gelu_gradient(const Invocation& kernel);
 void swiglu_forward(const Invocation& kernel);
 void swiglu_backward(const Invocation& kernel);
 
-void dropout_forward(const Invocation& kernel);
-void dropout_backward(const Invocation& kernel);
-void bias_dropout_add_forward(const Invocation& kernel);
-void sum(const Invocation& kernel);  // residual_add, bias_add: of operands that broadcast
+void bias_dropout_add(const Invocation& kernel);
+void add_positions(const Invocation& kernel);
+void bias_gradient(const Invocation& kernel);
 void copy(const Invocation& kernel);
 
 /// Names the random numbers of dropped attention weights, fused or not.
 inline constexpr const char* kAttentionDropout = "attention_dropout";
 
-void attention_forward(const Invocation& kernel);
-void attention_backward(const Invocation& kernel);
-void softmax_forward(const Invocation& kernel);
-void softmax_backward(const Invocation& kernel);
-void rope(const Invocation& kernel, Direction direction);
+void packed_attention(const Invocation& kernel);
+void packed_attention_gradient(const Invocation& kernel);
+void rope(const Invocation& kernel);
+void rope_gradient(const Invocation& kernel);
 void split_heads(const Invocation& kernel);
 void join_heads(const Invocation& kernel);
-void transpose(const Invocation& kernel);
+void merge_heads(const Invocation& kernel);
+void merge_heads_gradient(const Invocation& kernel);
 
-void embedding_forward(const Invocation& kernel);
-void embedding_backward(const Invocation& kernel);
-void row_maximum(const Invocation& kernel);
-void cross_entropy_forward(const Invocation& kernel);
-void cross_entropy_backward(const Invocation& kernel);
+void embedding(const Invocation& kernel);
+void vocabulary_maximum(const Invocation& kernel);
+void vocabulary_cross_entropy(const Invocation& kernel);
+void vocabulary_cross_entropy_gradient(const Invocation& kernel);
 
 // --- indices ---------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 /// Heads in the packed projection of transformer.h.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "base/check.h"
@@ -13,10 +14,13 @@ namespace foreshard::execute {
 /// The groups that a slice of the packed projection has, and where their heads lie in a row of it.
 class Packed {
  public:
-  Packed(const Operand& qkv, const HeadLayout& heads)
-      : queries_(heads.query_heads / heads.kv_heads), d_(heads.head_dim) {
+  /// `settings`: of an operator that has `query_heads` and `kv_heads`.
+  Packed(const Operand& qkv, const Settings& settings)
+      : kv_heads_(settings.integer("kv_heads")),
+        queries_(settings.integer("query_heads") / kv_heads_),
+        d_(qkv.whole.back() / ((queries_ + 2) * kv_heads_)) {
     const std::int64_t group = (queries_ + 2) * d_;
-    FORESHARD_CHECK(qkv.whole.back() == group * heads.kv_heads);
+    FORESHARD_CHECK(qkv.whole.back() == group * kv_heads_);
     // A rank has whole groups, else its queries would lack their keys.
     FORESHARD_CHECK(qkv.box.begin.back() % group == 0 && columns(qkv) % group == 0);
     first_group_ = qkv.box.begin.back() / group;
@@ -36,8 +40,10 @@ class Packed {
   std::int64_t key(std::int64_t h) const { return (h / queries_ * (queries_ + 2) + queries_) * d_; }
   std::int64_t value(std::int64_t h) const { return key(h) + d_; }
   std::int64_t queries_of_group() const { return queries_; }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(d_)); }
 
  private:
+  std::int64_t kv_heads_;
   std::int64_t queries_;
   std::int64_t d_;
   std::int64_t first_group_ = 0;

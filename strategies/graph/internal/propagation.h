@@ -47,7 +47,7 @@ class Propagation {
   const std::vector<MeshAxis>& mesh_;
   Flow flow_;
   std::vector<const Attribute*> pins_;
-  std::vector<Rule> own_rules_;  // of equations and ties; never moved once filled
+  std::vector<Rule> ties_;  // of gradients to parameters; never moved once filled
   std::vector<Node> nodes_;
   std::vector<std::vector<std::int32_t>> nodes_of_;  // per tensor
   std::vector<Attribute> attributes_;

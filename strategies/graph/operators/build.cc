@@ -138,9 +138,8 @@ Result<std::vector<TensorId>> add_operator(Graph& graph, OperatorSpec spec) {
     return fault(spec, fmt::format("has {} outputs; it makes {}", spec.output_names.size(),
                                    inferred.outputs.size()));
   Operator op{.name = spec.name,
-              .kind = OperatorKind::kDefined,
-              .inputs = std::move(spec.inputs),
               .type = spec.type,
+              .inputs = std::move(spec.inputs),
               .settings = std::move(spec.settings),
               .rule = std::move(inferred.rule)};
   for (std::size_t i = 0; i < inferred.outputs.size(); ++i) {
@@ -175,57 +174,21 @@ Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec) {
 
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
                                const std::vector<std::vector<std::int64_t>>& local_shapes) {
-  if (op.kind == OperatorKind::kDefined) {
-    const OperatorDefinition* definition = find_operator(op.type);
-    FORESHARD_CHECK(definition != nullptr);
-    FORESHARD_CHECK(local_shapes.size() == op.inputs.size() + op.outputs.size());
-    if (definition->kernels == nullptr) return {};
-    const Call whole = call_of(graph, op);
-    Call local = whole;
-    for (std::size_t i = 0; i < local_shapes.size(); ++i) {
-      TensorType& type =
-          i < local.inputs.size() ? local.inputs[i] : local.outputs[i - local.inputs.size()];
-      type.shape = local_shapes[i];
-    }
-    return definition->kernels(local, whole);
+  const OperatorDefinition* definition = find_operator(op.type);
+  FORESHARD_CHECK(definition != nullptr);
+  FORESHARD_CHECK(local_shapes.size() == op.inputs.size() + op.outputs.size());
+  if (definition->kernels == nullptr) return {};
+  const Call whole = call_of(graph, op);
+  Call local = whole;
+  for (std::size_t i = 0; i < local_shapes.size(); ++i) {
+    TensorType& type =
+        i < local.inputs.size() ? local.inputs[i] : local.outputs[i - local.inputs.size()];
+    type.shape = local_shapes[i];
   }
-  std::vector<std::vector<std::int64_t>> whole;
-  for (const TensorId id : op.inputs) whole.push_back(graph[id].shape);
-  for (const TensorId id : op.outputs) whole.push_back(graph[id].shape);
-  const auto extent = static_cast<std::size_t>(op.kind == OperatorKind::kPass ? op.extent : 0);
-  const TensorId main =
-      extent >= op.inputs.size() ? op.outputs[extent - op.inputs.size()] : op.inputs[extent];
-  const auto kernel = kernel_of(op, local_shapes, whole, graph[main].dtype);
-  if (!kernel) return {};
-  const Pass* pass = std::get_if<Pass>(&*kernel);
-  if (pass == nullptr) return {*kernel};
-  Pass one = *pass;
-  // Queries and keys turn, values do not: a fused kernel copies them, others leave them alone.
-  const bool turns = op.pass == PassKind::kRopeForward || op.pass == PassKind::kRopeBackward;
-  if (turns && op.implementation == Implementation::kEager)
-    one.columns = one.columns * (op.heads.query_heads + op.heads.kv_heads) /
-                  (op.heads.query_heads + 2 * op.heads.kv_heads);
-  return kernels_of(one, op.implementation);
-}
-
-Rule rule_of(const Graph& graph, const Operator& op) {
-  if (op.kind == OperatorKind::kDefined) return op.rule;
-  std::vector<std::vector<std::int64_t>> shapes;
-  for (const TensorId id : op.inputs) shapes.push_back(graph[id].shape);
-  for (const TensorId id : op.outputs) shapes.push_back(graph[id].shape);
-  auto rule = rule_from(op.equation, shapes,
-                        {.whole = op.whole,
-                         .maximum = op.reduction == Reduction::kMax ? op.equation : "",
-                         .minimum = op.reduction == Reduction::kMin ? op.equation : "",
-                         .linearity = op.linear ? Linearity::kJoint : Linearity::kNone,
-                         .uneven = op.kind == OperatorKind::kPass && op.whole.empty(),
-                         .makes_slices = true});
-  FORESHARD_CHECK(rule.has_value());
-  return *std::move(rule);
+  return definition->kernels(local, whole);
 }
 
 bool is_view(const Operator& op) {
-  if (op.kind != OperatorKind::kDefined) return op.kind == OperatorKind::kView;
   const OperatorDefinition* definition = find_operator(op.type);
   FORESHARD_CHECK(definition != nullptr);
   return definition->view;

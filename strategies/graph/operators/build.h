@@ -43,11 +43,11 @@ Result<TensorId> add_single(Graph& graph, OperatorSpec spec);
 Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec);
 
 /// The kernels of `op` on a rank whose operands (inputs, then outputs) have these local shapes, in
-/// order; none for a view. For operators of every OperatorKind. Bodies are not entered.
+/// order; none for a view. Bodies are not entered.
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,
                                const std::vector<std::vector<std::int64_t>>& local_shapes);
 
-/// Whether the outputs are the bytes of the first input: no kernel, no memory.
+/// Whether it has no kernel, and its outputs no memory of their own (OperatorDefinition::view).
 bool is_view(const Operator& op);
 
 /// Arithmetic of all operators on whole shapes: a loop's body as often as it runs, a condition's
@@ -61,8 +61,5 @@ std::int64_t parameter_elements(const Graph& graph);
 /// How often, on average, body `body` of a loop (its count) or condition (the branch's probability)
 /// runs.
 double body_weight(const Operator& op, std::size_t body);
-
-/// The sharding rule: the operator's own, or that of its equation.
-Rule rule_of(const Graph& graph, const Operator& op);
 
 }  // namespace foreshard

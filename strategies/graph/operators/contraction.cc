@@ -34,17 +34,30 @@ Result<std::vector<std::string>> letters_of(const std::string& equation) {
   return operands;
 }
 
-// Extents of all letters over the inputs.
+// What an einsum says. Of a grouped letter (of heads) an operand may have fewer entries than
+// another: each stands for a group of the other's, and a result of `groups` sums its groups.
+struct Letters {
+  std::string equation;
+  std::string grouped{};
+  std::int64_t groups = 0;  // of the result; 0: as many as the finest input has
+};
+
+// Extents of all letters over the inputs; of a grouped one the finest.
 Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& letters,
-                                                const std::vector<TensorType>& inputs) {
+                                                const std::vector<TensorType>& inputs,
+                                                const std::string& grouped) {
   std::map<char, std::int64_t> extent;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (letters[i].size() != inputs[i].shape.size())
       return wrong("'" + letters[i] + "' does not fit input " + std::to_string(i) + " of shape " +
                    text_of(inputs[i].shape));
     for (std::size_t d = 0; d < letters[i].size(); ++d) {
-      const auto [known, added] = extent.emplace(letters[i][d], inputs[i].shape[d]);
-      if (!added && known->second != inputs[i].shape[d])
+      const std::int64_t here = inputs[i].shape[d];
+      const auto [known, added] = extent.emplace(letters[i][d], here);
+      const auto [few, many] = std::minmax({known->second, here});
+      if (grouped == std::string(1, letters[i][d]) && few > 0 && many % few == 0)
+        known->second = many;
+      else if (!added && known->second != here)
         return wrong(std::string("'") + letters[i][d] + "' is " + std::to_string(known->second) +
                      " in one input and " + std::to_string(inputs[i].shape[d]) + " in another");
     }
@@ -52,7 +65,9 @@ Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& 
   return extent;
 }
 
-Result<Inferred> infer_letters(const std::string& equation, const std::vector<TensorType>& inputs) {
+Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType>& inputs) {
+  const std::string& equation = what.equation;
+  if (what.grouped.size() > 1) return wrong("'" + what.grouped + "' is not one letter");
   const auto letters = letters_of(equation);
   if (!letters) return letters.error();
   if (letters->size() != inputs.size() + 1)
@@ -61,36 +76,44 @@ Result<Inferred> infer_letters(const std::string& equation, const std::vector<Te
   for (const TensorType& input : inputs) {
     if (input.dtype != inputs[0].dtype) return wrong("the inputs differ in type");
   }
-  const auto extent = extents_of(*letters, inputs);
+  const auto extent = extents_of(*letters, inputs, what.grouped);
   if (!extent) return extent.error();
   TensorType out{inputs[0].dtype, {}};
   for (const char letter : letters->back()) {
     const auto known = extent->find(letter);
     if (known == extent->end())
       return wrong("equation '" + equation + "': '" + std::string(1, letter) + "' is in no input");
-    out.shape.push_back(known->second);
+    const bool groups = what.groups > 0 && what.grouped == std::string(1, letter);
+    if (groups && (known->second == 0 || known->second % what.groups != 0))
+      return wrong(std::to_string(known->second) + " of '" + what.grouped + "' do not form " +
+                   std::to_string(what.groups) + " groups");
+    out.shape.push_back(groups ? what.groups : known->second);
   }
   std::vector<Shape> shapes;
   shapes.reserve(inputs.size() + 1);
   for (const TensorType& input : inputs) shapes.push_back(input.shape);
   shapes.push_back(out.shape);
-  auto rule =
-      rule_from(equation, shapes,
-                {.linearity = inputs.size() == 1 ? Linearity::kJoint : Linearity::kSeparate});
+  // A bias is added to values.
+  const Linearity linearity = inputs.size() == 1   ? Linearity::kJoint
+                              : inputs.size() == 2 ? Linearity::kSeparate
+                                                   : Linearity::kNone;
+  auto rule = rule_from(equation, shapes, {.linearity = linearity});
   if (!rule) return rule.error();
   return Inferred{{std::move(out)}, *std::move(rule)};
 }
 
 // A letter of both inputs and the output is a batch, of the first and the output a row, of the
-// second and the output a column, of the inputs alone contracted.
+// second and the output a column, of the inputs alone contracted. A grouped letter counts as often
+// as the finest operand has it: every query head needs its product.
 Gemm gemm_of(const std::string& equation, const Call& local) {
   const auto letters = *letters_of(equation);
   std::map<char, std::pair<std::int64_t, int>> found;
   for (std::size_t i = 0; i < 3; ++i) {
     const Shape& shape = i < 2 ? local.inputs[i].shape : local.outputs[0].shape;
-    for (std::size_t d = 0; d < letters[i].size(); ++d) {
-      auto& [extent, operands] = found[letters[i][d]];
-      extent = shape[d];
+    const std::string& own = i < 2 ? letters[i] : letters.back();
+    for (std::size_t d = 0; d < own.size(); ++d) {
+      auto& [extent, operands] = found[own[d]];
+      extent = std::max(extent, shape[d]);
       operands |= 1 << i;
     }
   }
@@ -111,14 +134,14 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
 }
 
 std::vector<Kernel> letters_kernels(const std::string& equation, const Call& local) {
-  if (local.inputs.size() == 2) return {gemm_of(equation, local)};
+  if (local.inputs.size() >= 2) return {gemm_of(equation, local)};
   // A sum or a transposition of one tensor.
   const bool sums = product(local.inputs[0].shape) != product(local.outputs[0].shape);
   return one_pass(sums ? PassKind::kReduce : PassKind::kTranspose, local.inputs[0]);
 }
 
-void letters_backward(Gradients& gradients, const std::string& equation) {
-  const auto letters = *letters_of(equation);
+void letters_backward(Gradients& gradients, const Letters& what) {
+  const auto letters = *letters_of(what.equation);
   const TensorId dy = gradients.of_output(0);
   if (gradients.op().inputs.size() == 1) {
     // The sum's gradient goes back to every summand.
@@ -146,17 +169,28 @@ void letters_backward(Gradients& gradients, const std::string& equation) {
     const std::size_t other = 1 - i;
     const auto inputs = i == 0 ? std::vector<TensorId>{dy, gradients.input(1)}
                                : std::vector<TensorId>{gradients.input(0), dy};
-    const std::string back = i == 0 ? letters[2] + "," + letters[other] + "->" + letters[0]
-                                    : letters[other] + "," + letters[2] + "->" + letters[1];
-    gradients.give(
-        i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, {{"equation", back}})[0]);
+    const std::string& out = letters.back();
+    Settings back{{"equation", i == 0 ? out + "," + letters[other] + "->" + letters[0]
+                                      : letters[other] + "," + out + "->" + letters[1]}};
+    const auto at = what.grouped.empty() ? std::string::npos : letters[i].find(what.grouped);
+    if (at != std::string::npos) {
+      back.set("grouped", what.grouped);
+      back.set("groups", gradients.shape(gradients.input(i))[at]);
+    }
+    gradients.give(i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, back)[0]);
   }
+  if (gradients.op().inputs.size() > 2)
+    gradients.give(2, gradients.add("bias_gradient", "bias", {dy})[0]);
+}
+
+Letters letters_in(const Settings& settings) {
+  return {settings.text("equation"), settings.text("grouped"), settings.integer("groups")};
 }
 
 // An einsum of two inputs sums only letters that both have, so that it is one product.
 Result<Inferred> infer_einsum(const Call& call) {
   const std::string& equation = call.settings.text("equation");
-  auto inferred = infer_letters(equation, call.inputs);
+  auto inferred = infer_letters(letters_in(call.settings), call.inputs);
   if (!inferred || call.inputs.size() == 1) return inferred;
   const auto letters = *letters_of(equation);
   for (std::size_t i = 0; i < 2; ++i) {
@@ -175,7 +209,7 @@ std::vector<Kernel> einsum_kernels(const Call& local, const Call&) {
 }
 
 void einsum_backward(Gradients& gradients) {
-  letters_backward(gradients, gradients.op().settings.text("equation"));
+  letters_backward(gradients, letters_in(gradients.op().settings));
 }
 
 // The einsum that a matmul of these shapes is: leading dimensions of the second operand are a
@@ -220,7 +254,11 @@ Result<std::string> matmul_equation(const Call& call) {
 Result<Inferred> infer_matmul(const Call& call) {
   const auto equation = matmul_equation(call);
   if (!equation) return equation.error();
-  return infer_letters(*equation, call.inputs);
+  if (call.inputs.size() == 2) return infer_letters({*equation}, call.inputs);
+  if (equation->back() != 'z') return wrong("a bias needs columns");
+  std::string biased = *equation;
+  biased.insert(biased.find("->"), ",z");
+  return infer_letters({biased}, call.inputs);
 }
 
 std::vector<Kernel> matmul_kernels(const Call& local, const Call& whole) {
@@ -232,7 +270,7 @@ void matmul_backward(Gradients& gradients) {
   const auto equation =
       matmul_equation(gradients.shape(gradients.input(0)), gradients.shape(gradients.input(1)),
                       settings.flag("transpose_a"), settings.flag("transpose_b"));
-  letters_backward(gradients, *equation);
+  letters_backward(gradients, {*equation});
 }
 
 }  // namespace
@@ -247,7 +285,14 @@ OperatorDefinition einsum() {
           .settings = {{.name = "equation",
                         .fallback = std::string{},
                         .required = true,
-                        .doc = "Letters of the inputs, \"->\", letters of the output."}},
+                        .doc = "Letters of the inputs, \"->\", letters of the output."},
+                       {.name = "grouped",
+                        .fallback = std::string{},
+                        .doc = "A letter of which operands may have fewer entries than others, "
+                               "each for a group of theirs: heads."},
+                       {.name = "groups",
+                        .fallback = std::int64_t{0},
+                        .doc = "Of that letter in the result; 0: as many as the inputs have."}},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};
@@ -257,11 +302,11 @@ OperatorDefinition matmul() {
   return {.name = "matmul",
           .doc =
               "Matrix product over the last two dimensions; leading dimensions are a batch, or "
-              "rows if the second operand is one matrix.",
-          .inputs = "a, b",
+              "rows if the second operand is one matrix. A bias of the columns costs nothing.",
+          .inputs = "a, b[, bias]",
           .outputs = "y",
           .least_inputs = 2,
-          .most_inputs = 2,
+          .most_inputs = 3,
           .settings = {{.name = "transpose_a",
                         .fallback = false,
                         .doc = "The last two dimensions of `a` are swapped."},

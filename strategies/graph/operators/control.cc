@@ -51,7 +51,7 @@ class Together {
   void join(std::size_t a, std::size_t b) { of_[root(b)] = root(a); }
 
   void join(const Operator& op) {
-    const Rule rule = rule_of(body_, op);
+    const Rule& rule = op.rule;
     std::vector<TensorId> operands = op.inputs;
     operands.insert(operands.end(), op.outputs.begin(), op.outputs.end());
     std::vector<std::optional<std::size_t>> place_of(rule.factors.size());

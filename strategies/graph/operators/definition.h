@@ -60,7 +60,10 @@ struct OperatorDefinition {
   std::size_t least_inputs = 1;
   std::size_t most_inputs = 1;
   std::vector<SettingDefinition> settings{};
-  bool view = false;       ///< The outputs are the input's bytes: no kernel.
+  /// No kernel: the outputs are the input's bytes, or another operator counts the work.
+  bool view = false;
+  bool loss = false;       ///< The backward pass starts here, with no gradient of the outputs.
+  bool in_place = false;   ///< The last output is written over the first input if types agree.
   std::size_t bodies = 0;  ///< Sub-graphs it takes.
 
   /// Output types and sharding rule, or kInvalidInput with what is wrong about inputs or settings

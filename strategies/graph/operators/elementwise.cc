@@ -188,13 +188,6 @@ void where_backward(Gradients& gradients) {
   }
 }
 
-Result<DType> dtype_named(const std::string& name) {
-  for (const DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
-                            DType::kInt8, DType::kInt32, DType::kInt64})
-    if (name_of(dtype) == name) return dtype;
-  return wrong("unknown type '" + name + "'");
-}
-
 Result<Inferred> infer_cast(const Call& call) {
   const auto to = dtype_named(call.settings.text("to"));
   if (!to) return to.error();
@@ -219,8 +212,7 @@ void cast_backward(Gradients& gradients) {
 }
 
 Result<Inferred> infer_dropout(const Call& call) {
-  const double rate = call.settings.number("rate");
-  if (!(rate >= 0 && rate < 1)) return wrong("rate must be at least 0 and less than 1");
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
   return Inferred{{call.inputs[0], {DType::kInt8, call.inputs[0].shape}},
                   same_shape(call.inputs[0].shape, 1, 2, Linearity::kNone)};
 }
@@ -232,6 +224,9 @@ std::vector<Kernel> dropout_kernels(const Call& local, const Call&) {
 void dropout_backward(Gradients& gradients) {
   const TensorId dy = gradients.of_output(0);
   const double rate = gradients.op().settings.number("rate");
+  if (gradients.op().settings.flag("fused"))
+    return gradients.give(
+        0, gradients.add("dropout_gradient", "", {dy, gradients.output(1)}, {{"rate", rate}})[0]);
   const TensorId mask =
       gradients.add("cast", "mask", {gradients.output(1)},
                     {{"to", std::string(name_of(gradients.tensor(dy).dtype))}})[0];
@@ -240,6 +235,16 @@ void dropout_backward(Gradients& gradients) {
   gradients.give(
       0, gradients.add("unary", "scale", {kept},
                        {{"operation", std::string("scale")}, {"value", 1.0 / (1.0 - rate)}})[0]);
+}
+
+Result<Inferred> infer_dropout_gradient(const Call& call) {
+  if (call.inputs[0].shape != call.inputs[1].shape)
+    return wrong("gradient and mask differ in shape");
+  return Inferred{{call.inputs[0]}, same_shape(call.inputs[0].shape, 2, 1, Linearity::kNone)};
+}
+
+std::vector<Kernel> dropout_gradient_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kDropoutBackward, local.outputs[0]);
 }
 
 std::vector<SettingDefinition> unary_settings() {
@@ -328,16 +333,33 @@ OperatorDefinition cast() {
 }
 
 OperatorDefinition dropout() {
-  return {.name = "dropout",
-          .doc =
-              "Zeroes elements at random and scales the others; the mask is kept for the "
-              "backward pass.",
-          .inputs = "x",
-          .outputs = "y, mask",
-          .settings = {{.name = "rate", .fallback = 0.1, .doc = "Probability of a zero."}},
-          .infer = infer_dropout,
-          .kernels = dropout_kernels,
-          .gradient = dropout_backward};
+  return {
+      .name = "dropout",
+      .doc =
+          "Zeroes elements at random and scales the others; the mask is kept for the "
+          "backward pass.",
+      .inputs = "x",
+      .outputs = "y, mask",
+      .settings = {rate_setting(),
+                   {.name = "fused",
+                    .fallback = false,
+                    .doc = "The backward pass is one kernel; else it is a cast, a product and a "
+                           "scaling."}},
+      .infer = infer_dropout,
+      .kernels = dropout_kernels,
+      .gradient = dropout_backward};
+}
+
+OperatorDefinition dropout_gradient() {
+  return {.name = "dropout_gradient",
+          .doc = "The gradient of `dropout` in one kernel.",
+          .inputs = "dy, mask",
+          .outputs = "dx",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = {rate_setting()},
+          .infer = infer_dropout_gradient,
+          .kernels = dropout_gradient_kernels};
 }
 
 }  // namespace foreshard::operators

@@ -1,5 +1,4 @@
 // What frameworks fuse into one pass, or leave to several (implementation.h).
-#include "strategies/graph/implementation.h"
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -35,18 +34,16 @@ Result<Inferred> infer_swiglu_gradient(const Call& call) {
   return gated(call.inputs[1], dy, false);
 }
 
-std::vector<Kernel> implemented(PassKind kind, const TensorType& tensor, const Call& call) {
-  return foreshard::kernels_of(
-      std::get<Pass>(pass_over(kind, tensor)),
-      call.settings.flag("eager") ? Implementation::kEager : Implementation::kFused);
+std::vector<Kernel> eager_or_fused(PassKind kind, const TensorType& tensor, const Call& call) {
+  return implemented(pass_over(kind, tensor), call.settings.flag("eager") ? "eager" : "fused");
 }
 
 std::vector<Kernel> swiglu_kernels(const Call& local, const Call&) {
-  return implemented(PassKind::kSwigluForward, local.outputs[0], local);
+  return eager_or_fused(PassKind::kSwigluForward, local.outputs[0], local);
 }
 
 std::vector<Kernel> swiglu_gradient_kernels(const Call& local, const Call&) {
-  return implemented(PassKind::kSwigluBackward, local.inputs[0], local);
+  return eager_or_fused(PassKind::kSwigluBackward, local.inputs[0], local);
 }
 
 void swiglu_backward(Gradients& gradients) {
@@ -55,8 +52,142 @@ void swiglu_backward(Gradients& gradients) {
                                gradients.op().settings)[0]);
 }
 
-std::vector<SettingDefinition> settings() {
-  return {{.name = "eager", .fallback = false, .doc = "A kernel for each operator of PyTorch."}};
+// A vector for the last dimension of `x`; empty if it fits.
+std::string vector_fault(const Shape& x, const Shape& bias) {
+  if (!x.empty() && bias == Shape{x.back()}) return {};
+  return "bias " + text_of(bias) + " does not fit the columns of " + text_of(x);
+}
+
+// `tensors` of one shape, then a bias of their last dimension -> outputs of that shape.
+Rule columns_rule(const Shape& shape, std::size_t tensors, bool bias, std::size_t outputs) {
+  RuleMaker make;
+  const auto factors = make.each(shape);
+  for (std::size_t i = 0; i < tensors; ++i) make.input(factors);
+  if (bias) make.input({factors.back()});
+  for (std::size_t i = 0; i < outputs; ++i) make.output(factors);
+  return make.take(Linearity::kNone, true);
+}
+
+// x, bias -> y; dy, x, bias -> dx.
+Result<Inferred> infer_bias_gelu(const Call& call) {
+  const std::size_t tensors = call.inputs.size() - 1;
+  const TensorType& x = call.inputs[tensors - 1];
+  if (call.inputs[0].shape != x.shape) return wrong("gradient and input differ in shape");
+  if (const auto why = vector_fault(x.shape, call.inputs[tensors].shape); !why.empty())
+    return wrong(why);
+  return Inferred{{x}, columns_rule(x.shape, tensors, true, 1)};
+}
+
+template <PassKind kind>
+std::vector<Kernel> output_kernels(const Call& local, const Call&) {
+  return one_pass(kind, local.outputs[0]);
+}
+
+void bias_gelu_backward(Gradients& gradients) {
+  const TensorId dx =
+      gradients.add("bias_gelu_gradient", "",
+                    {gradients.of_output(0), gradients.input(0), gradients.input(1)})[0];
+  gradients.give(0, dx);
+  gradients.give(1, gradients.add("bias_gradient", "bias", {dx})[0]);
+}
+
+// x, residual[, bias] -> y, mask.
+Result<Inferred> infer_bias_dropout_add(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  const bool bias = call.inputs.size() > 2;
+  if (call.inputs[1] != x) return wrong("branch and residual differ in shape or type");
+  if (const auto why = bias ? vector_fault(x.shape, call.inputs[2].shape) : ""; !why.empty())
+    return wrong(why);
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
+  return Inferred{{x, {DType::kInt8, x.shape}}, columns_rule(x.shape, 2, bias, 2)};
+}
+
+Result<Inferred> infer_bias_dropout_add_gradient(const Call& call) {
+  const TensorType& dy = call.inputs[0];
+  if (dy.shape != call.inputs[1].shape) return wrong("gradient and mask differ in shape");
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
+  return Inferred{{dy}, columns_rule(dy.shape, 2, false, 1)};
+}
+
+void bias_dropout_add_backward(Gradients& gradients) {
+  const TensorId dy = gradients.of_output(0);
+  if (!dy.valid()) return;
+  const TensorId dx = gradients.add("bias_dropout_add_gradient", "", {dy, gradients.output(1)},
+                                    gradients.op().settings)[0];
+  gradients.give(0, dx);
+  if (gradients.op().inputs.size() > 2)
+    gradients.give(2, gradients.add("bias_gradient", "bias", {dx})[0]);
+  gradients.give(1, dy);
+}
+
+// x [batch, sequence, width], table [rows, width]: token s takes row s, of a longer table too. The
+// rows of such a table are whole.
+struct Positions {
+  RuleMaker make;
+  RuleMaker::Dimensions tokens;
+  RuleMaker::Dimensions table;
+};
+Positions positions_of(const Shape& x, std::int64_t rows) {
+  Positions p;
+  p.tokens = p.make.each(x);
+  p.table = {{}, p.tokens[2]};
+  if (rows == x[1]) p.table[0] = p.tokens[1];
+  return p;
+}
+
+Result<Inferred> infer_add_positions(const Call& call) {
+  const Shape& x = call.inputs[0].shape;
+  const Shape& table = call.inputs[1].shape;
+  if (x.size() != 3 || table.size() != 2 || table[0] < x[1] || table[1] != x[2])
+    return wrong("table " + text_of(table) + " has no row for every token of " + text_of(x) +
+                 ", [batch, sequence, width]");
+  Positions p = positions_of(x, table[0]);
+  p.make.input(p.tokens).input(p.table).output(p.tokens);
+  return Inferred{{call.inputs[0]}, p.make.take()};
+}
+
+void add_positions_backward(Gradients& gradients) {
+  const TensorId dy = gradients.of_output(0);
+  gradients.give(1, gradients.add("bias_gradient", "", {dy},
+                                  {{"rows", gradients.shape(gradients.input(1))[0]}})[0]);
+  gradients.give(0, dy);
+}
+
+Result<Inferred> infer_bias_gradient(const Call& call) {
+  const TensorType& dy = call.inputs[0];
+  const std::int64_t rows = call.settings.integer("rows");
+  if (dy.shape.empty()) return wrong("needs at least one dimension");
+  if (rows != 0 && (dy.shape.size() != 3 || rows < dy.shape[1]))
+    return wrong("a table of " + std::to_string(rows) + " rows has none for every token of " +
+                 text_of(dy.shape) + ", [batch, sequence, width]");
+  if (rows != 0) {
+    Positions p = positions_of(dy.shape, rows);
+    p.make.input(p.tokens).output(p.table);
+    return Inferred{{{dy.dtype, {rows, dy.shape[2]}}}, p.make.take()};
+  }
+  RuleMaker make;
+  const auto factors = make.each(dy.shape);
+  make.input(factors).output({factors.back()});
+  return Inferred{{{dy.dtype, {dy.shape.back()}}}, make.take(Linearity::kNone, true)};
+}
+
+std::vector<Kernel> bias_gradient_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kBiasGradient, local.inputs[0]);
+}
+
+Result<Inferred> infer_gradient_accumulate(const Call& call) {
+  const auto to = dtype_named(call.settings.text("to"));
+  if (!to) return to.error();
+  RuleMaker make;
+  const auto factors = make.each(call.inputs[0].shape);
+  make.input(factors).output(factors);
+  return Inferred{{{*to, call.inputs[0].shape}}, make.take(Linearity::kJoint, true)};
+}
+
+// Two operands of one type are added; else the gradient's to the other's.
+std::vector<Kernel> gradient_accumulate_kernels(const Call& local, const Call&) {
+  const bool same = local.inputs[0].dtype == local.outputs[0].dtype;
+  return one_pass(same ? PassKind::kResidualAdd : PassKind::kGradientAccumulate, local.inputs[0]);
 }
 
 }  // namespace
@@ -66,7 +197,7 @@ OperatorDefinition swiglu() {
           .doc = "silu(gate) * up, of columns that alternate: gate 0, up 0, gate 1, up 1, ...",
           .inputs = "x",
           .outputs = "y",
-          .settings = settings(),
+          .settings = {eager_setting()},
           .infer = infer_swiglu,
           .kernels = swiglu_kernels,
           .gradient = swiglu_backward};
@@ -79,9 +210,94 @@ OperatorDefinition swiglu_gradient() {
           .outputs = "dx",
           .least_inputs = 2,
           .most_inputs = 2,
-          .settings = settings(),
+          .settings = {eager_setting()},
           .infer = infer_swiglu_gradient,
           .kernels = swiglu_gradient_kernels};
+}
+
+OperatorDefinition bias_gelu() {
+  return {.name = "bias_gelu",
+          .doc = "gelu(x + bias), by tanh, in one kernel.",
+          .inputs = "x, bias",
+          .outputs = "y",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .infer = infer_bias_gelu,
+          .kernels = output_kernels<PassKind::kGeluForward>,
+          .gradient = bias_gelu_backward};
+}
+
+OperatorDefinition bias_gelu_gradient() {
+  return {.name = "bias_gelu_gradient",
+          .doc = "The gradient of `bias_gelu`, from its inputs.",
+          .inputs = "dy, x, bias",
+          .outputs = "dx",
+          .least_inputs = 3,
+          .most_inputs = 3,
+          .infer = infer_bias_gelu,
+          .kernels = output_kernels<PassKind::kGeluBackward>};
+}
+
+OperatorDefinition bias_dropout_add() {
+  return {.name = "bias_dropout_add",
+          .doc = "dropout(x + bias) + residual in one kernel; the mask is kept.",
+          .inputs = "x, residual[, bias]",
+          .outputs = "y, mask",
+          .least_inputs = 2,
+          .most_inputs = 3,
+          .settings = {rate_setting()},
+          .infer = infer_bias_dropout_add,
+          .kernels = output_kernels<PassKind::kBiasDropoutAddForward>,
+          .gradient = bias_dropout_add_backward};
+}
+
+OperatorDefinition bias_dropout_add_gradient() {
+  return {.name = "bias_dropout_add_gradient",
+          .doc = "The gradient of the branch of `bias_dropout_add`.",
+          .inputs = "dy, mask",
+          .outputs = "dx",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = {rate_setting()},
+          .infer = infer_bias_dropout_add_gradient,
+          .kernels = output_kernels<PassKind::kBiasDropoutAddBackward>};
+}
+
+OperatorDefinition add_positions() {
+  return {.name = "add_positions",
+          .doc = "Adds row s of a table to token s; the table may have more rows than tokens.",
+          .inputs = "x, table",
+          .outputs = "y",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .infer = infer_add_positions,
+          .kernels = output_kernels<PassKind::kBiasAdd>,
+          .gradient = add_positions_backward};
+}
+
+OperatorDefinition bias_gradient() {
+  return {.name = "bias_gradient",
+          .doc = "The gradient of a bias: the sum over all but the last dimension.",
+          .inputs = "dy",
+          .outputs = "dbias",
+          .settings = {{.name = "rows",
+                        .fallback = std::int64_t{0},
+                        .doc = "If not 0: of a table of positions with so many rows."}},
+          .infer = infer_bias_gradient,
+          .kernels = bias_gradient_kernels};
+}
+
+OperatorDefinition gradient_accumulate() {
+  return {.name = "gradient_accumulate",
+          .doc = "Adds the gradient of a parameter to what earlier micro-batches left.",
+          .inputs = "gradient",
+          .outputs = "sum",
+          .settings = {{.name = "to",
+                        .fallback = std::string("fp32"),
+                        .doc = "Type of the sum.",
+                        .words = {"fp32", "tf32", "fp16", "bf16", "fp8"}}},
+          .infer = infer_gradient_accumulate,
+          .kernels = gradient_accumulate_kernels};
 }
 
 }  // namespace foreshard::operators

@@ -40,7 +40,16 @@ std::vector<Kernel> embedding_kernels(const Call& local, const Call&) {
 void embedding_backward(Gradients& gradients) {
   gradients.give(1, gradients.add("scatter_add", "", {gradients.of_output(0), gradients.input(0)},
                                   {{"axis", std::int64_t{0}},
-                                   {"size", gradients.shape(gradients.input(1))[0]}})[0]);
+                                   {"size", gradients.shape(gradients.input(1))[0]},
+                                   {"every_row", gradients.op().settings.flag("every_row")}})[0]);
+}
+
+SettingDefinition every_row_setting() {
+  return {.name = "every_row",
+          .fallback = false,
+          .doc =
+              "A rank with part of the table goes over the gradients of all rows that were "
+              "looked up; else, on average, over that part of them."};
 }
 
 Result<Inferred> infer_gather(const Call& call) {
@@ -122,8 +131,10 @@ Result<Inferred> infer_scatter(const Call& call) {
   return Inferred{{std::move(y)}, make.take()};
 }
 
-// A rank with part of the rows adds, on average, that part of the updates.
+// A rank with part of the rows adds, on average, that part of the updates, unless asked for all.
 std::vector<Kernel> scatter_kernels(const Call& local, const Call& whole) {
+  if (local.settings.flag("every_row"))
+    return one_pass(PassKind::kEmbeddingBackward, local.inputs[0]);
   const auto axis = static_cast<std::size_t>(local.settings.integer("axis"));
   const std::int64_t mine = local.outputs[0].shape[axis];
   const std::int64_t all = whole.outputs[0].shape[axis];
@@ -243,6 +254,7 @@ OperatorDefinition embedding() {
           .outputs = "y",
           .least_inputs = 2,
           .most_inputs = 2,
+          .settings = {every_row_setting()},
           .infer = infer_embedding,
           .kernels = embedding_kernels,
           .gradient = embedding_backward};
@@ -274,7 +286,8 @@ OperatorDefinition scatter_add() {
                        {.name = "size",
                         .fallback = std::int64_t{0},
                         .required = true,
-                        .doc = "Extent of the dimension that takes their place."}},
+                        .doc = "Extent of the dimension that takes their place."},
+                       every_row_setting()},
           .infer = infer_scatter,
           .kernels = scatter_kernels,
           .gradient = scatter_backward};

@@ -13,6 +13,8 @@ Result<Inferred> infer_softmax(const Call& call) {
   if (!axis) return axis.error();
   for (const TensorType& input : call.inputs)
     if (input.shape != shape) return wrong("inputs differ in shape");
+  if (call.settings.flag("causal") && (*axis == 0 || *axis + 1 != shape.size()))
+    return wrong("a causal mask needs [..., queries, keys] and the last axis");
   RuleMaker make;
   const auto factors = make.each(shape, {*axis});
   for (std::size_t i = 0; i < call.inputs.size(); ++i) make.input(factors);
@@ -63,8 +65,8 @@ Result<Inferred> infer_norm(const Call& call) {
   return Inferred{{x}, make.take()};
 }
 
-// dy, x, scale -> dx, d scale[, d shift]: the latter are sums over all samples.
-Result<Inferred> infer_norm_gradient(const Call& call, std::size_t parameters) {
+// dy, x[, scale] -> dx[, d scale[, d shift]]: the latter are sums over all samples.
+Result<Inferred> infer_norm_gradient(const Call& call, bool shift) {
   const TensorType& x = call.inputs[1];
   if (call.inputs[0].shape != x.shape) return wrong("gradient and input differ in shape");
   const auto axis = normalised_from(call, x.shape, 2);
@@ -73,9 +75,11 @@ Result<Inferred> infer_norm_gradient(const Call& call, std::size_t parameters) {
   const auto factors = make.each(x.shape, from(*axis, x.shape.size()));
   const RuleMaker::Dimensions inner(factors.begin() + static_cast<std::ptrdiff_t>(*axis),
                                     factors.end());
-  make.input(factors).input(factors).input(inner).output(factors);
+  make.input(factors).input(factors);
+  if (call.inputs.size() > 2) make.input(inner);
+  make.output(factors);
   Inferred inferred{{x}, {}};
-  for (std::size_t i = 0; i < parameters; ++i) {
+  for (std::size_t i = 0; call.inputs.size() > 2 && i < (shift ? 2 : 1); ++i) {
     make.output(inner);
     inferred.outputs.push_back(call.inputs[2]);
   }
@@ -84,34 +88,47 @@ Result<Inferred> infer_norm_gradient(const Call& call, std::size_t parameters) {
 }
 
 Result<Inferred> infer_layer_norm_gradient(const Call& call) {
-  return infer_norm_gradient(call, 2);
+  return infer_norm_gradient(call, call.settings.flag("shift"));
 }
 Result<Inferred> infer_rms_norm_gradient(const Call& call) {
-  return infer_norm_gradient(call, 1);
+  return infer_norm_gradient(call, false);
 }
 
 template <PassKind kind>
 std::vector<Kernel> norm_kernels(const Call& local, const Call&) {
-  return one_pass(kind, local.outputs[0]);
+  return implemented(pass_over(kind, local.outputs[0]), local.settings.text("kernels"));
 }
 
 void norm_backward(Gradients& gradients) {
-  const auto parts = gradients.add(gradients.op().type + "_gradient", "",
-                                   {gradients.of_output(0), gradients.input(0), gradients.input(1)},
-                                   gradients.op().settings);
-  for (std::size_t i = 0; i < gradients.op().inputs.size(); ++i) gradients.give(i, parts[i]);
+  const Operator& op = gradients.op();
+  Settings settings = op.settings;
+  if (op.type == "layer_norm") settings.set("shift", op.inputs.size() > 2);
+  std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(0)};
+  if (op.inputs.size() > 1) inputs.push_back(gradients.input(1));
+  const auto parts = gradients.add(op.type + "_gradient", "", std::move(inputs), settings);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) gradients.give(i, parts[i]);
 }
 
-std::vector<SettingDefinition> norm_settings() {
-  return {{.name = "axis",
-           .fallback = std::int64_t{-1},
-           .doc = "From this dimension to the last: normalised together."}};
+std::vector<SettingDefinition> norm_settings(bool shift = false) {
+  std::vector<SettingDefinition> settings{
+      {.name = "axis",
+       .fallback = std::int64_t{-1},
+       .doc = "From this dimension to the last: normalised together."},
+      norm_kernels_setting()};
+  if (shift)
+    settings.push_back(
+        {.name = "shift", .fallback = true, .doc = "There is a shift, and a gradient of it."});
+  return settings;
 }
 
 std::vector<SettingDefinition> softmax_settings() {
   return {{.name = "axis",
            .fallback = std::int64_t{-1},
-           .doc = "The dimension whose elements add up to 1; it must be whole."}};
+           .doc = "The dimension whose elements add up to 1; it must be whole."},
+          {.name = "scale", .fallback = 1.0, .doc = "What the elements are multiplied by first."},
+          {.name = "causal",
+           .fallback = false,
+           .doc = "Of scores [..., queries, keys]: a query's share of later keys is 0."}};
 }
 
 }  // namespace
@@ -142,9 +159,9 @@ OperatorDefinition softmax_gradient() {
 OperatorDefinition layer_norm() {
   return {.name = "layer_norm",
           .doc = "Mean 0 and variance 1 along the last dimensions, then scale and shift.",
-          .inputs = "x, scale, shift",
+          .inputs = "x[, scale[, shift]]",
           .outputs = "y",
-          .least_inputs = 3,
+          .least_inputs = 1,
           .most_inputs = 3,
           .settings = norm_settings(),
           .infer = infer_norm,
@@ -155,11 +172,11 @@ OperatorDefinition layer_norm() {
 OperatorDefinition layer_norm_gradient() {
   return {.name = "layer_norm_gradient",
           .doc = "The gradients of `layer_norm`; those of scale and shift are sums over samples.",
-          .inputs = "dy, x, scale",
-          .outputs = "dx, dscale, dshift",
-          .least_inputs = 3,
+          .inputs = "dy, x[, scale]",
+          .outputs = "dx[, dscale[, dshift]]",
+          .least_inputs = 2,
           .most_inputs = 3,
-          .settings = norm_settings(),
+          .settings = norm_settings(true),
           .infer = infer_layer_norm_gradient,
           .kernels = norm_kernels<PassKind::kLayerNormBackward>};
 }
@@ -167,9 +184,9 @@ OperatorDefinition layer_norm_gradient() {
 OperatorDefinition rms_norm() {
   return {.name = "rms_norm",
           .doc = "Root mean square 1 along the last dimensions, then scale.",
-          .inputs = "x, scale",
+          .inputs = "x[, scale]",
           .outputs = "y",
-          .least_inputs = 2,
+          .least_inputs = 1,
           .most_inputs = 2,
           .settings = norm_settings(),
           .infer = infer_norm,
@@ -180,9 +197,9 @@ OperatorDefinition rms_norm() {
 OperatorDefinition rms_norm_gradient() {
   return {.name = "rms_norm_gradient",
           .doc = "The gradients of `rms_norm`; that of scale is a sum over samples.",
-          .inputs = "dy, x, scale",
-          .outputs = "dx, dscale",
-          .least_inputs = 3,
+          .inputs = "dy, x[, scale]",
+          .outputs = "dx[, dscale]",
+          .least_inputs = 2,
           .most_inputs = 3,
           .settings = norm_settings(),
           .infer = infer_rms_norm_gradient,

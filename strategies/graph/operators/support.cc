@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/implementation.h"
+
 namespace foreshard::operators {
 
 Error wrong(std::string why) {
@@ -28,6 +30,22 @@ std::int64_t product(const Shape& shape) {
 
 bool is_float(DType dtype) {
   return dtype != DType::kInt8 && dtype != DType::kInt32 && dtype != DType::kInt64;
+}
+
+Result<DType> dtype_named(const std::string& name) {
+  for (const DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
+                            DType::kInt8, DType::kInt32, DType::kInt64})
+    if (name_of(dtype) == name) return dtype;
+  return wrong("unknown type '" + name + "'");
+}
+
+SettingDefinition rate_setting() {
+  return {.name = "rate", .fallback = 0.1, .doc = "Probability of a zero."};
+}
+
+std::string rate_fault(const Settings& settings) {
+  const double rate = settings.number("rate");
+  return rate >= 0 && rate < 1 ? "" : "rate must be at least 0 and less than 1";
 }
 
 Result<std::size_t> axis_in(std::int64_t axis, std::size_t dimensions) {
@@ -94,6 +112,27 @@ Kernel pass_over(PassKind kind, const TensorType& tensor) {
 
 std::vector<Kernel> one_pass(PassKind kind, const TensorType& tensor) {
   return {pass_over(kind, tensor)};
+}
+
+std::vector<Kernel> implemented(const Kernel& pass, std::string_view how) {
+  const Implementation implementation = how == "eager"             ? Implementation::kEager
+                                        : how == "recomputed-fp32" ? Implementation::kRecomputedFp32
+                                        : how == "recomputed"      ? Implementation::kRecomputed
+                                                                   : Implementation::kFused;
+  return foreshard::kernels_of(std::get<Pass>(pass), implementation);
+}
+
+SettingDefinition eager_setting() {
+  return {.name = "eager", .fallback = false, .doc = "A kernel for each operator of PyTorch."};
+}
+
+SettingDefinition norm_kernels_setting() {
+  return {.name = "kernels",
+          .fallback = std::string("fused"),
+          .doc =
+              "One kernel; one on a copy in fp32, which the backward pass makes again; or one "
+              "for each operator of PyTorch.",
+          .words = {"fused", "recomputed-fp32", "eager"}};
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b) {

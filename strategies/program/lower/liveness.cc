@@ -19,9 +19,7 @@ struct OperatorStep {
 // The loss writes over what it reads where that has room: its exponentials over the logits, their
 // gradients over the exponentials.
 bool works_in_place(const Graph& graph, const Operator& op) {
-  const bool is_loss =
-      op.pass == PassKind::kCrossEntropyForward || op.pass == PassKind::kCrossEntropyBackward;
-  return op.kind == OperatorKind::kPass && is_loss &&
+  return find_operator(op.type)->in_place &&
          graph[op.inputs.front()].dtype == graph[op.outputs.back()].dtype;
 }
 
@@ -124,7 +122,7 @@ class Sweep {
     const Tensor& tensor = graph[id];
     const Attribute& made = sharded.operators[i].operands[op.inputs.size() + o];
     if (tensor.role == TensorRole::kParameterGradient && !is_read(sharded, id)) {
-      if (op.linear && op.kind == OperatorKind::kPass) return;  // the accumulated one
+      if (op.type == "gradient_accumulate") return;  // booked elsewhere
       const bool takes_room = !op.accumulates || !how_.placeholders_kept;
       const DType type =
           tensor.gradient_of.valid() ? graph[tensor.gradient_of].dtype : tensor.dtype;

@@ -12,26 +12,20 @@ Operand whole(const Shape& shape, std::vector<double> values) {
   return {.whole = shape, .box = whole_of(shape), .values = std::move(values)};
 }
 
-Operator pass(PassKind kind, std::string equation, std::size_t outputs) {
-  Operator op{.name = "op", .equation = std::move(equation), .pass = kind};
-  op.outputs.resize(outputs);
-  return op;
-}
-
 // Gate and up alternate: columns 0 and 1 are gate 0 and up 0. silu(1) = 1 / (1 + e^-1).
 TEST(Operators, SwigluAlternatesGateAndUp) {
   const std::vector<Operand> in{whole({1, 1, 4}, {1, 3, 0, 5})};
   std::vector<Operand> out{unwritten({1, 1, 2}, whole_of({1, 1, 2}))};
-  compute({.name = "op", .kind = OperatorKind::kDefined, .type = "swiglu"}, in, out, {});
+  compute({.name = "op", .type = "swiglu"}, in, out, {});
   EXPECT_DOUBLE_EQ(out[0].values[0], 3 / (1 + std::exp(-1)));
   EXPECT_EQ(out[0].values[1], 0);
 }
 
 // Two groups of two query heads of width 1: q0 q1 k0 v0 q2 q3 k1 v1. The right half is group 1.
 TEST(Operators, PackedProjectionIsOrderedByGroup) {
-  Operator op = pass(PassKind::kCast, "bsa->bsad,btad,btad", 3);
-  op.kind = OperatorKind::kView;
-  op.heads = {.query_heads = 4, .kv_heads = 2, .head_dim = 1};
+  const Operator op{.name = "op",
+                    .type = "split_heads",
+                    .settings = {{"query_heads", std::int64_t{4}}, {"kv_heads", std::int64_t{2}}}};
   const std::vector<Operand> in{
       {.whole = {1, 1, 8}, .box = {{0, 0, 4}, {1, 1, 8}}, .values = {12, 13, 20, 30}}};
   std::vector<Operand> out{unwritten({1, 1, 4, 1}, {{0, 0, 2, 0}, {1, 1, 4, 1}}),
@@ -52,7 +46,7 @@ TEST(Operators, CrossEntropyOfPartOfTheVocabulary) {
       whole({1, 1}, {3})};
   std::vector<Operand> out{unwritten({1, 1, 2}, whole_of({1, 1, 2})),
                            unwritten({1, 1, 4}, {{0, 0, 2}, {1, 1, 4}})};
-  compute(pass(PassKind::kCrossEntropyForward, "bsv,bsm,bs->bsc,bsv", 2), in, out, {});
+  compute({.name = "op", .type = "vocabulary_cross_entropy"}, in, out, {});
   EXPECT_NEAR(out[0].values[0], 0.75, 1e-15);
   EXPECT_NEAR(out[0].values[1], -std::log(2), 1e-15);
   EXPECT_NEAR(out[1].values[1], 0.5, 1e-15);
@@ -61,8 +55,8 @@ TEST(Operators, CrossEntropyOfPartOfTheVocabulary) {
 // Two ranks drop what one would: an element's fate is that of its place in the logical tensor.
 TEST(Operators, DropoutGoesByThePlaceInTheLogicalTensor) {
   const Shape shape{8, 8};
-  const Operator op = pass(PassKind::kDropoutForward, "sh->sh,sh", 2);
-  const KernelContext context{.key = 5, .dropout = 0.5};
+  const Operator op{.name = "op", .type = "dropout", .settings = {{"rate", 0.5}}};
+  const KernelContext context{.key = 5};
   const auto kept = [&](const Box& box) {
     const auto count = static_cast<std::size_t>(box.elements());
     const std::vector<Operand> in{{shape, box, std::vector<double>(count, 1.0)}};

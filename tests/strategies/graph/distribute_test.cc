@@ -462,7 +462,7 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
     used.insert(how.conversions.begin(), how.conversions.end());
     used.insert(sharded->after_operator[i].begin(), sharded->after_operator[i].end());
     // All operands together are one assignment of axes to factors, and say all of it.
-    const Rule rule = rule_of(whole, op);
+    const Rule& rule = op.rule;
     internal::Assignment assignment(rule, mesh);
     std::vector<internal::Clash> clashes;
     for (std::size_t o = 0; o < ids.size(); ++o)

@@ -73,19 +73,16 @@ TEST(Eager, CastsNothingInFp32) {
 TEST(Eager, RopeLeavesValuesAlone) {
   Graph graph;
   const TensorId in = add_input(graph, "qkv", {DType::kBf16, {2, 3, 80}});
-  const TensorId out = add_input(graph, "rope", {DType::kBf16, {2, 3, 80}});
-  Operator rope{.name = "rope",
-                .equation = "bsa->bsa",
-                .inputs = {in},
-                .outputs = {out},
-                .pass = PassKind::kRopeForward,
-                .implementation = Implementation::kEager,
-                .heads = {4, 2, 10}};
-  const auto kernels = kernels_of(graph, rope, {{2, 3, 80}, {2, 3, 80}});
-  ASSERT_EQ(kernels.size(), 3u);
-  for (const Kernel& kernel : kernels) EXPECT_EQ(std::get<Pass>(kernel).columns, 60);
-  rope.implementation = Implementation::kFused;
-  EXPECT_EQ(std::get<Pass>(kernels_of(graph, rope, {{2, 3, 80}, {2, 3, 80}}).front()).columns, 80);
+  Settings settings{{"query_heads", std::int64_t{4}}, {"kv_heads", std::int64_t{2}}};
+  const auto kernels = [&](bool eager) {
+    settings.set("eager", eager);
+    EXPECT_TRUE(add_operator(
+        graph, {.type = "rope", .name = "rope", .inputs = {in}, .settings = settings}));
+    return kernels_of(graph, graph.operators.back(), {{2, 3, 80}, {2, 3, 80}});
+  };
+  EXPECT_EQ(kernels(true).size(), 3u);
+  for (const Kernel& kernel : kernels(true)) EXPECT_EQ(std::get<Pass>(kernel).columns, 60);
+  EXPECT_EQ(std::get<Pass>(kernels(false).front()).columns, 80);
 }
 
 }  // namespace

@@ -40,7 +40,21 @@ std::vector<Example> operator_examples() {
   data.set("shape", Integers{4, 6, 8, 8});
   Settings weight = window;
   weight.set("shape", Integers{4, 3, 3, 3});
+  const Settings heads{{"query_heads", I{4}}, {"kv_heads", I{2}}};
+  Settings eager_heads = heads;
+  eager_heads.set("eager", true);
+  Settings layer_heads = heads;
+  layer_heads.set("norm", S("layer"));
+  Settings heads_together = heads;
+  heads_together.set("together", true);
+  Settings heads_without_shift = heads;
+  heads_without_shift.set("shift", false);
+  Settings heads_with_dropout = heads;
+  heads_with_dropout.set("rate", 0.25);
+  const TensorType mask{DType::kInt8, {4, 6}};
   return {
+      {"add_positions", {f({4, 6, 8}), f({6, 8})}},
+      {"add_positions", {f({4, 6, 8}), f({10, 8})}},
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 6, 16}), f({4, 4, 6, 16})}},
       {"attention", {f({4, 8, 6, 16}), f({4, 4, 10, 16}), f({4, 4, 10, 16})}, {{"causal", false}}},
       {"attention_gradient",
@@ -52,6 +66,13 @@ std::vector<Example> operator_examples() {
       {"batch_norm_gradient_sums", {image, image, f32({2, 6})}},
       {"batch_norm_gradient_sums", {image, image, f32({2, 6})}, {{"scope", S("replica")}}},
       {"batch_statistics", {image}},
+      {"bias_dropout_add", {f({4, 6}), f({4, 6})}},
+      {"bias_dropout_add", {f({4, 6}), f({4, 6}), f({6})}},
+      {"bias_dropout_add_gradient", {f({4, 6}), mask}},
+      {"bias_gelu", {f({4, 6}), f({6})}},
+      {"bias_gelu_gradient", {f({4, 6}), f({4, 6}), f({6})}},
+      {"bias_gradient", {f({4, 6, 8})}},
+      {"bias_gradient", {f({4, 6, 8})}, {{"rows", I{10}}}},
       {"binary", {f({4, 6}), f({4, 6})}, {{"operation", S("mul")}}},
       {"binary", {f({4, 6, 8}), f({6, 1})}, {{"operation", S("add")}}},
       {"binary", {f({6, 8}), f({4, 6, 8})}, {{"operation", S("div")}}},
@@ -68,21 +89,47 @@ std::vector<Example> operator_examples() {
       {"cross_entropy", {f({4, 6, 10}), ids({4, 6})}},
       {"cross_entropy_gradient", {f32({4, 6}), f32({4, 6, 10}), ids({4, 6})}},
       {"dropout", {f({4, 6})}},
+      {"dropout", {f({4, 6})}, {{"fused", true}}},
+      {"dropout_gradient", {f({4, 6}), mask}},
       {"einsum", {f({4, 6, 8}), f({8, 10})}, {{"equation", S("bsi,io->bso")}}},
       {"einsum", {f({4, 6, 8})}, {{"equation", S("bsh->hb")}}},
+      {"einsum",
+       {f({4, 6, 8, 2}), f({4, 6, 4, 2})},
+       {{"equation", S("bsad,btad->bast")}, {"grouped", S("a")}}},
       {"embedding", {ids({4, 6}), f({10, 8})}},
+      {"embedding", {ids({4, 6}), f({10, 8})}, {{"every_row", true}}},
       {"expand", {f({6, 1})}, {{"shape", Integers{4, 6, 8}}}},
       {"gather", {f({4, 10, 8}), ids({6, 2})}, {{"axis", I{1}}}},
+      {"gradient_accumulate", {f({4, 6})}},
+      {"gradient_accumulate", {f({4, 6})}, {{"to", S("bf16")}}},
+      {"head_norm", {f({4, 6, 32}), f({4}), f({4})}, heads},
+      {"head_norm", {f({4, 6, 32}), f({4}), f({4}), f({4}), f({4})}, layer_heads},
+      {"head_norm", {f({4, 6, 32}), f({16}), f({8})}, heads},
+      {"head_norm", {f({4, 6, 32}), f({16}), f({8})}, heads_together},
+      {"head_norm_gradient", {f({4, 6, 32}), f({4, 6, 32}), f({4}), f({4})}, heads},
+      {"head_norm_gradient", {f({4, 6, 32}), f({4, 6, 32}), f({16}), f({8})}, heads_without_shift},
+      {"join_heads", {f({4, 6, 4, 2}), f({4, 6, 2, 2}), f({4, 6, 2, 2})}, heads},
       {"layer_norm", {f({4, 6, 8}), f({8}), f({8})}},
+      {"layer_norm", {f({4, 6, 8})}, {{"kernels", S("recomputed-fp32")}}},
+      {"layer_norm", {f({4, 6, 8}), f({8})}, {{"kernels", S("eager")}}},
       {"layer_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"layer_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}, {{"shift", false}}},
       {"loop", {f({4, 8})}, {{"count", I{3}}}, {body("relu")}},
       {"matmul", {f({4, 6, 8}), f({8, 10})}},
+      {"matmul", {f({4, 6, 8}), f({8, 10}), f({10})}},
       {"matmul", {f({4, 6, 8}), f({4, 10, 8})}, {{"transpose_b", true}}},
+      {"merge_heads", {f({4, 2, 6, 8})}},
+      {"merge_heads_gradient", {f({4, 6, 16})}, {{"heads", I{2}}}},
       {"moe_combine", {f({4, 2, 6, 8}), ids({2, 10, 2}), f({2, 10, 2})}},
       {"moe_combine", {f({4, 2, 6, 8}), ids({2, 10, 2})}},
       {"moe_dispatch", {f({2, 10, 8}), ids({2, 10, 2})}, {{"experts", I{4}}, {"capacity", I{6}}}},
       {"moe_weight_gradient", {f({2, 10, 8}), f({4, 2, 6, 8}), ids({2, 10, 2})}},
       {"optimizer_update", {f({4, 6}), f32({4, 6})}},
+      {"packed_attention", {f({4, 6, 32})}, heads},
+      {"packed_attention", {f({4, 6, 32})}, heads_with_dropout},
+      {"packed_attention_gradient",
+       {f({4, 6, 32}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
+       heads},
       {"pad", {f({4, 6})}, {{"axis", I{1}}, {"before", I{2}}, {"between", I{1}}}},
       {"pool", {image}, {{"operation", S("max")}, {"kernel", Integers{2}}}},
       {"pool", {image}, {{"operation", S("mean")}}},
@@ -94,12 +141,18 @@ std::vector<Example> operator_examples() {
       {"reduce", {f({4, 6})}, {{"operation", S("mean")}, {"keep_dims", true}}},
       {"reshape", {f({4, 6, 8})}, {{"shape", Integers{24, 2, -1}}}},
       {"rms_norm", {f({4, 6, 8}), f({8})}},
+      {"rms_norm", {f({4, 6, 8})}, {{"kernels", S("eager")}}},
       {"rms_norm_gradient", {f({4, 6, 8}), f({4, 6, 8}), f({8})}},
+      {"rope", {f({4, 6, 32})}, heads},
+      {"rope", {f({4, 6, 32})}, eager_heads},
+      {"rope_gradient", {f({4, 6, 32})}, heads},
       {"scatter_add", {f({4, 6, 8}), ids({4, 6})}, {{"axis", I{0}}, {"size", I{10}}}},
       {"slice", {f({4, 6})}, {{"axis", I{1}}, {"start", I{1}}, {"end", I{6}}, {"step", I{2}}}},
       {"softmax", {f({4, 6})}},
+      {"softmax", {f({4, 6, 8})}, {{"scale", 0.5}, {"causal", true}}},
       {"softmax_gradient", {f({4, 6}), f({4, 6})}},
       {"split", {f({4, 6})}, {{"axis", I{1}}, {"sizes", Integers{2, 4}}}},
+      {"split_heads", {f({4, 6, 32})}, heads},
       {"swiglu", {f({4, 6, 16})}},
       {"swiglu", {f({4, 6, 16})}, {{"eager", true}}},
       {"swiglu_gradient", {f({4, 6, 8}), f({4, 6, 16})}},
@@ -108,7 +161,11 @@ std::vector<Example> operator_examples() {
       {"transpose", {f({4, 6, 8})}, {{"order", Integers{2, 0, 1}}}},
       {"unary", {f({4, 6})}, {{"operation", S("gelu")}}},
       {"unary_gradient", {f({4, 6}), f({4, 6})}, {{"operation", S("gelu")}}},
-      {"where", {{DType::kInt8, {4, 6}}, f({4, 6}), f({6})}},
+      {"vocabulary_cross_entropy", {f({4, 6, 10}), f32({4, 6, 1}), ids({4, 6})}},
+      {"vocabulary_cross_entropy_gradient", {f32({4, 6, 10}), f32({4, 6, 2}), ids({4, 6})}},
+      {"vocabulary_loss", {f32({4, 6, 2})}},
+      {"vocabulary_maximum", {f({4, 6, 10})}},
+      {"where", {mask, f({4, 6}), f({6})}},
   };
 }
 

@@ -127,6 +127,8 @@ TEST_P(Contract, GradientsHaveTheShapesOfTheInputs) {
     const DType dtype = graph_[input].dtype;
     if (dtype == DType::kInt8 || dtype == DType::kInt32) continue;
     if (op().type == "batch_norm" && input == graph_.inputs[3]) continue;  // counted in dx
+    // Whatever the maximum is, the loss is the same.
+    if (op().type == "vocabulary_cross_entropy" && input == graph_.inputs[1]) continue;
     ASSERT_LT(at, training.outputs.size()) << graph_[input].name;
     EXPECT_EQ(training[training.outputs[at++]].shape, graph_[input].shape);
   }

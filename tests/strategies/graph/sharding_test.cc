@@ -5,6 +5,7 @@
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/operators/build.h"
 #include "strategies/graph/transformer.h"
 
 namespace foreshard {
@@ -308,24 +309,27 @@ TEST(Sharding, NamesWhatCannotBeSplit) {
                                 .shape = {6, 5},
                                 .role = TensorRole::kParameter,
                                 .pinned = Attribute{.dims = {{}, {0}}, .partial = {}}});
-  const TensorId y = graph.add({.name = "y", .shape = {4, 4, 5}});
-  graph.operators.push_back({.name = "m",
-                             .kind = OperatorKind::kMatmul,
-                             .equation = "bsi,io->bso",
-                             .inputs = {x, w},
-                             .outputs = {y}});
+  ASSERT_TRUE(add_operator(graph, {.type = "einsum",
+                                   .name = "m",
+                                   .inputs = {x, w},
+                                   .settings = {{"equation", std::string("bsi,io->bso")}}}));
   EXPECT_EQ(distribute(graph, kMesh, Flow::kForward).error().message,
             "tensor 'w': dimension 1 of extent 5 is not divisible by the 2 parts of 'tensor': give "
             "explicit slice sizes, such as tensor~ (as equal as possible), or choose another "
             "dimension");
-  // The same by propagation: a dimension of 5 that only the operator splits.
-  graph[w] = {.name = "w",
-              .shape = {6, 6},
-              .role = TensorRole::kParameter,
-              .pinned = Attribute{.dims = {{}, {0}}, .partial = {}}};
+  // The same by propagation: 36 columns divide, but not the 3 groups of heads that they are.
+  graph[w].pinned = replicated(2);
+  const TensorId qkv = graph.add({.name = "qkv", .shape = {4, 4, 36}});
+  graph[qkv].pinned = Attribute{.dims = {{}, {}, {0}}};
+  ASSERT_TRUE(add_operator(
+      graph, {.type = "rope",
+              .name = "turned",
+              .inputs = {qkv},
+              .settings = {{"query_heads", std::int64_t{3}}, {"kv_heads", std::int64_t{3}}}}));
   EXPECT_EQ(distribute(graph, kMesh, Flow::kForward).error().message,
-            "operator 'm' cannot take tensor 'w' in its sharding [-, S(tensor)]: its factor 'o' of "
-            "size 1 is split otherwise (rule bsi,io->bso)");
+            "operator 'turned' cannot take tensor 'qkv' in its sharding [-, -, S(tensor)]: its "
+            "factor 'groups' of size 3 is split otherwise (rule batch sequence groups->batch "
+            "sequence groups)");
 }
 
 // A tensor needed in one new form by several is converted once.

@@ -30,6 +30,7 @@ OperatorDefinition pool_gradient();
 OperatorDefinition binary();
 OperatorDefinition cast();
 OperatorDefinition dropout();
+OperatorDefinition dropout_gradient();
 OperatorDefinition unary();
 OperatorDefinition unary_gradient();
 OperatorDefinition where();
@@ -38,6 +39,13 @@ OperatorDefinition moe_combine();
 OperatorDefinition moe_dispatch();
 OperatorDefinition moe_weight_gradient();
 // fused.cc
+OperatorDefinition add_positions();
+OperatorDefinition bias_dropout_add();
+OperatorDefinition bias_dropout_add_gradient();
+OperatorDefinition bias_gelu();
+OperatorDefinition bias_gelu_gradient();
+OperatorDefinition bias_gradient();
+OperatorDefinition gradient_accumulate();
 OperatorDefinition swiglu();
 OperatorDefinition swiglu_gradient();
 // lookup.cc
@@ -57,6 +65,17 @@ OperatorDefinition softmax();
 OperatorDefinition softmax_gradient();
 // optimizer.cc
 OperatorDefinition optimizer_update();
+// packed.cc
+OperatorDefinition head_norm();
+OperatorDefinition head_norm_gradient();
+OperatorDefinition join_heads();
+OperatorDefinition merge_heads();
+OperatorDefinition merge_heads_gradient();
+OperatorDefinition packed_attention();
+OperatorDefinition packed_attention_gradient();
+OperatorDefinition rope();
+OperatorDefinition rope_gradient();
+OperatorDefinition split_heads();
 // reduction.cc
 OperatorDefinition expand();
 OperatorDefinition reduce();
@@ -67,5 +86,10 @@ OperatorDefinition reshape();
 OperatorDefinition slice();
 OperatorDefinition split();
 OperatorDefinition transpose();
+// vocabulary.cc
+OperatorDefinition vocabulary_cross_entropy();
+OperatorDefinition vocabulary_cross_entropy_gradient();
+OperatorDefinition vocabulary_loss();
+OperatorDefinition vocabulary_maximum();
 
 }  // namespace foreshard::operators

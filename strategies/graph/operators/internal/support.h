@@ -21,6 +21,11 @@ Error wrong(std::string why);
 std::string text_of(const Shape& shape);
 std::int64_t product(const Shape& shape);
 bool is_float(DType dtype);
+Result<DType> dtype_named(const std::string& name);
+
+/// The probability with which dropout zeroes an element, and what is wrong about it.
+SettingDefinition rate_setting();
+std::string rate_fault(const Settings& settings);
 
 /// An axis of `dimensions`, negative ones counted from the end.
 Result<std::size_t> axis_in(std::int64_t axis, std::size_t dimensions);
@@ -50,6 +55,12 @@ class RuleMaker {
 /// A pass over a tensor: its last dimension is the columns.
 Kernel pass_over(PassKind kind, const TensorType& tensor);
 std::vector<Kernel> one_pass(PassKind kind, const TensorType& tensor);
+
+/// The kernels of a pass as PyTorch or a fused operator does it: "fused", "recomputed-fp32" or
+/// "eager" (implementation.h).
+std::vector<Kernel> implemented(const Kernel& pass, std::string_view how);
+SettingDefinition eager_setting();         ///< A flag: "eager", or "fused".
+SettingDefinition norm_kernels_setting();  ///< A text.
 
 /// The shape that `a` and `b` broadcast to, aligned at their last dimensions; an error names them.
 Result<Shape> broadcast(const Shape& a, const Shape& b);

@@ -1,0 +1,443 @@
+// Operators on the packed projection [batch, sequence, columns] of queries, keys and values
+// (transformer.h): heads lie by key-value group, the query heads of a group, then its key head,
+// then its value head. A rank has whole groups.
+#include <fmt/format.h>
+
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
+
+namespace foreshard::operators {
+namespace {
+
+struct Packing {
+  std::int64_t queries;
+  std::int64_t keys;
+  std::int64_t width;  // of a head
+
+  std::int64_t group() const { return queries / keys + 2; }  // heads
+  // Of so many columns, those of queries and keys.
+  std::int64_t without_values(std::int64_t columns) const {
+    return columns / group() * (group() - 1);
+  }
+};
+
+Packing packing_of(const Settings& settings, const Shape& x) {
+  const std::int64_t queries = settings.integer("query_heads");
+  const std::int64_t keys = settings.integer("kv_heads");
+  return {queries, keys, x[2] / (queries + 2 * keys)};
+}
+
+// Why `x` is no packed projection of the heads that the settings name; empty if it is one.
+std::string fault_in(const Settings& settings, const Shape& x) {
+  const std::int64_t queries = settings.integer("query_heads");
+  const std::int64_t keys = settings.integer("kv_heads");
+  if (x.size() != 3) return "needs [batch, sequence, columns], not " + text_of(x);
+  if (keys < 1 || queries < keys || queries % keys != 0)
+    return fmt::format("{} query heads do not divide into {} key heads", queries, keys);
+  if (queries > x[2] || x[2] % (queries + 2 * keys) != 0)
+    return fmt::format("{} columns do not divide into {} + 2 x {} heads", x[2], queries, keys);
+  return {};
+}
+
+// The packed projection has a factor of whole groups.
+struct Grouped {
+  RuleMaker make;
+  RuleMaker::Dimensions packed;
+};
+Grouped grouped(const Packing& packing, const Shape& x, bool whole_sequence, bool whole_row) {
+  Grouped g;
+  g.packed = {{g.make.factor(x[0], false, "batch")},
+              {g.make.factor(x[1], whole_sequence, "sequence")},
+              {g.make.factor(packing.keys, whole_row, "groups")}};
+  return g;
+}
+
+Result<Inferred> infer_rope(const Call& call) {
+  const Shape& x = call.inputs[0].shape;
+  if (const auto why = fault_in(call.settings, x); !why.empty()) return wrong(why);
+  Grouped g = grouped(packing_of(call.settings, x), x, false, false);
+  g.make.input(g.packed).output(g.packed);
+  return Inferred{{call.inputs[0]}, g.make.take()};
+}
+
+// Queries and keys turn, values do not: a fused kernel copies them, others leave them alone.
+template <PassKind kind>
+std::vector<Kernel> rope_kernels(const Call& local, const Call& whole) {
+  Pass pass = std::get<Pass>(pass_over(kind, local.inputs[0]));
+  if (!local.settings.flag("eager")) return {pass};
+  pass.columns = packing_of(local.settings, whole.inputs[0].shape).without_values(pass.columns);
+  return implemented(pass, "eager");
+}
+
+void rope_backward(Gradients& gradients) {
+  gradients.give(
+      0, gradients.add("rope_gradient", "", {gradients.of_output(0)}, gradients.op().settings)[0]);
+}
+
+std::vector<SettingDefinition> with_heads(std::vector<SettingDefinition> others) {
+  std::vector<SettingDefinition> settings{
+      {.name = "query_heads", .fallback = std::int64_t{1}, .required = true, .doc = "Of all."},
+      {.name = "kv_heads",
+       .fallback = std::int64_t{1},
+       .required = true,
+       .doc = "Of the keys, and of the values; groups of query heads share them."}};
+  settings.insert(settings.end(), others.begin(), others.end());
+  return settings;
+}
+
+// x, then `weights` of queries and keys in turn: of a head's width, for all heads alike, or a
+// number for each column of all heads.
+struct HeadNorm {
+  Grouped g;
+  RuleMaker::Dimensions weight;
+};
+Result<HeadNorm> head_norm_of(const Call& call, std::size_t x_at) {
+  const Shape& x = call.inputs[x_at].shape;
+  if (const auto why = fault_in(call.settings, x); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x);
+  const bool together = call.settings.flag("together");
+  const bool alike = call.inputs[x_at + 1].shape == Shape{packing.width} && !together;
+  for (std::size_t i = x_at + 1; i < call.inputs.size(); ++i) {
+    const std::int64_t heads = alike ? 1 : (i - x_at) % 2 == 1 ? packing.queries : packing.keys;
+    if (call.inputs[i].shape != Shape{heads * packing.width})
+      return wrong(fmt::format("weights {} do not fit {} heads of {}",
+                               text_of(call.inputs[i].shape), heads, packing.width));
+  }
+  HeadNorm norm{grouped(packing, x, false, together), {{}}};
+  if (!alike) norm.weight[0] = norm.g.packed[2];
+  return norm;
+}
+
+Result<Inferred> infer_head_norm(const Call& call) {
+  if (call.inputs.size() == 4) return wrong("needs a shift of queries and of keys, or none");
+  auto norm = head_norm_of(call, 0);
+  if (!norm) return norm.error();
+  auto [g, weight] = *std::move(norm);
+  g.make.input(g.packed);
+  for (std::size_t i = 1; i < call.inputs.size(); ++i) g.make.input(weight);
+  g.make.output(g.packed);
+  return Inferred{{call.inputs[0]}, g.make.take()};
+}
+
+// dy, x, scales -> dx, their gradients, those of shifts if there are any.
+Result<Inferred> infer_head_norm_gradient(const Call& call) {
+  if (call.inputs[0].shape != call.inputs[1].shape)
+    return wrong("gradient and input differ in shape");
+  auto norm = head_norm_of(call, 1);
+  if (!norm) return norm.error();
+  auto [g, weight] = *std::move(norm);
+  g.make.input(g.packed).input(g.packed).input(weight).input(weight).output(g.packed);
+  Inferred inferred{{call.inputs[1]}, {}};
+  for (int pair = 0; pair < (call.settings.flag("shift") ? 2 : 1); ++pair) {
+    g.make.output(weight).output(weight);
+    inferred.outputs.insert(inferred.outputs.end(), {call.inputs[2], call.inputs[3]});
+  }
+  inferred.rule = g.make.take();
+  return inferred;
+}
+
+// Queries and keys alone: rows are heads, or all heads of a token.
+template <PassKind layer, PassKind rms>
+std::vector<Kernel> head_norm_kernels(const Call& local, const Call& whole) {
+  const TensorType& x = local.outputs[0];
+  const Packing packing = packing_of(local.settings, whole.outputs[0].shape);
+  const std::int64_t columns =
+      local.settings.flag("together") ? packing.without_values(x.shape[2]) : packing.width;
+  return implemented(
+      Pass{.kind = local.settings.text("norm") == "layer" ? layer : rms,
+           .rows = columns == 0 ? 0 : packing.without_values(product(x.shape)) / columns,
+           .columns = columns,
+           .dtype = x.dtype},
+      local.settings.text("kernels"));
+}
+
+void head_norm_backward(Gradients& gradients) {
+  Settings settings = gradients.op().settings;
+  settings.set("shift", gradients.op().inputs.size() > 3);
+  const auto parts = gradients.add(
+      "head_norm_gradient", "",
+      {gradients.of_output(0), gradients.input(0), gradients.input(1), gradients.input(2)},
+      settings);
+  for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
+}
+
+std::vector<SettingDefinition> head_norm_settings(bool shift = false) {
+  auto settings =
+      with_heads({{.name = "norm",
+                   .fallback = std::string("rms"),
+                   .doc = "With the mean taken off first, or not.",
+                   .words = {"layer", "rms"}},
+                  {.name = "together",
+                   .fallback = false,
+                   .doc = "All heads of a token are normalised together, and must be whole."},
+                  norm_kernels_setting()});
+  if (shift)
+    settings.push_back(
+        {.name = "shift", .fallback = true, .doc = "There are shifts, and gradients of them."});
+  return settings;
+}
+
+// x -> y, logsumexp; x, y, logsumexp, dy -> dx. Every query sees keys of the whole sequence.
+Result<Inferred> infer_packed_attention(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x.shape);
+  const Shape y{x.shape[0], x.shape[1], packing.queries * packing.width};
+  const Shape statistics{x.shape[0], x.shape[1], packing.queries};
+  const bool forward = call.inputs.size() == 1;
+  if (!forward && (call.inputs[1].shape != y || call.inputs[2].shape != statistics ||
+                   call.inputs[3].shape != y))
+    return wrong("result, log-sum-exp and gradient do not fit the heads");
+  Grouped g = grouped(packing, x.shape, true, false);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) g.make.input(g.packed);
+  g.make.output(g.packed);
+  if (!forward) return Inferred{{x}, g.make.take()};
+  g.make.output(g.packed);
+  return Inferred{{{x.dtype, y}, {DType::kFp32, statistics}}, g.make.take()};
+}
+
+template <Direction direction>
+std::vector<Kernel> attention_kernels(const Call& local, const Call& whole) {
+  const Shape& mine = local.inputs[0].shape;
+  const Packing packing = packing_of(local.settings, whole.inputs[0].shape);
+  const std::int64_t groups = mine[2] / (packing.group() * packing.width);
+  return {
+      Attention{.batch = mine[0],
+                .query_heads = groups * (packing.group() - 2),
+                .kv_heads = groups,
+                .query_length = mine[1],
+                .key_length = whole.inputs[0].shape[1],
+                .head_dim = packing.width,
+                .causal = true,
+                .direction = direction,
+                .dtype = local.inputs[0].dtype,
+                .implementation = find_attention(local.settings.text("implementation")).value()}};
+}
+
+void packed_attention_backward(Gradients& gradients) {
+  if (!gradients.of_output(0).valid()) return;
+  gradients.give(0, gradients.add("packed_attention_gradient", "",
+                                  {gradients.input(0), gradients.output(0), gradients.output(1),
+                                   gradients.of_output(0)},
+                                  gradients.op().settings)[0]);
+}
+
+std::vector<SettingDefinition> attention_settings() {
+  return with_heads(
+      {{.name = "implementation",
+        .fallback = std::string("fused"),
+        .doc = "Whose kernel: the usual one of the device, or this one.",
+        .words = {"fused", "triton-flash-1", "flash-2", "flash-3", "cudnn"}},
+       {.name = "rate", .fallback = 0.0, .doc = "Probability with which a weight is dropped."}});
+}
+
+// Queries [batch, sequence, query heads, width], keys and values [batch, sequence, key heads,
+// width].
+std::vector<TensorType> parts_of(const Packing& packing, const TensorType& x) {
+  const TensorType q{x.dtype, {x.shape[0], x.shape[1], packing.queries, packing.width}};
+  const TensorType k{x.dtype, {x.shape[0], x.shape[1], packing.keys, packing.width}};
+  return {q, k, k};
+}
+
+Result<Inferred> infer_split_heads(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x.shape);
+  Grouped g = grouped(packing, x.shape, true, false);
+  auto apart = g.packed;
+  apart.emplace_back();
+  g.make.input(g.packed).output(apart).output(apart).output(apart);
+  return Inferred{parts_of(packing, x), g.make.take()};
+}
+
+void split_heads_backward(Gradients& gradients) {
+  std::vector<TensorId> parts;
+  for (std::size_t i = 0; i < 3; ++i) {
+    TensorId part = gradients.of_output(i);
+    if (!part.valid())
+      part = gradients.add("unary", "output" + std::to_string(i), {gradients.output(i)},
+                           {{"operation", std::string("scale")}, {"value", 0.0}})[0];
+    parts.push_back(part);
+  }
+  gradients.give(0, gradients.add("join_heads", "", parts, gradients.op().settings)[0]);
+}
+
+Result<Inferred> infer_join_heads(const Call& call) {
+  const TensorType& q = call.inputs[0];
+  const Shape& k = call.inputs[1].shape;
+  if (q.shape.size() != 4 || k.size() != 4 || k[2] > q.shape[2])
+    return wrong("needs [batch, sequence, heads, width], and no more key heads than query heads");
+  const TensorType x{q.dtype,
+                     {q.shape[0], q.shape[1], product({q.shape[2] + 2 * k[2], q.shape[3]})}};
+  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x.shape);
+  if (call.inputs != parts_of(packing, x)) return wrong("the parts do not fit the heads");
+  Grouped g = grouped(packing, x.shape, true, false);
+  auto apart = g.packed;
+  apart.emplace_back();
+  g.make.input(apart).input(apart).input(apart).output(g.packed);
+  return Inferred{{x}, g.make.take()};
+}
+
+std::vector<Kernel> join_heads_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTranspose, local.outputs[0]);
+}
+
+// [batch, heads, sequence, width] and [batch, sequence, heads x width].
+Rule merge_rule(const Shape& apart, bool merges) {
+  RuleMaker make;
+  const auto factors = make.each(apart, {3});
+  const RuleMaker::Dimensions merged{
+      factors[0], factors[2], {factors[1].front(), factors[3].front()}};
+  make.input(merges ? factors : merged).output(merges ? merged : factors);
+  return make.take();
+}
+
+Result<Inferred> infer_merge_heads(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (x.shape.size() != 4) return wrong("needs [batch, heads, sequence, width]");
+  return Inferred{{{x.dtype, {x.shape[0], x.shape[2], product({x.shape[1], x.shape[3]})}}},
+                  merge_rule(x.shape, true)};
+}
+
+Result<Inferred> infer_merge_heads_gradient(const Call& call) {
+  const TensorType& dy = call.inputs[0];
+  const std::int64_t heads = call.settings.integer("heads");
+  if (dy.shape.size() != 3 || heads < 1 || dy.shape[2] % heads != 0)
+    return wrong("needs [batch, sequence, heads x width]");
+  const Shape apart{dy.shape[0], heads, dy.shape[1], dy.shape[2] / heads};
+  return Inferred{{{dy.dtype, apart}}, merge_rule(apart, false)};
+}
+
+// Rows are tokens, both ways.
+std::vector<Kernel> merge_heads_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTranspose,
+                  local.inputs[0].shape.size() == 3 ? local.inputs[0] : local.outputs[0]);
+}
+
+void merge_heads_backward(Gradients& gradients) {
+  gradients.give(0, gradients.add("merge_heads_gradient", "", {gradients.of_output(0)},
+                                  {{"heads", gradients.shape(gradients.input(0))[1]}})[0]);
+}
+
+}  // namespace
+
+OperatorDefinition head_norm() {
+  return {.name = "head_norm",
+          .doc = "Normalises the query heads and the key heads of a packed projection.",
+          .inputs = "x, query_scale, key_scale[, query_shift, key_shift]",
+          .outputs = "y",
+          .least_inputs = 3,
+          .most_inputs = 5,
+          .settings = head_norm_settings(),
+          .infer = infer_head_norm,
+          .kernels = head_norm_kernels<PassKind::kLayerNormForward, PassKind::kRmsNormForward>,
+          .gradient = head_norm_backward};
+}
+
+OperatorDefinition head_norm_gradient() {
+  return {.name = "head_norm_gradient",
+          .doc = "The gradients of `head_norm`.",
+          .inputs = "dy, x, query_scale, key_scale",
+          .outputs = "dx, dquery_scale, dkey_scale[, dquery_shift, dkey_shift]",
+          .least_inputs = 4,
+          .most_inputs = 4,
+          .settings = head_norm_settings(true),
+          .infer = infer_head_norm_gradient,
+          .kernels = head_norm_kernels<PassKind::kLayerNormBackward, PassKind::kRmsNormBackward>};
+}
+
+OperatorDefinition join_heads() {
+  return {.name = "join_heads",
+          .doc = "Queries, keys and values put together again: the gradient of `split_heads`.",
+          .inputs = "queries, keys, values",
+          .outputs = "x",
+          .least_inputs = 3,
+          .most_inputs = 3,
+          .settings = with_heads({}),
+          .infer = infer_join_heads,
+          .kernels = join_heads_kernels};
+}
+
+OperatorDefinition merge_heads() {
+  return {.name = "merge_heads",
+          .doc = "Heads side by side: [batch, heads, sequence, width] to [batch, sequence, all].",
+          .inputs = "x",
+          .outputs = "y",
+          .infer = infer_merge_heads,
+          .kernels = merge_heads_kernels,
+          .gradient = merge_heads_backward};
+}
+
+OperatorDefinition merge_heads_gradient() {
+  return {.name = "merge_heads_gradient",
+          .doc = "The gradient of `merge_heads`.",
+          .inputs = "dy",
+          .outputs = "dx",
+          .settings = {{.name = "heads",
+                        .fallback = std::int64_t{1},
+                        .required = true,
+                        .doc = "How many there are."}},
+          .infer = infer_merge_heads_gradient,
+          .kernels = merge_heads_kernels};
+}
+
+OperatorDefinition packed_attention() {
+  return {.name = "packed_attention",
+          .doc = "Causal attention on a packed projection, fused.",
+          .inputs = "x",
+          .outputs = "y, logsumexp",
+          .settings = attention_settings(),
+          .infer = infer_packed_attention,
+          .kernels = attention_kernels<Direction::kForward>,
+          .gradient = packed_attention_backward};
+}
+
+OperatorDefinition packed_attention_gradient() {
+  return {.name = "packed_attention_gradient",
+          .doc = "The gradient of `packed_attention`.",
+          .inputs = "x, y, logsumexp, dy",
+          .outputs = "dx",
+          .least_inputs = 4,
+          .most_inputs = 4,
+          .settings = attention_settings(),
+          .infer = infer_packed_attention,
+          .kernels = attention_kernels<Direction::kBackward>};
+}
+
+OperatorDefinition rope() {
+  return {.name = "rope",
+          .doc =
+              "Turns the queries and keys of a packed projection by their positions (rotary "
+              "position embedding).",
+          .inputs = "x",
+          .outputs = "y",
+          .settings = with_heads({eager_setting()}),
+          .infer = infer_rope,
+          .kernels = rope_kernels<PassKind::kRopeForward>,
+          .gradient = rope_backward};
+}
+
+OperatorDefinition rope_gradient() {
+  return {.name = "rope_gradient",
+          .doc = "The gradient of `rope`: turns back.",
+          .inputs = "dy",
+          .outputs = "dx",
+          .settings = with_heads({eager_setting()}),
+          .infer = infer_rope,
+          .kernels = rope_kernels<PassKind::kRopeBackward>};
+}
+
+OperatorDefinition split_heads() {
+  return {.name = "split_heads",
+          .doc = "Queries, keys and values of a packed projection, apart.",
+          .inputs = "x",
+          .outputs = "queries, keys, values",
+          .settings = with_heads({}),
+          .view = true,
+          .infer = infer_split_heads,
+          .gradient = split_heads_backward};
+}
+
+}  // namespace foreshard::operators
