@@ -13,13 +13,6 @@ namespace {
 
 constexpr double kDropoutRate = 0.1;  // any rate costs the same
 
-Axis axis_named(const std::vector<MeshAxis>& mesh, const std::string& name) {
-  const auto it =
-      std::ranges::find_if(mesh, [&](const MeshAxis& axis) { return axis.name == name; });
-  FORESHARD_CHECK(it != mesh.end());
-  return static_cast<Axis>(it - mesh.begin());
-}
-
 bool eager(OtherKernels kernels) {
   return kernels == OtherKernels::kEager;
 }
@@ -40,8 +33,8 @@ class BlockBuilder {
   BlockBuilder(std::string name, const Model& model, const TransformerOptions& options)
       : model_(model),
         options_(options),
-        tensor_axis_(axis_named(options.mesh, "tensor")),
-        data_axis_(axis_named(options.mesh, "data")) {
+        tensor_axis_(axis_of(options.mesh, "tensor")),
+        data_axis_(axis_of(options.mesh, "data")) {
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
   }
