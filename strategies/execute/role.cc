@@ -25,10 +25,10 @@ ProcessMesh mesh_of_role(const Training& training, std::size_t role) {
   ProcessMesh mesh = mesh_from(training.plan.parts.mesh);
   std::vector<std::int32_t> ranks;
   for (std::int64_t p = 0; p < mesh.size(); ++p) {
-    if (std::cmp_equal(coordinate_of(mesh, p, training.axes.pipeline), role))
+    if (std::cmp_equal(coordinate_of(mesh, p, training.pipeline), role))
       ranks.push_back(mesh.ranks[static_cast<std::size_t>(p)]);
   }
-  mesh.axes[static_cast<std::size_t>(training.axes.pipeline)].size = 1;
+  mesh.axes[static_cast<std::size_t>(training.pipeline)].size = 1;
   mesh.ranks = std::move(ranks);
   return mesh;
 }
@@ -56,7 +56,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
-    if (lies.dims != parameter.pinned->dims || std::erase(partial, training.axes.data) == 0)
+    if (lies.dims != parameter.pinned->dims || std::erase(partial, training.data) == 0)
       return Error{Error::Code::kInvalidInput,
                    block->forward.name + ": the gradient of '" + parameter.name + "' lies as " +
                        describe(lies, training.plan.parts.mesh) +
@@ -71,7 +71,7 @@ Role::Role(const Training& training, std::size_t role)
     : training_(training),
       role_(training.plan.roles[role]),
       parameters_(training.plan, role_, training.options, mesh_of_role(training, role),
-                  training.axes) {
+                  training.data) {
   for (const plan::Chunk& chunk : role_.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
       const std::int32_t unit = chunk.units.first + i;

@@ -40,8 +40,8 @@ void add_to(Arrays& sum, const Arrays& values) {
 }
 
 RoleParameters::RoleParameters(const plan::StepPlan& plan, const plan::Role& role,
-                               const StepOptions& options, ProcessMesh mesh, TrainingAxes axes)
-    : plan_(plan), options_(options), mesh_(std::move(mesh)), axes_(axes) {
+                               const StepOptions& options, ProcessMesh mesh, Axis data)
+    : plan_(plan), options_(options), mesh_(std::move(mesh)), data_(data) {
   const auto& actions = role.actions;
   for (auto it = actions.begin(); it != actions.end(); ++it) {
     if (it->kind != ActionKind::kReduce || (it->gives_back & plan::kGradient) == 0) continue;
@@ -107,7 +107,7 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
 // Below what cuts the first dimension already, in parts as equal as they can be.
 Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
   const std::int64_t blocks = ways(whole.dims[0], mesh_.axes);
-  whole.dims[0].push_back(axes_.data);
+  whole.dims[0].push_back(data_);
   const auto parts = balanced_sizes(shape[0] / blocks, states().replicas);
   if (parts.front() == parts.back()) return whole;
   whole.sizes.resize(shape.size());
@@ -228,7 +228,7 @@ void RoleParameters::reduce(const Action& action) {
   }
   for (const std::size_t i : parameters_in(action.what, true)) {
     const auto it = summands.try_emplace(i, constant(parameters_[i], kNoNumber)).first;
-    add_up(parameters_[i], it->second, {axes_.data});
+    add_up(parameters_[i], it->second, {data_});
   }
 }
 

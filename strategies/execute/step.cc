@@ -71,9 +71,8 @@ class WholeStep {
   std::optional<Error> prepare() {
     Training& t = training_;
     const auto& mesh = plan().parts.mesh;
-    t.axes = {.tensor = axis_named(mesh, "tensor"),
-              .data = axis_named(mesh, "data"),
-              .pipeline = axis_named(mesh, "pipeline")};
+    t.data = axis_named(mesh, "data");
+    t.pipeline = axis_named(mesh, "pipeline");
     TransformerGraphs graphs = lower::graphs_of(t.model, t.strategy);
     const std::array all{&graphs.embedding, &graphs.layer, &graphs.head};
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -9,6 +9,7 @@ foreshard_test(step_test
   DEPS foreshard_execute fmt::fmt)
 foreshard_test(plans_test
   SOURCES execute/dependencies_test.cc execute/planner_test.cc execute/compare.cc
+          lower/random_strategy.cc
   DEPS foreshard_execute fmt::fmt)
 foreshard_test(many_steps_test SLOW
   SOURCES execute/many_steps_test.cc execute/compare.cc lower/random_strategy.cc

@@ -41,7 +41,8 @@ struct Training {
   const Strategy& strategy;
   const plan::StepPlan& plan;
   const StepOptions& options;
-  TrainingAxes axes{};
+  Axis data = 0;
+  Axis pipeline = 0;
   std::array<std::unique_ptr<ShardedBlock>, 3> blocks{};  ///< By index of the plan's.
   Attribute sent{};                                       ///< How the boundary lies while it is.
 

@@ -21,13 +21,6 @@ namespace foreshard::execute {
 
 inline constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
-/// The axes of a training mesh by their role.
-struct TrainingAxes {
-  Axis tensor = 0;
-  Axis data = 0;
-  Axis pipeline = 0;
-};
-
 /// One array for each position of the role's mesh.
 using Arrays = Shards<double>;
 void add_to(Arrays& sum, const Arrays& values);
@@ -50,7 +43,7 @@ struct Parameter {
 class RoleParameters {
  public:
   RoleParameters(const plan::StepPlan& plan, const plan::Role& role, const StepOptions& options,
-                 ProcessMesh mesh, TrainingAxes axes);
+                 ProcessMesh mesh, Axis data);
 
   /// Adds what a unit reads: `also_partial` by parameter. Of a tie the table is the parameter
   /// "embedding.weight" of the first unit and "logits.weight" of the last.
@@ -102,7 +95,7 @@ class RoleParameters {
   const plan::StepPlan& plan_;
   const StepOptions& options_;
   ProcessMesh mesh_;
-  TrainingAxes axes_;
+  Axis data_;
   std::vector<Parameter> parameters_;
   std::map<std::int32_t, std::vector<Use>> uses_;              // by unit
   std::map<plan::ActionId, std::vector<std::int32_t>> ended_;  // buckets of gradients by last pass

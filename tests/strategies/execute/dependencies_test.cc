@@ -3,10 +3,12 @@
 // alone no order does.
 #include <functional>
 #include <map>
+#include <random>
 #include <utility>
 
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
+#include "tests/strategies/lower/random_strategy.h"
 
 #include "strategies/program/lower/lower.h"
 
@@ -90,6 +92,15 @@ Strategy reduced(GradientReduction reduction) {
   return s;
 }
 
+// Interleaved: stages in a ring.
+Strategy ring() {
+  Strategy s = tiny_strategy(1, 2, 1);
+  s.schedule = "interleaved";
+  s.virtual_stages = 2;
+  s.framework.value.pipeline_host_sync = true;
+  return s;
+}
+
 std::vector<Case> cases() {
   using enum ActionKind;
   constexpr auto kOverlapped = PipelineTransfers::kOverlapped;
@@ -122,6 +133,9 @@ std::vector<Case> cases() {
        false},
       {"pass -> receive, blocking", between(kPass, kReceive), pipeline(kBlocking, {2, 2}), "",
        false},
+      {"send -> send, blocking", between(kSend, kSend), pipeline(kBlocking, {2, 0, 2}), "", false},
+      // The sync waits for all then, which includes sends that the other stage cannot receive yet.
+      {"receive -> sync, in a ring", between(kReceive, kSync), ring(), "invariant 9"},
   };
 }
 
@@ -150,6 +164,36 @@ TEST(Dependencies, AreAllNeeded) {
     }
     std::cout << fmt::format("without {} ({}): wrong in {} of {} orders; {}\n", one.name, dropped,
                              wrong, kOrders, fault ? fault->message : "no invariant");
+  }
+}
+
+// Whatever waits for what, in plans of random strategies, is in the list above: what is on one lane
+// waits anyway.
+TEST(Dependencies, AreAllListed) {
+  constexpr std::uint32_t kSeed = 20'211;
+  std::mt19937 random(kSeed);
+  std::map<std::pair<ActionKind, ActionKind>, std::string> found;  // and where
+  for (int i = 0; i < 400; ++i) {
+    const Training training = random_training(random, 16);
+    const StepPlan plan = plan_of(training.model, training.strategy);
+    for (const plan::Role& role : plan.roles) {
+      for (const Action& later : role.actions) {
+        for (const ActionId id : later.after) {
+          const Action& earlier = role.actions[static_cast<std::size_t>(id)];
+          if (plan::lane_of(later) != plan::lane_of(earlier))
+            found.emplace(std::pair(earlier.kind, later.kind), describe(training));
+        }
+      }
+    }
+  }
+  EXPECT_GE(found.size(), 14U);
+  for (const auto& [kinds, where] : found) {
+    const Action earlier{.kind = kinds.first, .after = {}};
+    const Action later{.kind = kinds.second, .after = {}};
+    EXPECT_TRUE(
+        std::ranges::any_of(cases(), [&](const Case& one) { return one.drop(later, earlier); }))
+        << static_cast<int>(kinds.first) << " -> " << static_cast<int>(kinds.second) << ": "
+        << where;
   }
 }
 
