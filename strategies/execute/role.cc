@@ -216,10 +216,7 @@ std::optional<Error> Role::backward(const Action& pass, std::int32_t unit) {
   }
   for (const TensorId id : block.backward.inputs) tensors[id] = take(boundary(pass, unit + 1));
   if (auto error = run(block.backward_sharded, graph_run, tensors)) return error;
-  Tensors gradients;
-  for (const auto& [parameter, gradient] : block.gradient_of)
-    gradients[parameter] = tensors.at(gradient);
-  parameters_.accumulate(unit, gradients);
+  parameters_.accumulate(unit, block.gradient_of, tensors);
   if (!block.backward.outputs.empty())
     boundaries_[boundary(pass, unit)] = tensors.at(block.backward.outputs.front());
   return std::nullopt;

@@ -161,10 +161,11 @@ Tensors RoleParameters::read(std::int32_t unit, const Graph& graph) const {
   return tensors;
 }
 
-void RoleParameters::accumulate(std::int32_t unit, const Tensors& gradients) {
+void RoleParameters::accumulate(std::int32_t unit, const std::map<TensorId, TensorId>& gradient_of,
+                                const Tensors& tensors) {
   for (const Use& use : uses_.at(unit)) {
     Parameter& parameter = parameters_[use.parameter];
-    const Arrays& values = gradients.at(use.tensor).shards;
+    const Arrays& values = tensors.at(gradient_of.at(use.tensor)).shards;
     add_to(parameter.summands, use.transposed ? turned(parameter, values, false) : values);
   }
 }

@@ -324,8 +324,8 @@ std::optional<std::string> places_fault(const StepPlan& plan) {
   std::vector<std::int32_t> uses(plan.parts.units.size(), 0);
   for (const Role& role : plan.roles) {
     for (const Chunk& chunk : role.chunks)
-      for (std::int32_t i = 0; i < chunk.units.count; ++i)
-        ++uses[static_cast<std::size_t>(chunk.units.first + i)];
+      for (std::size_t unit = 0; unit < uses.size(); ++unit)
+        if (chunk.units.contains(static_cast<std::int32_t>(unit))) ++uses[unit];
   }
   for (std::size_t i = 0; i < uses.size(); ++i)
     if (uses[i] != 1)

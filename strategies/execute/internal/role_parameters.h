@@ -52,8 +52,9 @@ class RoleParameters {
 
   /// The parameters of the unit for its graph, as they are now.
   Tensors read(std::int32_t unit, const Graph& graph) const;
-  /// Adds what a backward pass found to the summands. `gradients`: by tensor of the parameter.
-  void accumulate(std::int32_t unit, const Tensors& gradients);
+  /// Adds what a backward pass made to the summands. `gradient_of`: by tensor of the parameter.
+  void accumulate(std::int32_t unit, const std::map<TensorId, TensorId>& gradient_of,
+                  const Tensors& tensors);
   /// Buffers that end with a pass.
   void end(const plan::Action& pass, plan::ActionId id);
 
