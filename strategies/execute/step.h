@@ -1,12 +1,11 @@
 /// \file
-/// A whole training step of a transformer carried out on arrays in memory, rank by rank, as
-/// lowering describes it (R4.7): the same graphs, the same conversions, the order of the pipeline
-/// schedule, transfers between stages, gradients over micro-batches and data-parallel ranks, ZeRO
-/// shards, clipping by the global norm, Adam. A serial run is the same on one rank:
+/// A step plan of a transformer carried out on arrays in memory, rank by rank (R4.7): its actions
+/// in an order drawn among all that lanes and dependencies allow (plan::Walk), every pass with the
+/// graphs and the conversions that lowering emits for it, Adam with clipping by the global norm.
+/// How a step runs is the plan's alone: a dependency that it lacks shows as a wrong number, since
+/// every action works on what lies in its buffers at the time, and what is not there is NaN.
 ///
-///     const auto sharded = execute_step(model, strategy);
-///     const auto serial = execute_step(model, serial_of(strategy));
-///     const Comparison c = compare(*serial, *sharded, 1e-10);    // c.faults is empty
+///     const auto sharded = execute_step(model, strategy, {.order = 7});
 #pragma once
 
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "base/result.h"
 
 #include "strategies/parallelism/strategy.h"
+#include "strategies/plan/step_plan.h"
 
 namespace foreshard::execute {
 
@@ -38,9 +38,10 @@ struct Nudge {
 };
 
 struct StepOptions {
-  std::uint64_t seed = 1;  ///< Of parameters, tokens and dropout.
-  double dropout = 0.2;    ///< Where the model has dropout.
-  double clip = 0.5;       ///< Largest gradient norm; where the framework clips.
+  std::uint64_t seed = 1;   ///< Of parameters, tokens and dropout.
+  std::uint64_t order = 1;  ///< Of the order of actions.
+  double dropout = 0.2;     ///< Where the model has dropout.
+  double clip = 0.5;        ///< Largest gradient norm; where the framework clips.
   AdamOptions adam{};
   Nudge nudge{};
 };
@@ -62,30 +63,14 @@ struct StepResult {
   std::vector<Held> held{};
 };
 
+/// Carries out the plan that lowering follows (lower::plan_of).
 /// \pre faults_in(strategy, model, ...) is empty; strategy.mode is kTrain.
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants, where the schedule
 ///     does not do this shape, or never ends; or where a sharded graph reads what no operator made.
 Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
                                 const StepOptions& options = {});
-
-/// The same training on one rank: micro-batches as large as those of all replicas, no
-/// recomputation, the vocabulary padded alike.
-Strategy serial_of(const Strategy& strategy);
-
-struct Comparison {
-  std::int64_t tensors = 0;   ///< Logical tensors compared.
-  std::int64_t elements = 0;  ///< Values, copies too.
-  /// Largest difference, relative to the largest value of the serial tensor. What is below 1e-15 of
-  /// the largest gradient (moment, parameter) of all is rounding, and counts as none.
-  double worst = 0;
-  /// Of each tensor that differs the worst value, with rank and index: losses first, then
-  /// gradients; at most 20.
-  std::vector<std::string> faults{};
-};
-
-/// Every value that a rank of the sharded run holds against the serial run's, and whether every
-/// value of the serial run is held by some rank. A relative difference, as in Comparison::worst,
-/// beyond `tolerance`, or no number, is a fault.
-Comparison compare(const StepResult& serial, const StepResult& sharded, double tolerance);
+/// ... or another plan of what lower::parts_of makes of the two.
+Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
+                                const plan::StepPlan& plan, const StepOptions& options = {});
 
 }  // namespace foreshard::execute

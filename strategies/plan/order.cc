@@ -16,7 +16,7 @@ Order::Order(const Role& role, bool blocking_launches) : role_(role) {
   std::vector<Done> at_end(role.actions.size());
   for (std::size_t id = 0; id < role.actions.size(); ++id) {
     const Action& action = role.actions[id];
-    const auto lane = static_cast<std::size_t>(lane_of(action));
+    const auto lane = lane_index(action);
     Done done = host;
     if (issued[lane] >= 0) join(done, at_end[static_cast<std::size_t>(issued[lane])]);
     for (const ActionId earlier : action.after)
@@ -33,8 +33,7 @@ Order::Order(const Role& role, bool blocking_launches) : role_(role) {
 
 bool Order::waits(ActionId later, ActionId earlier) const {
   const Action& before = role_.actions[static_cast<std::size_t>(earlier)];
-  return at_start_[static_cast<std::size_t>(later)][static_cast<std::size_t>(lane_of(before))] >=
-         earlier;
+  return at_start_[static_cast<std::size_t>(later)][lane_index(before)] >= earlier;
 }
 
 }  // namespace foreshard::plan

@@ -10,8 +10,6 @@
 
 namespace foreshard::plan {
 
-inline constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
-
 class Order {
  public:
   /// `blocking_launches`: the host waits for all but transfers as it issues them.

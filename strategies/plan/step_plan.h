@@ -145,6 +145,10 @@ struct Action {
 };
 
 Lane lane_of(const Action& action);
+inline constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
+inline std::size_t lane_index(const Action& action) {
+  return static_cast<std::size_t>(lane_of(action));
+}
 inline bool is_transfer(const Action& action) {
   return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
 }
@@ -205,13 +209,15 @@ struct Role {
 ///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
 ///     gives the last but one back.
 ///  5. Each bucket is reduced once in a round (a step or a micro-batch), and the reduction waits
-///     for the last backward pass of its units in that round. A bucket that is gathered once in a
-///     step is gathered before the first pass of its units, which waits for it, or behind the
-///     optimizer.
+///     for the last backward pass of its units in that round. Of gradients that are given back, no
+///     more than two are ready and not reduced: such a pass waits for the reduction before the
+///     last. A bucket that is gathered once in a step is gathered before the first pass of its
+///     units, which waits for it, or behind the optimizer.
 ///  6. Sends and receives of a crossing have the same micro-batches in the same order; a send waits
 ///     for the pass that makes the tensor, and the pass that reads it waits for the receive.
 ///  7. What is taken is given back once, for the same unit and micro-batch; nothing is left.
-///  8. The optimizer waits for every backward pass and every reduction.
+///  8. The optimizer waits for every backward pass and every reduction. So do gradients of copies
+///     before they are added up.
 ///  9. All roles come to their end: none waits for ever.
 struct StepPlan {
   Parts parts{};

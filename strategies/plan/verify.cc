@@ -7,14 +7,10 @@
 #include <utility>
 
 #include "strategies/plan/order.h"
-#include "strategies/plan/step_plan.h"
+#include "strategies/plan/walk.h"
 
 namespace foreshard::plan {
 namespace {
-
-std::size_t lane_index(const Action& action) {
-  return static_cast<std::size_t>(lane_of(action));
-}
 
 // Invariants of one role by itself.
 class RoleCheck {
@@ -127,6 +123,7 @@ class RoleCheck {
     // Backward passes, by unit, that no reduction has followed.
     std::map<std::int32_t, std::vector<ActionId>> open;
     std::set<std::int32_t> reduced;
+    std::vector<ActionId> freed;  // the reductions that gave gradients back, in order
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       if (is(it, ActionKind::kPass, Direction::kBackward)) {
@@ -135,15 +132,22 @@ class RoleCheck {
       if (it.kind != ActionKind::kReduce) continue;
       if (!reduced.insert(it.what).second && when != Reduce::kEveryMicroBatch)
         return at(5, id, "reduces a bucket again");
+      ActionId last_pass = -1;
       for (const Run& run : bucket(it).units) {
         for (std::int32_t i = 0; i < run.count; ++i) {
-          for (const ActionId pass : std::exchange(open[run.first + i], {}))
+          for (const ActionId pass : std::exchange(open[run.first + i], {})) {
             if (!order_->waits(id, pass))
               return at(5, id,
                         fmt::format("does not wait for the backward pass of {}",
                                     unit_name(run.first + i)));
+            last_pass = std::max(last_pass, pass);
+          }
         }
       }
+      if ((it.gives_back & kGradient) == 0) continue;
+      freed.push_back(id);
+      if (freed.size() > 2 && last_pass >= 0 && !order_->waits(last_pass, freed[freed.size() - 3]))
+        return at(5, last_pass, "a third gradient is ready and not reduced");
     }
     if (when == Reduce::kNever) return std::nullopt;
     for (const auto& [unit, passes] : open)
@@ -254,12 +258,13 @@ class RoleCheck {
 
   Fault optimizer() {
     for (ActionId step = 0; step < size(); ++step) {
-      if (action(step).kind != ActionKind::kOptimizer) continue;
+      const bool steps = action(step).kind == ActionKind::kOptimizer;
+      if (!steps && action(step).kind != ActionKind::kReduceCopies) continue;
       for (ActionId id = 0; id < size(); ++id) {
         const Action& it = action(id);
         const bool makes_gradients = is(it, ActionKind::kPass, Direction::kBackward) ||
                                      it.kind == ActionKind::kReduce ||
-                                     it.kind == ActionKind::kReduceCopies;
+                                     (steps && it.kind == ActionKind::kReduceCopies);
         if (makes_gradients && (id > step || !order_->waits(step, id)))
           return at(8, step, fmt::format("does not wait for action {}", id));
       }
@@ -276,30 +281,13 @@ std::optional<std::string> places_fault(const StepPlan& plan) {
   std::vector<std::int32_t> uses(plan.parts.units.size(), 0);
   for (const Role& role : plan.roles) {
     for (const Chunk& chunk : role.chunks)
-      for (std::int32_t i = 0; i < chunk.units.count; ++i)
-        ++uses[static_cast<std::size_t>(chunk.units.first + i)];
+      for (std::size_t unit = 0; unit < uses.size(); ++unit)
+        if (chunk.units.contains(static_cast<std::int32_t>(unit))) ++uses[unit];
   }
   for (std::size_t i = 0; i < uses.size(); ++i)
     if (uses[i] != 1)
       return fmt::format("invariant 1: {} is in {} chunks", plan.parts.units[i].name, uses[i]);
   return std::nullopt;
-}
-
-// What two roles do together: both sides of a transfer, or the copies of a tie.
-struct Meeting {
-  ActionKind kind;
-  Direction direction;
-  std::int32_t what;
-  std::int32_t micro_batch;
-  auto operator<=>(const Meeting&) const = default;
-};
-
-std::optional<Meeting> meeting_of(const StepPlan& plan, const Action& action) {
-  const bool is_tie = action.kind == ActionKind::kReduceCopies &&
-                      plan.copies[static_cast<std::size_t>(action.what)].roles.size() > 1;
-  if (!is_transfer(action) && !is_tie) return std::nullopt;
-  return Meeting{is_tie ? action.kind : ActionKind::kSend, action.direction, action.what,
-                 action.micro_batch};
 }
 
 std::optional<std::string> pairs_fault(const StepPlan& plan) {
@@ -319,78 +307,25 @@ std::optional<std::string> pairs_fault(const StepPlan& plan) {
 }
 
 // Runs the lanes of all roles as far as they come.
-class Walk {
- public:
-  explicit Walk(const StepPlan& plan) : plan_(plan), roles_(plan.roles.size()) {
-    for (std::size_t r = 0; r < roles_.size(); ++r) {
-      const auto& actions = plan.roles[r].actions;
-      roles_[r].done.assign(actions.size(), false);
-      for (std::size_t id = 0; id < actions.size(); ++id)
-        roles_[r].lanes[lane_index(actions[id])].push_back(static_cast<ActionId>(id));
+std::optional<std::string> walk_fault(const StepPlan& plan) {
+  Walk walk(plan, true);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t role = 0; role < plan.roles.size(); ++role) {
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        for (auto ready = walk.next(role, static_cast<Lane>(lane)); !ready.empty();
+             ready = walk.next(role, static_cast<Lane>(lane))) {
+          walk.finish(ready);
+          moved = true;
+        }
+      }
     }
   }
-
-  std::optional<std::string> fault() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t r = 0; r < roles_.size(); ++r)
-        for (std::size_t lane = 0; lane < kLanes; ++lane)
-          while (advance(r, lane)) moved = true;
-    }
-    for (std::size_t r = 0; r < roles_.size(); ++r) {
-      const auto it = std::ranges::find(roles_[r].done, false);
-      if (it != roles_[r].done.end())
-        return fmt::format("invariant 9: {} waits for ever at action {}", plan_.roles[r].name,
-                           it - roles_[r].done.begin());
-    }
-    return std::nullopt;
-  }
-
- private:
-  struct State {
-    std::vector<bool> done;
-    std::array<std::vector<ActionId>, kLanes> lanes;
-    std::array<std::size_t, kLanes> next{};
-    std::size_t first_open = 0;  // all actions before it are done
-  };
-
-  bool is_ready(std::size_t role, ActionId id) {
-    State& state = roles_[role];
-    const auto done = [&](ActionId earlier) {
-      return state.done[static_cast<std::size_t>(earlier)];
-    };
-    // The host issues nothing behind a sync that it waits in.
-    const auto& syncs = state.lanes[static_cast<std::size_t>(Lane::kHost)];
-    const std::size_t sync = state.next[static_cast<std::size_t>(Lane::kHost)];
-    if (sync < syncs.size() && syncs[sync] < id) return false;
-    const Action& action = plan_.roles[role].actions[static_cast<std::size_t>(id)];
-    if (!std::ranges::all_of(action.after, done)) return false;
-    if (action.kind == ActionKind::kSync && action.after.empty()) {
-      while (state.first_open < state.done.size() && state.done[state.first_open])
-        ++state.first_open;
-      if (state.first_open < static_cast<std::size_t>(id)) return false;
-    }
-    const auto meeting = meeting_of(plan_, action);
-    if (!meeting) return true;
-    auto& there = arrived_[*meeting];
-    there.insert(role);
-    return there.size() > 1;
-  }
-
-  bool advance(std::size_t role, std::size_t lane) {
-    State& state = roles_[role];
-    if (state.next[lane] == state.lanes[lane].size()) return false;
-    const ActionId id = state.lanes[lane][state.next[lane]];
-    if (!is_ready(role, id)) return false;
-    state.done[static_cast<std::size_t>(id)] = true;
-    ++state.next[lane];
-    return true;
-  }
-
-  const StepPlan& plan_;
-  std::vector<State> roles_;
-  std::map<Meeting, std::set<std::size_t>> arrived_;  // the roles that reached it
-};
+  const auto open = walk.open();
+  if (!open) return std::nullopt;
+  return fmt::format("invariant 9: {} waits for ever at action {}", plan.roles[open->role].name,
+                     open->action);
+}
 
 }  // namespace
 
@@ -403,7 +338,7 @@ std::optional<Error> verify(const StepPlan& plan) {
   for (std::size_t role = 0; role < plan.roles.size(); ++role)
     if (const auto fault = RoleCheck(plan, role).fault()) return error(*fault);
   if (const auto fault = pairs_fault(plan)) return error(*fault);
-  if (const auto fault = Walk(plan).fault()) return error(*fault);
+  if (const auto fault = walk_fault(plan)) return error(*fault);
   return std::nullopt;
 }
 

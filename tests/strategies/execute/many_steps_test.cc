@@ -1,4 +1,5 @@
-// Serial = sharded for random strategies of random models: all knobs of both, on up to 16 ranks.
+// Serial = sharded for random strategies of random models: all knobs of both, on up to 16 ranks,
+// each plan carried out in two orders of its own.
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <random>
@@ -6,17 +7,25 @@
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/lower/random_strategy.h"
 
+#include "strategies/program/lower/lower.h"
+
 namespace foreshard::execute {
 namespace {
 
 TEST(SerialIsSharded, ForRandomStrategies) {
   constexpr std::uint32_t kSeed = 20'211;
-  constexpr int kStrategies = 300;
+  constexpr int kStrategies = 400;
   std::mt19937 random(kSeed);
   Summary summary;
   for (int i = 0; i < kStrategies; ++i) {
     const Training training = random_training(random, 16);
-    expect_serial_is_sharded(training.model, training.strategy, summary);
+    const auto order = static_cast<std::uint64_t>(i);
+    expect_serial_is_sharded(training.model, training.strategy, summary,
+                             {2 * order, 2 * order + 1});
+    const auto plan = lower::plan_of(training.model, training.strategy);
+    ASSERT_TRUE(plan) << plan.error().message;
+    const auto fault = plan::verify(*plan);
+    EXPECT_FALSE(fault) << fault->message;
     ASSERT_FALSE(HasFailure()) << "seed " << kSeed << ", strategy " << i << ": "
                                << foreshard::describe(training);
   }

@@ -8,8 +8,9 @@
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
+#include <vector>
 
-#include "strategies/execute/step.h"
+#include "tests/strategies/execute/compare.h"
 
 namespace foreshard::execute {
 
@@ -42,17 +43,21 @@ inline std::string describe(const Model& model, const Strategy& s) {
       s.rank_order[2]);
 }
 
-inline void expect_serial_is_sharded(const Model& model, const Strategy& strategy,
-                                     Summary& summary) {
+/// In each of `orders` (StepOptions::order).
+inline void expect_serial_is_sharded(const Model& model, const Strategy& strategy, Summary& summary,
+                                     const std::vector<std::uint64_t>& orders = {1}) {
   const std::string what = describe(model, strategy);
   ASSERT_THAT(faults_in(strategy, model, strategy.devices()), testing::IsEmpty()) << what;
-  const auto comparison =
-      compare(executed(model, serial_of(strategy)), executed(model, strategy), kTolerance);
-  EXPECT_THAT(comparison.faults, testing::IsEmpty()) << what;
+  const StepResult serial = executed(model, serial_of(strategy));
+  for (const std::uint64_t order : orders) {
+    const auto comparison =
+        compare(serial, executed(model, strategy, {.order = order}), kTolerance);
+    EXPECT_THAT(comparison.faults, testing::IsEmpty()) << what << ", order " << order;
+    summary.tensors += comparison.tensors;
+    summary.elements += comparison.elements;
+    summary.worst = std::max(summary.worst, comparison.worst);
+  }
   ++summary.strategies;
-  summary.tensors += comparison.tensors;
-  summary.elements += comparison.elements;
-  summary.worst = std::max(summary.worst, comparison.worst);
 }
 
 inline void print(const Summary& summary) {

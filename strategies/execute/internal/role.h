@@ -1,0 +1,99 @@
+/// \file
+/// One role of a plan on all of its ranks: private to step.cc.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/execute/internal/role_parameters.h"
+
+namespace foreshard::execute {
+
+/// A block of the model, sharded as lowering shards it. Its parts point at each other: it stays
+/// where it is made.
+struct ShardedBlock {
+  Graph forward;
+  ShardedGraph forward_sharded;
+  Graph backward;
+  ShardedGraph backward_sharded;
+  std::set<TensorId> kept;  ///< Stay in memory between the two; views as what they view.
+  Recompute recompute = Recompute::kNone;
+  std::map<TensorId, TensorId> gradient_of;              ///< Of each parameter.
+  std::map<TensorId, std::vector<Axis>> also_partial{};  ///< Per parameter: besides data.
+
+  ShardedBlock() = default;
+  ShardedBlock(const ShardedBlock&) = delete;
+  ShardedBlock& operator=(const ShardedBlock&) = delete;
+};
+
+/// What every role needs to know.
+struct Training {
+  const Model& model;
+  const Strategy& strategy;
+  const plan::StepPlan& plan;
+  const StepOptions& options;
+  Axis data = 0;
+  Axis pipeline = 0;
+  std::array<std::unique_ptr<ShardedBlock>, 3> blocks{};  ///< By index of the plan's.
+  Attribute sent{};                                       ///< How the boundary lies while it is.
+
+  const Tensor& boundary() const {
+    const Graph& layer = blocks[1]->forward;
+    return layer[layer.inputs.front()];
+  }
+};
+
+/// \return kInvalidInput where a tensor cannot be split as the strategy wants, or a gradient does
+///     not lie as its parameter does.
+Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Graph graph,
+                                                    Recompute recompute);
+
+class Role {
+ public:
+  Role(const Training& training, std::size_t role);
+
+  /// \return why a graph cannot be run, or that what the pass wants to have been kept was not.
+  std::optional<Error> pass(plan::ActionId id);
+  /// What lies where the chunk's result is to lie, in pieces as it is sent.
+  Arrays send(const plan::Action& action);
+  void receive(const plan::Action& action, const Arrays& sent);
+
+  RoleParameters& parameters() { return parameters_; }
+  /// Losses per token: "loss.<micro-batch>".
+  std::vector<Held>& losses() { return losses_; }
+  double loss() const { return loss_; }  ///< Their sum.
+
+ private:
+  // A boundary of units as one slot of the schedule has it: chunk, unit behind it, micro-batch.
+  using Boundary = std::tuple<std::int32_t, std::int32_t, std::int32_t, Direction>;
+
+  const ShardedBlock& block_of(std::int32_t unit) const;
+  GraphRun how(std::int32_t unit, std::int32_t micro_batch) const;
+  Distributed tokens(const ShardedBlock& block, const std::string& tensor,
+                     std::int32_t micro_batch) const;
+  std::optional<Error> forward(const plan::Action& pass, std::int32_t unit);
+  std::optional<Error> backward(const plan::Action& pass, std::int32_t unit);
+  void keep_loss(const ShardedBlock& head, const Distributed& statistics, std::int32_t micro_batch);
+  Boundary boundary(const plan::Action& action, std::int32_t behind) const;
+  Boundary end_of_chunk(const plan::Action& action, bool enters) const;
+  Distributed take(const Boundary& boundary);
+
+  const Training& training_;
+  const plan::Role& role_;
+  RoleParameters parameters_;
+  std::map<Boundary, Distributed> boundaries_;
+  std::map<std::pair<std::int32_t, std::int32_t>, Tensors> kept_;  // by unit and micro-batch
+  std::vector<Held> losses_;
+  double loss_ = 0;
+};
+
+}  // namespace foreshard::execute

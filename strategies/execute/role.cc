@@ -1,0 +1,247 @@
+#include "strategies/execute/internal/role.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+#include "strategies/execute/random.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/program/lower/block.h"
+
+namespace foreshard::execute {
+namespace {
+
+using plan::Action;
+
+std::optional<TensorId> tensor_named(const Graph& graph, const std::string& name) {
+  const auto it = std::ranges::find(graph.tensors, name, &Tensor::name);
+  if (it == graph.tensors.end()) return std::nullopt;
+  return TensorId{it - graph.tensors.begin()};
+}
+
+ProcessMesh mesh_of_role(const Training& training, std::size_t role) {
+  ProcessMesh mesh = mesh_from(training.plan.parts.mesh);
+  std::vector<std::int32_t> ranks;
+  for (std::int64_t p = 0; p < mesh.size(); ++p) {
+    if (std::cmp_equal(coordinate_of(mesh, p, training.pipeline), role))
+      ranks.push_back(mesh.ranks[static_cast<std::size_t>(p)]);
+  }
+  mesh.axes[static_cast<std::size_t>(training.pipeline)].size = 1;
+  mesh.ranks = std::move(ranks);
+  return mesh;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Graph graph,
+                                                    Recompute recompute) {
+  auto block = std::make_unique<ShardedBlock>();
+  block->forward = std::move(graph);
+  block->recompute = recompute;
+  auto forward = distribute(block->forward, training.plan.parts.mesh, Flow::kForward);
+  if (!forward) return forward.error();
+  block->forward_sharded = *std::move(forward);
+  block->backward = backward_graph(block->forward_sharded, backward_options(training.strategy));
+  auto backward = distribute(block->backward, training.plan.parts.mesh, Flow::kForward);
+  if (!backward) return backward.error();
+  block->backward_sharded = *std::move(backward);
+  block->kept = lower::kept_tensors(block->forward, block->backward, recompute);
+  for (std::size_t i = 0; i < block->forward.tensors.size(); ++i) {
+    const Tensor& parameter = block->forward.tensors[i];
+    if (parameter.role != TensorRole::kParameter) continue;
+    const TensorId id{static_cast<std::int64_t>(i)};
+    const auto gradient = tensor_named(block->backward, "d." + parameter.name);
+    FORESHARD_CHECK(gradient.has_value());
+    const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
+    auto partial = axes_of(lies.partial);
+    if (lies.dims != parameter.pinned->dims || std::erase(partial, training.data) == 0)
+      return Error{Error::Code::kInvalidInput,
+                   block->forward.name + ": the gradient of '" + parameter.name + "' lies as " +
+                       describe(lies, training.plan.parts.mesh) +
+                       ", not as summands of the parameter's slices over the replicas"};
+    block->gradient_of[id] = *gradient;
+    block->also_partial[id] = std::move(partial);
+  }
+  return block;
+}
+
+Role::Role(const Training& training, std::size_t role)
+    : training_(training),
+      role_(training.plan.roles[role]),
+      parameters_(training.plan, role_, training.options, mesh_of_role(training, role),
+                  training.data) {
+  for (const plan::Chunk& chunk : role_.chunks) {
+    for (std::int32_t i = 0; i < chunk.units.count; ++i) {
+      const std::int32_t unit = chunk.units.first + i;
+      parameters_.add(unit, block_of(unit).forward, block_of(unit).also_partial);
+    }
+  }
+}
+
+const ShardedBlock& Role::block_of(std::int32_t unit) const {
+  const plan::Unit& its = training_.plan.parts.units[static_cast<std::size_t>(unit)];
+  return *training_.blocks[static_cast<std::size_t>(its.block)];
+}
+
+// --- boundaries ---------------------------------------------------------------------------------
+
+// What a chunk hands on lies in one place for all micro-batches where the next pass waits until it
+// is sent.
+Role::Boundary Role::boundary(const Action& action, std::int32_t behind) const {
+  const plan::Run units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const bool leaves =
+      behind == (action.direction == Direction::kForward ? units.first + units.count : units.first);
+  const bool blocks =
+      training_.strategy.framework->pipeline_transfers == PipelineTransfers::kBlocking;
+  const bool shared = leaves && units.count > 0 && blocks;
+  return {action.chunk, behind, shared ? 0 : action.micro_batch, action.direction};
+}
+
+Role::Boundary Role::end_of_chunk(const Action& action, bool enters) const {
+  const plan::Run units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
+  const bool first = enters == (action.direction == Direction::kForward);
+  return boundary(action, first ? units.first : units.first + units.count);
+}
+
+Distributed Role::take(const Boundary& boundary) {
+  if (auto node = boundaries_.extract(boundary); !node.empty()) return std::move(node.mapped());
+  const Tensor& tensor = training_.boundary();
+  const Slices slices(Layout{parameters_.mesh(), *tensor.pinned}, tensor.shape);
+  Distributed nothing{*tensor.pinned, {}};
+  for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p)
+    nothing.shards.of_position.emplace_back(slices.of(p).elements(), kNoNumber);
+  return nothing;
+}
+
+// Every rank sends what it holds to the one with the same coordinates in the other role.
+Arrays Role::send(const Action& action) {
+  const Distributed stream = take(end_of_chunk(action, false));
+  return convert(stream.shards, training_.boundary().shape, stream.attribute, training_.sent,
+                 parameters_.mesh());
+}
+
+void Role::receive(const Action& action, const Arrays& sent) {
+  const Tensor& tensor = training_.boundary();
+  boundaries_[end_of_chunk(action, true)] = {
+      *tensor.pinned,
+      convert(sent, tensor.shape, training_.sent, *tensor.pinned, parameters_.mesh())};
+}
+
+// --- passes -------------------------------------------------------------------------------------
+
+std::optional<Error> Role::pass(plan::ActionId id) {
+  const Action& pass = role_.actions[static_cast<std::size_t>(id)];
+  for (std::int32_t i = 0; i < pass.units.count; ++i) {
+    const bool is_forward = pass.direction == Direction::kForward;
+    if (auto error = is_forward ? forward(pass, pass.units.first + i)
+                                : backward(pass, pass.units.first + pass.units.count - 1 - i))
+      return error;
+  }
+  parameters_.end(pass, id);
+  return std::nullopt;
+}
+
+GraphRun Role::how(std::int32_t unit, std::int32_t micro_batch) const {
+  const auto samples = static_cast<double>(training_.strategy.global_batch);
+  const auto length = static_cast<double>(training_.model.sequence);
+  const std::uint64_t key = key_of(key_of(training_.options.seed, "dropout"), std::int64_t{unit});
+  return {.mesh = parameters_.mesh(),
+          .context = {.key = key_of(key, std::int64_t{micro_batch}),
+                      .loss_scale = 1 / (samples * length)}};
+}
+
+// "token_ids" and "targets": token i of a sequence, and the next one.
+Distributed Role::tokens(const ShardedBlock& block, const std::string& tensor,
+                         std::int32_t micro_batch) const {
+  const Tensor& ids = block.forward[*tensor_named(block.forward, tensor)];
+  const std::int64_t shift = tensor == "targets" ? 1 : 0;
+  const std::int64_t length = ids.shape[1];
+  const std::uint64_t key =
+      key_of(key_of(training_.options.seed, "tokens"), std::int64_t{micro_batch});
+  const Slices slices(Layout{parameters_.mesh(), *ids.pinned}, ids.shape);
+  Distributed result{*ids.pinned, {}};
+  for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p) {
+    std::vector<double> values;
+    for (const std::int64_t index : logical_indices(ids.shape, slices.of(p))) {
+      const std::int64_t at = index / length * (length + 1) + index % length + shift;
+      values.push_back(
+          std::floor(uniform(key, at) * static_cast<double>(training_.model.vocabulary)));
+    }
+    result.shards.of_position.push_back(std::move(values));
+  }
+  return result;
+}
+
+std::optional<Error> Role::forward(const Action& pass, std::int32_t unit) {
+  const ShardedBlock& block = block_of(unit);
+  Tensors tensors = parameters_.read(unit, block.forward);
+  for (const TensorId id : block.forward.inputs) tensors[id] = take(boundary(pass, unit));
+  for (const char* given : {"token_ids", "targets"})
+    if (const auto id = tensor_named(block.forward, given))
+      tensors[*id] = tokens(block, given, pass.micro_batch);
+  if (auto error = run(block.forward_sharded, how(unit, pass.micro_batch), tensors)) return error;
+  const Distributed& out = tensors.at(block.forward.outputs.front());
+  if (tensor_named(block.forward, "targets")) {
+    keep_loss(block, out, pass.micro_batch);
+  } else {
+    boundaries_[boundary(pass, unit + 1)] = out;
+  }
+  if ((pass.takes & plan::kKept) == 0) return std::nullopt;
+  const auto storage = storages_of(block.forward);
+  std::erase_if(tensors, [&](const auto& entry) {
+    return !block.kept.contains(storage[entry.first.index()]);
+  });
+  kept_[{unit, pass.micro_batch}] = std::move(tensors);
+  return std::nullopt;
+}
+
+std::optional<Error> Role::backward(const Action& pass, std::int32_t unit) {
+  const ShardedBlock& block = block_of(unit);
+  auto kept = kept_.extract({unit, pass.micro_batch});
+  if (kept.empty())
+    return Error{Error::Code::kInvalidInput,
+                 role_.name + ": nothing is kept for the backward pass of " +
+                     training_.plan.parts.units[static_cast<std::size_t>(unit)].name};
+  Tensors tensors = std::move(kept.mapped());
+  tensors.merge(parameters_.read(unit, block.forward));
+  GraphRun graph_run = how(unit, pass.micro_batch);
+  if (block.recompute != Recompute::kNone) {
+    if (block.recompute == Recompute::kSelective)
+      graph_run.wanted = [](const Operator& op) { return op.core_attention; };
+    if (auto error = run(block.forward_sharded, graph_run, tensors)) return error;
+    graph_run.wanted = nullptr;
+  }
+  for (const TensorId id : block.backward.inputs) tensors[id] = take(boundary(pass, unit + 1));
+  if (auto error = run(block.backward_sharded, graph_run, tensors)) return error;
+  parameters_.accumulate(unit, block.gradient_of, tensors);
+  if (!block.backward.outputs.empty())
+    boundaries_[boundary(pass, unit)] = tensors.at(block.backward.outputs.front());
+  return std::nullopt;
+}
+
+// From the statistics, per token: log(sum of exponentials) - the target's logit.
+void Role::keep_loss(const ShardedBlock& head, const Distributed& statistics,
+                     std::int32_t micro_batch) {
+  Shape shape = head.forward[head.forward.outputs.front()].shape;
+  Layout layout{parameters_.mesh(), statistics.attribute};
+  shape.pop_back();
+  layout.attribute.dims.pop_back();
+  const Slices slices(layout, shape);
+  Arrays losses;
+  for (std::int64_t p = 0; p < layout.mesh.size(); ++p) {
+    const auto position = static_cast<std::size_t>(p);
+    const auto& values = statistics.shards.of_position[position];
+    Held held{.tensor = "loss." + std::to_string(micro_batch),
+              .rank = layout.mesh.ranks[position],
+              .indices = logical_indices(shape, slices.of(p))};
+    for (std::size_t i = 0; i < held.indices.size(); ++i)
+      held.values.push_back(std::log(values[2 * i]) - values[2 * i + 1]);
+    losses.of_position.push_back(held.values);
+    losses_.push_back(std::move(held));
+  }
+  for (const double loss : gather(layout, shape, losses)) loss_ += loss;
+}
+
+}  // namespace foreshard::execute

@@ -1,0 +1,62 @@
+/// \file
+/// Which actions of a plan may run next. An action may when those before it on its lane and those
+/// that it waits for are done, no sync before it is open, and its partners in other roles are as
+/// far: both sides of a transfer run together, and the copies of a tie.
+///
+///     Walk walk(plan, true);
+///     const std::vector<At> ready = walk.next(0, Lane::kCompute);
+///     if (!ready.empty()) walk.finish(ready);
+#pragma once
+
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "strategies/plan/step_plan.h"
+
+namespace foreshard::plan {
+
+/// An action of the plan.
+struct At {
+  std::size_t role = 0;
+  ActionId action = 0;
+};
+
+/// Holds a reference to the plan.
+class Walk {
+ public:
+  /// \param common_norm  the optimizers of all roles run together: they add up the norm of all
+  ///     gradients first.
+  Walk(const StepPlan& plan, bool common_norm);
+
+  /// The next action of the lane with those that run together with it, the sender before the
+  /// receiver; empty if there is none or some of them have to wait.
+  std::vector<At> next(std::size_t role, Lane lane) const;
+  void finish(const std::vector<At>& together);
+  /// The first action that is not done.
+  std::optional<At> open() const;
+
+ private:
+  struct State {
+    std::vector<bool> done;
+    std::array<std::vector<ActionId>, kLanes> lanes;
+    std::array<std::size_t, kLanes> next{};
+    std::size_t first_open = 0;  // all actions before it are done
+  };
+
+  const Action& action(std::size_t role, ActionId id) const {
+    return plan_.roles[role].actions[static_cast<std::size_t>(id)];
+  }
+  std::optional<ActionId> head(std::size_t role, Lane lane) const;
+  std::vector<std::pair<std::size_t, ActionKind>> parties(std::size_t role,
+                                                          const Action& action) const;
+  bool may_run(std::size_t role, ActionId id) const;
+
+  const StepPlan& plan_;
+  bool common_norm_;
+  std::vector<State> roles_;
+  std::vector<std::size_t> role_of_piece_;
+};
+
+}  // namespace foreshard::plan
