@@ -166,6 +166,8 @@ struct Bucket {
 struct Crossing {
   std::int32_t from_piece = 0;
   std::int32_t to_piece = 0;
+  std::int32_t from_role = 0;  ///< That of the pieces' chunks.
+  std::int32_t to_role = 0;
 };
 
 /// Gradients that are added up outside buckets: those of which ranks along `axes` saw parts
@@ -203,8 +205,11 @@ struct Role {
 /// Invariants (`verify` checks exactly these):
 ///  1. Every unit is in one chunk of one role.
 ///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
-///     trains, backward once; the backward pass waits for the forward pass.
-///  3. `after` names earlier actions of the role, ascending, each once.
+///     trains, backward once, in the slot of that chunk, direction and micro-batch; the backward
+///     pass waits for the forward pass. All roles have the same micro-batches.
+///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
+///  are
+///     within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
 ///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
 ///     gives the last but one back.
@@ -213,7 +218,8 @@ struct Role {
 ///     more than two are ready and not reduced: such a pass waits for the reduction before the
 ///     last. A bucket that is gathered once in a step is gathered before the first pass of its
 ///     units, which waits for it, or behind the optimizer.
-///  6. Sends and receives of a crossing have the same micro-batches in the same order; a send waits
+///  6. Each slot receives over the crossing before its piece and sends over the one behind it, in
+///     its direction. Sends and receives of a crossing have the same order; a send waits
 ///     for the pass that makes the tensor, and the pass that reads it waits for the receive.
 ///  7. What is taken is given back once, for the same unit and micro-batch; nothing is left.
 ///  8. The optimizer waits for every backward pass and every reduction. So do gradients of copies
@@ -236,7 +242,7 @@ struct StepPlan {
 Result<StepPlan> make_plan(Parts parts, const Strategy& strategy);
 
 /// \return the first invariant that the plan breaks, with the role and the action.
-/// Cost: O(actions x lanes).
+/// Cost: O(passes of units x log(passes)), and O(actions) for the rest.
 std::optional<Error> verify(const StepPlan& plan);
 
 /// The plan for people, as shown above. Slots that repeat earlier ones but for the micro-batch

@@ -9,9 +9,6 @@
 namespace foreshard::plan {
 namespace {
 
-// A period of slots that repeats may be this long.
-constexpr std::size_t kLongestPeriod = 64;
-
 std::string joined(const std::vector<std::string>& parts, std::string_view between) {
   std::string text;
   for (const std::string& part : parts) {
@@ -111,17 +108,14 @@ class Text {
     return plan_.parts.block_of(run.first + i);
   }
 
-  std::size_t role_of(std::int32_t piece) const {
-    return static_cast<std::size_t>(piece) % plan_.roles.size();
-  }
   // "layer_out -> stage 1", "d.layer_out <- stage 1".
   std::string transfer(const Action& action) const {
     const Crossing& crossing = plan_.crossings[static_cast<std::size_t>(action.what)];
     const bool is_forward = action.direction == Direction::kForward;
     const bool sends = action.kind == ActionKind::kSend;
-    return fmt::format(
-        "{}{} {} {}", is_forward ? "" : "d.", plan_.parts.boundary, sends ? "->" : "<-",
-        plan_.roles[role_of(is_forward == sends ? crossing.to_piece : crossing.from_piece)].name);
+    const std::int32_t role = is_forward == sends ? crossing.to_role : crossing.from_role;
+    return fmt::format("{}{} {} {}", is_forward ? "" : "d.", plan_.parts.boundary,
+                       sends ? "->" : "<-", plan_.roles[static_cast<std::size_t>(role)].name);
   }
 
   std::string copies(const Copies& copies) const {
@@ -236,7 +230,9 @@ class Text {
     for (std::size_t slot = 0; slot < role.slots.size();) {
       std::size_t period = 1;
       std::size_t times = 0;
-      while (period <= std::min(slot, kLongestPeriod) && (times = repeats(role, slot, period)) == 0)
+      // An interleaved pipeline repeats p micro-batches through all chunks, forward and backward.
+      const std::size_t longest = 2 * plan_.roles.size() * role.chunks.size();
+      while (period <= std::min(slot, longest) && (times = repeats(role, slot, period)) == 0)
         ++period;
       if (times > 0) {
         const std::size_t last = slot + (times - 1) * period;

@@ -91,18 +91,26 @@ class Compiler {
         };
         return {.kind = Kind::kCopies,
                 .role = role,
-                .block = static_cast<std::int32_t>(std::count_if(
+                .other = static_cast<std::int32_t>(std::count_if(
                     plan_.copies.begin(), plan_.copies.begin() + action.what, is_earlier))};
       }
       case ActionKind::kSend:
       case ActionKind::kReceive:
-        return {.kind = Kind::kTransfer};
+        return transfer(action);
       case ActionKind::kOptimizer:
         return {.kind = Kind::kOptimizer, .role = role};
       case ActionKind::kSync:
         break;
     }
     return {.kind = Kind::kSync};
+  }
+
+  Symbol transfer(const Action& action) const {
+    const plan::Crossing& crossing = plan_.crossings[static_cast<std::size_t>(action.what)];
+    const bool is_forward = action.direction == Direction::kForward;
+    return {.kind = Symbol::Kind::kTransfer,
+            .role = is_forward ? crossing.from_role : crossing.to_role,
+            .other = is_forward ? crossing.to_role : crossing.from_role};
   }
 
   // The node of an action in which roles meet is made by the first of them.
@@ -136,7 +144,7 @@ class Compiler {
         pass_before = &action;
       }
       const std::int32_t own = node[id] = node_of(action, symbol);
-      const std::size_t lane = static_cast<std::size_t>(lane_of(action));
+      const std::size_t lane = lane_index(action);
       wait(own, last[lane]);
       if (std::exchange(host[lane], synced) != synced) wait(own, synced);
       for (const ActionId earlier : action.after)

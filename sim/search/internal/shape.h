@@ -34,9 +34,9 @@ struct Symbol {
     kReduce,     ///< The gradients of a unit of block `block`.
     kGatherAll,  ///< Those of all units of `role`.
     kReduceAll,
-    kCopies,  ///< Of `role`'s replicated parameters: the `block`-th of their groups.
+    kCopies,  ///< Of `role`'s replicated parameters: the `other`-th of their groups.
     kTie,
-    kTransfer,
+    kTransfer,  ///< From `role` to the role `other`.
     kSync,
     kNorm,
     kOptimizer,  ///< Of `role`.
@@ -45,6 +45,7 @@ struct Symbol {
   Direction direction = Direction::kForward;
   std::int32_t role = -1;
   std::int32_t block = -1;
+  std::int32_t other = -1;
   std::array<std::int32_t, 3> units{};  ///< Of each block of the plan, which has three at most.
   /// Of a pass of one unit: one of the same block ran before it.
   bool follows = false;

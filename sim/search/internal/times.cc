@@ -156,18 +156,14 @@ Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line
       kind, bytes, {places_.device(0), places_.device((line.size - 1) * line.stride)});
 }
 
-Result<Seconds> Times::transfer(Bytes bytes, Line line) {
-  const auto key = std::pair(bytes.in_base(), line);
+Result<Seconds> Times::transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to) {
+  const std::tuple key{bytes.in_base(), line, from, to};
   if (const auto it = transfers_.find(key); it != transfers_.end()) return it->second;
-  Seconds slowest;
-  for (std::int64_t i = 0; i + 1 < line.size; ++i) {
-    const auto time = cost_.communication_time(
-        program::CollectiveKind::kSend, bytes,
-        {places_.device(i * line.stride), places_.device((i + 1) * line.stride)});
-    if (!time) return time;
-    slowest = std::max(slowest, *time);
-  }
-  return transfers_.emplace(key, slowest).first->second;
+  const auto time = cost_.communication_time(
+      program::CollectiveKind::kSend, bytes,
+      {places_.device(from * line.stride), places_.device(to * line.stride)});
+  if (!time) return time;
+  return transfers_.emplace(key, *time).first->second;
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,

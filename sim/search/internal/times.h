@@ -55,8 +55,8 @@ class Times {
                              std::int64_t ranks);
   /// Of the two ends of the first group of the line.
   Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line) const;
-  /// The slowest transfer between neighbours of the first group of the line.
-  Result<Seconds> transfer(Bytes bytes, Line line);
+  /// Between two ranks of the first group of the line, by their places in it.
+  Result<Seconds> transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to);
 
  private:
   Result<Seconds> group(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t index);
@@ -67,7 +67,7 @@ class Times {
   std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t, Kinds>, Spread>
       collectives_;
   std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t>, Seconds> slower_ends_;
-  std::map<std::pair<double, Line>, Seconds> transfers_;
+  std::map<std::tuple<double, Line, std::int64_t, std::int64_t>, Seconds> transfers_;
 };
 
 /// One pass through a block, all its streams idle before.

@@ -89,8 +89,15 @@ class Transfers {
 
 std::optional<Error> plan_transfers(Draft& draft) {
   const auto pieces = static_cast<std::int32_t>(draft.plan.parts.pieces.size());
+  std::vector<std::int32_t> role_of(static_cast<std::size_t>(pieces), 0);
+  for (std::size_t role = 0; role < draft.roles.size(); ++role)
+    for (const Chunk& chunk : draft.roles[role].role.chunks)
+      role_of[static_cast<std::size_t>(chunk.piece)] = static_cast<std::int32_t>(role);
   for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
-    draft.add(Crossing{.from_piece = piece, .to_piece = piece + 1});
+    draft.add(Crossing{.from_piece = piece,
+                       .to_piece = piece + 1,
+                       .from_role = role_of[static_cast<std::size_t>(piece)],
+                       .to_role = role_of[static_cast<std::size_t>(piece) + 1]});
   for (DraftRole& role : draft.roles) Transfers(draft, role).add();
   return std::nullopt;
 }

@@ -356,7 +356,7 @@ class Writer {
     const plan::Crossing& crossing = plan_.crossings[static_cast<std::size_t>(action.what)];
     const bool to_later =
         (action.kind == ActionKind::kSend) == (action.direction == Direction::kForward);
-    return (to_later ? crossing.to_piece : crossing.from_piece) % strategy_.pipeline_parallel;
+    return to_later ? crossing.to_role : crossing.from_role;
   }
 
   static std::string_view word(Direction direction) {
