@@ -1,4 +1,4 @@
-// The search's closed form against the simulation it stands for: how fast strategies are estimated,
+// The search's estimate against the simulation it stands for: how fast strategies are estimated,
 // how far their steps are off, and whether any lower bound is above the simulated step.
 //
 //     estimate_bench [STRATEGIES [CATALOGUE]]      of each study; run from the repository's root

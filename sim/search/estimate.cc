@@ -141,14 +141,14 @@ class Step {
       case Kind::kReduceAll:
         return reduction(elements(symbol.role));
       case Kind::kCopies:
-        return copies_time(symbol.role, symbol.block);
+        return copies_time(symbol.role, symbol.other);
       case Kind::kTie:
         return times_.ends(
             program::CollectiveKind::kAllReduce,
             size_of(gradient_dtype()) * static_cast<double>(blocks_.head.largest_parameter),
             line_of(blocks_.mesh, pipeline_));
       case Kind::kTransfer:
-        return transfer_time();
+        return transfer_time(symbol.role, symbol.other);
       case Kind::kSync:
         return launch_;
       case Kind::kNorm:
@@ -199,8 +199,8 @@ class Step {
     return (twice ? 2.0 : 1.0) * *time + cast_time(block(symbol.block).elements());
   }
 
-  // The residual stream to the next stage, in pieces where the framework sends it so.
-  Result<Seconds> transfer_time() {
+  // The residual stream to another stage, in pieces where the framework sends it so.
+  Result<Seconds> transfer_time(std::int64_t from, std::int64_t to) {
     const Axis tensor = axis_of(blocks_.mesh, "tensor");
     Attribute sent = blocks_.boundary;
     const std::int64_t ways = strategy_.tensor_parallel;
@@ -211,8 +211,8 @@ class Step {
     double count = 1;
     for (const auto extent : local_shape(blocks_.boundary_shape, sent, blocks_.mesh))
       count *= static_cast<double>(extent);
-    const auto time =
-        times_.transfer(size_of(strategy_.precision) * count, line_of(blocks_.mesh, pipeline_));
+    const auto time = times_.transfer(size_of(strategy_.precision) * count,
+                                      line_of(blocks_.mesh, pipeline_), from, to);
     if (!time) return time;
     Block block;
     lower::append_reshard(block, "", blocks_.boundary_shape, strategy_.precision, sent,
@@ -235,6 +235,7 @@ class Step {
     add(blocks_.layer, own);
     add(blocks_.embedding, stage == 0 ? 1 : 0);
     add(blocks_.head, last_stage(stage) ? 1 : 0);
+    FORESHARD_CHECK(index < std::ssize(partial));
     const auto& [axes, count] = *std::next(partial.begin(), index);
     Attribute from = replicated(1);
     from.partial = sums_over(axes);
@@ -389,13 +390,18 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
   const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
   const std::int64_t fewer = kFullPipeline * stages;
   const bool all = strategy.micro_batches() <= fewer + period;
-  const FormKey key{strategy.schedule,
-                    stages,
-                    strategy.virtual_stages,
-                    all ? strategy.micro_batches() : 0,
-                    {states.cuts_parameters, states.cuts_gradients, states.cuts_optimizer,
-                     states.reduce != StateSharding::Reduce::kNever, has_copies(blocks.embedding),
-                     has_copies(blocks.layer), has_copies(blocks.head)}};
+  const FormKey key{.schedule = strategy.schedule,
+                    .stages = stages,
+                    .chunks = strategy.virtual_stages,
+                    .micro_batches = all ? strategy.micro_batches() : 0,
+                    .layers_per_stage = strategy.layers_per_stage,
+                    .mode = strategy.mode,
+                    .cuts_parameters = states.cuts_parameters,
+                    .cuts_gradients = states.cuts_gradients,
+                    .cuts_optimizer = states.cuts_optimizer,
+                    .reduces = states.reduce != StateSharding::Reduce::kNever,
+                    .has_copies = {has_copies(blocks.embedding), has_copies(blocks.layer),
+                                   has_copies(blocks.head)}};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   const Framework& framework = *strategy.framework;
   PlanForms forms{.micro_batches = fewer, .period = period};

@@ -5,9 +5,9 @@
 /// and timed from their tasks (times.h). The strategy's step plan is compiled to a shape (shape.h),
 /// which all strategies of the same form share. The step is the end of a walk through the shape
 /// with the times of the blocks, of transfers, and of what gradients, parameters and the optimizer
-/// take; a pass takes no less than the host needs to launch it. Of more micro-batches than 3 for
-/// each stage, the pipeline runs full between the first and the last: each further period (one
-/// micro-batch; where chunks are interleaved, one for each stage) adds the same time.
+/// take; a pass takes no less than the host needs to launch it. With more than 3 p micro-batches on
+/// p stages, two shorter steps are walked: of 3 p micro-batches and of one period more (one
+/// micro-batch, or p where chunks are interleaved). Each further period adds their difference.
 ///
 /// **Bound.** For each stage s, the sum of: one forward pass through the pieces before it; all its
 /// own passes; one backward pass through the pieces before it; and the optimizer's kernels on the
@@ -73,10 +73,21 @@ class Estimator {
   struct Split;
   using SplitKey = std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t>;
 
-  /// Schedule, stages, chunks, micro-batches (0: so many that the pipeline runs full); what is cut,
-  /// reduced and copied.
-  using FormKey =
-      std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::array<bool, 7>>;
+  /// What strategies whose plans have the same form agree in.
+  struct FormKey {
+    std::string schedule{};
+    std::int64_t stages = 1;
+    std::int64_t chunks = 1;
+    std::int64_t micro_batches = 0;  ///< 0: more than are walked.
+    std::vector<std::int64_t> layers_per_stage{};
+    Mode mode = Mode::kTrain;
+    bool cuts_parameters = false;
+    bool cuts_gradients = false;
+    bool cuts_optimizer = false;
+    bool reduces = false;
+    std::array<bool, kBlocks> has_copies{};
+    auto operator<=>(const FormKey&) const = default;
+  };
 
   Result<Split*> split_of(const Strategy& strategy);
   Result<PlanForms*> forms_of(const Strategy& strategy, const lower::LoweredModel& blocks);

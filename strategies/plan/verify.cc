@@ -19,11 +19,11 @@ class RoleCheck {
 
   std::optional<std::string> fault() {
     // The order needs the third invariant.
-    if (auto text = dependencies()) return text;
+    if (auto text = references()) return text;
     order_.emplace(role_);
-    for (const auto check :
-         {&RoleCheck::passes, &RoleCheck::whole_parameters, &RoleCheck::reductions,
-          &RoleCheck::gathers, &RoleCheck::transfers, &RoleCheck::buffers, &RoleCheck::optimizer}) {
+    for (const auto check : {&RoleCheck::slots, &RoleCheck::passes, &RoleCheck::whole_parameters,
+                             &RoleCheck::reductions, &RoleCheck::gathers, &RoleCheck::transfers,
+                             &RoleCheck::buffers, &RoleCheck::optimizer}) {
       if (auto text = (this->*check)()) return text;
     }
     return std::nullopt;
@@ -50,14 +50,88 @@ class RoleCheck {
     return plan_.parts.units[static_cast<std::size_t>(unit)].name;
   }
 
-  Fault dependencies() {
+  // What actions name is there.
+  Fault references() {
+    const auto within = [](auto index, const auto& list) {
+      return index >= 0 && index < static_cast<decltype(index)>(list.size());
+    };
+    const auto units_within = [&](const Run& run) {
+      return run.first >= 0 && run.count >= 0 &&
+             run.first + run.count <= static_cast<std::int32_t>(plan_.parts.units.size());
+    };
     for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      bool known = within(it.chunk, role_.chunks) && units_within(it.units);
+      switch (it.kind) {
+        case ActionKind::kGather:
+        case ActionKind::kReduce:
+          known = known && within(it.what, plan_.buckets) &&
+                  std::ranges::all_of(bucket(it).units, units_within);
+          break;
+        case ActionKind::kReduceCopies:
+          known = known && within(it.what, plan_.copies);
+          break;
+        case ActionKind::kSend:
+        case ActionKind::kReceive:
+          known = known && within(it.what, plan_.crossings);
+          break;
+        case ActionKind::kPass:
+        case ActionKind::kOptimizer:
+        case ActionKind::kSync:
+          break;
+      }
+      if (!known) return at(3, id, "names a chunk, units or an entry that the plan has not");
       ActionId before = -1;
-      for (const ActionId earlier : action(id).after) {
+      for (const ActionId earlier : it.after) {
         if (earlier <= before || earlier >= id)
           return at(3, id, fmt::format("waits for action {}, out of order", earlier));
         before = earlier;
       }
+    }
+    return std::nullopt;
+  }
+
+  // Passes and transfers are those of their slot: all units of the chunk, and the crossings on both
+  // sides of its piece.
+  Fault slots() {
+    const auto crossings = static_cast<std::int32_t>(plan_.crossings.size());
+    for (std::size_t i = 0; i < role_.slots.size(); ++i) {
+      const Slot& slot = role_.slots[i];
+      const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
+      const Chunk& chunk = role_.chunks.at(static_cast<std::size_t>(slot.chunk));
+      const bool is_forward = slot.direction == Direction::kForward;
+      const std::int32_t in = is_forward ? chunk.piece - 1 : chunk.piece;
+      const std::int32_t out = is_forward ? chunk.piece : chunk.piece - 1;
+      std::int32_t units = 0;
+      std::vector<std::int32_t> received;
+      std::vector<std::int32_t> sent;
+      for (ActionId id = slot.first; id < end; ++id) {
+        const Action& it = action(id);
+        const bool is_pass = it.kind == ActionKind::kPass;
+        if (!is_pass && !is_transfer(it)) continue;
+        if (it.chunk != slot.chunk || it.direction != slot.direction ||
+            it.micro_batch != slot.micro_batch)
+          return at(is_pass ? 2 : 6, id, "is of another slot");
+        if (is_pass && it.units.count > 0 &&
+            !(chunk.units.contains(it.units.first) &&
+              chunk.units.contains(it.units.first + it.units.count - 1)))
+          return at(2, id, "passes units of another chunk");
+        if (is_pass) units += it.units.count;
+        if (it.kind == ActionKind::kReceive) received.push_back(it.what);
+        if (it.kind == ActionKind::kSend) sent.push_back(it.what);
+      }
+      const auto only = [&](std::int32_t crossing) {
+        return crossing >= 0 && crossing < crossings ? std::vector{crossing}
+                                                     : std::vector<std::int32_t>{};
+      };
+      const auto of_slot = [&](int invariant, std::string_view what) {
+        return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
+                           is_forward ? "forward" : "backward", slot.micro_batch, slot.chunk, what);
+      };
+      if (units != chunk.units.count) return of_slot(2, "does not pass the units of its chunk");
+      if (received != only(in))
+        return of_slot(6, "does not receive what the piece before it sends");
+      if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
     }
     return std::nullopt;
   }
@@ -290,6 +364,19 @@ std::optional<std::string> places_fault(const StepPlan& plan) {
   return std::nullopt;
 }
 
+std::optional<std::string> micro_batches_fault(const StepPlan& plan) {
+  std::optional<std::set<std::int32_t>> of_first;
+  for (const Role& role : plan.roles) {
+    std::set<std::int32_t> own;
+    for (const Slot& slot : role.slots) own.insert(slot.micro_batch);
+    if (!of_first) of_first = own;
+    if (own != *of_first)
+      return fmt::format("invariant 2: {} has other micro-batches than {}", role.name,
+                         plan.roles.front().name);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> pairs_fault(const StepPlan& plan) {
   std::map<std::pair<std::int32_t, Direction>, std::array<std::vector<std::int32_t>, 2>> order;
   for (const Role& role : plan.roles) {
@@ -337,6 +424,7 @@ std::optional<Error> verify(const StepPlan& plan) {
   if (const auto fault = places_fault(plan)) return error(*fault);
   for (std::size_t role = 0; role < plan.roles.size(); ++role)
     if (const auto fault = RoleCheck(plan, role).fault()) return error(*fault);
+  if (const auto fault = micro_batches_fault(plan)) return error(*fault);
   if (const auto fault = pairs_fault(plan)) return error(*fault);
   if (const auto fault = walk_fault(plan)) return error(*fault);
   return std::nullopt;

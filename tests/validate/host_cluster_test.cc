@@ -33,7 +33,7 @@ class Work {
   Work() : busy_(busy()), own_(own()) {}
   // The share of the cores' time that other programs took since then.
   double of_others_since(const Work& then, double elapsed) const {
-    const double cores = static_cast<double>(std::thread::hardware_concurrency());
+    const auto cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
     return (busy_ - then.busy_ - (own_ - then.own_)) / (elapsed * cores);
   }
 

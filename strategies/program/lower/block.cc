@@ -22,7 +22,7 @@ using program::Communication;
 using program::Task;
 
 std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
-                                             const ShardedGraph& backward, Axis data) {
+                                                   const ShardedGraph& backward, Axis data) {
   // A gradient is named after its parameter; the axes it is partial over, besides data, decide.
   std::map<std::string, std::vector<Axis>> partial;
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {

@@ -43,12 +43,18 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) {
          p.roles[1].chunks[0].units = {1, 7};
        }},
-      {"invariant 2: stage 0", two_stages(0),
+      {"invariant 2: stage 0, forward 0 of chunk 0: does not pass the units", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kPass).units.count = 1; }},
-      {"invariant 2: stage 0, action 2: passes embedding twice", two_stages(0),
+      {"invariant 2: stage 0, action 2: is of another slot", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kPass, 1).micro_batch = 0; }},
-      {"invariant 2: stage 1, action 1: does not wait for the forward pass", two_stages(0),
+      {"invariant 2: stage 1, action 1: is of another slot", two_stages(0),
        [](StepPlan& p) { find(p, 1, ActionKind::kPass).direction = Direction::kBackward; }},
+      {"invariant 2: stage 0, action 0: passes units of another chunk", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).units.first = 1; }},
+      {"invariant 3: stage 0, action 0: names a chunk, units", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass).units.first = 7; }},
+      {"invariant 3: stage 0, action 1: names a chunk, units", two_stages(0),
+       [](StepPlan& p) { find(p, 0, ActionKind::kSend).what = 1; }},
       {"invariant 3", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kSend).after = {99}; }},
       {"invariant 4: stage 0, action 1: embedding is not whole", two_stages(3),
@@ -69,10 +75,15 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) { find(p, 1, ActionKind::kPass).after.clear(); }},
       {"invariant 6: stage 0", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kSend).after.clear(); }},
-      {"invariant 6: crossing 0: sends and receives differ in order", two_stages(0),
+      {"invariant 6: stage 0, action 1: is of another slot", two_stages(0),
        [](StepPlan& p) {
          std::swap(find(p, 0, ActionKind::kSend, 0).micro_batch,
                    find(p, 0, ActionKind::kSend, 1).micro_batch);
+       }},
+      {"invariant 6: stage 0, forward 0 of chunk 0: does not send", two_stages(0),
+       [](StepPlan& p) {
+         Action& send = find(p, 0, ActionKind::kSend);
+         send = {.kind = ActionKind::kSync};
        }},
       {"gives a buffer back that is not there", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kPass).takes = 0; }},
