@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/execute/step.h"
+#include "tests/oracle/step.h"
 
 namespace foreshard::execute {
 

@@ -7,9 +7,8 @@
 #include <map>
 #include <string>
 
+#include "tests/oracle/reshard.h"
 #include "tests/strategies/execute/random_layouts.h"
-
-#include "strategies/execute/reshard.h"
 
 namespace foreshard {
 

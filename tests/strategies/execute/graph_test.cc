@@ -1,5 +1,5 @@
 // General graphs executed on arrays: gradients are those of the result, and sharded is serial.
-#include "strategies/execute/graph.h"
+#include "tests/oracle/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/oracle/graph.h"
+#include "tests/oracle/random.h"
 #include "tests/strategies/graph/operator_examples.h"
 
-#include "strategies/execute/graph.h"
-#include "strategies/execute/random.h"
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 

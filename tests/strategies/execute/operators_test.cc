@@ -1,6 +1,6 @@
 // Kernels on one rank by hand: how packed projections are ordered, what a part of the vocabulary
 // yields.
-#include "strategies/execute/operators.h"
+#include "tests/oracle/operators.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

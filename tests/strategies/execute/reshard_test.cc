@@ -1,4 +1,4 @@
-#include "strategies/execute/reshard.h"
+#include "tests/oracle/reshard.h"
 
 #include <gmock/gmock.h>
 #include <limits>

@@ -1,7 +1,7 @@
 // Serial = sharded (R4.7): a tiny model trained one step under a strategy, executed rank by rank in
 // double precision, against the same on one rank: the loss of every token, every parameter's
 // gradient, and the parameters and moments after Adam with clipping.
-#include "strategies/execute/step.h"
+#include "tests/oracle/step.h"
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "strategies/execute/internal/defined.h"
-#include "strategies/execute/random.h"
+#include "tests/oracle/internal/defined.h"
+#include "tests/oracle/random.h"
 
 namespace foreshard::execute::defined {
 namespace {

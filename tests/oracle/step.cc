@@ -1,4 +1,4 @@
-#include "strategies/execute/step.h"
+#include "tests/oracle/step.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "tests/oracle/internal/role.h"
+#include "tests/oracle/random.h"
 
-#include "strategies/execute/internal/role.h"
-#include "strategies/execute/random.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/plan/walk.h"
 #include "strategies/program/lower/block.h"

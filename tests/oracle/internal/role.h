@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
-
-#include "strategies/execute/internal/role_parameters.h"
+#include "tests/oracle/internal/role_parameters.h"
 
 namespace foreshard::execute {
 

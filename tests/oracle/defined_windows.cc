@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "strategies/execute/internal/defined.h"
+#include "tests/oracle/internal/defined.h"
 
 namespace foreshard::execute::defined {
 namespace {

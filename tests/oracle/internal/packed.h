@@ -6,8 +6,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-
-#include "strategies/execute/internal/kernels.h"
+#include "tests/oracle/internal/kernels.h"
 
 namespace foreshard::execute {
 

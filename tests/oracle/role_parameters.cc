@@ -1,11 +1,10 @@
-#include "strategies/execute/internal/role_parameters.h"
+#include "tests/oracle/internal/role_parameters.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
-
-#include "strategies/execute/random.h"
+#include "tests/oracle/random.h"
 
 namespace foreshard::execute {
 namespace {

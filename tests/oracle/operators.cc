@@ -1,8 +1,8 @@
-#include "strategies/execute/operators.h"
+#include "tests/oracle/operators.h"
 
 #include <limits>
 
-#include "strategies/execute/internal/defined.h"
+#include "tests/oracle/internal/defined.h"
 
 namespace foreshard::execute {
 Operand unwritten(const Shape& whole, const Box& box) {

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "strategies/execute/internal/defined.h"
+#include "tests/oracle/internal/defined.h"
 
 namespace foreshard::execute::defined {
 namespace {

@@ -1,11 +1,11 @@
-#include "strategies/execute/reshard.h"
+#include "tests/oracle/reshard.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "strategies/execute/boxes.h"
+#include "tests/oracle/boxes.h"
 
 namespace foreshard::execute {
 namespace {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "strategies/execute/internal/kernels.h"
+#include "tests/oracle/internal/kernels.h"
 
 namespace foreshard::execute {
 namespace {

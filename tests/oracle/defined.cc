@@ -1,4 +1,4 @@
-#include "strategies/execute/internal/defined.h"
+#include "tests/oracle/internal/defined.h"
 
 #include <algorithm>
 #include <array>

@@ -1,11 +1,11 @@
-#include "strategies/execute/shards.h"
+#include "tests/oracle/shards.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
-#include "strategies/execute/boxes.h"
+#include "tests/oracle/boxes.h"
 
 namespace foreshard::execute {
 namespace {

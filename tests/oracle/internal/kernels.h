@@ -8,8 +8,7 @@
 
 #include "base/check.h"
 #include "base/index.h"
-
-#include "strategies/execute/operators.h"
+#include "tests/oracle/operators.h"
 
 namespace foreshard::execute {
 

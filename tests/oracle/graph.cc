@@ -1,11 +1,11 @@
-#include "strategies/execute/graph.h"
+#include "tests/oracle/graph.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
+#include "tests/oracle/reshard.h"
 
-#include "strategies/execute/reshard.h"
 #include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::execute {

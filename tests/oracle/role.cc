@@ -1,11 +1,11 @@
-#include "strategies/execute/internal/role.h"
+#include "tests/oracle/internal/role.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
+#include "tests/oracle/random.h"
 
-#include "strategies/execute/random.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"

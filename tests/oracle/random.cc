@@ -1,4 +1,4 @@
-#include "strategies/execute/random.h"
+#include "tests/oracle/random.h"
 
 #include "base/hash.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "strategies/execute/internal/kernels.h"
+#include "tests/oracle/internal/kernels.h"
 
 namespace foreshard::execute {
 

@@ -12,9 +12,9 @@
 #include <optional>
 
 #include "base/result.h"
+#include "tests/oracle/operators.h"
+#include "tests/oracle/shards.h"
 
-#include "strategies/execute/operators.h"
-#include "strategies/execute/shards.h"
 #include "strategies/graph/sharding.h"
 
 namespace foreshard::execute {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/execute/internal/kernels.h"
-#include "strategies/execute/random.h"
+#include "tests/oracle/internal/kernels.h"
+#include "tests/oracle/random.h"
 
 namespace foreshard::execute {
 namespace {

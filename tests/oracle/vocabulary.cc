@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/execute/internal/kernels.h"
+#include "tests/oracle/internal/kernels.h"
 
 namespace foreshard::execute {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "strategies/execute/internal/kernels.h"
-#include "strategies/execute/internal/packed.h"
+#include "tests/oracle/internal/kernels.h"
+#include "tests/oracle/internal/packed.h"
 
 namespace foreshard::execute {
 namespace {

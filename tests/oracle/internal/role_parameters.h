@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/execute/graph.h"
-#include "strategies/execute/step.h"
+#include "tests/oracle/graph.h"
+#include "tests/oracle/step.h"
 
 namespace foreshard::execute {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "strategies/execute/internal/defined.h"
+#include "tests/oracle/internal/defined.h"
 
 namespace foreshard::execute::defined {
 namespace {
