@@ -102,7 +102,8 @@ class Text {
     return parts.empty() ? "nothing" : joined(parts, ", ");
   }
   const Unit& unit(const Run& run, std::int32_t i) const {
-    return plan_.parts.units[static_cast<std::size_t>(run.first + i)];
+    const std::int32_t index = run.first + i;
+    return plan_.parts.units[static_cast<std::size_t>(index)];
   }
   const Block& block(const Run& run, std::int32_t i) const {
     return plan_.parts.block_of(run.first + i);
@@ -196,8 +197,10 @@ class Text {
       return false;
     const std::int32_t later = other.micro_batch - one.micro_batch;
     for (ActionId i = 0; i < count; ++i) {
-      const Action& first = role.actions[static_cast<std::size_t>(one.first + i)];
-      Action second = role.actions[static_cast<std::size_t>(other.first + i)];
+      const ActionId id_of_first = one.first + i;
+      const ActionId id_of_second = other.first + i;
+      const Action& first = role.actions[static_cast<std::size_t>(id_of_first)];
+      Action second = role.actions[static_cast<std::size_t>(id_of_second)];
       second.micro_batch -= later;
       for (ActionId& earlier : second.after) earlier -= other.first - one.first;
       if (second != first) return false;

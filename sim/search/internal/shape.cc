@@ -15,7 +15,6 @@ namespace {
 using plan::Action;
 using plan::ActionId;
 using plan::ActionKind;
-using plan::Lane;
 using plan::StepPlan;
 
 using plan::kLanes;

@@ -92,8 +92,7 @@ Role DraftRole::finish() && {
         FORESHARD_CHECK(earlier != kNone);
       }
       std::ranges::sort(action.after);
-      const auto repeated = std::ranges::unique(action.after);
-      action.after.erase(repeated.begin(), repeated.end());
+      action.after.erase(std::unique(action.after.begin(), action.after.end()), action.after.end());
       role.actions.push_back(std::move(action));
     }
   };

@@ -27,6 +27,7 @@ std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
     }
   }
   std::vector<Copies> copies;
+  copies.reserve(elements.size());
   for (const auto& [axes, count] : elements)
     copies.push_back({.roles = {role}, .axes = axes, .elements = count});
   return copies;

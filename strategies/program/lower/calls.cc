@@ -147,8 +147,7 @@ class Writer {
     for (const ActionId earlier : after)
       call.after.push_back({.call = call_of_[static_cast<std::size_t>(earlier)]});
     std::ranges::sort(call.after);
-    const auto repeated = std::ranges::unique(call.after);
-    call.after.erase(repeated.begin(), repeated.end());
+    call.after.erase(std::unique(call.after.begin(), call.after.end()), call.after.end());
     to_->calls.push_back(std::move(call));
     call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
   }
@@ -266,8 +265,7 @@ class Writer {
     std::ranges::sort(opened, {}, [&](std::int32_t i) {
       return plan_.buckets[static_cast<std::size_t>(i)].units.front();
     });
-    const auto repeated = std::ranges::unique(opened);
-    opened.erase(repeated.begin(), repeated.end());
+    opened.erase(std::unique(opened.begin(), opened.end()), opened.end());
     FORESHARD_CHECK(!opened.empty() && unit(action.units.first).block == of);
     for (const std::int32_t index : opened) {
       const plan::Bucket& one = plan_.buckets[static_cast<std::size_t>(index)];
