@@ -24,7 +24,7 @@ namespace {
 using program::Block;
 
 // A pipeline runs full after so many micro-batches for each of its stages.
-constexpr std::int64_t kFullPipeline = 3;
+constexpr std::int64_t kFullPipeline = 2;
 
 // The time of one strategy from the times of its blocks.
 class Step {

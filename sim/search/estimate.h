@@ -5,8 +5,8 @@
 /// and timed from their tasks (times.h). The strategy's step plan is compiled to a shape (shape.h),
 /// which all strategies of the same form share. The step is the end of a walk through the shape
 /// with the times of the blocks, of transfers, and of what gradients, parameters and the optimizer
-/// take; a pass takes no less than the host needs to launch it. With more than 3 p micro-batches on
-/// p stages, two shorter steps are walked: of 3 p micro-batches and of one period more (one
+/// take; a pass takes no less than the host needs to launch it. With more than 2 p micro-batches on
+/// p stages, two shorter steps are walked: of 2 p micro-batches and of one period more (one
 /// micro-batch, or p where chunks are interleaved). Each further period adds their difference.
 ///
 /// **Bound.** For each stage s, the sum of: one forward pass through the pieces before it; all its

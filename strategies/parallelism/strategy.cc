@@ -280,6 +280,14 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       framework.name),
           "set virtual_stages: 1 and schedule: 1f1b");
   }
+  if (strategy.virtual_stages > 1 && strategy.zero_stage == 3 && dp > 1 &&
+      framework.shards.gather_each) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each gathered parameter is not "
+                      "modelled (framework '{}': gather_each)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b, or zero_stage: 1");
+  }
   const std::int64_t stages = strategy.stages();
   if (strategy.layers_per_stage.empty()) {
     if (model.layers % stages != 0) {
