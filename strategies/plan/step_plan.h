@@ -140,7 +140,9 @@ struct Action {
   std::int32_t what = -1;
   std::uint8_t takes = 0;         ///< Buffers that begin with it.
   std::uint8_t gives_back = 0;    ///< Buffers that end with it.
-  std::vector<ActionId> after{};  ///< Earlier actions of the role that it waits for; ascending.
+  /// Earlier actions of the role that it waits for; ascending. To wait for a pass is to wait for its
+  /// conversions too, which run on another lane and which the order of the lane says nothing of.
+  std::vector<ActionId> after{};
   bool operator==(const Action&) const = default;
 };
 
