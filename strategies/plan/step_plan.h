@@ -138,10 +138,11 @@ struct Action {
   /// The bucket of a gather or reduction, the crossing of a transfer or of the sync that follows a
   /// transfer, the entry of `copies`; -1: none.
   std::int32_t what = -1;
-  std::uint8_t takes = 0;         ///< Buffers that begin with it.
-  std::uint8_t gives_back = 0;    ///< Buffers that end with it.
-  /// Earlier actions of the role that it waits for; ascending. To wait for a pass is to wait for its
-  /// conversions too, which run on another lane and which the order of the lane says nothing of.
+  std::uint8_t takes = 0;       ///< Buffers that begin with it.
+  std::uint8_t gives_back = 0;  ///< Buffers that end with it.
+  /// Earlier actions of the role that it waits for; ascending. To wait for a pass is to wait for
+  /// its conversions too, which run on another lane and which the order of the lane says nothing
+  /// of.
   std::vector<ActionId> after{};
   bool operator==(const Action&) const = default;
 };
