@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-struct Place {
+struct RankZero {
   std::string host{};  // empty: this one
   std::uint16_t port = 0;
 };
@@ -36,7 +36,7 @@ std::string own_name() {
 
 // What rank 0 wrote, "PORT HOST": only of a file of our own, since others may write to the folder,
 // as they may to that of temporary files.
-std::optional<Place> place_in(const std::string& file) {
+std::optional<RankZero> rank_zero_in(const std::string& file) {
   struct stat status {};
   if (::lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
       status.st_uid != ::getuid())
@@ -45,7 +45,7 @@ std::optional<Place> place_in(const std::string& file) {
   if (!text) return std::nullopt;
   std::istringstream words(*text);
   int port = 0;
-  Place place;
+  RankZero place;
   words >> port >> place.host;
   if (port < 1 || port > 65535) return std::nullopt;
   place.port = static_cast<std::uint16_t>(port);
@@ -75,11 +75,11 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
   options.patience = 200_ms;
   std::optional<Error> last;
   for (;;) {
-    if (const auto place = place_in(file)) {
+    if (const auto found = rank_zero_in(file)) {
       // A host reaches itself also where it does not know the name that others use.
-      const bool here = place->host.empty() || place->host == own_name();
-      options.address = here ? kLoopback : place->host;
-      options.port = place->port;
+      const bool here = found->host.empty() || found->host == own_name();
+      options.address = here ? kLoopback : found->host;
+      options.port = found->port;
       auto store = open_tcp_store(options);
       if (store) {
         if (auto fault = barrier(**store, "found", options.rank, options.ranks, patience))
