@@ -141,6 +141,15 @@ std::optional<T> read(const fs::path& file, std::vector<yaml::Override> override
   return object ? std::optional(*std::move(object)) : std::nullopt;
 }
 
+// Whether a study would take what was read.
+template <class T>
+bool is_sound(const T&) {
+  return true;
+}
+bool is_sound(const Model& model) {
+  return checked(model).has_value();
+}
+
 template <class T>
 void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
   Dead dead(kind);
@@ -158,7 +167,7 @@ void expect_no_dead_keys(const std::string& kind, const fs::path& folder) {
       if (is_for_people(key.path) || key.path == "name" || key.path == "extends") continue;
       const bool alive = lives(key, pool, [&](const std::string& value) -> std::optional<bool> {
         const auto object = read<T>(file, {{key.path, value}});
-        if (!object) return std::nullopt;
+        if (!object || !is_sound(*object)) return std::nullopt;
         for (auto place = order.begin(); place != order.end(); ++place) {
           const std::size_t i = *place;
           if (!before[i]) before[i] = probes[i](*shipped);
