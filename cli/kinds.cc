@@ -5,6 +5,7 @@
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -40,10 +41,25 @@ study::Study shown(study::Study object) {
   return object;
 }
 
+// What is wrong with a well-formed object: with a model, sizes that contradict each other.
+template <class T>
+std::optional<Error> fault_in(const T&) {
+  return std::nullopt;
+}
+std::optional<Error> fault_in(const Model& object) {
+  const auto sound = checked(object);
+  return sound ? std::nullopt : std::optional(sound.error());
+}
+std::optional<Error> fault_in(const study::Study& object) {
+  return object.model ? fault_in(object.model->value) : std::nullopt;
+}
+
 template <class T>
 Result<std::string> echo_file(yaml::Loader& loader, const fs::path& path) {
   auto object = loader.read_file<T>(path);
   if (!object) return object.error();
+  if (auto fault = fault_in(*object))
+    return Error{fault->code, path.string() + ": " + fault->message};
   return yaml::echo(shown(*std::move(object)));
 }
 

@@ -43,18 +43,18 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
 
 // Cut along the first dimension over the data-parallel ranks, below what cuts it already.
 void share(Layout& layout, const Shape& shape) {
-  const auto it = std::ranges::find(layout.mesh.axes, std::string("data"), &MeshAxis::name);
-  FORESHARD_CHECK(it != layout.mesh.axes.end());
-  if (it->size == 1 || shape.empty()) return;
+  const Axis data = axis_of(layout.mesh.axes, "data");
+  const std::int64_t replicas = layout.mesh.axes[static_cast<std::size_t>(data)].size;
+  if (replicas == 1 || shape.empty()) return;
   auto& dims = layout.attribute.dims;
   const std::int64_t blocks = ways(dims[0], layout.mesh.axes);
-  dims[0].push_back(static_cast<Axis>(it - layout.mesh.axes.begin()));
+  dims[0].push_back(data);
   const std::int64_t rows = shape[0] / blocks;
-  if (rows % it->size == 0) return;
-  const std::int64_t most = (rows + it->size - 1) / it->size;
+  if (rows % replicas == 0) return;
+  const std::int64_t most = (rows + replicas - 1) / replicas;
   layout.attribute.sizes.resize(shape.size());
   for (std::int64_t block = 0; block < blocks; ++block)
-    for (std::int64_t i = 0; i < it->size; ++i)
+    for (std::int64_t i = 0; i < replicas; ++i)
       layout.attribute.sizes[0].push_back(std::clamp<std::int64_t>(rows - i * most, 0, most));
 }
 

@@ -252,6 +252,19 @@ TEST(Check, RefusesAnUnknownOperatorByName) {
 }
 
 // What check prints is a file of the same kind that reads back.
+TEST(Check, RefusesAModelThatAStudyRefuses) {
+  const TemporaryFolder folder;
+  const std::string file = folder
+                               .write("model.yaml",
+                                      "{name: odd, layers: 2, hidden: 560, heads: 7, kv_heads: 2, "
+                                      "vocabulary: 1000, sequence: 128, source: none}\n")
+                               .string();
+  const Outcome outcome = foreshard("check --kind model '" + file + "'");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("model.yaml: model 'odd': heads 7 is not divisible by kv_heads 2"));
+}
+
 TEST(Check, EchoesAFileThatReadsBack) {
   const TemporaryFolder folder;
   for (const char* file :

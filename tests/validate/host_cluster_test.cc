@@ -77,16 +77,23 @@ TEST(HostCluster, PredictsStrategiesThatItWasNotCalibratedOn) {
   // FORESHARD_VALIDATION_DIR: where the files are to be kept.
   const char* keep = std::getenv("FORESHARD_VALIDATION_DIR");
   const std::string out = keep != nullptr ? keep : folder.path().string();
-  const Work before;
-  const auto begin = std::chrono::steady_clock::now();
-  const cli::Outcome outcome = cli::foreshard(
-      "validate --host configs/studies/host-dp2.yaml configs/studies/host-tp2.yaml "
-      "configs/studies/host-pp2.yaml configs/studies/host-zero3.yaml --repeats " +
-      std::to_string(kRepeats) + " --max-error 15% -o '" + out + "'");
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  const double of_others = Work().of_others_since(before, elapsed.count());
-  std::printf("%s\nother programs took %.1f %% of the cores' time\n", outcome.out.c_str(),
-              100 * of_others);
+  cli::Outcome outcome;
+  double of_others = 0;
+  // Once more where other programs were in the way.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Work before;
+    const auto begin = std::chrono::steady_clock::now();
+    outcome = cli::foreshard(
+        "validate --host configs/studies/host-dp2.yaml configs/studies/host-tp2.yaml "
+        "configs/studies/host-pp2.yaml configs/studies/host-zero3.yaml --repeats " +
+        std::to_string(kRepeats) + " --max-error 15% -o '" + out + "'" +
+        (attempt > 0 ? " --fresh" : ""));
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+    of_others = Work().of_others_since(before, elapsed.count());
+    std::printf("%s\nother programs took %.1f %% of the cores' time\n", outcome.out.c_str(),
+                100 * of_others);
+    if (outcome.code != 4 || of_others <= kMostOtherWork) break;
+  }
   ASSERT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << "\n" << outcome.err;
 
   const auto json = nlohmann::json::parse(cli::text_of(out + "/validation.json"));

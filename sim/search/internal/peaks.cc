@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "strategies/plan/order.h"
 
@@ -127,26 +126,22 @@ class Loads {
     pass_before_id_ = id;
   }
 
-  // Without those of which another has more.
+  // Whether `more` has at least as much of everything as `less`.
+  static bool covers(const Load& more, const Load& less) {
+    for (std::size_t b = 0; b < kBlocks; ++b)
+      if (more.kept[b] < less.kept[b] || more.whole[b] < less.whole[b] ||
+          more.gradient[b] < less.gradient[b])
+        return false;
+    return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
+  }
+
+  // Without those that another covers.
   std::vector<Load> largest() const {
     std::vector<Load> result;
     for (const Load& load : loads_) {
-      const auto covers = [&](const Load& by) {
-        for (std::size_t b = 0; b < kBlocks; ++b)
-          if (by.kept[b] < load.kept[b] || by.whole[b] < load.whole[b] ||
-              by.gradient[b] < load.gradient[b])
-            return false;
-        return by.pass == load.pass && (by.trailing == load.trailing || load.trailing.block < 0);
-      };
-      if (std::ranges::any_of(result, covers)) continue;
-      std::erase_if(result, [&](const Load& other) {
-        for (std::size_t b = 0; b < kBlocks; ++b)
-          if (load.kept[b] < other.kept[b] || load.whole[b] < other.whole[b] ||
-              load.gradient[b] < other.gradient[b])
-            return false;
-        return load.pass == other.pass &&
-               (load.trailing == other.trailing || other.trailing.block < 0);
-      });
+      if (std::ranges::any_of(result, [&](const Load& other) { return covers(other, load); }))
+        continue;
+      std::erase_if(result, [&](const Load& other) { return covers(load, other); });
       result.push_back(load);
     }
     return result;
