@@ -505,7 +505,9 @@ TEST(Check, PrintsTheSizesOfAModelThatAreUsed) {
                                      "name: odd\nlayers: 2\nhidden: 100\nheads: 6\n"
                                      "vocabulary: 100\nsequence: 64\n")
                               .string();
-  EXPECT_THAT(foreshard("check '" + odd + "'").out, HasSubstr("\nhead_dim: 0\n"));
+  const Outcome refused = foreshard("check '" + odd + "'");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("hidden 100 is not divisible by heads 6; give head_dim"));
 }
 
 TEST(Help, IsACommandToo) {
