@@ -21,9 +21,8 @@ class Reader {
   Result<CsvTable::Row> row() {
     CsvTable::Row row{.line = line_, .fields = {}};
     for (;;) {
-      auto field = at('"') ? quoted() : Result<std::string>(plain());
-      if (!field) return field.error();
-      row.fields.push_back(*std::move(field));
+      FORESHARD_ASSIGN(auto field, at('"') ? quoted() : Result<std::string>(plain()));
+      row.fields.push_back(std::move(field));
       if (at(',')) {
         ++at_;
         continue;
@@ -90,24 +89,23 @@ Result<CsvTable> read_csv(std::string_view text, std::string_view name) {
   Reader reader(text, name);
   CsvTable table;
   while (!reader.done()) {
-    auto row = reader.row();
-    if (!row) return row.error();
-    if (row->fields.size() == 1 && row->fields[0].empty()) continue;
+    FORESHARD_ASSIGN(auto row, reader.row());
+    if (row.fields.size() == 1 && row.fields[0].empty()) continue;
     if (table.header.empty()) {
       std::set<std::string> seen;
-      for (const std::string& column : row->fields) {
-        if (column.empty()) return reader.fault(row->line, "a column has no name");
+      for (const std::string& column : row.fields) {
+        if (column.empty()) return reader.fault(row.line, "a column has no name");
         if (!seen.insert(column).second)
-          return reader.fault(row->line, "column '" + column + "' appears twice");
+          return reader.fault(row.line, "column '" + column + "' appears twice");
       }
-      table.header = row->fields;
+      table.header = row.fields;
       continue;
     }
-    if (row->fields.size() != table.header.size())
-      return reader.fault(row->line, "has " + std::to_string(row->fields.size()) +
-                                         " fields, but the header has " +
-                                         std::to_string(table.header.size()));
-    table.rows.push_back(*std::move(row));
+    if (row.fields.size() != table.header.size())
+      return reader.fault(row.line, "has " + std::to_string(row.fields.size()) +
+                                        " fields, but the header has " +
+                                        std::to_string(table.header.size()));
+    table.rows.push_back(std::move(row));
   }
   if (table.header.empty()) return reader.fault(1, "the table is empty: it needs a header line");
   return table;

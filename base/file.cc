@@ -95,13 +95,13 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
   return no_such_file ? path : target;
 }
 
-std::optional<Error> write_file(const std::filesystem::path& link, std::string_view bytes) {
+Status write_file(const std::filesystem::path& link, std::string_view bytes) {
   const std::filesystem::path path = behind_links(link);
   if (is_special(path)) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (file.get() < 0 || !write_all(file.get(), bytes) || !file.close())
       return system_fault(path, "write");
-    return std::nullopt;
+    return {};
   }
   // Exclusive creation picks a name that no other thread or process writes to.
   std::string aside;
@@ -120,7 +120,7 @@ std::optional<Error> write_file(const std::filesystem::path& link, std::string_v
   if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0) return give_up("write");
   if (!file.close()) return give_up("write");
   if (::rename(aside.c_str(), path.c_str()) != 0) return give_up("replace");
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard

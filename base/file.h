@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,6 +26,6 @@ std::filesystem::path behind_links(const std::filesystem::path& path);
 /// the old file or the new one, never a part: writes a neighbour, flushes it to the disk, renames
 /// it. A special file is written to in place.
 /// \return kIo with the path and the reason; then the old file is untouched.
-std::optional<Error> write_file(const std::filesystem::path& path, std::string_view bytes);
+Status write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace foreshard

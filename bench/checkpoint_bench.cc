@@ -78,9 +78,9 @@ Run timed(const Work& work) {
   const auto begin = std::chrono::steady_clock::now();
   const pid_t child = ::fork();
   if (child == 0) {
-    const std::optional<Error> error = work();
-    if (error) fmt::print(stderr, "{}\n", error->message);
-    ::_exit(error ? 1 : 0);
+    const Status error = work();
+    if (!error.ok()) fmt::print(stderr, "{}\n", error.error().message);
+    ::_exit(error.ok() ? 0 : 1);
   }
   int status = 0;
   rusage usage{};
@@ -92,27 +92,24 @@ Run timed(const Work& work) {
 }
 
 // The same files with the same digest and flush; nothing is verified.
-std::optional<Error> copy_all(const Source& source, const fs::path& to, std::int32_t threads) {
+Status copy_all(const Source& source, const fs::path& to, std::int32_t threads) {
   fs::create_directory(to);
   std::atomic<std::size_t> next{0};
   std::mutex failing;
-  std::optional<Error> first;
-  const auto work = [&]() -> std::optional<Error> {
+  Status first;
+  const auto work = [&]() -> Status {
     std::vector<char> block(std::size_t{4} << 20);
     for (std::size_t i = next++; i < source.files.size(); i = next++) {
-      const auto input = InputFile::open(source.files[i].path);
-      if (!input) return input.error();
-      auto created = OutputFile::create(to / source.files[i].path.filename());
-      if (!created) return created.error();
-      OutputFile output = *std::move(created);
-      while (output.bytes() < input->bytes()) {
-        const auto rest = static_cast<std::size_t>(input->bytes() - output.bytes());
+      FORESHARD_ASSIGN(const auto input, InputFile::open(source.files[i].path));
+      FORESHARD_ASSIGN(auto created, OutputFile::create(to / source.files[i].path.filename()));
+      OutputFile output = std::move(created);
+      while (output.bytes() < input.bytes()) {
+        const auto rest = static_cast<std::size_t>(input.bytes() - output.bytes());
         const auto piece = std::span(block).first(std::min(block.size(), rest));
-        if (auto error = input->read(output.bytes(), piece)) return error;
-        if (auto error = output.append({piece.data(), piece.size()})) return error;
+        FORESHARD_TRY(input.read(output.bytes(), piece));
+        FORESHARD_TRY(output.append({piece.data(), piece.size()}));
       }
-      const auto digest = output.finish();
-      if (!digest) return digest.error();
+      FORESHARD_ASSIGN(const auto digest, output.finish());
     }
     return flush_directory(to);
   };
@@ -120,7 +117,7 @@ std::optional<Error> copy_all(const Source& source, const fs::path& to, std::int
   workers.reserve(static_cast<std::size_t>(threads));
   for (std::int32_t t = 0; t < threads; ++t)
     workers.emplace_back([&] {
-      if (auto error = work()) {
+      if (const Status error = work(); !error.ok()) {
         const std::scoped_lock lock(failing);
         first = std::move(error);
       }
@@ -145,9 +142,10 @@ int fail(const Error& error) {
 int run(const Options& options, const fs::path& folder) {
   const Bytes of_layer = 2.0 * (12 * kHidden * kHidden + 2 * kHidden) * 1_B;
   const auto layers = std::max<std::int64_t>(kStages, std::llround(options.size / of_layer));
-  if (auto error = write_synthetic(folder / "source", FileFormat::kSafetensors,
-                                   transformer(layers, 8, 1), 1))
-    return fail(*error);
+  if (const Status error = write_synthetic(folder / "source", FileFormat::kSafetensors,
+                                           transformer(layers, 8, 1), 1);
+      !error.ok())
+    return fail(error.error());
   auto source = open_source(folder / "source");
   if (!source) return fail(source.error());
   auto plan = plan_conversion(*source, {.tensors = transformer(layers, 4, kStages)});
@@ -161,11 +159,11 @@ int run(const Options& options, const fs::path& folder) {
     const Run a = timed([&] { return copy_all(*source, folder / "copy", threads); });
     fs::remove_all(folder / "copy");
     fs::remove_all(folder / "target");
-    const Run b = timed([&]() -> std::optional<Error> {
+    const Run b = timed([&]() -> Status {
       const auto result =
           convert(*plan, folder / "target", {.max_memory = options.memory, .threads = threads});
       if (!result) return result.error();
-      return std::nullopt;
+      return {};
     });
     if (!a.done || !b.done) return 1;
     fmt::print("round {}: copy {}, convert {}\n", round + 1, format(a.time), format(b.time));
@@ -175,7 +173,7 @@ int run(const Options& options, const fs::path& folder) {
   }
   const auto target = open_source(folder / "target");
   if (!target) return fail(target.error());
-  if (auto error = check_synthetic(*target, 1)) return fail(*error);
+  if (const Status error = check_synthetic(*target, 1); !error.ok()) return fail(error.error());
 
   const double ratio = converted.time / copy.time;
   const Bytes written = static_cast<double>(plan->bytes_to_write) * 1_B;

@@ -25,18 +25,16 @@ struct Prepared {
 };
 
 Result<Prepared> prepare(const std::string& file, const std::string& catalogue) {
-  auto loaded = study::load_study({.study = file}, {.catalogue = {catalogue}, .overrides = {}});
-  if (!loaded) return loaded.error();
-  auto cluster = study::cluster_of(*loaded);
-  if (!cluster) return cluster.error();
-  auto program = study::program_of(*loaded, *cluster);
-  if (!program) return program.error();
-  auto communicators = sim::communicators_of(*program);
-  auto forms = sim::choose_forms(*cluster, *program, communicators, loaded->communication);
-  if (!forms) return forms.error();
-  auto folding = sim::fold(*cluster, *program, communicators, *forms, true);
-  return Prepared{*std::move(loaded),       *std::move(cluster), *std::move(program),
-                  std::move(communicators), *std::move(forms),   std::move(folding)};
+  FORESHARD_ASSIGN(auto loaded,
+                   study::load_study({.study = file}, {.catalogue = {catalogue}, .overrides = {}}));
+  FORESHARD_ASSIGN(auto cluster, study::cluster_of(loaded));
+  FORESHARD_ASSIGN(auto program, study::program_of(loaded, cluster));
+  auto communicators = sim::communicators_of(program);
+  FORESHARD_ASSIGN(auto forms,
+                   sim::choose_forms(cluster, program, communicators, loaded.communication));
+  auto folding = sim::fold(cluster, program, communicators, forms, true);
+  return Prepared{std::move(loaded),        std::move(cluster), std::move(program),
+                  std::move(communicators), std::move(forms),   std::move(folding)};
 }
 
 void lowering(benchmark::State& state, const Prepared& on) {

@@ -59,7 +59,8 @@ class Accuracy final : public Command {
     if (summary_ && format_ == "csv")
       return fail({Error::Code::kInvalidInput,
                    "--summary leaves out the rows, which are all that CSV has; use --format json"});
-    if (const auto error = write_result(output_, written(*report))) return fail(*error);
+    if (const Status error = write_result(output_, written(*report)); !error.ok())
+      return fail(error.error());
     return limit ? gate(*report, *limit) : kDone;
   }
 
@@ -72,9 +73,8 @@ class Accuracy final : public Command {
     accuracy::Options options{.catalogue = environment.catalogue,
                               .communication = *std::move(communication)};
     if (!machine_.empty()) {
-      auto machine = yaml::read_given<ClusterConfig>(machine_, loader, "machine");
-      if (!machine) return machine.error();
-      options.machine = *std::move(machine);
+      FORESHARD_ASSIGN(auto machine, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
+      options.machine = std::move(machine);
     }
     options.operation = told_operation(operation_);
     options.threads = static_cast<int>(

@@ -127,7 +127,7 @@ class Calibrate final : public Command {
 
  private:
   static ExitCode written(const std::string& file, const std::string& text) {
-    if (const auto error = write_result(file, text)) return fail(*error);
+    if (const Status error = write_result(file, text); !error.ok()) return fail(error.error());
     return kDone;
   }
 

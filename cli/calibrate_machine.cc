@@ -43,16 +43,13 @@ Result<std::vector<Planned>> planned(const MachineRequest& request,
   };
   std::vector<Planned> result;
   for (const std::string& name : request.studies) {
-    auto study = study::load_study({.study = name,
-                                    .cluster = given(request.cluster),
-                                    .communication = given(request.communication)},
-                                   {.catalogue = environment.catalogue});
-    if (!study) return study.error();
-    const auto cluster = study::cluster_of(*study);
-    if (!cluster) return cluster.error();
-    auto program = study::program_of(*study, *cluster);
-    if (!program) return program.error();
-    result.push_back({*std::move(study), *std::move(program)});
+    FORESHARD_ASSIGN(auto study, study::load_study({.study = name,
+                                                    .cluster = given(request.cluster),
+                                                    .communication = given(request.communication)},
+                                                   {.catalogue = environment.catalogue}));
+    FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
+    FORESHARD_ASSIGN(auto program, study::program_of(study, cluster));
+    result.push_back({std::move(study), std::move(program)});
   }
   return result;
 }
@@ -63,19 +60,17 @@ DeviceType device_of(const ClusterConfig& cluster) {
 }
 
 Result<program::Program> read_program(const std::string& file) {
-  const auto text = read_file(file, 1_GiB);
-  if (!text) return text.error();
-  auto program = program::program_from_json(*text);
+  FORESHARD_ASSIGN(const auto text, read_file(file, 1_GiB));
+  auto program = program::program_from_json(text);
   if (!program) return Error{program.error().code, file + ": " + program.error().message};
-  if (auto violation = program::verify(*program))
-    return Error{violation->code, file + ": " + violation->message};
+  if (const Status violation = program::verify(*program); !violation.ok())
+    return Error{violation.error().code, file + ": " + violation.error().message};
   return program;
 }
 
 Result<measure::Measurement> read_measurement(const std::string& file) {
-  const auto text = read_file(file, 1_GiB);
-  if (!text) return text.error();
-  auto measurement = measure::measurement_from_json(*text);
+  FORESHARD_ASSIGN(const auto text, read_file(file, 1_GiB));
+  auto measurement = measure::measurement_from_json(text);
   if (!measurement)
     return Error{measurement.error().code, file + ": " + measurement.error().message};
   return measurement;
@@ -88,27 +83,25 @@ Result<std::vector<calibrate::MeasuredRun>> runs_of(const MachineRequest& reques
   programs.reserve(studies.size() + request.programs.size());
   for (const Planned& one : studies) programs.emplace_back(one.study.name, one.program);
   for (const std::string& file : request.programs) {
-    auto program = read_program(file);
-    if (!program) return program.error();
-    programs.emplace_back(file, *std::move(program));
+    FORESHARD_ASSIGN(auto program, read_program(file));
+    programs.emplace_back(file, std::move(program));
   }
   std::vector<calibrate::MeasuredRun> runs;
   for (const std::string& file : request.measurements) {
-    auto measurement = read_measurement(file);
-    if (!measurement) return measurement.error();
+    FORESHARD_ASSIGN(auto measurement, read_measurement(file));
     const program::Program* found = nullptr;
     std::vector<std::string> names;
     for (const auto& [name, program] : programs) {
       names.push_back(name);
-      if (measure::fingerprint_of(program) == measurement->fingerprint) found = &program;
+      if (measure::fingerprint_of(program) == measurement.fingerprint) found = &program;
     }
     if (found == nullptr)
       return Error{Error::Code::kInvalidInput,
                    fmt::format("{}: measures the Program '{}' ({}), which is not among those given "
                                "({}); give its file with --program",
-                               file, measurement->program, measurement->fingerprint,
+                               file, measurement.program, measurement.fingerprint,
                                names.empty() ? "none" : join(names))};
-    runs.push_back({*found, *std::move(measurement)});
+    runs.push_back({*found, std::move(measurement)});
   }
   return runs;
 }
@@ -132,14 +125,12 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
                              .train = {},
                              .inputs = {},
                              .loader = yaml::Loader()};
-    const auto before = study::run_study(study, {});
-    if (!before) return before.error();
+    FORESHARD_ASSIGN(const auto before, study::run_study(study, {}));
     study.cluster = machine.cluster;
     study.communication = machine.communication;
-    const auto after = study::run_study(study, {});
-    if (!after) return after.error();
-    const Seconds old_step = before->prediction.step;
-    const Seconds new_step = after->prediction.step;
+    FORESHARD_ASSIGN(const auto after, study::run_study(study, {}));
+    const Seconds old_step = before.prediction.step;
+    const Seconds new_step = after.prediction.step;
     text += fmt::format("{:<32} {:>10} -> {:>10}  ({:+.1f} %)\n", study.name, format(old_step),
                         format(new_step), 100 * (new_step / old_step - 1));
   }
@@ -160,7 +151,8 @@ ExitCode write_plan(const MachineRequest& request, const Environment& environmen
   const auto plan =
       calibrate::microbenchmarks(programs, {.device = device_of(studies->front().study.cluster)});
   if (!plan) return fail(plan.error());
-  if (const auto error = write_result(request.output, program::to_json(*plan))) return fail(*error);
+  if (const Status error = write_result(request.output, program::to_json(*plan)); !error.ok())
+    return fail(error.error());
   return kDone;
 }
 
@@ -200,15 +192,16 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
   if (!steps) return fail(steps.error());
   const std::string report = calibrate::to_text(*machine) + *steps;
   if (request.dry_run) {
-    if (const auto error = write_result("", report)) return fail(*error);
+    if (const Status error = write_result("", report); !error.ok()) return fail(error.error());
     return kDone;
   }
   std::error_code status;
   fs::create_directories(request.output, status);
   if (status) return fail({Error::Code::kIo, request.output + ": " + status.message()});
   for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
-    if (const auto error = write_file(fs::path(request.output) / file.name, file.text))
-      return fail(*error);
+    if (const Status error = write_file(fs::path(request.output) / file.name, file.text);
+        !error.ok())
+      return fail(error.error());
   note(report);
   return kDone;
 }

@@ -56,16 +56,18 @@ class Catalog final : public Command {
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
     const Json json{{"schema", "foreshard.catalog/1"}, {"entries", std::move(entries)}};
-    if (const auto error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text))
-      return fail(*error);
+    if (const Status error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text);
+        !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
   // The table of operators, as docs/graph-format.md has it.
   ExitCode operators() const {
-    if (const auto error = write_result(
-            {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()))
-      return fail(*error);
+    if (const Status error = write_result(
+            {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown());
+        !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
@@ -85,7 +87,7 @@ class Catalog final : public Command {
     }
     if (text.empty())
       return fail(fmt::format("the catalogue has no '{}'", entry_), nearest(std::move(all)));
-    if (const auto error = write_result({}, text)) return fail(*error);
+    if (const Status error = write_result({}, text); !error.ok()) return fail(error.error());
     return kDone;
   }
 

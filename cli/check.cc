@@ -80,7 +80,8 @@ class Check final : public Command {
       if (!summary) return fail(summary.error());
       text += *summary;
     }
-    if (const auto error = write_result(output_, text + *echo)) return fail(*error);
+    if (const Status error = write_result(output_, text + *echo); !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
@@ -106,8 +107,9 @@ class Check final : public Command {
         "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
         file_, parameter_count(*model));
     for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
-    if (const auto error = write_result(output_, text + yaml::echo(with_sizes(*model))))
-      return fail(*error);
+    if (const Status error = write_result(output_, text + yaml::echo(with_sizes(*model)));
+        !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
@@ -132,40 +134,36 @@ class Check final : public Command {
     }
     const auto summary = study::onnx_summary(file_, dims);
     if (!summary) return fail(summary.error());
-    if (const auto error = write_result(output_, *summary)) return fail(*error);
+    if (const Status error = write_result(output_, *summary); !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
   // The checks that need more than one file: the parts fit together, and give a Program.
   Result<std::string> check_study(yaml::Options options) const {
-    const auto study = study::load_study({.study = file_}, std::move(options));
-    if (!study) return study.error();
-    const auto cluster = study::cluster_of(*study);
-    if (!cluster) return cluster.error();
-    const auto program = study::program_of(*study, *cluster);
-    if (!program) return program.error();
-    return as_comments("Its parts fit together.", report::subject_of(*study));
+    FORESHARD_ASSIGN(const auto study, study::load_study({.study = file_}, std::move(options)));
+    FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
+    FORESHARD_ASSIGN(const auto program, study::program_of(study, cluster));
+    return as_comments("Its parts fit together.", report::subject_of(study));
   }
 
   // Its operators go together; with a mesh, how the annotations carry over the graph.
   Result<std::string> check_graph(yaml::Options options) const {
     yaml::Loader loader(std::move(options));
-    const auto config = loader.read_file<GraphConfig>(file_);
-    if (!config) return config.error();
-    const auto mesh = mesh_of(*config);
-    const auto graph = build_graph(*config, mesh, loader);
-    if (!graph) return graph.error();
+    FORESHARD_ASSIGN(const auto config, loader.read_file<GraphConfig>(file_));
+    const auto mesh = mesh_of(config);
+    FORESHARD_ASSIGN(const auto graph, build_graph(config, mesh, loader));
     std::string text =
         fmt::format("# operators   {}\n# parameters  {}\n# forward     {} in products, {} in all\n",
-                    graph->operators.size(), parameter_elements(*graph),
-                    format(lower::product_flops(*graph)), format(flops_of(*graph)));
+                    graph.operators.size(), parameter_elements(graph),
+                    format(lower::product_flops(graph)), format(flops_of(graph)));
     if (mesh.empty()) return text;
-    const auto sharded = distribute(*graph, mesh);
+    const auto sharded = distribute(graph, mesh);
     if (!sharded) return loader.error_at("mesh", sharded.error().message);
     text += fmt::format("# conversions {}\n", sharded->conversions.size());
     for (const Conversion& each : sharded->conversions)
-      text += fmt::format("#   {}: {} -> {}\n", (*graph)[each.tensor].name,
-                          describe(each.from, mesh), describe(each.to, mesh));
+      text += fmt::format("#   {}: {} -> {}\n", graph[each.tensor].name, describe(each.from, mesh),
+                          describe(each.to, mesh));
     for (const std::string& remark : sharded->remarks) text += "# remark: " + remark + "\n";
     return text;
   }

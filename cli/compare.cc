@@ -51,39 +51,35 @@ class Compare final : public Command {
       if (!read) return fail(read.error());
       limit = *read;
     }
-    if (const auto error = refuse_trace(trace_, output_)) return fail(*error);
+    if (const Status error = refuse_trace(trace_, output_); !error.ok()) return fail(error.error());
     const auto comparison = compared(environment);
     if (!comparison) return fail(comparison.error());
     const std::string text =
         format_ == "json" ? compare::to_json(*comparison)
                           : compare::to_text(*comparison, static_cast<std::size_t>(residuals_));
-    if (const auto error = write_result(output_, text)) return fail(*error);
+    if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
     return limit ? gate(*comparison, *limit) : kDone;
   }
 
  private:
   Result<compare::Comparison> compared(const Environment& environment) const {
     const Busy busy("comparing");
-    const auto text = read_file(measurement_, largest(measure::kLargestMeasurementText));
-    if (!text) return text.error();
-    auto measurement = measure::measurement_from_json(*text);
+    FORESHARD_ASSIGN(const auto text,
+                     read_file(measurement_, largest(measure::kLargestMeasurementText)));
+    auto measurement = measure::measurement_from_json(text);
     if (!measurement) return in_file(measurement_, measurement.error());
-    const auto study = study_.load(environment);
-    if (!study) return study.error();
-    const auto cluster = study::cluster_of(*study);
-    if (!cluster) return cluster.error();
-    const auto program = program_of(*study, *cluster);
-    if (!program) return program.error();
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
+    FORESHARD_ASSIGN(const auto program, program_of(study, cluster));
     const auto prediction =
-        sim::simulate(*cluster, *program, study->communication,
+        sim::simulate(cluster, program, study.communication,
                       {.coalesce = false, .timeline = true, .critical_path = false});
     if (!prediction) return prediction.error();
     auto comparison =
-        compare::compare(*program, *prediction, *measurement, compare::options_for(*cluster));
+        compare::compare(program, *prediction, *measurement, compare::options_for(cluster));
     if (!comparison) return in_file(measurement_, comparison.error());
     if (!trace_.empty()) {
-      if (auto error = compare::write_trace(trace_, *program, *prediction, *measurement))
-        return *std::move(error);
+      FORESHARD_TRY(compare::write_trace(trace_, program, *prediction, *measurement));
     }
     return comparison;
   }
@@ -91,11 +87,11 @@ class Compare final : public Command {
   Result<program::Program> program_of(const study::LoadedStudy& study,
                                       const ClusterView& cluster) const {
     if (program_.empty()) return study::program_of(study, cluster);
-    const auto text = read_file(program_, largest(program::kLargestProgramText));
-    if (!text) return text.error();
-    auto program = program::program_from_json(*text);
+    FORESHARD_ASSIGN(const auto text, read_file(program_, largest(program::kLargestProgramText)));
+    auto program = program::program_from_json(text);
     if (!program) return in_file(program_, program.error());
-    if (auto violation = program::verify(*program)) return in_file(program_, *violation);
+    if (const Status violation = program::verify(*program); !violation.ok())
+      return in_file(program_, violation.error());
     return program;
   }
 

@@ -195,7 +195,7 @@ class Completion final : public Command {
     for (const Shell& shell : {kBash, kZsh}) {
       if (shell_ != shell.name) continue;
       const auto error = write_result(output_, script(shell));
-      return error ? fail(*error) : kDone;
+      return error.ok() ? kDone : fail(error.error());
     }
     return fail(fmt::format("there is no completion for '{}'", shell_), "use 'bash' or 'zsh'");
   }

@@ -49,7 +49,7 @@ class Export final : public Command {
     for (const auto& error : {refuse_same_place("--program", program_, "--arrivals", arrivals_),
                               refuse_same_place("--program", program_, "--plan", plan_),
                               refuse_same_place("--plan", plan_, "--arrivals", arrivals_)})
-      if (error) return fail(*error);
+      if (!error.ok()) return fail(error.error());
     if (!bundle_.empty()) {
       const auto files = replay::write_bundle(bundle_);
       if (!files) return fail(files.error());
@@ -59,7 +59,7 @@ class Export final : public Command {
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
     if (!plan_.empty()) {
-      if (const auto error = write_plan(*study)) return fail(*error);
+      if (const Status error = write_plan(*study); !error.ok()) return fail(error.error());
       if (program_.empty() && arrivals_.empty()) return kDone;
     }
     const auto cluster = study::cluster_of(*study);
@@ -67,32 +67,33 @@ class Export final : public Command {
     const auto program = study::program_of(*study, *cluster);
     if (!program) return fail(program.error());
     if (!arrivals_.empty()) {
-      if (const auto error = write_arrivals(*study, *cluster, *program)) return fail(*error);
+      if (const Status error = write_arrivals(*study, *cluster, *program); !error.ok())
+        return fail(error.error());
     }
     if (program_.empty()) return kDone;
-    if (const auto error = write_result(program_, program::to_json(*program))) return fail(*error);
+    if (const Status error = write_result(program_, program::to_json(*program)); !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
  private:
-  std::optional<Error> write_plan(const study::LoadedStudy& study) const {
+  Status write_plan(const study::LoadedStudy& study) const {
     if (study.graph)
       return Error{Error::Code::kUnsupported,
                    "--plan: a general graph has no step plan yet; --program FILE writes what its "
                    "ranks do"};
-    const auto plan = lower::plan_of(study.model, study.strategy);
-    if (!plan) return plan.error();
-    if (auto fault = plan::verify(*plan)) return fault;
-    return write_result(plan_, plan::to_text(*plan));
+    FORESHARD_ASSIGN(const auto plan, lower::plan_of(study.model, study.strategy));
+    FORESHARD_TRY(plan::verify(plan));
+    return write_result(plan_, plan::to_text(plan));
   }
 
-  std::optional<Error> write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
-                                      const program::Program& program) const {
-    const auto prediction = sim::simulate(cluster, program, study.communication,
-                                          {.timeline = true, .critical_path = false});
-    if (!prediction) return prediction.error();
+  Status write_arrivals(const study::LoadedStudy& study, const ClusterView& cluster,
+                        const program::Program& program) const {
+    FORESHARD_ASSIGN(const auto prediction,
+                     sim::simulate(cluster, program, study.communication,
+                                   {.timeline = true, .critical_path = false}));
     const auto arrivals =
-        compare::arrivals_of(program, *prediction, std::max<std::int64_t>(0, rank_));
+        compare::arrivals_of(program, prediction, std::max<std::int64_t>(0, rank_));
     if (!arrivals) return arrivals.error();
     return write_result(arrivals_, measure::to_json(*arrivals));
   }

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -43,31 +42,29 @@ study::Study shown(study::Study object) {
 
 // What is wrong with a well-formed object: with a model, sizes that contradict each other.
 template <class T>
-std::optional<Error> fault_in(const T&) {
-  return std::nullopt;
+Status fault_in(const T&) {
+  return {};
 }
-std::optional<Error> fault_in(const Model& object) {
+Status fault_in(const Model& object) {
   const auto sound = checked(object);
-  return sound ? std::nullopt : std::optional(sound.error());
+  return sound ? Status() : sound.error();
 }
-std::optional<Error> fault_in(const study::Study& object) {
-  return object.model ? fault_in(object.model->value) : std::nullopt;
+Status fault_in(const study::Study& object) {
+  return object.model ? fault_in(object.model->value) : Status();
 }
 
 template <class T>
 Result<std::string> echo_file(yaml::Loader& loader, const fs::path& path) {
-  auto object = loader.read_file<T>(path);
-  if (!object) return object.error();
-  if (auto fault = fault_in(*object))
-    return Error{fault->code, path.string() + ": " + fault->message};
-  return yaml::echo(shown(*std::move(object)));
+  FORESHARD_ASSIGN(auto object, loader.read_file<T>(path));
+  if (const Status fault = fault_in(object); !fault.ok())
+    return Error{fault.error().code, path.string() + ": " + fault.error().message};
+  return yaml::echo(shown(std::move(object)));
 }
 
 template <class T>
 Result<std::string> echo_entry(yaml::Loader& loader, std::string_view name) {
-  auto object = loader.read_ref<T>(name);
-  if (!object) return object.error();
-  return yaml::echo(shown(*std::move(object)));
+  FORESHARD_ASSIGN(auto object, loader.read_ref<T>(name));
+  return yaml::echo(shown(std::move(object)));
 }
 
 template <class T>

@@ -20,11 +20,10 @@ bool is_node_file(const std::string& name) {
 Result<ClusterConfig> load_cluster_or_node(const std::string& name, yaml::Loader& loader,
                                            std::string_view at) {
   if (!is_node_file(name)) return yaml::read_given<ClusterConfig>(name, loader, at);
-  auto node = loader.read_file<NodeConfig>(name, at);
-  if (!node) return node.error();
+  FORESHARD_ASSIGN(auto node, loader.read_file<NodeConfig>(name, at));
   ClusterConfig alone;
   alone.name = std::filesystem::path(name).stem().string();
-  alone.node = yaml::Ref<NodeConfig>{*std::move(node), ""};
+  alone.node = yaml::Ref<NodeConfig>{std::move(node), ""};
   return alone;
 }
 

@@ -185,7 +185,7 @@ std::optional<std::string> argument_meant(std::string_view command, const std::s
   return std::nullopt;
 }
 
-std::optional<Error> no_study(const std::string& path) {
+Status no_study(const std::string& path) {
   std::error_code status;
   if (std::filesystem::is_directory(path, status)) return folder_for_study(path);
   if (const std::string whole = path + ".yaml"; std::filesystem::path(path).has_parent_path() &&
@@ -194,13 +194,13 @@ std::optional<Error> no_study(const std::string& path) {
     return Error{Error::Code::kInvalidInput,
                  fmt::format("there is no file '{}'\n   help: did you mean '{}'?", path, whole)};
   const auto text = text_of(path);
-  if (!text) return std::nullopt;
+  if (!text) return {};
   if (const std::string result = result_of(*text); !result.empty())
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{} is no study but a result (foreshard.{})\n   help: {}", path,
                              result, use_of_result(result, path))};
   const std::string part = part_of(path, *text);
-  if (part.empty()) return std::nullopt;
+  if (part.empty()) return {};
   std::vector<std::string> others;
   for (const std::string_view one : {"cluster", "model", "strategy"})
     if (one != part) others.push_back(fmt::format("--{}", one));

@@ -36,6 +36,6 @@ std::optional<std::string> argument_meant(std::string_view command, const std::s
 
 /// For the file or directory at `path`, given as a study, that is something else: an error that
 /// says what it is and how to give it. Nothing if it may be a study, or cannot be read.
-std::optional<Error> no_study(const std::string& path);
+Status no_study(const std::string& path);
 
 }  // namespace foreshard::cli

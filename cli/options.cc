@@ -35,8 +35,7 @@ void StudyOptions::declare(Declaration& declaration) {
 
 Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
                                               bool sizes_matter) const {
-  auto overrides = overrides_of(sets_);
-  if (!overrides) return overrides.error();
+  FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
   study::StudyFiles files;
   const auto given = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional<std::string>(text);
@@ -47,25 +46,26 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   files.strategy = given(strategy_);
   files.communication = given(communication_);
   files.sizes_matter = sizes_matter;
-  if (auto error = missing_part()) {
+  if (Status error = missing_part(); !error.ok()) {
     if (!sizes_matter)
-      error->message += "; a search needs of a strategy only --set strategy.global_batch=512";
-    return *std::move(error);
+      error.error().message +=
+          "; a search needs of a strategy only --set strategy.global_batch=512";
+    return std::move(error).error();
   }
-  if (const auto error = stdin_twice()) return *error;
-  if (auto error = no_study(study_)) return *std::move(error);
-  for (const yaml::Override& each : *overrides)
+  FORESHARD_TRY(stdin_twice());
+  FORESHARD_TRY(no_study(study_));
+  for (const yaml::Override& each : overrides)
     if (const auto path = path_meant(each.path))
       return Error{Error::Code::kInvalidInput,
                    fmt::format("--set {0}={1}: a study has no key '{0}'\n   help: did you mean "
                                "'--set {2}={1}'?",
                                each.path, each.value, *path)};
-  return study::load_study(
-      files, {.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+  return study::load_study(files,
+                           {.catalogue = environment.catalogue, .overrides = std::move(overrides)});
 }
 
-std::optional<Error> StudyOptions::missing_part() const {
-  if (!study_.empty()) return std::nullopt;
+Status StudyOptions::missing_part() const {
+  if (!study_.empty()) return {};
   const auto set = [&](std::string_view part) {
     return std::ranges::any_of(sets_, [&](const std::string& path) {
       return path.starts_with(part) && path.find_first_of(".=") == part.size();
@@ -76,7 +76,7 @@ std::optional<Error> StudyOptions::missing_part() const {
   if (model_.empty() && !set("model") && !set("huggingface") && !set("graph"))
     missing.emplace_back("--model");
   if (strategy_.empty() && !set("strategy")) missing.emplace_back("--strategy");
-  if (missing.empty()) return std::nullopt;
+  if (missing.empty()) return {};
   const std::string what = missing.size() == 3 ? "" : "; missing: " + join(missing);
   return Error{Error::Code::kInvalidInput,
                fmt::format("give a study (STUDY.yaml), or all of --cluster, --model and "
@@ -86,14 +86,14 @@ std::optional<Error> StudyOptions::missing_part() const {
                            what)};
 }
 
-std::optional<Error> StudyOptions::stdin_twice() const {
+Status StudyOptions::stdin_twice() const {
   std::vector<std::string> users;
   for (const auto& [name, value] :
        {std::pair("STUDY.yaml", &study_), std::pair("--cluster", &cluster_),
         std::pair("--model", &model_), std::pair("--strategy", &strategy_),
         std::pair("--communication", &communication_)})
     if (*value == "-") users.emplace_back(name);
-  if (users.size() < 2) return std::nullopt;
+  if (users.size() < 2) return {};
   return Error{Error::Code::kInvalidInput,
                fmt::format("- is given for {}, but stdin can be read only once: write all but one "
                            "to files",

@@ -2,7 +2,6 @@
 /// Options that several commands have.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +26,8 @@ class StudyOptions {
   std::string beside_study() const;
 
  private:
-  std::optional<Error> missing_part() const;
-  std::optional<Error> stdin_twice() const;
+  Status missing_part() const;
+  Status stdin_twice() const;
 
   std::string study_, cluster_, model_, strategy_, communication_;
   std::vector<std::string> sets_;

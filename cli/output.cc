@@ -35,28 +35,28 @@ void note(std::string_view message) {
   std::cerr << message << '\n';
 }
 
-std::optional<Error> write_result(const std::string& path, std::string_view text) {
+Status write_result(const std::string& path, std::string_view text) {
   if (!path.empty() && path != "-") return write_file(path, text);
   std::cout << text << std::flush;
   if (!std::cout) return Error{Error::Code::kIo, "stdout: the result could not be written"};
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> refuse_same_place(std::string_view first_option, const std::string& first,
-                                       std::string_view second_option, const std::string& second) {
-  if (first.empty() || second.empty()) return std::nullopt;
+Status refuse_same_place(std::string_view first_option, const std::string& first,
+                         std::string_view second_option, const std::string& second) {
+  if (first.empty() || second.empty()) return {};
   std::error_code first_fault;
   std::error_code second_fault;
   const auto one = std::filesystem::weakly_canonical(first, first_fault);
   const auto other = std::filesystem::weakly_canonical(second, second_fault);
   const bool known = !first_fault && !second_fault;
-  if (known ? one != other : first != second) return std::nullopt;
+  if (known ? one != other : first != second) return {};
   return Error{Error::Code::kInvalidInput,
                fmt::format("{} and {} both name '{}': give each its own file", first_option,
                            second_option, first)};
 }
 
-std::optional<Error> refuse_trace(const std::string& trace, const std::string& output) {
+Status refuse_trace(const std::string& trace, const std::string& output) {
   if (trace == "-")
     return Error{Error::Code::kInvalidInput, "--trace: a time line goes to a file, not to stdout"};
   return refuse_same_place("--output", output, "--trace", trace);

@@ -3,7 +3,6 @@
 /// stderr.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,15 +20,15 @@ ExitCode fail(std::string_view message, std::string_view help = {});
 void note(std::string_view message);
 
 /// Writes `text` to the file at `path`, or to stdout if there is none (or it is "-").
-std::optional<Error> write_result(const std::string& path, std::string_view text);
+Status write_result(const std::string& path, std::string_view text);
 
 /// An error if the two options name the same place, where the second result would replace the
 /// first. `first` and `second` are their values; empty: not given, and no fault.
-std::optional<Error> refuse_same_place(std::string_view first_option, const std::string& first,
-                                       std::string_view second_option, const std::string& second);
+Status refuse_same_place(std::string_view first_option, const std::string& first,
+                         std::string_view second_option, const std::string& second);
 
 /// An error if --trace names stdout or the file of the result.
-std::optional<Error> refuse_trace(const std::string& trace, const std::string& output);
+Status refuse_trace(const std::string& trace, const std::string& output);
 
 /// Whether colour is welcome on stdout: a terminal, NO_COLOR not set, TERM not dumb.
 bool colour_on_stdout();

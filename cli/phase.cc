@@ -29,13 +29,12 @@ Result<Strategy> load_strategy(const std::string& name, const Model& model,
   if (!strategy) return strategy;
   Strategy complete = *std::move(strategy);
   if (complete.framework->name.empty()) {
-    auto framework = loader.read_ref<Framework>(study::kDefaultFramework, "framework");
-    if (!framework) return framework.error();
-    complete.framework = {.value = *std::move(framework),
+    FORESHARD_ASSIGN(auto framework,
+                     loader.read_ref<Framework>(study::kDefaultFramework, "framework"));
+    complete.framework = {.value = std::move(framework),
                           .name = std::string(study::kDefaultFramework)};
   }
-  if (auto error = study::misfit(complete, model, complete.devices(), loader, ""))
-    return *std::move(error);
+  FORESHARD_TRY(study::misfit(complete, model, complete.devices(), loader, ""));
   return complete;
 }
 

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <iostream>
-#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -90,7 +89,7 @@ class Replay final : public Command {
     const bool is_program = given.ends_with(".json");
     const auto error =
         is_program ? use_program(given, call) : use_study(environment, scratch, call);
-    if (error) return fail(*error);
+    if (!error.ok()) return fail(error.error());
     if (processes_ != 0 && processes_ != call.ranks)
       return fail(fmt::format("-n is {}, but the Program has {} {}", processes_, call.ranks,
                               plural(call.ranks, "rank")));
@@ -101,7 +100,7 @@ class Replay final : public Command {
   }
 
  private:
-  std::optional<Error> use_program(const std::string& path, ReplayCall& call) {
+  Status use_program(const std::string& path, ReplayCall& call) {
     if (!as_rank_.empty())
       return Error{Error::Code::kInvalidInput,
                    "--as-rank needs a study, whose simulation gives the times of arrival; with a "
@@ -112,30 +111,25 @@ class Replay final : public Command {
           Error::Code::kInvalidInput,
           fmt::format("{} applies only to a study, and {} is a Program: omit it", beside, path)};
     const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
-    const auto text = read_file(path, largest);
-    if (!text) return text.error();
-    const auto program = program::program_from_json(*text);
+    FORESHARD_ASSIGN(const auto text, read_file(path, largest));
+    const auto program = program::program_from_json(text);
     if (!program) return Error{program.error().code, path + ": " + program.error().message};
-    if (const auto fault = program::verify(*program))
-      return Error{fault->code, path + ": " + fault->message};
+    if (const Status fault = program::verify(*program); !fault.ok())
+      return Error{fault.error().code, path + ": " + fault.error().message};
     call.program = path;
     call.ranks = program->ranks();
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> use_study(const Environment& environment, const Scratch& scratch,
-                                 ReplayCall& call) {
+  Status use_study(const Environment& environment, const Scratch& scratch, ReplayCall& call) {
     const Busy busy("lowering");
-    const auto study = study_.load(environment);
-    if (!study) return study.error();
-    const auto cluster = study::cluster_of(*study);
-    if (!cluster) return cluster.error();
-    const auto program = study::program_of(*study, *cluster);
-    if (!program) return program.error();
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
+    FORESHARD_ASSIGN(const auto program, study::program_of(study, cluster));
     call.program = path_of_program(scratch);
-    call.ranks = program->ranks();
-    if (auto error = write_file(call.program, program::to_json(*program))) return error;
-    if (as_rank_.empty()) return std::nullopt;
+    call.ranks = program.ranks();
+    FORESHARD_TRY(write_file(call.program, program::to_json(program)));
+    if (as_rank_.empty()) return {};
 
     std::size_t read = 0;
     std::int64_t rank = -1;
@@ -148,14 +142,13 @@ class Replay final : public Command {
       return Error{
           Error::Code::kInvalidInput,
           fmt::format("--as-rank is '{}', not a rank from 0 to {}", as_rank_, call.ranks - 1)};
-    const auto prediction = sim::simulate(*cluster, *program, study->communication,
-                                          {.timeline = true, .critical_path = false});
-    if (!prediction) return prediction.error();
-    const auto arrivals = compare::arrivals_of(*program, *prediction, rank);
-    if (!arrivals) return arrivals.error();
+    FORESHARD_ASSIGN(const auto prediction,
+                     sim::simulate(cluster, program, study.communication,
+                                   {.timeline = true, .critical_path = false}));
+    FORESHARD_ASSIGN(const auto arrivals, compare::arrivals_of(program, prediction, rank));
     arrivals_ = call.program + ".arrivals";
     call.ranks = 1;
-    return write_file(arrivals_, measure::to_json(*arrivals));
+    return write_file(arrivals_, measure::to_json(arrivals));
   }
 
   // Other hosts do not see this one's temporary files.

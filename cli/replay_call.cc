@@ -167,17 +167,15 @@ Result<pid_t> spawn(std::vector<std::string> words, const Blocked& blocked,
 }  // namespace
 
 Result<std::vector<std::string>> command_of(const ReplayCall& call) {
-  auto program = replay_program();
-  if (!program) return program.error();
+  FORESHARD_ASSIGN(auto program, replay_program());
   std::vector<std::string> words;
   if (!call.launch.empty()) {
-    auto launch = words_of(call.launch);
-    if (!launch) return launch.error();
-    words = *std::move(launch);
+    FORESHARD_ASSIGN(auto launch, words_of(call.launch));
+    words = std::move(launch);
   } else if (call.ranks > 1) {
     words = mpirun(call.ranks);
   }
-  words.push_back(*std::move(program));
+  words.push_back(std::move(program));
   words.push_back(call.program);
   if (call.host) words.emplace_back("--host");
   if (!call.output.empty()) words.insert(words.end(), {"-o", call.output});
@@ -188,21 +186,19 @@ Result<std::vector<std::string>> command_of(const ReplayCall& call) {
 }
 
 Result<int> replay(const ReplayCall& call) {
-  auto words = command_of(call);
-  if (!words) return words.error();
+  FORESHARD_ASSIGN(auto words, command_of(call));
   const Blocked blocked;
-  const auto child = spawn(*std::move(words), blocked, call.results_to_stderr);
-  if (!child) return child.error();
+  FORESHARD_ASSIGN(const auto child, spawn(std::move(words), blocked, call.results_to_stderr));
   // Linux, sched(7): the nice value of the child's session as a whole. Not permitted: as it is.
-  std::ofstream(fmt::format("/proc/{}/autogroup", *child)) << "-20";
+  std::ofstream(fmt::format("/proc/{}/autogroup", child)) << "-20";
 
   bool interrupted = false;
   for (;;) {
-    if (const auto code = ended(*child)) return interrupted ? kInterrupted : *code;
+    if (const auto code = ended(child)) return interrupted ? kInterrupted : *code;
     siginfo_t signal{};
     if (sigwaitinfo(&blocked.set(), &signal) < 0 || signal.si_signo == SIGCHLD) continue;
     interrupted = true;
-    kill(*child, signal.si_signo);
+    kill(child, signal.si_signo);
   }
 }
 

@@ -67,7 +67,7 @@ Result<Target> target_of_names(const Source& source, const Model& model, const S
   auto target = checkpoint::target_by_parameters(source, placed);
   if (!target) return target;
   Target named = *std::move(target);
-  if (auto fault = checkpoint::other_elements(named, placed)) return *std::move(fault);
+  FORESHARD_TRY(checkpoint::other_elements(named, placed));
   named.origin =
       fmt::format("{}{}, tensor {} x pipeline {} x data {}", checkpoint::kHuggingFace, model.name,
                   strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel);
@@ -125,45 +125,40 @@ class ReshardCheckpoint final : public ReshardMode {
       fail(result.error());
       return result.error().code == Error::Code::kIo ? kInternalError : kBadInput;
     }
-    if (const auto error = write_result(options.output, written(options, *plan, *result)))
-      return fail(*error);
+    if (const Status error = write_result(options.output, written(options, *plan, *result));
+        !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
  private:
   Result<ConversionPlan> plan_for(const ReshardOptions& options,
                                   const Environment& environment) const {
-    auto source = checkpoint::open_source(directory_, options.down);
-    if (!source) return source.error();
-    auto target = target_for(*source, options, environment);
-    if (!target) return target.error();
-    Target wanted = *std::move(target);
-    if (wanted.origin.empty()) wanted.origin = source->origin;
+    FORESHARD_ASSIGN(auto source, checkpoint::open_source(directory_, options.down));
+    FORESHARD_ASSIGN(auto target, target_for(source, options, environment));
+    Target wanted = std::move(target);
+    if (wanted.origin.empty()) wanted.origin = source.origin;
     wanted.format =
         shards_ == "raw" ? checkpoint::FileFormat::kRaw : checkpoint::FileFormat::kSafetensors;
-    return checkpoint::plan_conversion(*std::move(source), std::move(wanted));
+    return checkpoint::plan_conversion(std::move(source), std::move(wanted));
   }
 
   static Result<Target> target_for(const Source& source, const ReshardOptions& options,
                                    const Environment& environment) {
-    auto overrides = overrides_of(options.sets);
-    if (!overrides) return overrides.error();
-    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
+    FORESHARD_ASSIGN(auto overrides, overrides_of(options.sets));
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
     if (!options.to_strategy.empty()) {
       if (options.model.empty())
         return Error{Error::Code::kInvalidInput, "--to-strategy also needs --model"};
-      const auto model = load_model(options.model, loader, "model");
-      if (!model) return model.error();
-      const auto strategy = load_strategy(options.to_strategy, *model, environment);
-      if (!strategy) return strategy.error();
-      if (!checkpoint::is_hugging_face(source)) return target_of(source, *model, *strategy);
-      return target_of_names(source, *model, *strategy);
+      FORESHARD_ASSIGN(const auto model, load_model(options.model, loader, "model"));
+      FORESHARD_ASSIGN(const auto strategy, load_strategy(options.to_strategy, model, environment));
+      if (!checkpoint::is_hugging_face(source)) return target_of(source, model, strategy);
+      return target_of_names(source, model, strategy);
     }
     if (!options.to.ends_with(".yaml") && !options.to.ends_with(".yml"))
       return checkpoint::target_by_layout(source, options.to);
-    const auto rules = loader.read_file<checkpoint::LayoutRules>(options.to);
-    if (!rules) return rules.error();
-    return checkpoint::target_by_rules(source, *rules, loader);
+    FORESHARD_ASSIGN(const auto rules, loader.read_file<checkpoint::LayoutRules>(options.to));
+    return checkpoint::target_by_rules(source, rules, loader);
   }
 
   std::string written(const ReshardOptions& options, const ConversionPlan& plan,

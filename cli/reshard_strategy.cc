@@ -33,11 +33,9 @@ struct LoadedCluster {
 
 Result<LoadedCluster> load_cluster(const std::string& name, yaml::Loader& loader,
                                    std::string_view at) {
-  auto config = yaml::read_given<ClusterConfig>(name, loader, at);
-  if (!config) return config.error();
-  auto view = build_cluster(*config, loader);
-  if (!view) return view.error();
-  return LoadedCluster{*std::move(config), *std::move(view)};
+  FORESHARD_ASSIGN(auto config, yaml::read_given<ClusterConfig>(name, loader, at));
+  FORESHARD_ASSIGN(auto view, build_cluster(config, loader));
+  return LoadedCluster{std::move(config), std::move(view)};
 }
 
 std::string text_of(const Strategy& strategy) {
@@ -90,7 +88,8 @@ class ReshardStrategy final : public ReshardMode {
     const std::string text = options.format == "json"  ? to_json(*explained)
                              : options.format == "csv" ? to_csv(*explained)
                                                        : to_text(*explained);
-    if (const auto error = write_result(options.output, text)) return fail(*error);
+    if (const Status error = write_result(options.output, text); !error.ok())
+      return fail(error.error());
     return explained->peak_memory > explained->memory_capacity ? kInfeasible : kDone;
   }
 
@@ -98,50 +97,43 @@ class ReshardStrategy final : public ReshardMode {
   Result<Explanation> explained_conversion(const ReshardOptions& options,
                                            const Environment& environment) const {
     const Busy busy("converting");
-    auto overrides = overrides_of(options.sets);
-    if (!overrides) return overrides.error();
-    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    const auto model = load_model(options.model, loader, "model");
-    if (!model) return model.error();
-    const auto from = load_strategy(from_, *model, environment);
-    if (!from) return from.error();
-    const auto to = load_strategy(options.to_strategy, *model, environment);
-    if (!to) return to.error();
-    const auto before = load_cluster(options.cluster, loader, "cluster");
-    if (!before) return before.error();
-    const auto changed = to_cluster_.empty() ? load_cluster(options.cluster, loader, "cluster")
-                                             : load_cluster(to_cluster_, loader, "to_cluster");
-    if (!changed) return changed.error();
-    if (auto error = misfit(*before, *changed)) return *std::move(error);
+    FORESHARD_ASSIGN(auto overrides, overrides_of(options.sets));
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
+    FORESHARD_ASSIGN(const auto model, load_model(options.model, loader, "model"));
+    FORESHARD_ASSIGN(const auto from, load_strategy(from_, model, environment));
+    FORESHARD_ASSIGN(const auto to, load_strategy(options.to_strategy, model, environment));
+    FORESHARD_ASSIGN(const auto before, load_cluster(options.cluster, loader, "cluster"));
+    FORESHARD_ASSIGN(const auto changed, to_cluster_.empty()
+                                             ? load_cluster(options.cluster, loader, "cluster")
+                                             : load_cluster(to_cluster_, loader, "to_cluster"));
+    FORESHARD_TRY(misfit(before, changed));
     // The exchange runs where both sets of devices are.
-    const bool grown = changed->view.devices().size() >= before->view.devices().size();
-    const LoadedCluster& where = grown ? *changed : *before;
+    const bool grown = changed.view.devices().size() >= before.view.devices().size();
+    const LoadedCluster& where = grown ? changed : before;
 
     const auto down = options.down;
-    Phase first{.tensors = parameters_of(*model, *from)};
-    Phase second{.tensors = parameters_of(*model, *to)};
-    if (auto error = place(*from, *before, {}, "--from-strategy", first)) return *std::move(error);
-    if (auto error = place(*to, *changed, down, "--to-strategy", second)) return *std::move(error);
+    Phase first{.tensors = parameters_of(model, from)};
+    Phase second{.tensors = parameters_of(model, to)};
+    FORESHARD_TRY(place(from, before, {}, "--from-strategy", first));
+    FORESHARD_TRY(place(to, changed, down, "--to-strategy", second));
     conversion::Options how{.down = down};
     for (const Device& device : where.view.devices()) how.node_of_device.push_back(device.node);
-    auto plan = conversion::plan_conversion(first, second, how);
-    if (!plan) return plan.error();
+    FORESHARD_ASSIGN(auto plan, conversion::plan_conversion(first, second, how));
     const auto communication =
         loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
     if (!communication) return communication.error();
     const sim::SimulatedCost cost(where.view, *communication);
-    auto explained = conversion::explain(*std::move(plan), cost, where.view);
-    if (!explained) return explained.error();
-    Explanation result = *std::move(explained);
-    result.model = model->name;
-    result.from = text_of(*from);
-    result.to = text_of(*to);
+    FORESHARD_ASSIGN(auto explained, conversion::explain(std::move(plan), cost, where.view));
+    Explanation result = std::move(explained);
+    result.model = model.name;
+    result.from = text_of(from);
+    result.to = text_of(to);
     result.down = down;
     return result;
   }
 
   // A device that both clusters have.
-  static std::optional<Error> misfit(const LoadedCluster& before, const LoadedCluster& changed) {
+  static Status misfit(const LoadedCluster& before, const LoadedCluster& changed) {
     const auto both = static_cast<std::int32_t>(
         std::min(before.view.devices().size(), changed.view.devices().size()));
     for (std::int32_t device = 0; device < both; ++device) {
@@ -154,13 +146,12 @@ class ReshardStrategy final : public ReshardMode {
                         "(groups), or convert a checkpoint",
                         device, old_type, before.view.name(), new_type, changed.view.name()));
     }
-    return std::nullopt;
+    return {};
   }
 
   // Ranks in order on the devices that are up.
-  static std::optional<Error> place(const Strategy& strategy, const LoadedCluster& cluster,
-                                    const std::vector<std::int32_t>& down, const char* option,
-                                    Phase& phase) {
+  static Status place(const Strategy& strategy, const LoadedCluster& cluster,
+                      const std::vector<std::int32_t>& down, const char* option, Phase& phase) {
     const auto devices = static_cast<std::int32_t>(cluster.view.devices().size());
     for (const std::int32_t device : down)
       if (device >= devices)
@@ -170,7 +161,7 @@ class ReshardStrategy final : public ReshardMode {
     for (std::int32_t device = 0; device < devices; ++device)
       if (!gone.contains(device)) phase.device_of_rank.push_back(device);
     const auto up = static_cast<std::int64_t>(phase.device_of_rank.size());
-    if (strategy.devices() <= up) return std::nullopt;
+    if (strategy.devices() <= up) return {};
     return invalid(fmt::format(
         "{}: tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but cluster "
         "{} has {} devices{}; use a smaller data_parallel",

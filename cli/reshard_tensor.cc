@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -59,10 +58,11 @@ class ReshardTensor final : public ReshardMode {
       fail(explanation.error());
       return explanation.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
-    if (const auto error = write_program(explanation->choice.best().plan, *move))
-      return fail(*error);
-    if (const auto error = write_result(options.output, written(*explanation, options.format)))
-      return fail(*error);
+    if (const Status error = write_program(explanation->choice.best().plan, *move); !error.ok())
+      return fail(error.error());
+    if (const Status error = write_result(options.output, written(*explanation, options.format));
+        !error.ok())
+      return fail(error.error());
     return kDone;
   }
 
@@ -75,12 +75,11 @@ class ReshardTensor final : public ReshardMode {
                            .simulate = static_cast<std::int32_t>(std::min(simulate_, kMost))});
   }
 
-  std::optional<Error> write_program(const reshard::Plan& plan,
-                                     const study::TensorReshard& move) const {
-    if (program_.empty()) return std::nullopt;
+  Status write_program(const reshard::Plan& plan, const study::TensorReshard& move) const {
+    if (program_.empty()) return {};
     if (!(plan.estimate > 0_s)) {
       note(fmt::format("nothing moves: no Program is written to {}", program_));
-      return std::nullopt;
+      return {};
     }
     const auto program = reshard::program_of(plan, move.tensor, {.cluster = &move.cluster});
     if (!program)

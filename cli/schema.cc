@@ -38,7 +38,8 @@ class Schema final : public Command {
                   near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
     }
     constexpr int kIndent = 2;
-    if (const auto error = write_result(output_, schema->dump(kIndent) + "\n")) return fail(*error);
+    if (const Status error = write_result(output_, schema->dump(kIndent) + "\n"); !error.ok())
+      return fail(error.error());
     return kDone;
   }
 

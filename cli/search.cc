@@ -55,7 +55,8 @@ class Search final : public Command {
                       foreshard::describe(study->strategy)));
     const auto result = searched(*study, std::move(options));
     if (!result) return fail(result.error());
-    if (const auto error = write_result(output_, written(*study, *result))) return fail(*error);
+    if (const Status error = write_result(output_, written(*study, *result)); !error.ok())
+      return fail(error.error());
     if (result->simulated.empty() || !result->simulated.front().fits)
       return result->partial ? kPartial : kInfeasible;
     return result->partial ? kPartial : kDone;

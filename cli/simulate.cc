@@ -42,7 +42,7 @@ class Simulate final : public Command {
 
   ExitCode run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
-    if (const auto error = refuse_trace(trace_, output_)) return fail(*error);
+    if (const Status error = refuse_trace(trace_, output_); !error.ok()) return fail(error.error());
     const auto study = study_.load(environment);
     if (!study) return fail(study.error());
     auto predicted = predict(*study);
@@ -52,7 +52,8 @@ class Simulate final : public Command {
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
       report.wall = wall.count() * 1_s;
     }
-    if (const auto error = write_result(output_, written(report))) return fail(*error);
+    if (const Status error = write_result(output_, written(report)); !error.ok())
+      return fail(error.error());
     return report.prediction.fits && !report.prediction.interruption ? kDone : kInfeasible;
   }
 

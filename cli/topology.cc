@@ -51,7 +51,7 @@ class Topology final : public Command {
     if (!cluster) return fail(cluster.error());
     const auto text = written(*cluster);
     if (!text) return fail(text.error());
-    if (const auto error = write_result(output_, *text)) return fail(*error);
+    if (const Status error = write_result(output_, *text); !error.ok()) return fail(error.error());
     return kDone;
   }
 

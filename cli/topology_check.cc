@@ -37,7 +37,7 @@ ExitCode TopologyCheck::run(const Environment& environment) const {
 
   const auto findings = implausible(*config, *cluster, *hardware);
   const std::string text = format_ == "json" ? to_json(findings) : to_text(findings);
-  if (const auto error = write_result(output_, text)) return fail(*error);
+  if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
   const bool warned = std::ranges::count(findings, Severity::kWarning, &Finding::severity) > 0;
   return strict_ && warned ? kGateFailed : kDone;
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -91,26 +90,23 @@ Result<std::vector<Bytes>> sizes_of(const std::string& text, const std::string& 
     std::string_view rest = text;
     while (true) {
       const auto comma = rest.find(',');
-      const auto size = size_of(rest.substr(0, comma));
-      if (!size) return size.error();
-      sizes.push_back(*size);
+      FORESHARD_ASSIGN(const auto size, size_of(rest.substr(0, comma)));
+      sizes.push_back(size);
       if (comma == std::string_view::npos) return sizes;
       rest.remove_prefix(comma + 1);
     }
   }
-  const auto first = size_of(std::string_view(text).substr(0, colon));
-  if (!first) return first.error();
-  const auto last = size_of(std::string_view(text).substr(colon + 1));
-  if (!last) return last.error();
-  if (*last < *first) return bad(fmt::format("--sizes {}: the last is less than the first", text));
+  FORESHARD_ASSIGN(const auto first, size_of(std::string_view(text).substr(0, colon)));
+  FORESHARD_ASSIGN(const auto last, size_of(std::string_view(text).substr(colon + 1)));
+  if (last < first) return bad(fmt::format("--sizes {}: the last is less than the first", text));
   double step = 0;
   const auto [end, status] =
       std::from_chars(step_text.data(), step_text.data() + step_text.size(), step);
   if (status != std::errc() || end != step_text.data() + step_text.size() || !(step > 1))
     return bad(fmt::format("--step {}: must be a number greater than 1", step_text));
-  if (std::log(*last / *first) / std::log(step) > static_cast<double>(kMostSizes))
+  if (std::log(last / first) / std::log(step) > static_cast<double>(kMostSizes))
     return bad(fmt::format("--step {}: makes more than {} sizes", step_text, kMostSizes));
-  return comm::sizes_between(*first, *last, step);
+  return comm::sizes_between(first, last, step);
 }
 
 struct Table {
@@ -274,13 +270,13 @@ std::string to_json(const Table& table) {
 }
 
 // The command line's own choice goes before those of the file.
-std::optional<Error> add_choice(const std::string& operation, const std::string& algorithm,
-                                const std::string& protocol, std::int64_t channels,
-                                comm::Parameters& parameters) {
+Status add_choice(const std::string& operation, const std::string& algorithm,
+                  const std::string& protocol, std::int64_t channels,
+                  comm::Parameters& parameters) {
   if (algorithm.empty()) {
     if (protocol != "any") return bad("--protocol needs --algorithm");
     if (channels > 0) return bad("--channels needs --algorithm");
-    return std::nullopt;
+    return {};
   }
   comm::Choice choice;
   choice.operation = operation;
@@ -291,7 +287,7 @@ std::optional<Error> add_choice(const std::string& operation, const std::string&
   if (const std::string fault = comm::fault_in(choice); !fault.empty())
     return bad("--algorithm: " + fault);
   parameters.choices.insert(parameters.choices.begin(), choice);
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -347,8 +343,9 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
                   "' has no constants of NCCL's tuner; add nccl: nccl-2.28");
     parameters.tuner = comm::TunerKind::kNccl;
   }
-  if (const auto fault = add_choice(operation_, algorithm_, protocol_, channels_, parameters))
-    return fail(*fault);
+  if (const Status fault = add_choice(operation_, algorithm_, protocol_, channels_, parameters);
+      !fault.ok())
+    return fail(fault.error());
 
   const CollectiveKind kind = kind_named(operation_);
   auto devices = devices_of(ranks_, *cluster);
@@ -373,7 +370,7 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
   const std::string text = format_ == "csv"    ? to_csv(table)
                            : format_ == "json" ? to_json(table)
                                                : to_text(table);
-  if (const auto error = write_result(output_, text)) return fail(*error);
+  if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
   return kDone;
 }
 

@@ -64,7 +64,8 @@ ExitCode TopologyImport::run(const Environment& environment) const {
   yaml::Loader loader({.catalogue = environment.catalogue});
   const auto imported = import_topology(request, loader);
   if (!imported) return fail(imported.error());
-  if (const auto error = write_result(output_, to_yaml(*imported))) return fail(*error);
+  if (const Status error = write_result(output_, to_yaml(*imported)); !error.ok())
+    return fail(error.error());
   note_first(imported->remarks);
   return kDone;
 }

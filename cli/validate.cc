@@ -85,39 +85,35 @@ class Validate final : public Command {
       const ExitCode code = fail(validation.error());
       return ended_ == kInfeasible || ended_ == kInterrupted ? *ended_ : code;
     }
-    if (const auto error = written(*validation)) return fail(*error);
+    if (const Status error = written(*validation); !error.ok()) return fail(error.error());
     return limit ? gate(*validation, *limit) : kDone;
   }
 
  private:
   Result<loop::Validation> validated() {
-    auto cases = load({}, {});
-    if (!cases) return cases.error();
+    FORESHARD_ASSIGN(auto cases, load({}, {}));
     loop::Validation out;
     std::vector<measure::Measurement> measurements;
-    for (const Case& one : *cases) {
-      auto measurement = measured(one.program, one.folder, one.name, {});
-      if (!measurement) return measurement.error();
-      auto before = compared(one, *measurement, "before");
-      if (!before) return before.error();
+    for (const Case& one : cases) {
+      FORESHARD_ASSIGN(auto measurement, measured(one.program, one.folder, one.name, {}));
+      FORESHARD_ASSIGN(auto before, compared(one, measurement, "before"));
       out.studies.push_back(
-          {.study = one.name, .blind = !out.studies.empty(), .before = *std::move(before)});
-      measurements.push_back(*std::move(measurement));
+          {.study = one.name, .blind = !out.studies.empty(), .before = std::move(before)});
+      measurements.push_back(std::move(measurement));
     }
     out.machine = machine_of(measurements.front());
     if (no_calibrate_) return out;
 
     const fs::path calibrated = fs::path(folder_) / "calibrated";
-    if (auto error = calibrate(*cases, measurements.front(), calibrated)) return *std::move(error);
+    FORESHARD_TRY(calibrate(cases, measurements.front(), calibrated));
     out.calibrated = calibrated.string();
     // From the files, as `simulate --cluster --communication` would.
     auto again =
         load((calibrated / "cluster.yaml").string(), (calibrated / "communication.yaml").string());
     if (!again) return again.error();
     for (std::size_t i = 0; i < again->size(); ++i) {
-      auto after = compared((*again)[i], measurements[i], "after");
-      if (!after) return after.error();
-      out.studies[i].after = *std::move(after);
+      FORESHARD_ASSIGN(auto after, compared((*again)[i], measurements[i], "after"));
+      out.studies[i].after = std::move(after);
     }
     return out;
   }
@@ -131,10 +127,8 @@ class Validate final : public Command {
           study::load_study({.study = file, .cluster = cluster, .communication = communication},
                             {.catalogue = catalogue_});
       if (!study) return study.error();
-      auto view = study::cluster_of(*study);
-      if (!view) return view.error();
-      auto program = study::program_of(*study, *view);
-      if (!program) return program.error();
+      FORESHARD_ASSIGN(auto view, study::cluster_of(*study));
+      FORESHARD_ASSIGN(auto program, study::program_of(*study, view));
       const std::string name = study->name;
       for (const Case& other : cases)
         if (other.name == name)
@@ -142,8 +136,8 @@ class Validate final : public Command {
               Error::Code::kInvalidInput,
               fmt::format("two studies are called '{}', but each needs a folder of its own name",
                           name)};
-      cases.push_back({name, fs::path(folder_) / name, *std::move(study), *std::move(view),
-                       *std::move(program)});
+      cases.push_back(
+          {name, fs::path(folder_) / name, *std::move(study), std::move(view), std::move(program)});
     }
     return cases;
   }
@@ -168,7 +162,7 @@ class Validate final : public Command {
       }
     }
     const fs::path what = folder / "program.json";
-    if (auto error = write_file(what, program::to_json(program))) return *std::move(error);
+    FORESHARD_TRY(write_file(what, program::to_json(program)));
     note(fmt::format("{}: replaying on {} {}", name, program.ranks(),
                      plural(program.ranks(), "rank")));
     ReplayCall call = call_;
@@ -179,13 +173,12 @@ class Validate final : public Command {
     call.until = until;
     if (!until.empty()) call.more = {"--most-repeats", std::to_string(most_repeats_)};
     call.results_to_stderr = true;
-    const auto code = replay(call);
-    if (!code) return code.error();
-    if (*code != 0) {
-      ended_ = static_cast<ExitCode>(*code);
+    FORESHARD_ASSIGN(const auto code, replay(call));
+    if (code != 0) {
+      ended_ = static_cast<ExitCode>(code);
       return Error{Error::Code::kIo,
                    fmt::format("{}: the replay ended with exit code {}; its messages stand above",
-                               name, *code)};
+                               name, code)};
     }
     return read(at);
   }
@@ -211,18 +204,15 @@ class Validate final : public Command {
         compare::compare(of.program, *prediction, measurement, compare::options_for(of.cluster));
     if (!comparison) return in_file(of.folder / "measurement.json", comparison.error());
     const fs::path base = of.folder / stage;
-    if (auto error = write_file(base.string() + ".json", compare::to_json(*comparison)))
-      return *std::move(error);
-    if (auto error = write_file(base.string() + ".txt", compare::to_text(*comparison)))
-      return *std::move(error);
-    if (auto error = compare::write_trace(base.string() + ".trace.json", of.program, *prediction,
-                                          measurement))
-      return *std::move(error);
+    FORESHARD_TRY(write_file(base.string() + ".json", compare::to_json(*comparison)));
+    FORESHARD_TRY(write_file(base.string() + ".txt", compare::to_text(*comparison)));
+    FORESHARD_TRY(
+        compare::write_trace(base.string() + ".trace.json", of.program, *prediction, measurement));
     return comparison;
   }
 
-  std::optional<Error> calibrate(const std::vector<Case>& cases, const measure::Measurement& first,
-                                 const fs::path& folder) {
+  Status calibrate(const std::vector<Case>& cases, const measure::Measurement& first,
+                   const fs::path& folder) {
     std::vector<program::Program> programs;
     programs.reserve(cases.size());
     for (const Case& one : cases) programs.push_back(one.program);
@@ -243,7 +233,7 @@ class Validate final : public Command {
     fs::create_directories(folder, status);
     if (status) return Error{Error::Code::kIo, folder.string() + ": " + status.message()};
     for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
-      if (auto error = write_file(folder / file.name, file.text)) return error;
+      FORESHARD_TRY(write_file(folder / file.name, file.text));
     return write_file(folder / "report.txt", calibrate::to_text(*machine));
   }
 
@@ -261,12 +251,12 @@ class Validate final : public Command {
     return join(words);
   }
 
-  std::optional<Error> written(const loop::Validation& validation) const {
+  Status written(const loop::Validation& validation) const {
     const std::string text = loop::to_text(validation);
     const std::string json = loop::to_json(validation);
     const fs::path folder(folder_);
-    if (auto error = write_file(folder / "validation.txt", text)) return error;
-    if (auto error = write_file(folder / "validation.json", json)) return error;
+    FORESHARD_TRY(write_file(folder / "validation.txt", text));
+    FORESHARD_TRY(write_file(folder / "validation.json", json));
     return write_result("", format_ == "json" ? json : text);
   }
 

@@ -19,7 +19,7 @@ class Version final : public Command {
     const std::string catalogue =
         environment.catalogue.empty() ? "none" : environment.catalogue.front().string();
     const std::string text = format_ == "json" ? json(catalogue) : words(catalogue);
-    if (const auto error = write_result({}, text)) return fail(*error);
+    if (const Status error = write_result({}, text); !error.ok()) return fail(error.error());
     return kDone;
   }
 

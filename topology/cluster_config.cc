@@ -63,8 +63,8 @@ std::vector<DeviceId> devices_at(const std::string& selector, const ClusterView:
                          : devices;
 }
 
-std::optional<Error> take_down(ClusterView::Builder& builder, const ClusterConfig& config,
-                               const ErrorMaker& error) {
+Status take_down(ClusterView::Builder& builder, const ClusterConfig& config,
+                 const ErrorMaker& error) {
   for (std::size_t i = 0; i < config.down.size(); ++i) {
     const auto links = links_at(config.down[i], builder);
     const auto devices = devices_at(config.down[i], builder);
@@ -74,11 +74,11 @@ std::optional<Error> take_down(ClusterView::Builder& builder, const ClusterConfi
     for (const auto link : links) builder.take_down(link);
     for (const auto device : devices) builder.take_down(device);
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> degrade(ClusterView::Builder& builder, const ClusterConfig& config,
-                             const ErrorMaker& error) {
+Status degrade(ClusterView::Builder& builder, const ClusterConfig& config,
+               const ErrorMaker& error) {
   for (std::size_t i = 0; i < config.degraded.size(); ++i) {
     const Degradation& part = config.degraded[i];
     const std::string at = "degraded." + std::to_string(i);
@@ -96,7 +96,7 @@ std::optional<Error> degrade(ClusterView::Builder& builder, const ClusterConfig&
       return error(at + ".links", "'" + part.links + "' matches no link", kNamesHelp);
     for (const auto link : links) builder.degrade(link, *part.factor);
   }
-  return std::nullopt;
+  return {};
 }
 
 /// Whether no link is named: a slow device leaves the fabric as it is.
@@ -105,7 +105,7 @@ bool only_devices(const std::vector<Degradation>& degraded) {
 }
 
 /// Where the network does not join rails, hosts must.
-std::optional<Error> fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
+Status fault_in_rails(const ClusterConfig& config, const ErrorMaker& error) {
   for (const auto& group : config.node_groups()) {
     const NodeConfig& node = *group.node;
     if (node.wiring || !node.nics || node.nics->count < 2 || node.gpus < 2) continue;
@@ -120,15 +120,15 @@ std::optional<Error> fault_in_rails(const ClusterConfig& config, const ErrorMake
                        " fabric rails meet only over NVLink, which this node does not have",
                    "choose a fabric that joins rails: rail-fat-tree");
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
+Status fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
   constexpr double kMostDevices = 4e6;
   double devices = 0;
   for (const auto& group : config.node_groups())
     devices += static_cast<double>(group.nodes) * static_cast<double>(group.node->gpus);
-  if (devices <= kMostDevices) return std::nullopt;
+  if (devices <= kMostDevices) return {};
   return error(config.groups.empty() ? "nodes" : "groups",
                "more than 4 million devices: larger than any cluster", "");
 }
@@ -166,7 +166,7 @@ Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
 
 Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) {
   if (const auto fault = fault_in_nodes(config); !fault.empty()) return error("node", fault, "");
-  if (const auto fault = fault_in_size(config, error)) return *fault;
+  FORESHARD_TRY(fault_in_size(config, error));
   if (const auto fault = fault_in_keys(config.fabric))
     return error("fabric." + fault->key, fault->message, fault->help);
   const Fabric& fabric = *find_fabric(config.fabric.kind);
@@ -175,23 +175,21 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
   ClusterView::Builder builder(config.name);
   builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed),
                       config.pxn.value_or(!rails_meet));
-  auto ports = add_nodes(builder, config, error);
-  if (!ports) return ports.error();
+  FORESHARD_ASSIGN(auto ports, add_nodes(builder, config, error));
   if (nodes > 1) {
     const FabricPlan plan{.config = config.fabric,
-                          .ports = *std::move(ports),
+                          .ports = std::move(ports),
                           .nodes = nodes,
                           .merged = config.routing != Routing::kEcmpHash && config.down.empty() &&
                                     only_devices(config.degraded) && !config.single_cables};
     if (const auto fault = fabric.fault(plan))
       return error("fabric." + fault->key, fault->message, fault->help);
-    if (!rails_meet)
-      if (const auto fault = fault_in_rails(config, error)) return *fault;
+    if (!rails_meet) FORESHARD_TRY(fault_in_rails(config, error));
     fabric.build(builder, plan);
     builder.set_reduces_in_network(config.sharp);
   }
-  if (auto fault = take_down(builder, config, error)) return *std::move(fault);
-  if (auto fault = degrade(builder, config, error)) return *std::move(fault);
+  FORESHARD_TRY(take_down(builder, config, error));
+  FORESHARD_TRY(degrade(builder, config, error));
   return std::move(builder).build();
 }
 

@@ -57,8 +57,8 @@ Error Loader::error_at(std::string_view path, std::string_view message,
   return {Error::Code::kInvalidInput, std::move(text)};
 }
 
-std::optional<Error> Loader::read_file(const std::filesystem::path& path, std::string_view at,
-                                       const internal::Type& type, void* object) {
+Status Loader::read_file(const std::filesystem::path& path, std::string_view at,
+                         const internal::Type& type, void* object) {
   const std::string root = internal::with_dots(at);
   state_->forget_places(root);
   internal::Reader reader(state_->memory);
@@ -66,9 +66,8 @@ std::optional<Error> Loader::read_file(const std::filesystem::path& path, std::s
   return reader.error(root);
 }
 
-std::optional<Error> Loader::read_text(std::string_view text, std::string_view name,
-                                       std::string_view at, const internal::Type& type,
-                                       void* object) {
+Status Loader::read_text(std::string_view text, std::string_view name, std::string_view at,
+                         const internal::Type& type, void* object) {
   const std::string root = internal::with_dots(at);
   state_->forget_places(root);
   internal::Reader reader(state_->memory);
@@ -76,8 +75,8 @@ std::optional<Error> Loader::read_text(std::string_view text, std::string_view n
   return reader.error(root);
 }
 
-std::optional<Error> Loader::read_ref(std::string_view ref, std::string_view at,
-                                      const internal::Type& type, void* object) {
+Status Loader::read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
+                        void* object) {
   const std::string root = internal::with_dots(at);
   state_->forget_places(root);
   internal::Reader reader(state_->memory);

@@ -17,7 +17,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,7 +64,7 @@ class Loader {
   template <class T>
   Result<T> read_file(const std::filesystem::path& path, std::string_view at = {}) {
     const auto object = std::make_unique<T>();
-    if (auto error = read_file(path, at, type_of<T>(), object.get())) return *std::move(error);
+    FORESHARD_TRY(read_file(path, at, type_of<T>(), object.get()));
     return std::move(*object);
   }
 
@@ -73,8 +72,7 @@ class Loader {
   template <class T>
   Result<T> read_text(std::string_view text, std::string_view name, std::string_view at = {}) {
     const auto object = std::make_unique<T>();
-    if (auto error = read_text(text, name, at, type_of<T>(), object.get()))
-      return *std::move(error);
+    FORESHARD_TRY(read_text(text, name, at, type_of<T>(), object.get()));
     return std::move(*object);
   }
 
@@ -82,7 +80,7 @@ class Loader {
   template <class T>
   Result<T> read_ref(std::string_view ref, std::string_view at = {}) {
     const auto object = std::make_unique<T>();
-    if (auto error = read_ref(ref, at, type_of<T>(), object.get())) return *std::move(error);
+    FORESHARD_TRY(read_ref(ref, at, type_of<T>(), object.get()));
     return std::move(*object);
   }
 
@@ -97,12 +95,12 @@ class Loader {
   Error error_at(std::string_view path, std::string_view message, std::string_view help = {}) const;
 
  private:
-  std::optional<Error> read_file(const std::filesystem::path& path, std::string_view at,
-                                 const internal::Type& type, void* object);
-  std::optional<Error> read_text(std::string_view text, std::string_view name, std::string_view at,
-                                 const internal::Type& type, void* object);
-  std::optional<Error> read_ref(std::string_view ref, std::string_view at,
-                                const internal::Type& type, void* object);
+  Status read_file(const std::filesystem::path& path, std::string_view at,
+                   const internal::Type& type, void* object);
+  Status read_text(std::string_view text, std::string_view name, std::string_view at,
+                   const internal::Type& type, void* object);
+  Status read_ref(std::string_view ref, std::string_view at, const internal::Type& type,
+                  void* object);
 
   struct State;
   std::unique_ptr<State> state_;

@@ -43,8 +43,8 @@ Traffic traffic_of(const Background& b) {
 }
 
 // Constant traffic that no link could carry.
-std::optional<Error> excess(const std::vector<Traffic>& flows, const ClusterView& cluster,
-                            const std::string& key, const ErrorAt& error) {
+Status excess(const std::vector<Traffic>& flows, const ClusterView& cluster, const std::string& key,
+              const ErrorAt& error) {
   for (const Traffic& flow : flows) {
     if (!flow.constant) continue;
     for (const RoutedLink& use : flow.links) {
@@ -56,7 +56,7 @@ std::optional<Error> excess(const std::vector<Traffic>& flows, const ClusterView
                    "choose less; a link on which nothing passes has a profile with factor 0");
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<std::vector<Traffic>> over_links(const Background& b, const ClusterView& cluster,
@@ -142,15 +142,15 @@ const yaml::Table<Background>& yaml_table(const Background*) {
   return table;
 }
 
-std::optional<Error> add_background(Plan& plan, const std::vector<Background>& background,
-                                    const ClusterView& cluster, const ErrorAt& error) {
+Status add_background(Plan& plan, const std::vector<Background>& background,
+                      const ClusterView& cluster, const ErrorAt& error) {
   for (std::size_t i = 0; i < background.size(); ++i) {
     const Background& b = background[i];
     const std::string key = "background." + std::to_string(i);
     auto flows =
         b.links ? over_links(b, cluster, key, error) : between_devices(b, cluster, key, error);
     if (!flows) return flows.error();
-    if (auto fault = excess(*flows, cluster, key, error)) return fault;
+    FORESHARD_TRY(excess(*flows, cluster, key, error));
     const std::string rate = b.rate ? format_exact(*b.rate) : "as much as they get";
     Hit hit{.kind = "background",
             .effect = b.kind == BackgroundKind::kConstant ? "takes " + rate
@@ -167,7 +167,7 @@ std::optional<Error> add_background(Plan& plan, const std::vector<Background>& b
     plan.hits.push_back(std::move(hit));
     plan.traffic.insert(plan.traffic.end(), flows->begin(), flows->end());
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::disturbance

@@ -42,7 +42,7 @@ struct Background {
 const yaml::Names<BackgroundKind>& yaml_names(const BackgroundKind*);
 const yaml::Table<Background>& yaml_table(const Background*);
 
-std::optional<Error> add_background(Plan& plan, const std::vector<Background>& background,
-                                    const ClusterView& cluster, const ErrorAt& error);
+Status add_background(Plan& plan, const std::vector<Background>& background,
+                      const ClusterView& cluster, const ErrorAt& error);
 
 }  // namespace foreshard::disturbance

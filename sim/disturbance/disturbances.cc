@@ -60,10 +60,10 @@ Result<Plan> plan_of(const Disturbances& d, const ClusterView& cluster, std::int
                      const ErrorAt& error) {
   Plan plan;
   plan.seed = static_cast<std::uint64_t>(d.seed + run);
-  if (auto fault = add_stragglers(plan, d.stragglers, cluster, error)) return *std::move(fault);
-  if (auto fault = add_link_profiles(plan, d.links, cluster, error)) return *std::move(fault);
-  if (auto fault = add_failures(plan, d.failures, cluster, error)) return *std::move(fault);
-  if (auto fault = add_background(plan, d.background, cluster, error)) return *std::move(fault);
+  FORESHARD_TRY(add_stragglers(plan, d.stragglers, cluster, error));
+  FORESHARD_TRY(add_link_profiles(plan, d.links, cluster, error));
+  FORESHARD_TRY(add_failures(plan, d.failures, cluster, error));
+  FORESHARD_TRY(add_background(plan, d.background, cluster, error));
   if (d.jitter) {
     plan.jitter = d.jitter;
     plan.hits.push_back({.kind = "jitter",

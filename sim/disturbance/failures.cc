@@ -95,8 +95,8 @@ const yaml::Table<Failure>& yaml_table(const Failure*) {
   return table;
 }
 
-std::optional<Error> add_failures(Plan& plan, const std::vector<Failure>& failures,
-                                  const ClusterView& cluster, const ErrorAt& error) {
+Status add_failures(Plan& plan, const std::vector<Failure>& failures, const ClusterView& cluster,
+                    const ErrorAt& error) {
   for (std::size_t i = 0; i < failures.size(); ++i) {
     const Failure& f = failures[i];
     const std::string key = "failures." + std::to_string(i);
@@ -146,7 +146,7 @@ std::optional<Error> add_failures(Plan& plan, const std::vector<Failure>& failur
     plan.hits.push_back(std::move(hit));
     plan.outages.push_back(std::move(outage));
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::disturbance

@@ -35,7 +35,7 @@ struct Failure {
 const yaml::Names<Then>& yaml_names(const Then*);
 const yaml::Table<Failure>& yaml_table(const Failure*);
 
-std::optional<Error> add_failures(Plan& plan, const std::vector<Failure>& failures,
-                                  const ClusterView& cluster, const ErrorAt& error);
+Status add_failures(Plan& plan, const std::vector<Failure>& failures, const ClusterView& cluster,
+                    const ErrorAt& error);
 
 }  // namespace foreshard::disturbance

@@ -63,8 +63,8 @@ bool changes(const LinkProfile& profile) {
                              [](const ProfilePoint& point) { return point.factor != 1; });
 }
 
-std::optional<Error> add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
-                                       const ClusterView& cluster, const ErrorAt& error) {
+Status add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
+                         const ClusterView& cluster, const ErrorAt& error) {
   std::map<LinkId, std::size_t> profile_of;
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const LinkProfile& p = profiles[i];
@@ -93,7 +93,7 @@ std::optional<Error> add_link_profiles(Plan& plan, const std::vector<LinkProfile
     plan.profiles.push_back(
         {.links = links, .points = p.profile, .period = p.period.value_or(kNever)});
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::disturbance

@@ -29,8 +29,8 @@ const yaml::Table<ProfilePoint>& yaml_table(const ProfilePoint*);
 const yaml::Table<LinkProfile>& yaml_table(const LinkProfile*);
 
 /// Profiles of nothing but 1 are left out.
-std::optional<Error> add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
-                                       const ClusterView& cluster, const ErrorAt& error);
+Status add_link_profiles(Plan& plan, const std::vector<LinkProfile>& profiles,
+                         const ClusterView& cluster, const ErrorAt& error);
 
 /// Whether a profile changes anything.
 bool changes(const LinkProfile& profile);

@@ -80,8 +80,8 @@ const yaml::Table<Straggler>& yaml_table(const Straggler*) {
   return table;
 }
 
-std::optional<Error> add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
-                                    const ClusterView& cluster, const ErrorAt& error) {
+Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
+                      const ClusterView& cluster, const ErrorAt& error) {
   std::map<DeviceId, double> speed_of;
   std::map<DeviceId, std::vector<Interval>> intervals_of;
   for (std::size_t i = 0; i < stragglers.size(); ++i) {
@@ -126,7 +126,7 @@ std::optional<Error> add_stragglers(Plan& plan, const std::vector<Straggler>& st
   for (const auto& [device, speed] : speed_of)
     if (speed != 1) plan.slow.push_back({.device = device, .speed = speed});
   for (const auto& [device, intervals] : intervals_of) add_changes(plan, device, intervals);
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::disturbance

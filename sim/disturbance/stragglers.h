@@ -30,7 +30,7 @@ struct Straggler {
 
 const yaml::Table<Straggler>& yaml_table(const Straggler*);
 
-std::optional<Error> add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
-                                    const ClusterView& cluster, const ErrorAt& error);
+Status add_stragglers(Plan& plan, const std::vector<Straggler>& stragglers,
+                      const ClusterView& cluster, const ErrorAt& error);
 
 }  // namespace foreshard::disturbance

@@ -370,7 +370,7 @@ class Run {
 }  // namespace
 
 Result<Timeline> run_fluid(const Workload& workload) {
-  if (auto fault = fault_in(workload)) return *std::move(fault);
+  FORESHARD_TRY(fault_in(workload));
   if (!workload.events().empty()) {
     Run<Events> run(workload);
     run.run();

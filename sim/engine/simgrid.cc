@@ -42,7 +42,7 @@ Error unsupported(std::size_t activity, const char* why) {
 }
 
 // The first event that SimGrid cannot express, in words, or nothing.
-std::optional<Error> obstacle_among_events(const Workload& workload) {
+Status obstacle_among_events(const Workload& workload) {
   const auto unsupported = [](const char* what) {
     return Error{Error::Code::kUnsupported,
                  std::string("SimGrid cannot express that ") + what + " while it runs"};
@@ -72,7 +72,7 @@ std::optional<Error> obstacle_among_events(const Workload& workload) {
         return unsupported("traffic of others comes and goes");
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 // Sets of resources that share activities, directly or through others.
@@ -175,11 +175,10 @@ Error failed(const std::string& why) {
 }  // namespace
 
 Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
-  if (auto fault = fault_in(workload)) return *std::move(fault);
-  if (auto fault = obstacle_among_events(workload)) return *std::move(fault);
+  FORESHARD_TRY(fault_in(workload));
+  FORESHARD_TRY(obstacle_among_events(workload));
   const Shapes shapes(workload);
-  const auto units = whole_units(workload, shapes);
-  if (!units) return units.error();
+  FORESHARD_ASSIGN(const auto units, whole_units(workload, shapes));
 
   const std::size_t count = workload.activity_count();
   const SharedMemory memory(sizeof(Outcome) + 2 * count * sizeof(double));
@@ -194,7 +193,7 @@ Result<Timeline> run_simgrid(const Workload& workload, SimgridSolver solver) {
   if (child == 0) {
     silence();
     try {
-      internal::simulate_on_simgrid(workload, *units, solver,
+      internal::simulate_on_simgrid(workload, units, solver,
                                     {.start = start,
                                      .finish = finish,
                                      .events = &outcome->events,

@@ -149,13 +149,13 @@ void Workload::reserve(std::size_t activities, std::size_t edges) {
   internal::reserve_on_huge_pages(edges_, edges);
 }
 
-std::optional<Error> fault_in(const Workload& workload) {
+Status fault_in(const Workload& workload) {
   const auto shapes = workload.shapes();
   std::vector<bool> suspect(shapes.size());
   for (std::size_t s = 0; s < shapes.size(); ++s)
     suspect[s] = (shapes[s].usages.empty() && std::isinf(shapes[s].rate_cap)) ||
                  starved_of(workload, shapes[s]).valid();
-  if (std::ranges::find(suspect, true) == suspect.end()) return std::nullopt;
+  if (std::ranges::find(suspect, true) == suspect.end()) return {};
 
   const auto activities = workload.activities();
   for (std::size_t a = 0; a < activities.size(); ++a) {
@@ -169,7 +169,7 @@ std::optional<Error> fault_in(const Workload& workload) {
                                                workload.resource_name(starved_of(workload, shape)) +
                                                "', which it also uses"};
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::engine

@@ -27,7 +27,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -167,7 +166,7 @@ class Workload {
 /// The first activity that no engine can run to its end, however long it waits: it has work, but
 /// neither a usage nor a cap bounds its rate (kInvalidInput), or what it occupies leaves nothing of
 /// a resource that it uses (kInfeasible). Nothing, if there is none. Cost: one pass.
-std::optional<Error> fault_in(const Workload& workload);
+Status fault_in(const Workload& workload);
 
 /// An activity that stood still on a failed resource for longer than its patience.
 struct Failure {

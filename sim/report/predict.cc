@@ -16,7 +16,7 @@ Result<Report> predict(const study::LoadedStudy& study, const sim::SimulateOptio
   auto run = study::run_study(study, limited);
   if (!run) return run.error();
   if (!trace.empty()) {
-    if (auto error = write_trace(trace, run->prediction, run->program)) return *std::move(error);
+    FORESHARD_TRY(write_trace(trace, run->prediction, run->program));
   }
   std::vector<study::Alternative> alternatives;
   if (!run->prediction.fits) alternatives = study::alternatives_to(study, run->cluster);

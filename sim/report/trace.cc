@@ -153,8 +153,8 @@ class Writer {
 
 }  // namespace
 
-std::optional<Error> write_trace(const fs::path& link, const sim::Prediction& prediction,
-                                 const program::Program& program) {
+Status write_trace(const fs::path& link, const sim::Prediction& prediction,
+                   const program::Program& program) {
   const fs::path path = behind_links(link);
   const bool special = is_special(path);  // a pipe or a device is written to, not replaced
   const fs::path neighbour =
@@ -184,11 +184,11 @@ std::optional<Error> write_trace(const fs::path& link, const sim::Prediction& pr
 
   out.close();
   if (!out) return failed("the trace could not be written whole");
-  if (special) return std::nullopt;
+  if (special) return {};
   std::error_code status;
   fs::rename(neighbour, path, status);
   if (status) return failed(status.message());
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::report

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 
 #include "base/result.h"
 
@@ -17,8 +16,7 @@ namespace foreshard::report {
 /// Writes `prediction.timeline` task by task, whatever its size, to a neighbour of `path`, and
 /// renames that when it is whole.
 /// \return kIo; then there is no new file.
-std::optional<Error> write_trace(const std::filesystem::path& path,
-                                 const sim::Prediction& prediction,
-                                 const program::Program& program);
+Status write_trace(const std::filesystem::path& path, const sim::Prediction& prediction,
+                   const program::Program& program);
 
 }  // namespace foreshard::report

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -45,16 +44,15 @@ class Step {
         pipeline_(axis_of(blocks.mesh, "pipeline")) {}
 
   // The step, from the forms of its plan. Fails where a route is missing.
-  std::optional<Error> run(PlanForms& forms, Estimate& estimate) {
+  Status run(PlanForms& forms, Estimate& estimate) {
     std::vector<Seconds> steps;
     for (PlanForm& form : forms.forms) {
-      const auto step = walk(form.shape);
-      if (!step) return step.error();
-      steps.push_back(*step);
+      FORESHARD_ASSIGN(const auto step, walk(form.shape));
+      steps.push_back(step);
     }
     estimate.step = forms.of(strategy_.micro_batches(), steps);
     estimate.bound = bound();
-    return std::nullopt;
+    return {};
   }
 
  private:
@@ -365,9 +363,8 @@ Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
     Strategy alone = strategy;
     alone.data_parallel = 1;
     alone.pipeline_parallel = 1;
-    auto blocks = lower::lower_blocks(model_, alone);
-    if (!blocks) return blocks.error();
-    it = splits_.emplace(key, Split{*std::move(blocks), {}}).first;
+    FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone));
+    it = splits_.emplace(key, Split{std::move(blocks), {}}).first;
   }
   Split& split = it->second;
   split.blocks.mesh = std::move(mesh);
@@ -404,38 +401,34 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   const Framework& framework = *strategy.framework;
   PlanForms forms{.micro_batches = fewer, .period = period};
-  const auto add = [&](std::int64_t micro_batches) -> std::optional<Error> {
+  const auto add = [&](std::int64_t micro_batches) -> Status {
     Strategy shorter = strategy;
     shorter.global_batch = micro_batches * strategy.data_parallel * strategy.micro_batch;
-    const auto plan = lower::plan_of(model_, shorter, blocks);
-    if (!plan) return plan.error();
-    PlanForm form{.shape = {*plan, framework.blocking_launches, framework.gradient_clipping}};
-    for (const plan::Role& role : plan->roles)
-      form.loads.push_back(loads_of(*plan, role, framework.blocking_launches));
+    FORESHARD_ASSIGN(const auto plan, lower::plan_of(model_, shorter, blocks));
+    PlanForm form{.shape = {plan, framework.blocking_launches, framework.gradient_clipping}};
+    for (const plan::Role& role : plan.roles)
+      form.loads.push_back(loads_of(plan, role, framework.blocking_launches));
     forms.forms.push_back(std::move(form));
-    return std::nullopt;
+    return {};
   };
-  if (const auto error = add(all ? strategy.micro_batches() : fewer)) return *error;
-  if (!all)
-    if (const auto error = add(fewer + period)) return *error;
+  FORESHARD_TRY(add(all ? strategy.micro_batches() : fewer));
+  if (!all) FORESHARD_TRY(add(fewer + period));
   return &forms_.emplace(key, std::move(forms)).first->second;
 }
 
 Result<Estimate> Estimator::memory(const Strategy& strategy) {
-  const auto split = split_of(strategy);
-  if (!split) return split.error();
-  const lower::LoweredModel& blocks = (*split)->blocks;
-  const auto forms = forms_of(strategy, blocks);
-  if (!forms) return forms.error();
+  FORESHARD_ASSIGN(const auto split, split_of(strategy));
+  const lower::LoweredModel& blocks = split->blocks;
+  FORESHARD_ASSIGN(const auto forms, forms_of(strategy, blocks));
   const auto bytes = bytes_of(strategy, model_, blocks);
   const auto& kinds = places_.of_stages(blocks.mesh);
   Estimate estimate;
   for (std::int64_t s = 0; s < strategy.pipeline_parallel; ++s) {
     const auto stage = static_cast<std::size_t>(s);
     std::vector<Bytes> peaks;
-    for (const PlanForm& form : (*forms)->forms)
+    for (const PlanForm& form : forms->forms)
       peaks.push_back(search::peak(form.loads[stage], bytes));
-    Bytes peak = (*forms)->of(strategy.micro_batches(), peaks);
+    Bytes peak = forms->of(strategy.micro_batches(), peaks);
     for (const auto& one : lower::resident_memory(strategy, model_, blocks, s)) peak += one.bytes;
     Bytes memory = places_.kinds()[static_cast<std::size_t>(kinds[stage].front())].memory;
     for (const std::int32_t kind : kinds[stage])
@@ -454,25 +447,22 @@ Result<Estimate> Estimator::estimate(const Strategy& strategy) {
   auto estimate = memory(strategy);
   if (!estimate) return estimate;
   Estimate result = *estimate;
-  const auto split = split_of(strategy);
-  if (!split) return split.error();
-  const lower::LoweredModel& blocks = (*split)->blocks;
+  FORESHARD_ASSIGN(const auto split, split_of(strategy));
+  const lower::LoweredModel& blocks = split->blocks;
   const auto& kinds = places_.of_stages(blocks.mesh);
   std::vector<const ModelTimes*> passes;
   for (const Kinds& of_stage : kinds) {
-    auto known = (*split)->times.find({strategy.devices(), of_stage});
-    if (known == (*split)->times.end()) {
-      const auto times = model_times(blocks, of_stage, times_);
-      if (!times) return times.error();
-      known = (*split)->times.emplace(std::pair(strategy.devices(), of_stage), *times).first;
+    auto known = split->times.find({strategy.devices(), of_stage});
+    if (known == split->times.end()) {
+      FORESHARD_ASSIGN(const auto times, model_times(blocks, of_stage, times_));
+      known = split->times.emplace(std::pair(strategy.devices(), of_stage), times).first;
     }
     passes.push_back(&known->second);
   }
   Step step(strategy, model_, blocks, passes, kinds, times_,
             launch_time_ + strategy.framework->host_time);
-  const auto forms = forms_of(strategy, blocks);
-  if (!forms) return forms.error();
-  if (auto fault = step.run(**forms, result)) return *std::move(fault);
+  FORESHARD_ASSIGN(const auto forms, forms_of(strategy, blocks));
+  FORESHARD_TRY(step.run(*forms, result));
   return result;
 }
 

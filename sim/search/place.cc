@@ -94,9 +94,8 @@ Result<std::vector<Place>> places_of(const study::LoadedStudy& study, const Clus
   std::vector<Place> places{{.pool = study.pool, .use = {}}};
   if (study.pool.named) return places;
   const bool damaged = !study.cluster.down.empty() || !study.cluster.degraded.empty();
-  const auto built = damaged ? as_built(study) : cluster_of(study);
-  if (!built) return built.error();
-  const Nodes nodes = nodes_of(cluster, *built);
+  FORESHARD_ASSIGN(const auto built, damaged ? as_built(study) : cluster_of(study));
+  const Nodes nodes = nodes_of(cluster, built);
   const auto add = [&](const Wanted& wanted) {
     Place part = part_of(study, cluster, wanted);
     const bool known = std::ranges::any_of(

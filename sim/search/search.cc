@@ -125,16 +125,14 @@ std::vector<Candidate> ranked(const study::LoadedStudy& study, const ClusterView
 
 Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& cluster,
                             const Candidate& candidate) {
-  auto lowered = lower::lower(study.model, candidate.strategy, {});
-  if (!lowered) return lowered.error();
+  FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
-      study::with_launch_times(candidate.place->pool.placed(*std::move(lowered)), cluster);
-  auto simulation = sim::simulate(cluster, program, study.communication,
-                                  {.critical_path = false,
-                                   .reserve = reserve_of(candidate.strategy),
-                                   .links = study::links_of(study.cluster)});
-  if (!simulation) return simulation.error();
-  sim::Prediction prediction = *std::move(simulation);
+      study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
+  FORESHARD_ASSIGN(auto simulation, sim::simulate(cluster, program, study.communication,
+                                                  {.critical_path = false,
+                                                   .reserve = reserve_of(candidate.strategy),
+                                                   .links = study::links_of(study.cluster)}));
+  sim::Prediction prediction = std::move(simulation);
   set_interval(prediction, *study.strategy.framework, study.errors);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   return Simulated{.strategy = candidate.strategy,
@@ -325,14 +323,12 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  const auto cluster = cluster_of(study);
-  if (!cluster) return cluster.error();
+  FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();
   result.shortage = study.pool.shortage;
-  const auto places = places_of(study, *cluster);
-  if (!places) return places.error();
-  const auto candidates = ranked(study, *cluster, *places, options.space, result);
+  FORESHARD_ASSIGN(const auto places, places_of(study, cluster));
+  const auto candidates = ranked(study, cluster, places, options.space, result);
   if (result.most_devices == 0) return Error{Error::Code::kInvalidInput, nothing_suits(result)};
   Race(study, options, candidates, start, result).run();
   return result;

@@ -39,7 +39,7 @@ class Writer {
     carried_.reserve(graph.members.size());
   }
 
-  std::optional<Error> write(std::size_t n) {
+  Status write(std::size_t n) {
     const ClassInstance& node = graph_.nodes[n].first;
     const auto c = static_cast<std::size_t>(node.device_class);
     const program::Role& role =
@@ -58,7 +58,7 @@ class Writer {
     }
     const ActivityId id = workload_.add_activity(activity);
     join(n, id, id);
-    return std::nullopt;
+    return {};
   }
 
   void finish(BuiltWorkload& built) {
@@ -134,8 +134,8 @@ class Writer {
 
   // A stepwise collective is a start that waits for all members and for what passes before bytes
   // flow, the flows of its messages, and an end.
-  std::optional<Error> write_messages(std::size_t n, Activity start, std::int32_t group_class,
-                                      const Communication& what) {
+  Status write_messages(std::size_t n, Activity start, std::int32_t group_class,
+                        const Communication& what) {
     const auto communicator = static_cast<std::size_t>(
         in_.folding.communicator_representative[static_cast<std::size_t>(group_class)]);
     start.shape = resources_.host_shape;
@@ -143,16 +143,16 @@ class Writer {
     const ActivityId begins = workload_.add_activity(start);
     ActivityId ends = begins;
     if (in_.communicators.all[communicator].ranks.size() > 1) {
-      const auto written = messages_->write({communicator, what.bytes.in_base()}, begins, [&] {
-        return internal::operation_of(in_.cluster, in_.program, in_.communicators, in_.forms,
-                                      communicator, what.bytes);
-      });
-      if (!written) return written.error();
-      ends = *written;
+      FORESHARD_ASSIGN(const auto written,
+                       messages_->write({communicator, what.bytes.in_base()}, begins, [&] {
+                         return internal::operation_of(in_.cluster, in_.program, in_.communicators,
+                                                       in_.forms, communicator, what.bytes);
+                       }));
+      ends = written;
     }
     join(n, begins, ends);
     for (std::size_t id = begins.index() + 1; id < workload_.activity_count(); ++id) pad_carried();
-    return std::nullopt;
+    return {};
   }
 
   const BuildInputs& in_;
@@ -189,11 +189,9 @@ Result<BuiltWorkload> build_workload(const ClusterView& cluster, const program::
   built.resources = internal::add_resources(inputs, built.workload);
   const TaskPlans plans = internal::plan_tasks(inputs, issued, built.resources);
   TaskGraph graph = internal::join_tasks(inputs, issued, plans);
-  const auto order = internal::order_of(issued, graph);
-  if (!order) return order.error();
+  FORESHARD_ASSIGN(const auto order, internal::order_of(issued, graph));
   Writer writer(inputs, issued, built.resources, plans, graph, built.workload);
-  for (const std::int32_t n : *order)
-    if (auto fault = writer.write(static_cast<std::size_t>(n))) return *std::move(fault);
+  for (const std::int32_t n : order) FORESHARD_TRY(writer.write(static_cast<std::size_t>(n)));
   writer.finish(built);
   built.expansions = std::move(issued.expansions);
   built.role_of_class = std::move(issued.role_of_class);

@@ -23,10 +23,10 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
   auto key = std::pair(kind, devices);
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    auto found = comm::Repertoire::of(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
-                                      communication_);
-    if (!found) return found.error();
-    comm::Repertoire repertoire = *std::move(found);
+    FORESHARD_ASSIGN(auto found, comm::Repertoire::of(
+                                     kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
+                                     communication_));
+    comm::Repertoire repertoire = std::move(found);
     repertoire.forget_loads();
     known = forms_.emplace(std::move(key), std::move(repertoire)).first;
   }
@@ -39,10 +39,10 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto key = std::pair(kind, devices);
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
-    auto found = comm::Repertoire::representative(
-        kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_);
-    if (!found) return found.error();
-    comm::Repertoire repertoire = *std::move(found);
+    FORESHARD_ASSIGN(auto found, comm::Repertoire::representative(
+                                     kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
+                                     communication_));
+    comm::Repertoire repertoire = std::move(found);
     repertoire.forget_loads();
     known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
   }
@@ -73,15 +73,15 @@ Result<Seconds> SimulatedCost::exchange_time(const std::vector<DeviceTransfer>& 
 }
 
 Result<Seconds> SimulatedCost::program_time(const program::Program& program) const {
-  const auto prediction = simulate(cluster_, program, communication_, {.critical_path = false});
-  if (!prediction) return prediction.error();
-  return prediction->step;
+  FORESHARD_ASSIGN(const auto prediction,
+                   simulate(cluster_, program, communication_, {.critical_path = false}));
+  return prediction.step;
 }
 
 Result<std::vector<LinkBytes>> SimulatedCost::link_bytes(const program::Program& program) const {
   const Communicators communicators = communicators_of(program);
-  const auto forms = choose_forms(cluster_, program, communicators, communication_);
-  if (!forms) return forms.error();
+  FORESHARD_ASSIGN(const auto forms,
+                   choose_forms(cluster_, program, communicators, communication_));
   std::vector<double> on_link(cluster_.links().size(), 0);
   for (const program::Role& role : program.roles) {
     // Each operation once: of the ranks of a communicator the first adds it.
@@ -97,7 +97,7 @@ Result<std::vector<LinkBytes>> SimulatedCost::link_bytes(const program::Program&
               communicators
                   .of_rank[static_cast<std::size_t>(endpoint)][static_cast<std::size_t>(rank)]);
           if (communicators.all[c].ranks.front() != rank) continue;
-          forms->each_load(c, forms->at(c, what.bytes), [&](LinkId link, double bytes_per_byte) {
+          forms.each_load(c, forms.at(c, what.bytes), [&](LinkId link, double bytes_per_byte) {
             on_link[link.index()] +=
                 bytes_per_byte * what.bytes.in_base() * static_cast<double>(call.repeat);
           });

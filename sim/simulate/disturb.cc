@@ -390,8 +390,8 @@ Result<BuiltWorkload> build_disturbed(const ClusterView& cluster, const Program&
   return built;
 }
 
-std::optional<Error> obstacle_to(const Plan& plan, const SimulateOptions& options) {
-  if (options.granularity == Granularity::kFlat || instants_of(plan).empty()) return std::nullopt;
+Status obstacle_to(const Plan& plan, const SimulateOptions& options) {
+  if (options.granularity == Granularity::kFlat || instants_of(plan).empty()) return {};
   return Error{Error::Code::kUnsupported,
                "failures are rerouted only where a collective is one activity: leave out "
                "--granularity stepwise, or let them fail or wait"};

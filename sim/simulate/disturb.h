@@ -9,7 +9,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -59,6 +58,6 @@ Result<BuiltWorkload> build_disturbed(const ClusterView& cluster, const program:
 
 /// What stands in the way of a plan: kUnsupported for failures that are rerouted message by
 /// message, or nothing.
-std::optional<Error> obstacle_to(const disturbance::Plan& plan, const SimulateOptions& options);
+Status obstacle_to(const disturbance::Plan& plan, const SimulateOptions& options);
 
 }  // namespace foreshard::sim

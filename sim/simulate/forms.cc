@@ -133,8 +133,7 @@ class FormChooser {
       }
       chosen_.kind_of_[c] = kind;
       const auto& wanted = sizes.lists[static_cast<std::size_t>(sizes.of[c])];
-      if (auto fault = add_kind(communicators_.all[c].kind, group, wanted))
-        return *std::move(fault);
+      FORESHARD_TRY(add_kind(communicators_.all[c].kind, group, wanted));
       if (share) {
         for (LinkUse& use : chosen_.kinds_.back().uses) {
           use.place = congruence->place_of(use.link);
@@ -147,22 +146,20 @@ class FormChooser {
   }
 
  private:
-  std::optional<Error> add_kind(program::CollectiveKind kind, const comm::Participants& group,
-                                const std::vector<double>& sizes) {
-    const auto repertoire = comm::Repertoire::of(kind, group, parameters_);
-    if (!repertoire) return repertoire.error();
+  Status add_kind(program::CollectiveKind kind, const comm::Participants& group,
+                  const std::vector<double>& sizes) {
+    FORESHARD_ASSIGN(const auto repertoire, comm::Repertoire::of(kind, group, parameters_));
     auto& shared = chosen_.kinds_.emplace_back();
     std::map<std::size_t, std::vector<double>> used;  // form -> sizes
     for (const double bytes : sizes) {
-      const auto best = repertoire->index_for(Bytes::from_base(bytes));
-      if (!best) return best.error();
+      FORESHARD_ASSIGN(const auto best, repertoire.index_for(Bytes::from_base(bytes)));
       const Bytes size = Bytes::from_base(bytes);
-      const auto& form = shared.by_bytes[bytes] = *repertoire->choose(size);
+      const auto& form = shared.by_bytes[bytes] = *repertoire.choose(size);
       shared.idle_by_bytes[bytes] = {form.delay(size, cluster_), form.idle_time(size, cluster_)};
-      used[*best].push_back(bytes);
+      used[best].push_back(bytes);
     }
     std::vector<LinkUse> parts;
-    for (const auto& [best, of] : used) add_uses(repertoire->forms()[best], of, parts);
+    for (const auto& [best, of] : used) add_uses(repertoire.forms()[best], of, parts);
     std::ranges::stable_sort(parts, {}, &LinkUse::link);
     for (const LinkUse& part : parts) {
       if (shared.uses.empty() || shared.uses.back().link != part.link) {
@@ -174,7 +171,7 @@ class FormChooser {
       sum.of_feeders = std::max(sum.of_feeders, part.of_feeders);
       sum.of_drains = std::max(sum.of_drains, part.of_drains);
     }
-    return std::nullopt;
+    return {};
   }
 
   void add_uses(const comm::FlatCollective& form, const std::vector<double>& sizes,

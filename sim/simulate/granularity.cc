@@ -39,15 +39,14 @@ Result<std::vector<Difference>> differences(const ClusterView& cluster,
     for (const auto& [in_base, form] : forms.of(c)) {
       if (!form.overlaps_rounds) continue;
       const Bytes bytes = Bytes::from_base(in_base);
-      const auto time = internal::time_by_messages(
-          internal::operation_of(cluster, program, communicators, forms, c, bytes));
-      if (!time) return time.error();
+      FORESHARD_ASSIGN(const auto time, internal::time_by_messages(internal::operation_of(
+                                            cluster, program, communicators, forms, c, bytes)));
       const Difference difference{fmt::format("{} {} of {} among {}", form.algorithm,
                                               comm::name_of(communicators.all[c].kind),
                                               format(bytes), communicators.all[c].ranks.size()),
-                                  forms.idle(c, bytes).time, *time};
+                                  forms.idle(c, bytes).time, time};
       if (std::abs(difference.relative()) > kSame &&
-          listed.insert({difference.what, difference.flat.in_base(), time->in_base()}).second)
+          listed.insert({difference.what, difference.flat.in_base(), time.in_base()}).second)
         found.push_back(difference);
     }
   }
@@ -82,17 +81,16 @@ Result<std::vector<Warning>> granularity_warnings(const ClusterView& cluster,
         fmt::format("messages hold no multiprocessors: kernels beside a collective run at full "
                     "speed, where --granularity flat takes up to {:.3g} % of a device from them",
                     100 * held));
-  const auto different = differences(cluster, program, communicators, forms);
-  if (!different) return different.error();
-  if (different->empty()) return warnings;
+  FORESHARD_ASSIGN(const auto different, differences(cluster, program, communicators, forms));
+  if (different.empty()) return warnings;
   std::string list;
-  for (std::size_t i = 0; i < std::min(kMostListed, different->size()); ++i) {
-    const Difference& one = (*different)[i];
+  for (std::size_t i = 0; i < std::min(kMostListed, different.size()); ++i) {
+    const Difference& one = different[i];
     list += fmt::format("{}{} takes {}, flat {} ({:+.2g} %)", i == 0 ? "" : "; ", one.what,
                         format(one.by_messages), format(one.flat), 100 * one.relative());
   }
-  if (different->size() > kMostListed)
-    list += fmt::format("; and {} more", different->size() - kMostListed);
+  if (different.size() > kMostListed)
+    list += fmt::format("; and {} more", different.size() - kMostListed);
   warn(
       "on idle links some collectives take longer message by message, because their rounds wait "
       "for one another, which --granularity flat leaves out: " +

@@ -81,12 +81,12 @@ MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Progra
   return estimate;
 }
 
-std::optional<Error> beyond_memory(const ClusterView& cluster, const program::Program& program,
-                                   const Communicators& communicators, const Folding& folding,
-                                   const SimulateOptions& options) {
+Status beyond_memory(const ClusterView& cluster, const program::Program& program,
+                     const Communicators& communicators, const Folding& folding,
+                     const SimulateOptions& options) {
   const MemoryEstimate estimate =
       estimate_memory(cluster, program, communicators, folding, options);
-  if (estimate.bytes <= options.max_memory) return std::nullopt;
+  if (estimate.bytes <= options.max_memory) return {};
   std::string remedies;
   const auto add = [&](bool applies, std::string_view what) {
     if (applies) remedies += (remedies.empty() ? "" : "; ") + std::string(what);

@@ -29,9 +29,9 @@ MemoryEstimate estimate_memory(const ClusterView& cluster, const program::Progra
                                const SimulateOptions& options);
 
 /// \return kInvalidInput, with what could be done, if the estimate exceeds options.max_memory.
-std::optional<Error> beyond_memory(const ClusterView& cluster, const program::Program& program,
-                                   const Communicators& communicators, const Folding& folding,
-                                   const SimulateOptions& options);
+Status beyond_memory(const ClusterView& cluster, const program::Program& program,
+                     const Communicators& communicators, const Folding& folding,
+                     const SimulateOptions& options);
 
 /// What the machine has free: MemAvailable of /proc/meminfo. Nothing where that is unknown.
 std::optional<Bytes> free_memory();

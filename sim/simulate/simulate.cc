@@ -93,7 +93,7 @@ std::vector<CollectiveUse> collectives_of(const Program& program,
   return list;
 }
 
-std::optional<Error> misfit(const ClusterView& cluster, const Program& program) {
+Status misfit(const ClusterView& cluster, const Program& program) {
   const auto devices = static_cast<std::int64_t>(cluster.devices().size());
   if (program.device_of_rank.empty() && program.ranks() > devices) {
     return Error{Error::Code::kInvalidInput,
@@ -115,7 +115,7 @@ std::optional<Error> misfit(const ClusterView& cluster, const Program& program) 
                              "its device_of_rank)",
                              rank, cluster.vertices()[device.vertex.index()].name, cluster.name())};
   }
-  return std::nullopt;
+  return {};
 }
 
 void add_throughput(const ClusterView& cluster, const Program& program, Prediction& prediction) {
@@ -155,39 +155,36 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
 
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options) {
-  if (auto fault = misfit(cluster, program)) return *std::move(fault);
+  FORESHARD_TRY(misfit(cluster, program));
 
   const Communicators communicators = communicators_of(program);
-  const auto forms = choose_forms(cluster, program, communicators, communication);
-  if (!forms) return forms.error();
+  FORESHARD_ASSIGN(const auto forms, choose_forms(cluster, program, communicators, communication));
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
   const disturbance::Plan* plan = options.disturbances;
-  if (auto fault = plan == nullptr ? std::nullopt : obstacle_to(*plan, options))
-    return *std::move(fault);
-  const auto routes = plan == nullptr ? Result(std::vector<RoutesFrom>{})
-                                      : routes_over_time(cluster, program, communicators, *forms,
-                                                         communication, *plan);
-  if (!routes) return routes.error();
-  const Folding folding = plan == nullptr ? fold(cluster, program, communicators, *forms, folds)
-                                          : fold_disturbed(cluster, program, communicators, *forms,
-                                                           folds, *plan, *routes);
-  if (auto fault = beyond_memory(cluster, program, communicators, folding, options))
-    return *std::move(fault);
-  const auto built = plan == nullptr
-                         ? build_workload(cluster, program, communicators, *forms, folding,
-                                          options.granularity, options.coalesce)
-                         : build_disturbed(cluster, program, communicators, *forms, folding,
-                                           options.granularity, options.coalesce, *plan, *routes);
-  if (!built) return built.error();
-  const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built->workload)
-                                                          : engine::run_simgrid(built->workload);
+  if (plan != nullptr) FORESHARD_TRY(obstacle_to(*plan, options));
+  FORESHARD_ASSIGN(const auto routes, plan == nullptr
+                                          ? Result(std::vector<RoutesFrom>{})
+                                          : routes_over_time(cluster, program, communicators, forms,
+                                                             communication, *plan));
+  const Folding folding = plan == nullptr ? fold(cluster, program, communicators, forms, folds)
+                                          : fold_disturbed(cluster, program, communicators, forms,
+                                                           folds, *plan, routes);
+  FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
+  FORESHARD_ASSIGN(const auto built,
+                   plan == nullptr
+                       ? build_workload(cluster, program, communicators, forms, folding,
+                                        options.granularity, options.coalesce)
+                       : build_disturbed(cluster, program, communicators, forms, folding,
+                                         options.granularity, options.coalesce, *plan, routes));
+  const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built.workload)
+                                                          : engine::run_simgrid(built.workload);
   if (!times) {
     Error fault = times.error();
     // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
     // over several paths at a time.
     if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid &&
-        built->workload.events().empty())
+        built.workload.events().empty())
       fault.message = options.granularity == Granularity::kFlat
                           ? "SimGrid cannot simulate a collective as one activity (flat), which "
                             "takes links in unequal parts and processors beside them; messages "
@@ -220,15 +217,15 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   Seconds latest = Seconds::from_base(-1);
   for (std::size_t c = 0; c < folding.rank_representative.size(); ++c) {
     const std::int32_t rank = folding.rank_representative[c];
-    const auto& role = program.roles[static_cast<std::size_t>(built->role_of_class[c])];
+    const auto& role = program.roles[static_cast<std::size_t>(built.role_of_class[c])];
     DeviceClass of{.role = role.name,
                    .representative = rank,
                    .count = folding.rank_count[c],
                    .device = device_of(program, rank),
-                   .finish = finish_of(*built, shown, c),
-                   .breakdown = breakdown_of(program, *built, shown, c, prediction.step),
-                   .memory = memory_of(program, expander, *built, *times, c)};
-    const auto instances = static_cast<std::int64_t>(built->expansions[c].instances.size());
+                   .finish = finish_of(built, shown, c),
+                   .breakdown = breakdown_of(program, built, shown, c, prediction.step),
+                   .memory = memory_of(program, expander, built, *times, c)};
+    const auto instances = static_cast<std::int64_t>(built.expansions[c].instances.size());
     prediction.tasks += instances;
     prediction.total_tasks += instances * of.count;
     const Bytes capacity = cluster.type_of(of.device).memory.value;
@@ -247,21 +244,21 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   prediction.memory_reserve = options.reserve;
   prediction.fits = least_room >= 0;
   if (times->complete) add_throughput(cluster, program, prediction);
-  if (!times->complete) prediction.interruption = interruption_of(program, *built, *times);
+  if (!times->complete) prediction.interruption = interruption_of(program, built, *times);
   if (times->complete) {
-    auto path = critical_path_of(program, *built, *times);
-    prediction.critical_uses = critical_uses(program, cluster, communication, communicators, *forms,
+    auto path = critical_path_of(program, built, *times);
+    prediction.critical_uses = critical_uses(program, cluster, communication, communicators, forms,
                                              folding, prediction.classes, path, options.links);
     if (options.critical_path) prediction.critical_path = std::move(path);
   }
-  prediction.collectives = collectives_of(program, communicators, *forms, folding, *built);
+  prediction.collectives = collectives_of(program, communicators, forms, folding, built);
   if (options.timeline) {
-    prediction.timeline = timeline_of(program, *built, shown);
+    prediction.timeline = timeline_of(program, built, shown);
     prediction.class_of_rank = folding.class_of_rank;
   }
-  auto warnings = granularity_warnings(cluster, program, communicators, *forms, options);
-  if (!warnings) return warnings.error();
-  prediction.warnings = *std::move(warnings);
+  FORESHARD_ASSIGN(auto warnings,
+                   granularity_warnings(cluster, program, communicators, forms, options));
+  prediction.warnings = std::move(warnings);
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   return prediction;

@@ -265,9 +265,8 @@ void evaluate(const comm::LaneForm& form, const Ways& ways, const Classes& class
 }
 
 // With shared links: what each class of lanes puts on one link of each class.
-std::optional<Error> run_engine(const comm::LaneForm& form, Bytes bytes, const Ways& ways,
-                                const Refined& refined, const ClusterView& cluster, bool keep_all,
-                                StepwiseTimes& times) {
+Status run_engine(const comm::LaneForm& form, Bytes bytes, const Ways& ways, const Refined& refined,
+                  const ClusterView& cluster, bool keep_all, StepwiseTimes& times) {
   struct Sum {
     double weight = 0;
     double total = 0;
@@ -317,13 +316,12 @@ std::optional<Error> run_engine(const comm::LaneForm& form, Bytes bytes, const W
       }
     }
   }
-  const auto run = engine::run_fluid(workload);
-  if (!run) return run.error();
-  times.time = run->makespan;
+  FORESHARD_ASSIGN(const auto run, engine::run_fluid(workload));
+  times.time = run.makespan;
   if (keep_all) {
-    for (const Seconds finish : run->finish) times.finish.push_back(finish.in_base());
+    for (const Seconds finish : run.finish) times.finish.push_back(finish.in_base());
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -336,31 +334,30 @@ Seconds StepwiseTimes::finish_of(std::int32_t step, std::int32_t lane) const {
 Result<StepwiseTimes> stepwise_times(std::string_view algorithm, comm::CollectiveKind kind,
                                      Bytes bytes, const comm::Participants& group,
                                      const StepwiseOptions& options) {
-  const auto form = comm::lane_form(algorithm, kind, group);
-  if (!form) return form.error();
+  FORESHARD_ASSIGN(const auto form, comm::lane_form(algorithm, kind, group));
   StepwiseTimes times;
-  times.steps = form->steps;
-  if (form->lanes.empty()) return times;  // nobody to talk to
-  const auto ways = ways_of(*form, bytes, group, options);
+  times.steps = form.steps;
+  if (form.lanes.empty()) return times;  // nobody to talk to
+  const auto ways = ways_of(form, bytes, group, options);
   if (!ways) return ways.error();
   times.shares_links = ways->shared;
-  const bool ring = options.fold && !ways->shared && is_ring(*form);
+  const bool ring = options.fold && !ways->shared && is_ring(form);
   Refined classes;
   if (ring) {
-    classes.lanes = ring_classes(first_signatures(*form, *ways));
+    classes.lanes = ring_classes(first_signatures(form, *ways));
   } else {
-    classes =
-        options.fold ? refined(*group.cluster, *form, *ways) : unfolded(*group.cluster, *form);
+    classes = options.fold ? refined(*group.cluster, form, *ways) : unfolded(*group.cluster, form);
   }
   times.classes = classes.lanes.count;
   times.class_of_lane = classes.lanes.of;
   if (ring) {
-    solve_ring(*form, *ways, classes.lanes, options.every_message, times);
+    solve_ring(form, *ways, classes.lanes, options.every_message, times);
   } else if (!ways->shared) {
-    evaluate(*form, *ways, classes.lanes, options.every_message, times);
-  } else if (auto fault = run_engine(*form, bytes, *ways, classes, *group.cluster,
-                                     options.every_message, times)) {
-    return *std::move(fault);
+    evaluate(form, *ways, classes.lanes, options.every_message, times);
+  } else if (const Status fault = run_engine(form, bytes, *ways, classes, *group.cluster,
+                                             options.every_message, times);
+             !fault.ok()) {
+    return std::move(fault).error();
   }
   return times;
 }

@@ -13,20 +13,21 @@ namespace {
 Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& cluster,
                                 const program::Program& program, sim::SimulateOptions options,
                                 std::int64_t run) {
-  const auto plan = disturbance::plan_of(
-      *study.disturbances, cluster, run,
-      [&](const std::string& key, const std::string& message, const std::string& help) {
-        return study.loader.error_at("disturbances." + key, message, help);
-      });
-  if (!plan) return plan.error();
+  FORESHARD_ASSIGN(
+      const auto plan,
+      disturbance::plan_of(
+          *study.disturbances, cluster, run,
+          [&](const std::string& key, const std::string& message, const std::string& help) {
+            return study.loader.error_at("disturbances." + key, message, help);
+          }));
   // A plan of nothing is the step itself.
-  options.disturbances = plan->only_slow() ? nullptr : &*plan;
-  const auto slow = disturbance::slowed(cluster, *plan);
+  options.disturbances = plan.only_slow() ? nullptr : &plan;
+  const auto slow = disturbance::slowed(cluster, plan);
   auto result = sim::simulate(slow ? *slow : cluster, program, study.communication, options);
   if (!result) return result;
   sim::Prediction prediction = *std::move(result);
-  prediction.disturbances = sim::DisturbanceSummary{
-      .seed = plan->seed, .hits = plan->hits, .steps = {}, .interrupted = 0};
+  prediction.disturbances =
+      sim::DisturbanceSummary{.seed = plan.seed, .hits = plan.hits, .steps = {}, .interrupted = 0};
   return prediction;
 }
 
@@ -39,17 +40,16 @@ Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const Clust
   std::vector<std::pair<Seconds, std::int64_t>> ended;
   std::vector<Seconds> steps;
   for (std::int64_t run = 0; runs > 1 && run < runs; ++run) {
-    const auto brief = one_run(study, cluster, program,
-                               {.engine = options.engine,
-                                .granularity = options.granularity,
-                                .fold = options.fold,
-                                .coalesce = options.coalesce,
-                                .critical_path = false},
-                               run);
-    if (!brief) return brief.error();
-    if (brief->interruption) continue;
-    ended.emplace_back(brief->step, run);
-    steps.push_back(brief->step);
+    FORESHARD_ASSIGN(const auto brief, one_run(study, cluster, program,
+                                               {.engine = options.engine,
+                                                .granularity = options.granularity,
+                                                .fold = options.fold,
+                                                .coalesce = options.coalesce,
+                                                .critical_path = false},
+                                               run));
+    if (brief.interruption) continue;
+    ended.emplace_back(brief.step, run);
+    steps.push_back(brief.step);
   }
   std::int64_t shown = 0;
   if (!ended.empty()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <optional>
 
 #include "base/file.h"
 #include "base/quantity.h"
@@ -33,8 +32,8 @@ void collect_conditions(const Graph& graph, std::vector<std::string>& names) {
 }
 
 // A probability of a condition that the graph does not have.
-std::optional<Error> unused_probability(const GraphSource& source, const Graph& graph,
-                                        const yaml::Loader& loader, std::string_view at) {
+Status unused_probability(const GraphSource& source, const Graph& graph, const yaml::Loader& loader,
+                          std::string_view at) {
   std::vector<std::string> names;
   collect_conditions(graph, names);
   for (const auto& [name, probability] : source.probabilities) {
@@ -44,7 +43,7 @@ std::optional<Error> unused_probability(const GraphSource& source, const Graph& 
                            fmt::format("the graph has no condition '{}'", name),
                            near ? "did you mean '" + *near + "'?" : "");
   }
-  return std::nullopt;
+  return {};
 }
 
 // What a sample is, by the inputs: a row of whole numbers is a sequence of tokens, a real input of
@@ -65,8 +64,7 @@ void name_sample(LoadedGraph& loaded) {
 }
 
 // What only ONNX files leave open.
-std::optional<Error> only_for_onnx(const GraphSource& source, const yaml::Loader& loader,
-                                   std::string_view at) {
+Status only_for_onnx(const GraphSource& source, const yaml::Loader& loader, std::string_view at) {
   if (!source.dims.empty())
     return loader.error_at(fmt::format("{}.dims", at), "a graph in YAML leaves no dimension open",
                            "give its tensors other shapes");
@@ -74,7 +72,7 @@ std::optional<Error> only_for_onnx(const GraphSource& source, const yaml::Loader
     return loader.error_at(fmt::format("{}.probabilities", at),
                            "a graph in YAML states the probabilities of its own conditions",
                            "change them there");
-  return std::nullopt;
+  return {};
 }
 
 Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strategy,
@@ -109,17 +107,15 @@ Result<LoadedGraph> load_onnx(const GraphSource& source, const Strategy& strateg
 Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strategy,
                               const std::filesystem::path& path, std::vector<yaml::Input>& inputs) {
   yaml::Loader loader;
-  const auto config = loader.read_file<GraphConfig>(path);
-  if (!config) return config.error();
+  FORESHARD_ASSIGN(const auto config, loader.read_file<GraphConfig>(path));
   LoadedGraph loaded{.origin = "YAML"};
-  for (const MeshAxis& axis : foreshard::mesh_of(*config)) {
+  for (const MeshAxis& axis : foreshard::mesh_of(config)) {
     const bool own = axis.name == "tensor" || axis.name == "data" || axis.name == "pipeline";
     if (!own && !source.axes.contains(axis.name)) loaded.axes.push_back(axis);
   }
   for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
-  auto graph = build_graph(*config, mesh_of(strategy, loaded.axes), loader);
-  if (!graph) return graph.error();
-  loaded.graph = *std::move(graph);
+  FORESHARD_ASSIGN(auto graph, build_graph(config, mesh_of(strategy, loaded.axes), loader));
+  loaded.graph = std::move(graph);
   if (!loaded.graph.inputs.empty()) {
     const Tensor& first = loaded.graph[loaded.graph.inputs.front()];
     if (!first.shape.empty() && first.shape[0] > 0) loaded.batch = first.shape[0];
@@ -174,13 +170,12 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
   if (suffix != ".onnx" && suffix != ".yaml")
     return loader.error_at(place, fmt::format("'{}' is not a graph", source.file),
                            "give a file that ends in .onnx or .yaml");
-  if (suffix == ".yaml")
-    if (auto fault = only_for_onnx(source, loader, at)) return *std::move(fault);
+  if (suffix == ".yaml") FORESHARD_TRY(only_for_onnx(source, loader, at));
   auto graph = suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
                                  : load_onnx(source, strategy, path, loader, place, inputs);
   if (!graph) return graph;
   LoadedGraph loaded = *std::move(graph);
-  if (auto fault = unused_probability(source, loaded.graph, loader, at)) return *std::move(fault);
+  FORESHARD_TRY(unused_probability(source, loaded.graph, loader, at));
   if (suffix == ".onnx")
     for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
   name_sample(loaded);
@@ -202,12 +197,11 @@ std::string describe(const LoadedGraph& graph) {
 
 Result<std::string> onnx_summary(const std::filesystem::path& path,
                                  const std::map<std::string, std::int64_t>& dims) {
-  const auto bytes = read_file(path, kLargestOnnx);
-  if (!bytes) return bytes.error();
+  FORESHARD_ASSIGN(const auto bytes, read_file(path, kLargestOnnx));
   const auto named = [&](const Error& error) {
     return Error{error.code, path.string() + ": " + error.message};
   };
-  const auto model = onnx_file::read_onnx(*bytes, {.dims = dims, .batch = 1});
+  const auto model = onnx_file::read_onnx(bytes, {.dims = dims, .batch = 1});
   if (!model) return named(model.error());
   const auto imported = onnx_file::import_onnx(*model, {});
   if (!imported) return named(imported.error());

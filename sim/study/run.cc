@@ -68,7 +68,7 @@ Result<program::Program> program_of(const LoadedStudy& study, const ClusterView&
       study.graph ? lowered_graph(study, remarks) : lower::lower(study.model, study.strategy, {});
   if (!program) return program;
   auto placed = with_launch_times(study.pool.placed(*std::move(program)), cluster);
-  if (auto violation = program::verify(placed)) return *std::move(violation);
+  FORESHARD_TRY(program::verify(placed));
   return placed;
 }
 
@@ -102,19 +102,17 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 }  // namespace
 
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
-  auto cluster = cluster_of(study);
-  if (!cluster) return cluster.error();
+  FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
-  auto program = program_of(study, *cluster, &remarks);
-  if (!program) return program.error();
+  FORESHARD_ASSIGN(auto program, program_of(study, cluster, &remarks));
   sim::SimulateOptions with_reserve = options;
   with_reserve.reserve = reserve_of(study.strategy);
   with_reserve.links = links_of(study.cluster);
-  auto prediction = study.disturbances
-                        ? simulate_disturbed(study, *cluster, *program, with_reserve)
-                        : sim::simulate(*cluster, *program, study.communication, with_reserve);
-  if (!prediction) return prediction.error();
-  StudyRun run{*std::move(cluster), *std::move(program), *std::move(prediction)};
+  FORESHARD_ASSIGN(auto prediction,
+                   study.disturbances
+                       ? simulate_disturbed(study, cluster, program, with_reserve)
+                       : sim::simulate(cluster, program, study.communication, with_reserve));
+  StudyRun run{std::move(cluster), std::move(program), std::move(prediction)};
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_interval(run.prediction, *study.strategy.framework, study.errors);
   set_expense(run.prediction, study, run.cluster);

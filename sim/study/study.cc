@@ -132,9 +132,8 @@ bool is_hf_id(std::string_view text) {
 }
 
 // A --model that names a repository of the Hugging Face hub and no file here.
-std::optional<Error> refuse_download(const StudyFiles& files,
-                                     const std::vector<fs::path>& catalogue) {
-  if (!files.model || !is_hf_id(*files.model) || is_onnx(*files.model)) return std::nullopt;
+Status refuse_download(const StudyFiles& files, const std::vector<fs::path>& catalogue) {
+  if (!files.model || !is_hf_id(*files.model) || is_onnx(*files.model)) return {};
   std::error_code status;
   const auto is_here = [&](const fs::path& folder) {
     return fs::exists(folder / "models" / (*files.model + ".yaml"), status);
@@ -142,7 +141,7 @@ std::optional<Error> refuse_download(const StudyFiles& files,
   const fs::path path(*files.model);
   if (path.extension() == ".yaml" || path.extension() == ".json" || fs::exists(path, status) ||
       std::ranges::any_of(catalogue, is_here))
-    return std::nullopt;
+    return {};
   return Error{
       Error::Code::kInvalidInput,
       fmt::format("--model {0}: there is no such file, and foreshard downloads nothing\n"
@@ -207,9 +206,8 @@ Result<comm::Parameters> communication_of(const Study& study, yaml::Loader& load
   return loader.read_ref<comm::Parameters>(kDefaultCommunication, "communication");
 }
 
-std::optional<Error> unknown_schedule(const std::string& name, const yaml::Loader& loader,
-                                      std::string_view at) {
-  if (schedule::find_schedule(name) != nullptr) return std::nullopt;
+Status unknown_schedule(const std::string& name, const yaml::Loader& loader, std::string_view at) {
+  if (schedule::find_schedule(name) != nullptr) return {};
   std::vector<std::string> names;
   for (const auto& schedule : schedule::schedules()) names.emplace_back(schedule.name);
   const auto near = nearest_name(name, names);
@@ -286,16 +284,14 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
   std::error_code status;
   fs::path path = source.config == "-" ? fs::path("-") : folder / source.config;
   if (fs::is_directory(path, status)) path /= "config.json";
-  auto bytes = foreshard::read_file(path, kLargestConfig);
-  if (!bytes) return bytes.error();
+  FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, kLargestConfig));
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
-  auto read = read_hf_config(*bytes, name, source.sequence);
-  if (!read) return read.error();
-  HfModel model = *std::move(read);
+  FORESHARD_ASSIGN(auto read, read_hf_config(bytes, name, source.sequence));
+  HfModel model = std::move(read);
   return ImportedModel{std::move(model.model),
                        std::move(model.remarks),
-                       {path == "-" ? "stdin" : path.string(), *std::move(bytes)}};
+                       {path == "-" ? "stdin" : path.string(), std::move(bytes)}};
 }
 
 namespace {
@@ -312,33 +308,31 @@ std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::s
 
 }  // namespace
 
-std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
-                            const yaml::Loader& loader, std::string_view at,
-                            std::string_view shortage) {
+Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
+              const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
   std::vector<std::string> messages;
-  if (auto unknown = unknown_schedule(strategy.schedule, loader, at))
-    messages.push_back(std::move(unknown->message));
+  if (const Status unknown = unknown_schedule(strategy.schedule, loader, at); !unknown.ok())
+    messages.push_back(std::move(unknown.error().message));
   for (const StrategyFault& fault : faults_in(strategy, model, devices))
     messages.push_back(shown(fault, loader, at, shortage));
-  if (messages.empty()) return std::nullopt;
+  if (messages.empty()) return {};
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
 
 namespace {
 
-std::optional<Error> graph_misfit(const Strategy& strategy, const LoadedGraph& graph,
-                                  const Pool& pool, const yaml::Loader& loader) {
+Status graph_misfit(const Strategy& strategy, const LoadedGraph& graph, const Pool& pool,
+                    const yaml::Loader& loader) {
   std::vector<std::string> messages;
   for (const StrategyFault& fault :
        faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, pool.size()))
     messages.push_back(shown(fault, loader, "strategy", pool.shortage));
-  if (messages.empty()) return std::nullopt;
+  if (messages.empty()) return {};
   return Error{Error::Code::kInvalidInput, join(messages, "\n")};
 }
 
-std::optional<Error> fault_in_training(const std::string& text, const Strategy& strategy,
-                                       const std::optional<LoadedGraph>& graph,
-                                       const yaml::Loader& loader) {
+Status fault_in_training(const std::string& text, const Strategy& strategy,
+                         const std::optional<LoadedGraph>& graph, const yaml::Loader& loader) {
   const auto length = parse_training_length(text);
   if (!length) return loader.error_at("train", length.error().message);
   if (strategy.mode == Mode::kForward)
@@ -354,24 +348,23 @@ std::optional<Error> fault_in_training(const std::string& text, const Strategy& 
         fmt::format("a sample here is {} {}, so no {} are counted", sample == "image" ? "an" : "a",
                     sample, length->unit),
         sample == "sample" ? "count samples" : fmt::format("count samples or {}s", sample));
-  return std::nullopt;
+  return {};
 }
 
 // A number of a transport that the communication library replaces.
-std::optional<Error> replaced_number(const Study& study, const comm::Parameters& communication,
-                                     const yaml::Loader& loader) {
+Status replaced_number(const Study& study, const comm::Parameters& communication,
+                       const yaml::Loader& loader) {
   const ClusterConfig& cluster = *study.cluster;
-  const auto fault_of = [&](const NodeConfig& node, const std::string& at) -> std::optional<Error> {
-    if (!node.nics || !node.nics->transport) return std::nullopt;
+  const auto fault_of = [&](const NodeConfig& node, const std::string& at) -> Status {
+    if (!node.nics || !node.nics->transport) return {};
     const auto fault = comm::replaced_number(communication, **node.nics->transport);
-    if (!fault) return std::nullopt;
+    if (!fault) return {};
     return loader.error_at(at + ".nics.transport." + fault->key, fault->message, fault->help);
   };
   if (cluster.node) return fault_of(**cluster.node, "cluster.node");
   for (std::size_t i = 0; i < cluster.groups.size(); ++i)
-    if (auto fault = fault_of(*cluster.groups[i].node, fmt::format("cluster.groups.{}.node", i)))
-      return fault;
-  return std::nullopt;
+    FORESHARD_TRY(fault_of(*cluster.groups[i].node, fmt::format("cluster.groups.{}.node", i)));
+  return {};
 }
 
 }  // namespace
@@ -380,7 +373,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   StudyFiles files = given;
   std::vector<yaml::Override> overrides;
   take_hf_model(files, overrides);
-  if (auto error = refuse_download(files, options.catalogue)) return *std::move(error);
+  FORESHARD_TRY(refuse_download(files, options.catalogue));
   if (files.study) {
     for (GivenPart& part : parts_of(files))
       overrides.push_back({std::move(part.key), std::move(part.value)});
@@ -388,72 +381,64 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   }
   const std::vector<fs::path> catalogue = options.catalogue;
   yaml::Loader loader(std::move(options));
-  auto study = read_study(files, loader);
-  if (!study) return study.error();
-  for (const NodeGroup& group : study->cluster->node_groups()) {
+  FORESHARD_ASSIGN(auto study, read_study(files, loader));
+  for (const NodeGroup& group : study.cluster->node_groups()) {
     const DeviceType& device = *group.node->device;
     if (const std::string fault = fault_in(*device.efficiency); !fault.empty())
       return loader.error_at("cluster", "efficiency of " + device.name + ": " + fault);
   }
 
-  if (study->disturbances && !files.sizes_matter)
+  if (study.disturbances && !files.sizes_matter)
     return loader.error_at("disturbances", "a search compares steps that nothing disturbs",
                            "leave them out, and simulate what it finds with them");
 
   std::vector<yaml::Input> imported;
   std::vector<std::string> remarks;
-  auto model = model_of(*study, files, loader, imported, remarks);
-  if (!model) return model.error();
-  auto communication = communication_of(*study, loader);
-  if (!communication) return communication.error();
-  if (auto fault = replaced_number(*study, *communication, loader)) return *std::move(fault);
-  auto errors = read_parameter_errors(loader);
-  if (!errors) return errors.error();
-  Strategy strategy = *study->strategy;
+  FORESHARD_ASSIGN(auto model, model_of(study, files, loader, imported, remarks));
+  FORESHARD_ASSIGN(auto communication, communication_of(study, loader));
+  FORESHARD_TRY(replaced_number(study, communication, loader));
+  FORESHARD_ASSIGN(auto errors, read_parameter_errors(loader));
+  Strategy strategy = *study.strategy;
   if (strategy.framework->name.empty()) {
-    auto framework = loader.read_ref<Framework>(kDefaultFramework, "strategy.framework");
-    if (!framework) return framework.error();
-    strategy.framework = {.value = *std::move(framework), .name = std::string(kDefaultFramework)};
+    FORESHARD_ASSIGN(auto framework,
+                     loader.read_ref<Framework>(kDefaultFramework, "strategy.framework"));
+    strategy.framework = {.value = std::move(framework), .name = std::string(kDefaultFramework)};
   }
-  auto pool = pool_of(*study->cluster, study->use, loader);
-  if (!pool) return pool.error();
+  FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
-  if (has_graph(*study, files)) {
-    auto loaded = load_graph(*study->graph, strategy, folder_of(loader, "graph.file"), loader,
-                             "graph", imported);
-    if (!loaded) return loaded.error();
-    graph = *std::move(loaded);
+  if (has_graph(study, files)) {
+    FORESHARD_ASSIGN(auto loaded,
+                     load_graph(*study.graph, strategy, folder_of(loader, "graph.file"), loader,
+                                "graph", imported));
+    graph = std::move(loaded);
     Model named;
     named.name = graph->graph.name;
     model = std::move(named);
-    if (auto error = graph_misfit(strategy, *graph, *pool, loader)) return *std::move(error);
+    FORESHARD_TRY(graph_misfit(strategy, *graph, pool, loader));
   } else if (files.sizes_matter) {
-    if (auto error = misfit(strategy, *model, pool->size(), loader, "strategy", pool->shortage))
-      return *std::move(error);
+    FORESHARD_TRY(misfit(strategy, model, pool.size(), loader, "strategy", pool.shortage));
   }
 
-  if (study->train)
-    if (auto fault = fault_in_training(*study->train, strategy, graph, loader))
-      return *std::move(fault);
+  if (study.train) FORESHARD_TRY(fault_in_training(*study.train, strategy, graph, loader));
 
   std::vector<yaml::Input> inputs = loader.inputs();
   inputs.insert(inputs.end(), imported.begin(), imported.end());
   for (yaml::Input& input : inputs) input.path = shown_path(input.path, catalogue);
-  const std::string name = !files.study ? fmt::format("{} on {}", model->name, study->cluster->name)
+  const std::string name = !files.study ? fmt::format("{} on {}", model.name, study.cluster->name)
                            : *files.study == "-" ? "stdin"
                                                  : files.study->stem().string();
   return LoadedStudy{.name = name,
-                     .description = study->description,
-                     .cluster = *study->cluster,
-                     .model = *std::move(model),
+                     .description = study.description,
+                     .cluster = *study.cluster,
+                     .model = std::move(model),
                      .remarks = std::move(remarks),
                      .graph = std::move(graph),
                      .strategy = std::move(strategy),
-                     .communication = *std::move(communication),
-                     .errors = *std::move(errors),
-                     .disturbances = study->disturbances,
-                     .pool = *std::move(pool),
-                     .train = study->train,
+                     .communication = std::move(communication),
+                     .errors = std::move(errors),
+                     .disturbances = study.disturbances,
+                     .pool = std::move(pool),
+                     .train = study.train,
                      .inputs = std::move(inputs),
                      .loader = std::move(loader)};
 }

@@ -110,8 +110,7 @@ Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);
 
 /// The faults of `strategy` for `model` on `devices`, shown at `at` of what `loader` read.
 /// `shortage` as that of a Pool.
-std::optional<Error> misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
-                            const yaml::Loader& loader, std::string_view at,
-                            std::string_view shortage = {});
+Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
+              const yaml::Loader& loader, std::string_view at, std::string_view shortage = {});
 
 }  // namespace foreshard::study

@@ -16,12 +16,11 @@ namespace foreshard::study {
 Result<TensorReshard> load_reshard(const TensorReshardText& text, yaml::Options options,
                                    std::string_view mark) {
   yaml::Loader loader(std::move(options));
-  const auto config = yaml::read_given<ClusterConfig>(text.cluster, loader, "cluster");
-  if (!config) return config.error();
-  auto cluster = build_cluster(*config, loader);
-  if (!cluster) return cluster.error();
-  auto communication = loader.read_ref<comm::Parameters>(kDefaultCommunication, "communication");
-  if (!communication) return communication.error();
+  FORESHARD_ASSIGN(const auto config,
+                   yaml::read_given<ClusterConfig>(text.cluster, loader, "cluster"));
+  FORESHARD_ASSIGN(auto cluster, build_cluster(config, loader));
+  FORESHARD_ASSIGN(auto communication,
+                   loader.read_ref<comm::Parameters>(kDefaultCommunication, "communication"));
 
   const auto of_argument = [&](std::string_view name, const Error& error) {
     return Error{error.code, fmt::format("{}{}: {}", mark, name, error.message)};
@@ -32,8 +31,8 @@ Result<TensorReshard> load_reshard(const TensorReshardText& text, yaml::Options 
   if (!from) return of_argument("from", from.error());
   auto to = parse_layout(text.to, tensor->shape);
   if (!to) return of_argument("to", to.error());
-  return TensorReshard{.cluster = *std::move(cluster),
-                       .communication = *std::move(communication),
+  return TensorReshard{.cluster = std::move(cluster),
+                       .communication = std::move(communication),
                        .tensor = *std::move(tensor),
                        .from = *std::move(from),
                        .to = *std::move(to)};

@@ -57,12 +57,12 @@ class Workers {
  public:
   explicit Workers(const Buffers& buffers) : buffers_(buffers) {}
 
-  using Work = std::function<std::optional<Error>(std::size_t index, std::span<char> block,
-                                                  std::span<char> bounce)>;
-  std::optional<Error> run(std::size_t count, const Work& work) {
+  using Work =
+      std::function<Status(std::size_t index, std::span<char> block, std::span<char> bounce)>;
+  Status run(std::size_t count, const Work& work) {
     next_ = 0;
     stopped_ = false;
-    error_.reset();
+    error_ = {};
     std::vector<std::jthread> threads;
     const auto wanted = std::min<std::size_t>(static_cast<std::size_t>(buffers_.threads), count);
     for (std::size_t i = 0; i < wanted; ++i)
@@ -78,9 +78,9 @@ class Workers {
     std::vector<char> bounce(static_cast<std::size_t>(buffers_.block));
     for (std::size_t i = next_++; i < count && !stopped_; i = next_++) {
       auto error = work(i, block, bounce);
-      if (!error) continue;
+      if (error.ok()) continue;
       const std::scoped_lock lock(failing_);
-      if (!error_) error_ = std::move(error);
+      if (error_.ok()) error_ = std::move(error);
       stopped_ = true;
     }
   }
@@ -89,7 +89,7 @@ class Workers {
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stopped_{false};
   std::mutex failing_;
-  std::optional<Error> error_;
+  Status error_;
 };
 
 class Converter {
@@ -104,25 +104,25 @@ class Converter {
   }
 
   Result<Conversion> run() {
-    if (auto error = look_at_target()) return *std::move(error);
+    FORESHARD_TRY(look_at_target());
     if (result_.was_there) return result_;
-    if (auto error = verify_source()) return *std::move(error);
-    if (auto error = begin()) return *std::move(error);
-    if (auto error = make_files()) {
+    FORESHARD_TRY(verify_source());
+    FORESHARD_TRY(begin());
+    if (Status error = make_files(); !error.ok()) {
       if (!any_finished_ && is_new_)
         discard();
       else
-        error->message +=
+        error.error().message +=
             fmt::format(" ({} keeps what is finished for a next run)", partial_.string());
-      return *std::move(error);
+      return std::move(error).error();
     }
-    if (auto error = finish()) return *std::move(error);
+    FORESHARD_TRY(finish());
     return result_;
   }
 
  private:
   // --- before anything is written ----------------------------------------------------------
-  std::optional<Error> look_at_target() {
+  Status look_at_target() {
     if (options_.max_memory < 1_MiB)
       return Error{Error::Code::kInvalidInput,
                    fmt::format("a conversion needs at least 1 MiB of memory, not {}",
@@ -137,7 +137,7 @@ class Converter {
                              ", and would replace it; choose another place");
     const auto status = fs::symlink_status(out_, error);
     exists_ = fs::exists(status);
-    if (!exists_) return std::nullopt;
+    if (!exists_) return {};
     if (!fs::is_directory(status)) return fault(out_, "exists and is not a directory");
     const auto text = read_file(out_ / kManifestName, kMostManifest);
     const auto manifest = text ? manifest_from_json(*text) : Result<Manifest>(text.error());
@@ -146,15 +146,15 @@ class Converter {
           out_,
           "exists and is not a complete checkpoint, so it is not replaced; choose another place");
     if (manifest->conversion == plan_.identity && is_complete(*manifest)) {
-      if (auto damage = damage_in(*manifest)) {
-        damage->message += "; --force starts again";
+      if (Status damage = damage_in(*manifest); !damage.ok()) {
+        damage.error().message += "; --force starts again";
         if (!options_.replace) return damage;
         return foreign(*manifest);
       }
       result_.was_there = true;
       result_.files = static_cast<std::int64_t>(manifest->files.size());
       fs::remove(out_ / kJournalName, error);
-      return std::nullopt;
+      return {};
     }
     if (!options_.replace)
       return fault(out_, "exists already; --force replaces it, once the new one is complete");
@@ -162,7 +162,7 @@ class Converter {
   }
 
   // A checkpoint is replaced with all that is in its directory: nothing else may be there.
-  std::optional<Error> foreign(const Manifest& manifest) const {
+  Status foreign(const Manifest& manifest) const {
     std::set<std::string> own{std::string(kManifestName), std::string(kJournalName),
                               std::string(internal::kHfIndexName)};
     for (const ShardFile& file : manifest.files) own.insert(file.path);
@@ -172,7 +172,7 @@ class Converter {
         return fault(entry.path(),
                      "is not part of the checkpoint that --force would replace; move it away");
     if (error) return Error{Error::Code::kIo, out_.string() + ": cannot read: " + error.message()};
-    return std::nullopt;
+    return {};
   }
 
   bool is_complete(const Manifest& manifest) const {
@@ -184,57 +184,55 @@ class Converter {
   }
 
   // The first file of a target of the right sizes that is not what the manifest says.
-  std::optional<Error> damage_in(const Manifest& manifest) {
-    return workers_.run(
-        manifest.files.size(),
-        [&](std::size_t i, std::span<char> block, std::span<char>) -> std::optional<Error> {
-          const ShardFile& file = manifest.files[i];
-          const auto digest = digest_of(out_ / file.path, block, options_.progress);
-          if (!digest) return digest.error();
-          if (*digest == file.sha256) return std::nullopt;
-          return fault(out_ / file.path,
-                       fmt::format("is damaged: its SHA-256 is {}, the manifest says {}", *digest,
-                                   file.sha256));
-        });
+  Status damage_in(const Manifest& manifest) {
+    return workers_.run(manifest.files.size(),
+                        [&](std::size_t i, std::span<char> block, std::span<char>) -> Status {
+                          const ShardFile& file = manifest.files[i];
+                          FORESHARD_ASSIGN(const auto digest,
+                                           digest_of(out_ / file.path, block, options_.progress));
+                          if (digest == file.sha256) return {};
+                          return fault(
+                              out_ / file.path,
+                              fmt::format("is damaged: its SHA-256 is {}, the manifest says {}",
+                                          digest, file.sha256));
+                        });
   }
 
-  std::optional<Error> verify_source() {
+  Status verify_source() {
     return workers_.run(
         plan_.files_read.size(),
-        [&](std::size_t i, std::span<char> block, std::span<char>) -> std::optional<Error> {
+        [&](std::size_t i, std::span<char> block, std::span<char>) -> Status {
           const SourceFile& file =
               plan_.source.files[static_cast<std::size_t>(plan_.files_read[i])];
-          if (file.sha256.empty()) return std::nullopt;
-          const auto digest = digest_of(file.path, block, options_.progress);
-          if (!digest) return digest.error();
-          if (*digest == file.sha256) return std::nullopt;
+          if (file.sha256.empty()) return {};
+          FORESHARD_ASSIGN(const auto digest, digest_of(file.path, block, options_.progress));
+          if (digest == file.sha256) return {};
           return fault(file.path, fmt::format("is damaged: its SHA-256 is {}, the manifest says {}",
-                                              *digest, file.sha256));
+                                              digest, file.sha256));
         });
   }
 
   // --- writing -----------------------------------------------------------------------------
-  std::optional<Error> begin() {
+  Status begin() {
     std::error_code error;
     is_new_ = fs::create_directory(partial_, error);
     if (error)
       return Error{Error::Code::kIo, partial_.string() + ": cannot create: " + error.message()};
     if (!is_new_ && !fs::exists(partial_ / kJournalName, error) && !fs::is_empty(partial_, error))
       return fault(partial_, "is in the way: no conversion left it; remove it");
-    auto journal = Journal::open(partial_, plan_.identity);
-    if (!journal) return journal.error();
-    journal_ = std::make_unique<Journal>(*std::move(journal));
+    FORESHARD_ASSIGN(auto journal, Journal::open(partial_, plan_.identity));
+    journal_ = std::make_unique<Journal>(std::move(journal));
     any_finished_ = !journal_->finished().empty();
     done_.resize(plan_.files.size());
     return enough_space();
   }
 
-  std::optional<Error> enough_space() {
+  Status enough_space() {
     double needed = 0;
     for (const TargetFile& file : plan_.files)
       if (!recorded(file)) needed += static_cast<double>(file.bytes);
     struct statvfs space {};
-    if (::statvfs(partial_.c_str(), &space) != 0) return std::nullopt;  // writing will tell
+    if (::statvfs(partial_.c_str(), &space) != 0) return {};  // writing will tell
     const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
     // Unfinished files of a run before are overwritten: what they take is free as well.
     double reclaimed = 0;
@@ -243,7 +241,7 @@ class Converter {
       const auto bytes = fs::file_size(partial_ / name_of_file(file), error);
       if (!error && !recorded(file)) reclaimed += static_cast<double>(bytes);
     }
-    if (needed <= free + reclaimed) return std::nullopt;
+    if (needed <= free + reclaimed) return {};
     Error error{
         Error::Code::kIo,
         fmt::format("{}: no space: the conversion writes {}, and {} are free", out_.string(),
@@ -261,10 +259,10 @@ class Converter {
                                                                               : nullptr;
   }
 
-  std::optional<Error> make_files() {
+  Status make_files() {
     return workers_.run(
         plan_.files.size(),
-        [&](std::size_t i, std::span<char> block, std::span<char> bounce) -> std::optional<Error> {
+        [&](std::size_t i, std::span<char> block, std::span<char> bounce) -> Status {
           const TargetFile& file = plan_.files[i];
           ShardFile& done = done_[i];
           done = {.rank = file.rank, .path = name_of_file(file), .bytes = file.bytes};
@@ -273,30 +271,28 @@ class Converter {
             if (digest && *digest == before->sha256) {
               done.sha256 = *digest;
               ++files_reused_;
-              return std::nullopt;
+              return {};
             }
           }
-          auto digest = make(file, block, bounce);
-          if (!digest) return digest.error();
-          done.sha256 = *std::move(digest);
-          if (auto error = journal_->add(done)) return error;
+          FORESHARD_ASSIGN(auto digest, make(file, block, bounce));
+          done.sha256 = std::move(digest);
+          FORESHARD_TRY(journal_->add(done));
           any_finished_ = true;
-          return std::nullopt;
+          return {};
         });
   }
 
   Result<std::string> make(const TargetFile& file, std::span<char> block, std::span<char> bounce) {
-    auto output = OutputFile::create(partial_ / name_of_file(file));
-    if (!output) return output.error();
-    OutputFile out = *std::move(output);
-    if (auto error = out.append(file.header)) return *std::move(error);
+    FORESHARD_ASSIGN(auto output, OutputFile::create(partial_ / name_of_file(file)));
+    OutputFile out = std::move(output);
+    FORESHARD_TRY(out.append(file.header));
 
     internal::Gatherer gatherer(paths_, bounce);
     std::size_t filled = 0;
-    std::optional<Error> error;
+    Status error;
     const auto flush = [&] {
       error = out.append({block.data(), filled});
-      if (!error && options_.progress) options_.progress(static_cast<std::int64_t>(filled));
+      if (error.ok() && options_.progress) options_.progress(static_cast<std::int64_t>(filled));
       filled = 0;
     };
     for (const TargetFile::Slice& slice : file.slices) {
@@ -313,19 +309,19 @@ class Converter {
       const std::int64_t element = size_of(entry.type);
       const auto visit = [&](const Box& part) {
         const auto bytes = static_cast<std::size_t>(part.elements() * element);
-        if (error || workers_.stopped()) return;
+        if (!error.ok() || workers_.stopped()) return;
         if (filled + bytes > block.size()) flush();
-        if (error) return;
+        if (!error.ok()) return;
         error = gatherer.gather(slices, valid, element, part, block.subspan(filled, bytes));
         filled += bytes;
       };
       if (slice.box.elements() > 0)
         internal::for_each_part(slice.box, element, static_cast<std::int64_t>(block.size()), visit);
-      if (error) return *std::move(error);
+      FORESHARD_TRY(std::move(error));
       if (workers_.stopped()) return Error{Error::Code::kIo, "stopped"};
     }
     flush();
-    if (error) return *std::move(error);
+    FORESHARD_TRY(std::move(error));
     FORESHARD_CHECK(out.bytes() == file.bytes);
     bytes_read_ += gatherer.bytes_read();
     bytes_written_ += out.bytes();
@@ -333,28 +329,28 @@ class Converter {
   }
 
   // --- the end -----------------------------------------------------------------------------
-  std::optional<Error> finish() {
+  Status finish() {
     const Manifest manifest{.format = plan_.target.format,
                             .origin = plan_.target.origin,
                             .conversion = plan_.identity,
                             .files = done_,
                             .tensors = plan_.target.tensors};
     if (const auto index = internal::hf_index(plan_))
-      if (auto error = write_file(partial_ / internal::kHfIndexName, *index)) return error;
-    if (auto error = write_file(partial_ / kManifestName, to_json(manifest))) return error;
-    if (auto error = flush_directory(partial_)) return error;
+      FORESHARD_TRY(write_file(partial_ / internal::kHfIndexName, *index));
+    FORESHARD_TRY(write_file(partial_ / kManifestName, to_json(manifest)));
+    FORESHARD_TRY(flush_directory(partial_));
     const unsigned how = exists_ ? RENAME_EXCHANGE : RENAME_NOREPLACE;
     if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, out_.c_str(), how) != 0)
       return system_fault(out_, "rename " + partial_.string() + " to it");
     std::error_code ignored;
-    if (auto error = flush_directory(fs::absolute(out_, ignored).parent_path())) return error;
+    FORESHARD_TRY(flush_directory(fs::absolute(out_, ignored).parent_path()));
     fs::remove(out_ / kJournalName, ignored);
     if (exists_) fs::remove_all(partial_, ignored);  // by now the old one
     result_.files = static_cast<std::int64_t>(done_.size());
     result_.files_reused = files_reused_;
     result_.bytes_read = bytes_read_;
     result_.bytes_written = bytes_written_;
-    return std::nullopt;
+    return {};
   }
 
   void discard() {

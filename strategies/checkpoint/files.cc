@@ -51,7 +51,7 @@ Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   return input;
 }
 
-std::optional<Error> InputFile::read(std::int64_t offset, std::span<char> to) const {
+Status InputFile::read(std::int64_t offset, std::span<char> to) const {
   while (!to.empty()) {
     const ssize_t n = ::pread(file_.get(), to.data(), to.size(), offset);
     if (n < 0 && errno == EINTR) continue;
@@ -63,7 +63,7 @@ std::optional<Error> InputFile::read(std::int64_t offset, std::span<char> to) co
     to = to.subspan(static_cast<std::size_t>(n));
     offset += n;
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<const InputFile*> OpenFiles::at(std::int32_t index) {
@@ -72,10 +72,9 @@ Result<const InputFile*> OpenFiles::at(std::int32_t index) {
     recent_.splice(recent_.begin(), recent_, it);
     return &recent_.front().file;
   }
-  auto file = InputFile::open((*paths_)[static_cast<std::size_t>(index)]);
-  if (!file) return file.error();
+  FORESHARD_ASSIGN(auto file, InputFile::open((*paths_)[static_cast<std::size_t>(index)]));
   if (recent_.size() == kMostOpenFiles) recent_.pop_back();
-  recent_.push_front({index, *std::move(file)});
+  recent_.push_front({index, std::move(file)});
   return &recent_.front().file;
 }
 
@@ -88,7 +87,7 @@ Result<OutputFile> OutputFile::create(const std::filesystem::path& path) {
   return output;
 }
 
-std::optional<Error> OutputFile::append(std::string_view bytes) {
+Status OutputFile::append(std::string_view bytes) {
   digest_.update(bytes);
   const std::int64_t begin = bytes_;
   while (!bytes.empty()) {
@@ -101,7 +100,7 @@ std::optional<Error> OutputFile::append(std::string_view bytes) {
   // Lets the device begin now, so that finish() has little left to wait for. A hint: where it is
   // not known, fsync does all.
   ::sync_file_range(file_.get(), begin, bytes_ - begin, SYNC_FILE_RANGE_WRITE);
-  return std::nullopt;
+  return {};
 }
 
 Result<std::string> OutputFile::finish() {
@@ -112,13 +111,12 @@ Result<std::string> OutputFile::finish() {
 
 Result<std::string> digest_of(const std::filesystem::path& path, std::span<char> buffer,
                               const std::function<void(std::int64_t)>& progress) {
-  const auto file = InputFile::open(path);
-  if (!file) return file.error();
+  FORESHARD_ASSIGN(const auto file, InputFile::open(path));
   Sha256 digest;
-  for (std::int64_t at = 0; at < file->bytes();) {
-    const auto rest = static_cast<std::size_t>(file->bytes() - at);
+  for (std::int64_t at = 0; at < file.bytes();) {
+    const auto rest = static_cast<std::size_t>(file.bytes() - at);
     const auto piece = buffer.first(std::min(buffer.size(), rest));
-    if (auto error = file->read(at, piece)) return *std::move(error);
+    FORESHARD_TRY(file.read(at, piece));
     digest.update({piece.data(), piece.size()});
     at += static_cast<std::int64_t>(piece.size());
     if (progress) progress(static_cast<std::int64_t>(piece.size()));
@@ -126,12 +124,12 @@ Result<std::string> digest_of(const std::filesystem::path& path, std::span<char>
   return digest.finish();
 }
 
-std::optional<Error> flush_directory(const std::filesystem::path& path) {
+Status flush_directory(const std::filesystem::path& path) {
   const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0) return system_fault(path, "open");
   // Some file systems cannot flush a directory and need not.
   if (::fsync(directory.get()) != 0 && errno != EINVAL) return system_fault(path, "write");
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::checkpoint

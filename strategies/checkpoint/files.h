@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <list>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +47,7 @@ class InputFile {
   std::int64_t modified() const { return modified_; }
   /// Fills `to` from `offset` on.
   /// \return kIo, also where the file ends before.
-  std::optional<Error> read(std::int64_t offset, std::span<char> to) const;
+  Status read(std::int64_t offset, std::span<char> to) const;
 
  private:
   std::filesystem::path path_;
@@ -79,7 +78,7 @@ class OutputFile {
   static Result<OutputFile> create(const std::filesystem::path& path);
 
   /// \return kIo: no space, a limit, a broken disk.
-  std::optional<Error> append(std::string_view bytes);
+  Status append(std::string_view bytes);
   std::int64_t bytes() const { return bytes_; }
   /// Waits until the device has all bytes.
   /// \return their SHA-256.
@@ -97,7 +96,7 @@ Result<std::string> digest_of(const std::filesystem::path& path, std::span<char>
                               const std::function<void(std::int64_t)>& progress);
 
 /// Makes the names in a directory durable.
-std::optional<Error> flush_directory(const std::filesystem::path& path);
+Status flush_directory(const std::filesystem::path& path);
 
 /// The least recently used files beyond this are closed.
 inline constexpr std::size_t kMostOpenFiles = 64;

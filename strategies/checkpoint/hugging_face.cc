@@ -191,14 +191,13 @@ Result<Target> target_by_parameters(const Source& source, const std::vector<Plac
       target.left_out.push_back(name);
       continue;
     }
-    auto entry = placer.place(tensor.entry);
-    if (!entry) return entry.error();
-    target.tensors.push_back(*std::move(entry));
+    FORESHARD_ASSIGN(auto entry, placer.place(tensor.entry));
+    target.tensors.push_back(std::move(entry));
   }
   return target;
 }
 
-std::optional<Error> other_elements(const Target& target, const std::vector<PlacedTensor>& placed) {
+Status other_elements(const Target& target, const std::vector<PlacedTensor>& placed) {
   // By layer; nothing: what is in none.
   std::map<std::optional<std::int64_t>, std::pair<std::int64_t, std::int64_t>> held_and_wanted;
   bool tied = true;
@@ -223,7 +222,7 @@ std::optional<Error> other_elements(const Target& target, const std::vector<Plac
                     "where it is that, tensors are missing",
                     grouped(held), where, grouped(wanted))};
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::checkpoint

@@ -11,7 +11,6 @@
 /// (ZeRO 3).
 #pragma once
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +34,6 @@ Result<Target> target_by_parameters(const Source& source, const std::vector<Plac
 
 /// Why the tensors of `target` are not the model's parameters, all of them and no more: where in
 /// the model their elements are of another number. Nothing if they are.
-std::optional<Error> other_elements(const Target& target, const std::vector<PlacedTensor>& placed);
+Status other_elements(const Target& target, const std::vector<PlacedTensor>& placed);
 
 }  // namespace foreshard::checkpoint

@@ -188,7 +188,7 @@ std::optional<std::string> fault_in(const TensorEntry& tensor) {
         return fmt::format("'unpadded' is {} in dimension {}, more than the {} of its shape",
                            tensor.unpadded[d], d, tensor.shape[d]);
   }
-  if (auto why = fault_in(tensor.layout, tensor.shape)) return why;
+  if (auto fault = fault_in(tensor.layout, tensor.shape)) return fault;
   if (!tensor.layout.attribute.partial.empty())
     return "its layout is partial; a checkpoint holds values, not summands";
   return std::nullopt;

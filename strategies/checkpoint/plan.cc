@@ -47,9 +47,9 @@ class Planner {
       : plan_{.source = std::move(source), .target = std::move(target)} {}
 
   Result<ConversionPlan> run() {
-    if (auto error = match()) return *std::move(error);
-    if (auto error = place()) return *std::move(error);
-    if (auto error = locate()) return *std::move(error);
+    FORESHARD_TRY(match());
+    FORESHARD_TRY(place());
+    FORESHARD_TRY(locate());
     for (TargetFile& file : plan_.files) finish(file);
     for (const std::int32_t index : plan_.files_read) {
       const SourceFile& file = plan_.source.files[static_cast<std::size_t>(index)];
@@ -60,18 +60,18 @@ class Planner {
   }
 
  private:
-  std::optional<Error> match() {
+  Status match() {
     std::map<std::string_view, std::int32_t> sources;
     for (const SourceTensor& tensor : plan_.source.tensors)
       sources.emplace(tensor.entry.name, static_cast<std::int32_t>(sources.size()));
     std::set<std::string_view> placed(plan_.target.left_out.begin(), plan_.target.left_out.end());
     for (const TensorEntry& tensor : plan_.target.tensors) {
-      if (auto why = fault_in(tensor)) return fault("tensor '" + tensor.name + "': " + *why);
+      if (const auto why = fault_in(tensor)) return fault("tensor '" + tensor.name + "': " + *why);
       const auto it = sources.find(tensor.name);
       if (it == sources.end())
         return fault(fmt::format("{}: has no tensor '{}', which the target wants",
                                  plan_.source.directory.string(), tensor.name));
-      if (auto why = mismatch(source_of(it->second).entry, tensor))
+      if (const auto why = mismatch(source_of(it->second).entry, tensor))
         return fault("tensor '" + tensor.name + "' " + *why);
       plan_.source_tensors.push_back(it->second);
       placed.insert(tensor.name);
@@ -80,12 +80,12 @@ class Planner {
       if (!placed.contains(tensor.entry.name))
         return fault(fmt::format("{}: tensor '{}' has no place in the target",
                                  plan_.source.directory.string(), tensor.entry.name));
-    return std::nullopt;
+    return {};
   }
 
   // Slices to ranks, by rank number and slice index (R1.4). In safetensors files the larger
   // elements come first, so that all are aligned.
-  std::optional<Error> place() {
+  Status place() {
     std::int64_t slices_in_all = 0;
     for (const TensorEntry& tensor : plan_.target.tensors)
       slices_in_all += tensor.layout.mesh.size();
@@ -110,11 +110,11 @@ class Planner {
         });
       plan_.files.push_back({.rank = rank, .slices = std::move(slices)});
     }
-    return std::nullopt;
+    return {};
   }
 
   // Which source files are needed, and whether all slices are there.
-  std::optional<Error> locate() {
+  Status locate() {
     std::set<std::int32_t> read;
     for (std::size_t t = 0; t < plan_.target.tensors.size(); ++t) {
       const SourceTensor& source = source_of(plan_.source_tensors[t]);
@@ -128,7 +128,7 @@ class Planner {
       }
     }
     plan_.files_read.assign(read.begin(), read.end());
-    return std::nullopt;
+    return {};
   }
 
   void finish(TargetFile& file) {

@@ -99,8 +99,7 @@ bool matches(std::string_view pattern, std::string_view name) {
 namespace {
 
 // A rule for no tensor at all: most likely misspelt.
-std::optional<Error> unmatched(const Source& source, const LayoutRules& rules,
-                               const yaml::Loader& loader) {
+Status unmatched(const Source& source, const LayoutRules& rules, const yaml::Loader& loader) {
   for (std::size_t r = 0; r < rules.tensors.size(); ++r) {
     const std::string& pattern = rules.tensors[r].match;
     const bool any = std::ranges::any_of(source.tensors, [&](const SourceTensor& tensor) {
@@ -114,7 +113,7 @@ std::optional<Error> unmatched(const Source& source, const LayoutRules& rules,
                            fmt::format("'{}' matches none of the {} tensors{}", pattern,
                                        source.tensors.size(), first));
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -125,7 +124,7 @@ Result<Target> target_by_rules(const Source& source, const LayoutRules& rules,
     if (rules.tensors[r].layout.empty() != rules.tensors[r].leave_out)
       return loader.error_at(fmt::format("tensors.{}", r),
                              "a rule has either 'layout' or 'leave_out: true'");
-  if (auto error = unmatched(source, rules, loader)) return *std::move(error);
+  FORESHARD_TRY(unmatched(source, rules, loader));
   Target target;
   for (const SourceTensor& tensor : source.tensors) {
     const TensorEntry& entry = tensor.entry;

@@ -31,13 +31,13 @@ struct Header {
 Result<Header> header_of(const std::filesystem::path& path, const InputFile& file) {
   constexpr std::int64_t kPrefix = 8;
   std::string first(static_cast<std::size_t>(std::min(kPrefix, file.bytes())), '\0');
-  if (auto error = file.read(0, first)) return *std::move(error);
+  FORESHARD_TRY(file.read(0, first));
   const auto length = safetensors_header_length(first, file.bytes());
   if (!length) return fault(path, length.error().message);
   Header header{.content = {},
                 .text = std::string(static_cast<std::size_t>(*length), '\0'),
                 .data_begin = kPrefix + *length};
-  if (auto error = file.read(kPrefix, header.text)) return *std::move(error);
+  FORESHARD_TRY(file.read(kPrefix, header.text));
   auto content = parse_safetensors_header(header.text, file.bytes() - header.data_begin);
   if (!content) return fault(path, content.error().message);
   header.content = *std::move(content);
@@ -64,9 +64,8 @@ class ManifestOpener {
 
   Result<Source> open() {
     const std::filesystem::path path = directory_ / kManifestName;
-    const auto text = read_file(path, kMostManifest);
-    if (!text) return text.error();
-    auto manifest = manifest_from_json(*text);
+    FORESHARD_ASSIGN(const auto text, read_file(path, kMostManifest));
+    auto manifest = manifest_from_json(text);
     if (!manifest) return fault(path, manifest.error().message);
     manifest_ = *std::move(manifest);
     for (const std::int32_t rank : lost_)
@@ -75,11 +74,11 @@ class ManifestOpener {
 
     source_.directory = directory_;
     source_.origin = manifest_.origin;
-    source_.identity = sha256(*text + fmt::format("without {}", fmt::join(lost_, ",")));
+    source_.identity = sha256(text + fmt::format("without {}", fmt::join(lost_, ",")));
     expect();
     for (const ShardFile& file : manifest_.files) {
       if (lost_.contains(file.rank)) continue;
-      if (auto error = add(file)) return *std::move(error);
+      FORESHARD_TRY(add(file));
     }
     return std::move(source_);
   }
@@ -102,7 +101,7 @@ class ManifestOpener {
         slice_of(entry.layout, entry.shape, static_cast<std::int64_t>(slice.position)));
   }
 
-  std::optional<Error> add(const ShardFile& shard) {
+  Status add(const ShardFile& shard) {
     const std::filesystem::path path = directory_ / shard.path;
     const auto file = InputFile::open(path);
     if (!file) {
@@ -126,7 +125,7 @@ class ManifestOpener {
   }
   std::int32_t last_file() const { return static_cast<std::int32_t>(source_.files.size()) - 1; }
 
-  std::optional<Error> locate_raw(const ShardFile& shard, const std::filesystem::path& path) {
+  Status locate_raw(const ShardFile& shard, const std::filesystem::path& path) {
     std::int64_t offset = 0;
     for (const Expected& slice : expected_[shard.rank]) {
       location(slice) = {last_file(), offset};
@@ -139,15 +138,13 @@ class ManifestOpener {
     }
     if (offset != shard.bytes)
       return fault(path, fmt::format("has {} bytes after its last tensor", shard.bytes - offset));
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> locate(const ShardFile& shard, const std::filesystem::path& path,
-                              const InputFile& file) {
-    const auto header = header_of(path, file);
-    if (!header) return header.error();
+  Status locate(const ShardFile& shard, const std::filesystem::path& path, const InputFile& file) {
+    FORESHARD_ASSIGN(const auto header, header_of(path, file));
     std::map<std::string_view, const StoredTensor*> stored;
-    for (const StoredTensor& tensor : header->content.tensors) stored[tensor.name] = &tensor;
+    for (const StoredTensor& tensor : header.content.tensors) stored[tensor.name] = &tensor;
     for (const Expected& slice : expected_[shard.rank]) {
       const TensorEntry& entry = source_.tensors[slice.tensor].entry;
       const auto it = stored.find(entry.name);
@@ -162,13 +159,13 @@ class ManifestOpener {
                      fmt::format("tensor '{}' is {}[{}], but by the manifest rank {} has {}[{}]",
                                  entry.name, name_of(tensor.type), fmt::join(tensor.shape, ","),
                                  shard.rank, name_of(entry.type), fmt::join(wanted, ",")));
-      location(slice) = {last_file(), header->data_begin + tensor.offset};
+      location(slice) = {last_file(), header.data_begin + tensor.offset};
       stored.erase(it);
     }
     if (!stored.empty())
       return fault(path, fmt::format("has tensor '{}', which the manifest does not place there",
                                      stored.begin()->first));
-    return std::nullopt;
+    return {};
   }
 
   const std::filesystem::path& directory_;
@@ -183,10 +180,9 @@ class ManifestOpener {
 using WeightMap = std::map<std::string, std::string>;
 
 Result<WeightMap> weight_map_of(const std::filesystem::path& path) {
-  const auto text = read_file(path, kMostManifest);
-  if (!text) return text.error();
+  FORESHARD_ASSIGN(const auto text, read_file(path, kMostManifest));
   try {
-    const internal::Json json = internal::parse(*text);
+    const internal::Json json = internal::parse(text);
     const internal::JsonNode root(json);
     root.fields({"weight_map"}, {"metadata"});
     WeightMap map;
@@ -206,9 +202,8 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
   WeightMap wanted;
   std::set<std::string> names{std::string(kSingleName)};
   if (indexed) {
-    auto map = weight_map_of(directory / kHfIndexName);
-    if (!map) return map.error();
-    wanted = *std::move(map);
+    FORESHARD_ASSIGN(auto map, weight_map_of(directory / kHfIndexName));
+    wanted = std::move(map);
     names.clear();
     for (const auto& [tensor, file] : wanted) names.insert(file);
   }
@@ -216,14 +211,12 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
   std::string known;  // all that is known of the contents
   for (const std::string& name : names) {
     const std::filesystem::path path = directory / name;
-    const auto file = InputFile::open(path);
-    if (!file) return file.error();
-    const auto header = header_of(path, *file);
-    if (!header) return header.error();
-    known += fmt::format("{}\n{}\n{}\n{}\n", name, file->bytes(), file->modified(), header->text);
-    source.files.push_back({.path = path, .bytes = file->bytes()});
+    FORESHARD_ASSIGN(const auto file, InputFile::open(path));
+    FORESHARD_ASSIGN(const auto header, header_of(path, file));
+    known += fmt::format("{}\n{}\n{}\n{}\n", name, file.bytes(), file.modified(), header.text);
+    source.files.push_back({.path = path, .bytes = file.bytes()});
     const auto index = static_cast<std::int32_t>(source.files.size()) - 1;
-    for (const StoredTensor& tensor : header->content.tensors) {
+    for (const StoredTensor& tensor : header.content.tensors) {
       if (indexed) {
         const auto it = wanted.find(tensor.name);
         if (it == wanted.end() || it->second != name)
@@ -236,7 +229,7 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
                      .type = tensor.type,
                      .shape = tensor.shape,
                      .layout = replicated_on(mesh_from({{"whole", 1}}), tensor.shape.size())},
-           .locations = {{index, header->data_begin + tensor.offset}}});
+           .locations = {{index, header.data_begin + tensor.offset}}});
     }
   }
   if (!wanted.empty())

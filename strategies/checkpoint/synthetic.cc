@@ -61,11 +61,11 @@ void generate(const TensorEntry& tensor, std::uint64_t number, const Box& part,
 
 }  // namespace
 
-std::optional<Error> write_synthetic(const std::filesystem::path& directory, FileFormat format,
-                                     const std::vector<TensorEntry>& tensors, std::uint64_t seed) {
+Status write_synthetic(const std::filesystem::path& directory, FileFormat format,
+                       const std::vector<TensorEntry>& tensors, std::uint64_t seed) {
   std::map<std::int32_t, std::vector<std::pair<const TensorEntry*, Box>>> of_rank;
   for (const TensorEntry& tensor : tensors) {
-    if (auto why = fault_in(tensor))
+    if (const auto why = fault_in(tensor))
       return Error{Error::Code::kInvalidInput, "tensor '" + tensor.name + "': " + *why};
     for (std::int64_t p = 0; p < tensor.layout.mesh.size(); ++p)
       of_rank[tensor.layout.mesh.ranks[static_cast<std::size_t>(p)]].emplace_back(
@@ -82,9 +82,8 @@ std::optional<Error> write_synthetic(const std::filesystem::path& directory, Fil
       std::ranges::stable_sort(slices, std::greater<>{},
                                [](const auto& slice) { return size_of(slice.first->type); });
     ShardFile file{.rank = rank, .path = shard_name(rank, format)};
-    auto created = OutputFile::create(directory / file.path);
-    if (!created) return created.error();
-    OutputFile output = *std::move(created);
+    FORESHARD_ASSIGN(auto created, OutputFile::create(directory / file.path));
+    OutputFile output = std::move(created);
     if (format == FileFormat::kSafetensors) {
       std::vector<StoredTensor> stored;
       for (const auto& [tensor, box] : slices) {
@@ -92,31 +91,30 @@ std::optional<Error> write_synthetic(const std::filesystem::path& directory, Fil
         for (std::size_t d = 0; d < box.begin.size(); ++d)
           stored.back().shape.push_back(box.end[d] - box.begin[d]);
       }
-      if (auto error = output.append(safetensors_header(stored, {}))) return error;
+      FORESHARD_TRY(output.append(safetensors_header(stored, {})));
     }
-    std::optional<Error> error;
+    Status error;
     for (const auto& slice : slices) {
       const TensorEntry& tensor = *slice.first;
       if (slice.second.elements() == 0) continue;
       const std::uint64_t number = number_of(tensor.name, seed);
       internal::for_each_part(slice.second, size_of(tensor.type), kBlock, [&](const Box& part) {
-        if (error) return;
+        if (!error.ok()) return;
         const auto bytes = static_cast<std::size_t>(part.elements() * size_of(tensor.type));
         generate(tensor, number, part, std::span(block).first(bytes));
         error = output.append({block.data(), bytes});
       });
-      if (error) return error;
+      if (!error.ok()) return error;
     }
     file.bytes = output.bytes();
-    auto digest = output.finish();
-    if (!digest) return digest.error();
-    file.sha256 = *std::move(digest);
+    FORESHARD_ASSIGN(auto digest, output.finish());
+    file.sha256 = std::move(digest);
     manifest.files.push_back(std::move(file));
   }
   return write_file(directory / kManifestName, to_json(manifest));
 }
 
-std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed) {
+Status check_synthetic(const Source& source, std::uint64_t seed) {
   std::vector<char> wanted(kBlock);
   std::vector<char> found(kBlock);
   std::vector<std::filesystem::path> paths;
@@ -130,14 +128,14 @@ std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed) {
       Location at = tensor.locations[p];
       const Box box = slice_of(entry.layout, entry.shape, static_cast<std::int64_t>(p));
       if (at.file < 0 || box.elements() == 0) continue;
-      const auto file = files.at(at.file);
-      if (!file) return file.error();
-      std::optional<Error> error;
+      FORESHARD_ASSIGN(const auto file, files.at(at.file));
+      Status error;
       internal::for_each_part(box, size_of(entry.type), kBlock, [&](const Box& part) {
-        if (error) return;
+        if (!error.ok()) return;
         const auto bytes = static_cast<std::size_t>(part.elements() * size_of(entry.type));
         const auto piece = std::span(found).first(bytes);
-        if ((error = (*file)->read(at.offset, piece))) return;
+        error = file->read(at.offset, piece);
+        if (!error.ok()) return;
         generate(entry, number, part, std::span(wanted).first(bytes));
         const auto differs = std::mismatch(piece.begin(), piece.end(), wanted.begin()).first;
         if (differs != piece.end())
@@ -147,10 +145,10 @@ std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed) {
                                     at.offset + (differs - piece.begin()), entry.name)};
         at.offset += static_cast<std::int64_t>(bytes);
       });
-      if (error) return error;
+      if (!error.ok()) return error;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::checkpoint

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -21,12 +20,12 @@ namespace foreshard::checkpoint {
 
 /// Writes a checkpoint of `tensors` to `directory`, which must not exist.
 /// \return kInvalidInput if a tensor has a fault; kIo.
-std::optional<Error> write_synthetic(const std::filesystem::path& directory, FileFormat format,
-                                     const std::vector<TensorEntry>& tensors, std::uint64_t seed);
+Status write_synthetic(const std::filesystem::path& directory, FileFormat format,
+                       const std::vector<TensorEntry>& tensors, std::uint64_t seed);
 
 /// Reads all slices of all ranks.
 /// \return kInvalidInput naming the first element that is not what
 ///     write_synthetic with `seed` would have written; kIo.
-std::optional<Error> check_synthetic(const Source& source, std::uint64_t seed);
+Status check_synthetic(const Source& source, std::uint64_t seed);
 
 }  // namespace foreshard::checkpoint

@@ -25,51 +25,47 @@ std::vector<std::int32_t> chain_of(std::vector<std::int32_t> ring, std::int32_t 
 }  // namespace
 
 Result<Pattern> chain_broadcast(const Participants& group) {
-  const auto all = internal::rings(group);
-  if (!all) return all.error();
+  FORESHARD_ASSIGN(const auto all, internal::rings(group));
   internal::Traffic traffic(group);
-  for (const auto& ring : *all) {
+  for (const auto& ring : all) {
     const auto chain = chain_of(ring, group.root);
     for (std::size_t i = 0; i + 1 < chain.size(); ++i)
-      traffic.add(chain[i], chain[i + 1], 1.0 / static_cast<double>(all->size()));
+      traffic.add(chain[i], chain[i + 1], 1.0 / static_cast<double>(all.size()));
   }
-  if (const auto fault = traffic.route()) return *fault;
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
-  for (const auto& ring : *all) {
+  for (const auto& ring : all) {
     const auto chain = chain_of(ring, group.root);
     internal::Path path;
     for (std::size_t i = 0; i + 1 < chain.size(); ++i)
       path.add(traffic.hop(chain[i], chain[i + 1]));
-    if (&ring == &all->front() || internal::longer(path, pattern.path)) pattern.path = path;
+    if (&ring == &all.front() || internal::longer(path, pattern.path)) pattern.path = path;
   }
   pattern.fill_chunks = static_cast<double>(group.devices.size()) - 2;
-  pattern.ways = static_cast<double>(all->size());
+  pattern.ways = static_cast<double>(all.size());
   pattern.sent_per_member = 1;
   pattern.loads = traffic.take_loads();
   return pattern;
 }
 
 Result<StepwiseCollective> chain_broadcast_steps(const Participants& group) {
-  const auto all = internal::rings(group);
-  if (!all) return all.error();
-  const auto ways = static_cast<std::int32_t>(all->size());
+  FORESHARD_ASSIGN(const auto all, internal::rings(group));
+  const auto ways = static_cast<std::int32_t>(all.size());
   const auto hops = static_cast<std::int32_t>(group.devices.size()) - 1;
-  if (const auto fault = internal::too_many_messages("chain", static_cast<double>(hops) * ways))
-    return *fault;
+  FORESHARD_TRY(internal::too_many_messages("chain", static_cast<double>(hops) * ways));
   StepwiseCollective result{
       .algorithm = "chain", .chunks = ways, .pipelined = true, .messages = {}};
   for (std::int32_t way = 0; way < ways; ++way) {
-    const auto chain = chain_of((*all)[static_cast<std::size_t>(way)], group.root);
+    const auto chain = chain_of(all[static_cast<std::size_t>(way)], group.root);
     for (std::int32_t i = 0; i < hops; ++i) {
       const std::int32_t from = chain[static_cast<std::size_t>(i)];
       const std::int32_t to = chain[static_cast<std::size_t>(i) + 1];
-      const auto route = internal::route_between(group, from, to);
-      if (!route) return route.error();
+      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
       Message message{.from = from,
                       .to = to,
                       .part = 1.0 / ways,
-                      .latency = route->latency,
+                      .latency = route.latency,
                       .after = {},
                       .first_chunk = way};
       if (i > 0) message.after.push_back(way * hops + i - 1);

@@ -65,9 +65,8 @@ Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& gro
   if (!forms) return forms.error();
   Repertoire repertoire(kind, group, parameters, *std::move(forms));
   if (parameters.tuner == TunerKind::kNccl && parameters.nccl && repertoire.forms_.size() > 1) {
-    const auto communicator = nccl::communicator_of(group, **parameters.nccl);
-    if (!communicator) return communicator.error();
-    repertoire.communicator_ = *communicator;
+    FORESHARD_ASSIGN(const auto communicator, nccl::communicator_of(group, **parameters.nccl));
+    repertoire.communicator_ = communicator;
   }
   return repertoire;
 }
@@ -134,20 +133,18 @@ Result<std::size_t> Repertoire::index_for(Bytes bytes) const {
 }
 
 Result<FlatCollective> Repertoire::choose(Bytes bytes) const {
-  const auto index = index_for(bytes);
-  if (!index) return index.error();
+  FORESHARD_ASSIGN(const auto index, index_for(bytes));
   const Choice* choice = choice_for(bytes);
-  if (choice == nullptr || !choice->channels) return forms_[*index];
-  return with_channels(forms_[*index], *choice->channels, *cluster_);
+  if (choice == nullptr || !choice->channels) return forms_[index];
+  return with_channels(forms_[index], *choice->channels, *cluster_);
 }
 
 Result<Seconds> Repertoire::time(Bytes bytes) const {
-  const auto index = index_for(bytes);
-  if (!index) return index.error();
+  FORESHARD_ASSIGN(const auto index, index_for(bytes));
   const Choice* choice = choice_for(bytes);
-  if (choice == nullptr || !choice->channels) return curves_[*index](bytes);
-  TimeCurve curve = curves_[*index];
-  const Narrowed narrowed = narrowed_to(*choice->channels, forms_[*index], curve.rate);
+  if (choice == nullptr || !choice->channels) return curves_[index](bytes);
+  TimeCurve curve = curves_[index];
+  const Narrowed narrowed = narrowed_to(*choice->channels, forms_[index], curve.rate);
   curve.rate = narrowed.rate;
   curve.start.channels = narrowed.full_rate_channels;
   return curve(bytes);

@@ -16,7 +16,7 @@
 namespace foreshard::comm {
 namespace {
 
-std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
+Status fault_in(CollectiveKind kind, const Participants& group) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": " + why};
   };
@@ -46,7 +46,7 @@ std::optional<Error> fault_in(CollectiveKind kind, const Participants& group) {
         transfer.to >= members || transfer.from == transfer.to || !(transfer.part > 0))
       return fault("no transfer of part " + std::to_string(transfer.part) + " from member " +
                    std::to_string(transfer.from) + " to " + std::to_string(transfer.to));
-  return std::nullopt;
+  return {};
 }
 
 bool suits(const FormParameters& form, const Participants& group) {
@@ -212,7 +212,7 @@ namespace {
 template <class PatternOf>
 Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Participants& group,
                                              const Parameters& parameters, PatternOf pattern_of) {
-  if (const auto fault = fault_in(kind, group)) return *fault;
+  FORESHARD_TRY(fault_in(kind, group));
   if (group.devices.size() == 1) {
     FlatCollective nothing;
     nothing.algorithm = "none";
@@ -220,8 +220,7 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
   }
 
   const auto suitable = suitable_forms(kind, group, parameters);
-  const auto transport = transport_of(group, parameters);
-  if (!transport) return transport.error();
+  FORESHARD_ASSIGN(const auto transport, transport_of(group, parameters));
   std::vector<FlatCollective> forms;
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.kind != kind) continue;
@@ -236,8 +235,8 @@ Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Particip
         pattern = *std::move(result);
         demand = demand_of(*pattern, *group.cluster);
       }
-      if (!can_use(form->protocol, *pattern, *transport)) continue;
-      forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport->numbers));
+      if (!can_use(form->protocol, *pattern, transport)) continue;
+      forms.push_back(flat_form(algorithm, *pattern, demand, *form, group, transport.numbers));
     }
   }
   if (forms.empty())
@@ -279,7 +278,7 @@ bool has_messages(std::string_view algorithm, CollectiveKind kind) {
 
 Result<StepwiseCollective> stepwise_form(std::string_view algorithm, CollectiveKind kind,
                                          const Participants& group) {
-  if (const auto fault = fault_in(kind, group)) return *fault;
+  FORESHARD_TRY(fault_in(kind, group));
   std::string known;
   for (const Algorithm& candidate : algorithms()) {
     if (candidate.kind != kind) continue;
@@ -300,12 +299,10 @@ Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& g
                          const Parameters& parameters) {
   if (!(bytes >= 0_B))
     return Error{Error::Code::kInvalidInput, std::string(name_of(kind)) + ": negative size"};
-  const auto repertoire = Repertoire::of(kind, group, parameters);
-  if (!repertoire) return repertoire.error();
-  auto form = repertoire->choose(bytes);
-  if (!form) return form.error();
-  const Seconds time = form->idle_time(bytes, *group.cluster);
-  return Forecast{*std::move(form), time};
+  FORESHARD_ASSIGN(const auto repertoire, Repertoire::of(kind, group, parameters));
+  FORESHARD_ASSIGN(auto form, repertoire.choose(bytes));
+  const Seconds time = form.idle_time(bytes, *group.cluster);
+  return Forecast{std::move(form), time};
 }
 
 }  // namespace foreshard::comm

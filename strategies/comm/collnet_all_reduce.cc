@@ -20,8 +20,8 @@
 namespace foreshard::comm {
 namespace {
 
-std::optional<Error> fault_in_network(std::string_view name, const Participants& group,
-                                      const internal::NodeMembers& nodes) {
+Status fault_in_network(std::string_view name, const Participants& group,
+                        const internal::NodeMembers& nodes) {
   if (nodes.size() < 2)
     return Error{Error::Code::kUnsupported, std::string(name) + ": all members are on one node"};
   return internal::no_sums_in_network(name, group);
@@ -31,7 +31,7 @@ std::optional<Error> fault_in_network(std::string_view name, const Participants&
 Result<Pattern> finished(const internal::NodeMembers& heads, internal::Traffic* traffic) {
   const double part = 1 / static_cast<double>(heads.size());
   for (const auto& rail : heads) internal::add_network_sums(rail, part, traffic);
-  if (auto fault = traffic->route()) return *std::move(fault);
+  FORESHARD_TRY(traffic->route());
   Pattern pattern;
   pattern.path = internal::network_sum_path(heads, *traffic);
   pattern.ways = static_cast<double>(heads.size());
@@ -44,7 +44,7 @@ Result<Pattern> finished(const internal::NodeMembers& heads, internal::Traffic* 
 
 Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
   const auto nodes = internal::members_by_node(group);
-  if (auto fault = fault_in_network("collnet_chain", group, nodes)) return *std::move(fault);
+  FORESHARD_TRY(fault_in_network("collnet_chain", group, nodes));
   const auto heads = internal::heads_of(nodes);
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
@@ -61,9 +61,8 @@ Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
       }
     }
   }
-  auto found = finished(heads, &traffic);
-  if (!found) return found.error();
-  Pattern pattern = *std::move(found);
+  FORESHARD_ASSIGN(auto found, finished(heads, &traffic));
+  Pattern pattern = std::move(found);
   internal::Path longest;
   for (const auto& members : nodes) {
     internal::Path path;
@@ -81,7 +80,7 @@ Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
 
 Result<Pattern> collnet_direct_all_reduce(const Participants& group) {
   const auto nodes = internal::members_by_node(group);
-  if (auto fault = fault_in_network("collnet_direct", group, nodes)) return *std::move(fault);
+  FORESHARD_TRY(fault_in_network("collnet_direct", group, nodes));
   const auto heads = internal::heads_of(nodes);
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
@@ -96,9 +95,8 @@ Result<Pattern> collnet_direct_all_reduce(const Participants& group) {
       }
     }
   }
-  auto found = finished(heads, &traffic);
-  if (!found) return found.error();
-  Pattern pattern = *std::move(found);
+  FORESHARD_ASSIGN(auto found, finished(heads, &traffic));
+  Pattern pattern = std::move(found);
   internal::Path longest;
   for (const auto& members : nodes) {
     for (std::size_t i = 1; i < members.size(); ++i) {

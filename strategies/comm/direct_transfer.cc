@@ -7,23 +7,20 @@
 namespace foreshard::comm {
 
 Result<Pattern> direct_transfer(const Participants& group) {
-  const auto route = internal::route_between(group, 0, 1);
-  if (!route) return route.error();
+  FORESHARD_ASSIGN(const auto route, internal::route_between(group, 0, 1));
   Pattern pattern;
   pattern.sent_per_member = 1;
   internal::LoadSum loads;
-  loads.add(*route, 1);
+  loads.add(route, 1);
   pattern.loads = loads.take();
-  pattern.path.add(internal::Hop{route->widest_kind, route->latency});
+  pattern.path.add(internal::Hop{route.widest_kind, route.latency});
   return pattern;
 }
 
 Result<StepwiseCollective> direct_transfer_steps(const Participants& group) {
-  const auto route = internal::route_between(group, 0, 1);
-  if (!route) return route.error();
+  FORESHARD_ASSIGN(const auto route, internal::route_between(group, 0, 1));
   StepwiseCollective result{.algorithm = "direct", .chunks = 1, .messages = {}};
-  result.messages.push_back(
-      {.from = 0, .to = 1, .part = 1, .latency = route->latency, .after = {}});
+  result.messages.push_back({.from = 0, .to = 1, .part = 1, .latency = route.latency, .after = {}});
   return result;
 }
 

@@ -72,25 +72,22 @@ internal::Rounds all_reduce(const Nodes& nodes) {
 }  // namespace
 
 Result<Pattern> hierarchical_all_reduce(const Participants& group) {
-  const auto nodes = equal_nodes(group);
-  if (!nodes) return nodes.error();
-  return internal::pattern_of(group, all_reduce(*nodes));
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
+  return internal::pattern_of(group, all_reduce(nodes));
 }
 
 Result<StepwiseCollective> hierarchical_all_reduce_steps(const Participants& group) {
-  const auto nodes = equal_nodes(group);
-  if (!nodes) return nodes.error();
-  return internal::steps_of("hierarchical", group, all_reduce(*nodes));
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
+  return internal::steps_of("hierarchical", group, all_reduce(nodes));
 }
 
 Result<Pattern> hierarchical_all_to_all(const Participants& group) {
-  const auto nodes = equal_nodes(group);
-  if (!nodes) return nodes.error();
-  const auto count = static_cast<double>(nodes->size());
-  const auto per_node = static_cast<double>(nodes->front().size());
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
+  const auto count = static_cast<double>(nodes.size());
+  const auto per_node = static_cast<double>(nodes.front().size());
   internal::Traffic traffic(group);
-  Nodes rails(nodes->front().size());
-  for (const auto& node : *nodes)
+  Nodes rails(nodes.front().size());
+  for (const auto& node : nodes)
     for (std::size_t place = 0; place < node.size(); ++place) rails[place].push_back(node[place]);
   const auto exchange = [&](const Nodes& groups, double part) {
     for (const auto& members : groups)
@@ -98,9 +95,9 @@ Result<Pattern> hierarchical_all_to_all(const Participants& group) {
         for (const std::int32_t to : members)
           if (from != to) traffic.add(from, to, part);
   };
-  exchange(*nodes, 1 / per_node);
+  exchange(nodes, 1 / per_node);
   exchange(rails, 1 / count);
-  if (auto fault = traffic.route()) return *std::move(fault);
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
   const auto longest_of = [&](const Nodes& groups) {
@@ -121,7 +118,7 @@ Result<Pattern> hierarchical_all_to_all(const Participants& group) {
     }
     return longest;
   };
-  pattern.path.add(longest_of(*nodes));
+  pattern.path.add(longest_of(nodes));
   pattern.path.add(longest_of(rails));
   pattern.message = 1 / count;
   pattern.sent_per_member = (per_node - 1) / per_node + (count - 1) / count;

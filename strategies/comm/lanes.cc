@@ -36,11 +36,10 @@ Result<LaneForm> lane_form(std::string_view algorithm, CollectiveKind kind,
   const std::int32_t rounds = rounds_of(kind);
   if (algorithm == "ring" && rounds > 0 && group.devices.size() > 1)
     return ring_lanes(group, rounds);
-  auto stepwise = stepwise_form(algorithm, kind, group);
-  if (!stepwise) return stepwise.error();
-  LaneForm form{.algorithm = stepwise->algorithm, .steps = 1, .lanes = {}};
-  form.lanes.reserve(stepwise->messages.size());
-  for (const Message& message : stepwise->messages) {
+  FORESHARD_ASSIGN(auto stepwise, stepwise_form(algorithm, kind, group));
+  LaneForm form{.algorithm = stepwise.algorithm, .steps = 1, .lanes = {}};
+  form.lanes.reserve(stepwise.messages.size());
+  for (const Message& message : stepwise.messages) {
     Lane& lane = form.lanes.emplace_back();
     lane.from = message.from;
     lane.to = message.to;

@@ -22,15 +22,14 @@ namespace {
 
 // On one node; `each` counts for all members alike.
 Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVolume& each) {
-  const auto nodes = internal::nodes_on_switches("nvls", group);
-  if (!nodes) return nodes.error();
-  if (nodes->size() > 1)
+  FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
+  if (nodes.size() > 1)
     return Error{Error::Code::kUnsupported, "nvls: gathers and scatters of one node only"};
   internal::LoadSum loads;
-  const auto hop = internal::add_switch_sums(group, nodes->front(), 0, each, {}, &loads);
-  if (!hop) return hop.error();
+  FORESHARD_ASSIGN(const auto hop,
+                   internal::add_switch_sums(group, nodes.front(), 0, each, {}, &loads));
   Pattern pattern;
-  pattern.path.add(*hop);
+  pattern.path.add(hop);
   pattern.sent_per_member = each.up;
   pattern.message = 1 / static_cast<double>(group.devices.size());
   pattern.loads = loads.take();
@@ -40,32 +39,30 @@ Result<Pattern> on_one_node(const Participants& group, const internal::SwitchVol
 }  // namespace
 
 Result<Pattern> nvls_all_reduce(const Participants& group) {
-  const auto nodes = internal::nodes_on_switches("nvls", group);
-  if (!nodes) return nodes.error();
-  if (nodes->size() > 1)
-    if (auto fault = internal::no_sums_in_network("nvls", group)) return *std::move(fault);
-  const auto heads = internal::heads_of(*nodes);
+  FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls", group));
+  if (nodes.size() > 1) FORESHARD_TRY(internal::no_sums_in_network("nvls", group));
+  const auto heads = internal::heads_of(nodes);
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
-  if (nodes->size() > 1)
+  if (nodes.size() > 1)
     for (const auto& rail : heads) internal::add_network_sums(rail, part, &traffic);
-  if (auto fault = traffic.route()) return *std::move(fault);
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
   internal::LoadSum loads;
   loads.add(traffic.take_loads());
   internal::Hop longest;
-  for (const auto& members : *nodes) {
+  for (const auto& members : nodes) {
     const auto hop =
         internal::add_switch_sums(group, members, heads.size(), {1, 1}, {part, part}, &loads);
     if (!hop) return hop.error();
     longest = std::max(longest, *hop);
   }
   pattern.path.add(longest);
-  if (nodes->size() > 1) pattern.path.add(internal::network_sum_path(heads, traffic));
+  if (nodes.size() > 1) pattern.path.add(internal::network_sum_path(heads, traffic));
   pattern.sent_per_member = 1 + part;
   pattern.message = part;
-  pattern.ways = nodes->size() > 1 ? static_cast<double>(heads.size()) : 1;
+  pattern.ways = nodes.size() > 1 ? static_cast<double>(heads.size()) : 1;
   pattern.loads = loads.take();
   return pattern;
 }

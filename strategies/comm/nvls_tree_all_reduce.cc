@@ -41,12 +41,11 @@ internal::Path longest_way(const std::vector<std::int32_t>& rail, std::int32_t t
 }  // namespace
 
 Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
-  const auto nodes = internal::nodes_on_switches("nvls_tree", group);
-  if (!nodes) return nodes.error();
-  if (nodes->size() < 2)
+  FORESHARD_ASSIGN(const auto nodes, internal::nodes_on_switches("nvls_tree", group));
+  if (nodes.size() < 2)
     return Error{Error::Code::kUnsupported, "nvls_tree: all members are on one node"};
-  const auto heads = internal::heads_of(*nodes);
-  const auto count = static_cast<std::int32_t>(nodes->size());
+  const auto heads = internal::heads_of(nodes);
+  const auto count = static_cast<std::int32_t>(nodes.size());
   const double part = 1 / static_cast<double>(heads.size());
   internal::Traffic traffic(group);
   for (const auto& rail : heads) {
@@ -61,13 +60,13 @@ Result<Pattern> nvls_tree_all_reduce(const Participants& group) {
       }
     }
   }
-  if (auto fault = traffic.route()) return *std::move(fault);
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
   internal::LoadSum loads;
   loads.add(traffic.take_loads());
   internal::Hop inside;
-  for (const auto& members : *nodes) {
+  for (const auto& members : nodes) {
     const auto hop =
         internal::add_switch_sums(group, members, heads.size(), {1, 1}, {part, part}, &loads);
     if (!hop) return hop.error();

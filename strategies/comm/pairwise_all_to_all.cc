@@ -25,11 +25,10 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
     internal::Path starts;
     for (std::int32_t to = 0; to < count; ++to) {
       if (from == to) continue;
-      const auto route = internal::route_between(group, from, to);
-      if (!route) return route.error();
-      loads.add(*route, 1.0 / count);
-      starts.add(internal::Hop{route->widest_kind, 0_s});
-      longest_wire = std::max(longest_wire, route->latency);
+      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
+      loads.add(route, 1.0 / count);
+      starts.add(internal::Hop{route.widest_kind, 0_s});
+      longest_wire = std::max(longest_wire, route.latency);
     }
     if (from == 0 || internal::longer(starts, pattern.path)) pattern.path = starts;
   }
@@ -44,19 +43,16 @@ Result<Pattern> pairwise_all_to_all(const Participants& group) {
 
 Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group) {
   const auto count = static_cast<std::int32_t>(group.devices.size());
-  if (const auto fault =
-          internal::too_many_messages("pairwise", static_cast<double>(count) * (count - 1)))
-    return *fault;
+  FORESHARD_TRY(internal::too_many_messages("pairwise", static_cast<double>(count) * (count - 1)));
   StepwiseCollective result{.algorithm = "pairwise", .chunks = count, .messages = {}};
   for (std::int32_t round = 1; round < count; ++round) {
     for (std::int32_t from = 0; from < count; ++from) {
       const std::int32_t to = (from + round) % count;
-      const auto route = internal::route_between(group, from, to);
-      if (!route) return route.error();
+      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
       result.messages.push_back({.from = from,
                                  .to = to,
                                  .part = 1.0 / count,
-                                 .latency = route->latency,
+                                 .latency = route.latency,
                                  .after = {},
                                  .first_chunk = to});
     }

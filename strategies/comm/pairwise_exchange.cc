@@ -30,16 +30,15 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
   std::vector<double> sent(group.devices.size(), 0);
   std::vector<double> received(group.devices.size(), 0);
   for (const Transfer& transfer : group.transfers) {
-    const auto route = internal::route_between(group, transfer.from, transfer.to);
-    if (!route) return route.error();
-    loads.add(*route, transfer.part);
-    const internal::Hop hop{route->widest_kind, 0_s};
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group, transfer.from, transfer.to));
+    loads.add(route, transfer.part);
+    const internal::Hop hop{route.widest_kind, 0_s};
     sends[static_cast<std::size_t>(transfer.from)].add(hop, transfer.messages);
     receives[static_cast<std::size_t>(transfer.to)].add(hop, transfer.messages);
     sent[static_cast<std::size_t>(transfer.from)] += transfer.part;
     received[static_cast<std::size_t>(transfer.to)] += transfer.part;
     largest = std::max(largest, transfer.part / transfer.messages);
-    longest_wire = std::max(longest_wire, route->latency);
+    longest_wire = std::max(longest_wire, route.latency);
   }
   for (const auto& of_member : {sends, receives})
     for (const internal::Path& path : of_member)
@@ -55,17 +54,15 @@ Result<Pattern> pairwise_exchange(const Participants& group) {
 }
 
 Result<StepwiseCollective> pairwise_exchange_steps(const Participants& group) {
-  if (const auto fault =
-          internal::too_many_messages("pairwise", static_cast<double>(group.transfers.size())))
-    return *fault;
+  FORESHARD_TRY(
+      internal::too_many_messages("pairwise", static_cast<double>(group.transfers.size())));
   StepwiseCollective result{.algorithm = "pairwise", .chunks = 1, .messages = {}};
   for (const Transfer& transfer : group.transfers) {
-    const auto route = internal::route_between(group, transfer.from, transfer.to);
-    if (!route) return route.error();
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group, transfer.from, transfer.to));
     result.messages.push_back({.from = transfer.from,
                                .to = transfer.to,
                                .part = transfer.part,
-                               .latency = route->latency,
+                               .latency = route.latency,
                                .after = {}});
   }
   return result;

@@ -15,17 +15,16 @@
 namespace foreshard::comm {
 namespace {
 
-std::optional<Error> fault_in_nodes(const Participants& group) {
+Status fault_in_nodes(const Participants& group) {
   const auto nodes = internal::members_by_node(group);
-  if (nodes.size() == group.devices.size()) return std::nullopt;
+  if (nodes.size() == group.devices.size()) return {};
   return Error{Error::Code::kUnsupported, "pat: several members share a node"};
 }
 
 Result<Pattern> with_copies(const Participants& group, const internal::Rounds& rounds) {
-  if (auto fault = fault_in_nodes(group)) return *std::move(fault);
-  auto found = internal::pattern_of(group, rounds);
-  if (!found) return found.error();
-  Pattern pattern = *std::move(found);
+  FORESHARD_TRY(fault_in_nodes(group));
+  FORESHARD_ASSIGN(auto found, internal::pattern_of(group, rounds));
+  Pattern pattern = std::move(found);
   pattern.path.nvlink += static_cast<double>(group.devices.size());
   return pattern;
 }

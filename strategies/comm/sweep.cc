@@ -54,37 +54,33 @@ std::vector<Bytes> sizes_between(Bytes first, Bytes last, double step) {
 Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& group,
                                     const Parameters& parameters, const std::vector<Bytes>& sizes,
                                     bool also_on_request) {
-  const auto repertoire = Repertoire::of(kind, group, parameters);
-  if (!repertoire) return repertoire.error();
+  FORESHARD_ASSIGN(const auto repertoire, Repertoire::of(kind, group, parameters));
   const ClusterView& cluster = *group.cluster;
-  auto listed = repertoire->forms();
+  auto listed = repertoire.forms();
   if (also_on_request) {
     Parameters every = parameters;
     for (FormParameters& each : every.forms) each.on_request = false;
-    auto forms = flat_forms(kind, group, every);
-    if (!forms) return forms.error();
-    listed = *std::move(forms);
+    FORESHARD_ASSIGN(auto forms, flat_forms(kind, group, every));
+    listed = std::move(forms);
   }
   const auto members = static_cast<std::int64_t>(group.devices.size());
   std::optional<nccl::Communicator> communicator;
   if (parameters.nccl && members > 1) {
-    auto found = nccl::communicator_of(group, **parameters.nccl);
-    if (!found) return found.error();
-    communicator = *std::move(found);
+    FORESHARD_ASSIGN(auto found, nccl::communicator_of(group, **parameters.nccl));
+    communicator = std::move(found);
   }
   std::vector<SweepRow> rows;
   for (const Bytes bytes : sizes) {
-    const auto form = repertoire->choose(bytes);
-    if (!form) return form.error();
+    FORESHARD_ASSIGN(const auto form, repertoire.choose(bytes));
     SweepRow row;
     row.bytes = bytes;
-    row.taken = seen(*form, bytes, cluster);
+    row.taken = seen(form, bytes, cluster);
     if (row.taken.time > 0_s) {
       row.algorithm_rate = bytes / row.taken.time;
       row.bus_rate = bus_factor(kind, members) * row.algorithm_rate;
     }
     for (const FlatCollective& other : listed) row.all.push_back(seen(other, bytes, cluster));
-    for (const FlatCollective& other : repertoire->forms()) {
+    for (const FlatCollective& other : repertoire.forms()) {
       const SweepForm candidate = seen(other, bytes, cluster);
       if (same(candidate, row.taken)) continue;
       if (!row.runner_up || candidate.time < row.runner_up->time) row.runner_up = candidate;

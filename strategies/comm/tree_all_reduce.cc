@@ -112,7 +112,7 @@ Result<Pattern> tree_all_reduce(const Participants& group) {
       traffic.add(parent[member], static_cast<std::int32_t>(member), share);
     }
   }
-  if (const auto fault = traffic.route()) return *fault;
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
   for (const auto& parent : trees) {
@@ -131,41 +131,37 @@ Result<StepwiseCollective> tree_all_reduce_steps(const Participants& group) {
   const auto trees = trees_of(group);
   const std::size_t members = group.devices.size();
   const auto chunks = static_cast<std::int32_t>(trees.size());
-  if (const auto fault =
-          internal::too_many_messages("tree", 2.0 * chunks * static_cast<double>(members)))
-    return *fault;
+  FORESHARD_TRY(internal::too_many_messages("tree", 2.0 * chunks * static_cast<double>(members)));
 
   StepwiseCollective result{
       .algorithm = "tree", .chunks = chunks, .pipelined = true, .messages = {}};
   for (std::int32_t chunk = 0; chunk < chunks; ++chunk) {
     const auto& parent = trees[static_cast<std::size_t>(chunk)];
     std::vector<std::vector<std::int32_t>> arrived(members);
-    const auto send = [&](std::int32_t from, std::int32_t to,
-                          bool reduces) -> std::optional<Error> {
-      const auto route = internal::route_between(group, from, to);
-      if (!route) return route.error();
+    const auto send = [&](std::int32_t from, std::int32_t to, bool reduces) -> Status {
+      FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
       arrived[static_cast<std::size_t>(to)].push_back(
           static_cast<std::int32_t>(result.messages.size()));
       result.messages.push_back({.from = from,
                                  .to = to,
                                  .part = 1.0 / chunks,
-                                 .latency = route->latency,
+                                 .latency = route.latency,
                                  .after = arrived[static_cast<std::size_t>(from)],
                                  .first_chunk = chunk,
                                  .chunk_count = 1,
                                  .reduces = reduces});
-      return std::nullopt;
+      return {};
     };
     const auto order = leaves_first(parent);
     for (const std::int32_t member : order) {
       const std::int32_t above = parent[static_cast<std::size_t>(member)];
       if (above < 0) continue;
-      if (auto fault = send(member, above, true)) return *std::move(fault);
+      FORESHARD_TRY(send(member, above, true));
     }
     for (auto member = order.rbegin(); member != order.rend(); ++member) {
       const std::int32_t above = parent[static_cast<std::size_t>(*member)];
       if (above < 0) continue;
-      if (auto fault = send(above, *member, false)) return *std::move(fault);
+      FORESHARD_TRY(send(above, *member, false));
     }
   }
   return result;

@@ -119,7 +119,7 @@ class Planner {
             fmt::format("tensor '{}' of the second strategy does not exist under the first; a "
                         "strategy of mode: forward keeps only parameters",
                         tensor.name));
-      if (auto why = mismatch(*it->second, tensor)) return fault(*std::move(why));
+      if (const auto why = mismatch(*it->second, tensor)) return fault(*why);
       add(*it->second, tensor);
       sources.erase(it);
     }

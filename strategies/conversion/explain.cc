@@ -59,19 +59,16 @@ Result<Explanation> explain(Conversion conversion, const CostModel& cost,
     transfers.reserve(known.transfers.size());
     for (const Transfer& transfer : known.transfers)
       transfers.push_back({DeviceId{transfer.from}, DeviceId{transfer.to}, bytes(transfer.bytes)});
-    const auto closed_form = cost.exchange_time(transfers);
-    if (!closed_form) return closed_form.error();
-    result.closed_form = *closed_form;
+    FORESHARD_ASSIGN(const auto closed_form, cost.exchange_time(transfers));
+    result.closed_form = closed_form;
     const auto program = program_of(known, "conversion");
     FORESHARD_CHECK(program.has_value());
     if (static_cast<std::int64_t>(known.transfers.size()) <= kMostSimulated) {
-      const auto simulated = cost.program_time(*program);
-      if (!simulated) return simulated.error();
-      result.simulated = *simulated;
+      FORESHARD_ASSIGN(const auto simulated, cost.program_time(*program));
+      result.simulated = simulated;
     }
-    const auto loads = cost.link_bytes(*program);
-    if (!loads) return loads.error();
-    for (const LinkBytes& load : *loads) {
+    FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
+    for (const LinkBytes& load : loads) {
       const Link& link = cluster.links()[load.link.index()];
       result.links.push_back({.from = cluster.vertices()[link.from.index()].name,
                               .to = cluster.vertices()[link.to.index()].name,

@@ -31,9 +31,8 @@ Result<std::vector<Axis>> axes_of(const std::string& text, const std::vector<Mes
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find('+', begin), text.size());
-    const auto axis = axis_of(text.substr(begin, end - begin), mesh);
-    if (!axis) return axis.error();
-    axes.push_back(*axis);
+    FORESHARD_ASSIGN(const auto axis, axis_of(text.substr(begin, end - begin), mesh));
+    axes.push_back(axis);
     begin = end + 1;
   }
   return axes;
@@ -239,9 +238,8 @@ class Annotator {
 
   Result<std::vector<std::string>> run(Graph& graph) {
     for (std::size_t i = 0; i < options_.annotations.size(); ++i) {
-      auto pinned = pin(graph, options_.annotations[i]);
-      if (!pinned) return pinned.error();
-      if (*pinned > 0) continue;
+      FORESHARD_ASSIGN(auto pinned, pin(graph, options_.annotations[i]));
+      if (pinned > 0) continue;
       std::vector<std::string> names;
       collect_names(graph, names);
       const auto near = nearest_name(options_.annotations[i].tensor, names);
@@ -261,9 +259,8 @@ class Annotator {
     std::int64_t count = 0;
     for (Tensor& tensor : graph.tensors) {
       if (!matches(annotation.tensor, tensor.name)) continue;
-      auto attribute = attribute_for(annotation, tensor, mesh_);
-      if (!attribute) return attribute.error();
-      tensor.pinned = *std::move(attribute);
+      FORESHARD_ASSIGN(auto attribute, attribute_for(annotation, tensor, mesh_));
+      tensor.pinned = std::move(attribute);
       ++count;
     }
     for (Graph& body : graph.bodies) {

@@ -32,7 +32,7 @@ class Checker {
  public:
   explicit Checker(const std::vector<MeshAxis>& mesh) : layout_{.mesh = mesh_from(mesh)} {}
 
-  std::optional<Error> check(const Graph& graph) {
+  Status check(const Graph& graph) {
     for (const Tensor& tensor : graph.tensors) {
       if (!tensor.pinned) continue;
       const auto [known, added] = faults_.try_emplace({*tensor.pinned, tensor.shape});
@@ -45,9 +45,9 @@ class Checker {
                      fmt::format("tensor '{}': {}", tensor.name, *known->second)};
     }
     for (const Graph& body : graph.bodies) {
-      if (auto fault = check(body)) return fault;
+      FORESHARD_TRY(check(body));
     }
-    return std::nullopt;
+    return {};
   }
 
  private:
@@ -71,7 +71,7 @@ class Distributor {
     conversions_of_.resize(graph_.tensors.size());
     for (const Node& node : propagation_.nodes()) {
       if (node.op < 0) continue;
-      if (auto fault = plan(node)) return *std::move(fault);
+      FORESHARD_TRY(plan(node));
     }
     is_output_.resize(graph_.tensors.size());
     for (const TensorId id : graph_.outputs) is_output_[id.index()] = true;
@@ -79,7 +79,7 @@ class Distributor {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) resolve(i);
     sharded_.bodies.resize(graph_.bodies.size());
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
-      if (auto fault = enter(i)) return *std::move(fault);
+      FORESHARD_TRY(enter(i));
     }
     return std::move(sharded_);
   }
@@ -91,7 +91,7 @@ class Distributor {
   };
 
   // What the operator wants of its operands, and who reads what.
-  std::optional<Error> plan(const Node& node) {
+  Status plan(const Node& node) {
     const auto op = static_cast<std::size_t>(node.op);
     std::vector<Clash> clashes;
     const Assignment assignment = propagation_.assign(node, &clashes);
@@ -108,7 +108,7 @@ class Distributor {
       if (i < node.inputs) readers_[node.operands[i].index()].push_back({op, i});
     }
     linearity_.push_back(node.rule->linearity);
-    return std::nullopt;
+    return {};
   }
 
   // Whether the axis would divide the factor that it does not get.
@@ -271,7 +271,7 @@ class Distributor {
   }
 
   // Bodies lie at their borders as the operator's operands do.
-  std::optional<Error> enter(std::size_t i) {
+  Status enter(std::size_t i) {
     for (const std::int32_t index : graph_.operators[i].bodies) {
       const auto at = static_cast<std::size_t>(index);
       const Graph& body = graph_.bodies[at];
@@ -282,13 +282,12 @@ class Distributor {
         pins[body.inputs[o].index()] = &operands[o];
       for (std::size_t o = 0; o < body.outputs.size(); ++o)
         pins[body.outputs[o].index()] = &operands[body.inputs.size() + o];
-      auto sharded = Distributor(body, mesh_, flow_, std::move(pins)).run();
-      if (!sharded) return sharded.error();
-      for (const std::string& line : sharded->remarks)
+      FORESHARD_ASSIGN(auto sharded, Distributor(body, mesh_, flow_, std::move(pins)).run());
+      for (const std::string& line : sharded.remarks)
         sharded_.remarks.push_back("in '" + graph_.operators[i].name + "': " + line);
-      sharded_.bodies[at] = *std::move(sharded);
+      sharded_.bodies[at] = std::move(sharded);
     }
-    return std::nullopt;
+    return {};
   }
 
   const Graph& graph_;
@@ -308,7 +307,7 @@ class Distributor {
 }  // namespace
 
 Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow) {
-  if (auto fault = Checker(mesh).check(graph)) return *std::move(fault);
+  FORESHARD_TRY(Checker(mesh).check(graph));
   return Distributor(graph, mesh, flow, pins_of(graph)).run();
 }
 

@@ -79,21 +79,18 @@ class Builder {
   }
 
   Result<Graph> run() {
-    for (std::size_t i = 0; i < config_.tensors.size(); ++i)
-      if (auto fault = declare(i)) return *std::move(fault);
-    for (std::size_t i = 0; i < config_.operators.size(); ++i)
-      if (auto fault = add(i)) return *std::move(fault);
+    for (std::size_t i = 0; i < config_.tensors.size(); ++i) FORESHARD_TRY(declare(i));
+    for (std::size_t i = 0; i < config_.operators.size(); ++i) FORESHARD_TRY(add(i));
     for (std::size_t i = 0; i < config_.tensors.size(); ++i) {
       if (!ids_.contains(config_.tensors[i].name))
         return error(item("tensors", i) + ".name",
                      fmt::format("no operator makes tensor '{}'", config_.tensors[i].name),
                      "give it the role input or parameter, or name it in an operator's outputs");
-      if (auto fault = annotate(i)) return *std::move(fault);
+      FORESHARD_TRY(annotate(i));
     }
     for (std::size_t i = 0; i < config_.outputs.size(); ++i) {
-      const auto id = find(config_.outputs[i], item("outputs", i));
-      if (!id) return id.error();
-      graph_.outputs.push_back(*id);
+      FORESHARD_ASSIGN(const auto id, find(config_.outputs[i], item("outputs", i)));
+      graph_.outputs.push_back(id);
     }
     return std::move(graph_);
   }
@@ -119,7 +116,7 @@ class Builder {
   }
 
   // Inputs and parameters exist from the start; activations when their operator makes them.
-  std::optional<Error> declare(std::size_t i) {
+  Status declare(std::size_t i) {
     const GraphTensor& tensor = config_.tensors[i];
     const std::string place = item("tensors", i);
     if (!declared_.emplace(tensor.name, i).second)
@@ -142,7 +139,7 @@ class Builder {
     constexpr double kMostElements = 1e18;
     if (elements > kMostElements)
       return error(place + ".shape", "the tensor has more than 1e18 elements");
-    if (tensor.role == GraphTensorRole::kActivation) return std::nullopt;
+    if (tensor.role == GraphTensorRole::kActivation) return {};
     if (tensor.dtype.empty() || !tensor.shape)
       return error(place,
                    fmt::format("tensor '{}' needs dtype and shape: nothing makes it", tensor.name));
@@ -150,10 +147,10 @@ class Builder {
     ids_[tensor.name] = tensor.role == GraphTensorRole::kInput
                             ? add_input(graph_, tensor.name, type)
                             : add_parameter(graph_, tensor.name, type);
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> add(std::size_t i) {
+  Status add(std::size_t i) {
     const GraphOperator& op = config_.operators[i];
     const std::string place = item("operators", i);
     OperatorSpec spec{.type = op.op, .name = op.name, .output_names = op.outputs};
@@ -166,9 +163,8 @@ class Builder {
     const OperatorDefinition* definition = find_operator(op.op);
     if (definition == nullptr) return error(place + ".op", unknown_operator(op.op));
     for (std::size_t n = 0; n < op.inputs.size(); ++n) {
-      const auto id = find(op.inputs[n], place + "." + item("inputs", n));
-      if (!id) return id.error();
-      spec.inputs.push_back(*id);
+      FORESHARD_ASSIGN(const auto id, find(op.inputs[n], place + "." + item("inputs", n)));
+      spec.inputs.push_back(id);
     }
     for (const auto& [name, words] : op.settings) {
       const auto setting = std::ranges::find(definition->settings, name, &SettingDefinition::name);
@@ -185,27 +181,26 @@ class Builder {
       spec.settings.set(name, std::move(value));
     }
     for (std::size_t b = 0; b < op.bodies.size(); ++b) {
-      auto body = Builder(op.bodies[b], mesh_, loader_,
-                          (at_.empty() ? "" : at_ + ".") + place + "." + item("bodies", b))
-                      .run();
-      if (!body) return body.error();
-      spec.bodies.push_back(*std::move(body));
+      FORESHARD_ASSIGN(auto body,
+                       Builder(op.bodies[b], mesh_, loader_,
+                               (at_.empty() ? "" : at_ + ".") + place + "." + item("bodies", b))
+                           .run());
+      spec.bodies.push_back(std::move(body));
     }
     const auto outputs = add_operator(graph_, std::move(spec));
     if (!outputs) return error(place, outputs.error().message);
-    for (std::size_t n = 0; n < outputs->size(); ++n)
-      if (auto fault = made((*outputs)[n], place)) return fault;
-    return std::nullopt;
+    for (std::size_t n = 0; n < outputs->size(); ++n) FORESHARD_TRY(made((*outputs)[n], place));
+    return {};
   }
 
   // A tensor that an operator has made is what its declaration says, if it has one.
-  std::optional<Error> made(TensorId id, const std::string& place) {
+  Status made(TensorId id, const std::string& place) {
     const Tensor& tensor = graph_[id];
     if (!ids_.emplace(tensor.name, id).second)
       return error(place, fmt::format("tensor '{}' is made twice", tensor.name),
                    "give the operator's outputs names of their own");
     const auto known = declared_.find(tensor.name);
-    if (known == declared_.end()) return std::nullopt;
+    if (known == declared_.end()) return {};
     const GraphTensor& wanted = config_.tensors[known->second];
     const std::string where = item("tensors", known->second);
     if (wanted.shape && *wanted.shape != tensor.shape)
@@ -216,15 +211,15 @@ class Builder {
       return error(where + ".dtype",
                    fmt::format("tensor '{}' is declared as {}, but its operator makes {}",
                                tensor.name, wanted.dtype, name_of(tensor.dtype)));
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> annotate(std::size_t i) {
+  Status annotate(std::size_t i) {
     const GraphTensor& wanted = config_.tensors[i];
     const std::string place = item("tensors", i);
     Tensor& tensor = graph_[ids_.at(wanted.name)];
     if (wanted.dims.empty() && wanted.partial.empty()) {
-      if (wanted.open.empty()) return std::nullopt;
+      if (wanted.open.empty()) return {};
       return error(place + ".open", "only an annotated tensor has open dimensions", "add `dims`");
     }
     const std::size_t dimensions = tensor.shape.size();
@@ -253,7 +248,7 @@ class Builder {
                      fmt::format("tensor '{}' has no dimension {}", tensor.name, d));
       tensor.open.push_back(static_cast<std::int32_t>(d));
     }
-    return std::nullopt;
+    return {};
   }
 
   const GraphConfig& config_;

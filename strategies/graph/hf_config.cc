@@ -68,12 +68,11 @@ class HfConfigReader {
     remark_on_class(read);
     remark_on_rotation(read);
     check_attention(model);
-    if (keys_.error()) return *keys_.error();
+    FORESHARD_TRY(keys_.error());
     model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
     model.name = std::move(name);
-    auto sound = checked(std::move(model));
-    if (!sound) return sound.error();
-    read.model = *std::move(sound);
+    FORESHARD_ASSIGN(auto sound, checked(std::move(model)));
+    read.model = std::move(sound);
     return read;
   }
 
@@ -253,7 +252,7 @@ class HfConfigReader {
 };
 
 // Why the file is of no dense decoder, if it is of none.
-std::optional<Error> refusal_of_config(const Json& json, const std::string& type) {
+Status refusal_of_config(const Json& json, const std::string& type) {
   const auto features = internal::unmodelled_features(HfKeys(json), type);
   const bool parts = json.contains("text_config");
   if (!features.empty())
@@ -263,7 +262,7 @@ std::optional<Error> refusal_of_config(const Json& json, const std::string& type
                              parts ? "; the decoder alone may be: give 'text_config' as a file of "
                                      "its own"
                                    : "")};
-  if (find_hf_type(type) != nullptr) return std::nullopt;
+  if (find_hf_type(type) != nullptr) return {};
   std::vector<std::string> names;
   for (const HfType& each : hf_types())
     names.emplace_back(each.name.substr(0, each.name.find(' ')));
@@ -303,7 +302,7 @@ Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
   if (place == json.end() || !place->is_string())
     return fault("the key 'model_type' is missing; 'llama' and 'gpt2', for example, are modelled");
   const auto type = place->get<std::string>();
-  if (auto error = refusal_of_config(json, type)) return *std::move(error);
+  FORESHARD_TRY(refusal_of_config(json, type));
   return HfConfigReader(json, *find_hf_type(type)).read(std::move(name), sequence);
 }
 

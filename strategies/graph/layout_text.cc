@@ -14,25 +14,20 @@ constexpr std::int64_t kMostRanksOfText = std::int64_t{1} << 22;
 // One method per rule of the grammar; each returns its fault, if it has one.
 class LayoutReader {
  public:
-  using Fault = std::optional<Error>;
-
   LayoutReader(std::string_view text, const Shape& shape)
       : cursor_("layout", text), shape_(shape) {}
 
   Result<Layout> layout() {
-    if (!cursor_.sees('@') && !cursor_.sees('['))
-      if (auto fault = list([&] { return axis(); })) return *std::move(fault);
-    if (auto fault = ranks()) return *std::move(fault);
+    if (!cursor_.sees('@') && !cursor_.sees('[')) FORESHARD_TRY(list([&] { return axis(); }));
+    FORESHARD_TRY(ranks());
     if (!cursor_.take('[')) return cursor_.expected("'[' and what each dimension does");
-    if (!cursor_.sees(']'))
-      if (auto fault = list([&] { return dim(); })) return *std::move(fault);
+    if (!cursor_.sees(']')) FORESHARD_TRY(list([&] { return dim(); }));
     if (!cursor_.take(']')) return cursor_.expected("',' or ']'");
-    while (!cursor_.at_end())
-      if (auto fault = partial()) return *std::move(fault);
+    while (!cursor_.at_end()) FORESHARD_TRY(partial());
     std::ranges::sort(attribute().partial, {}, &Partial::axis);
     if (std::ranges::all_of(attribute().sizes, [](const auto& sizes) { return sizes.empty(); }))
       attribute().sizes.clear();
-    if (auto fault = fault_in(layout_, shape_))
+    if (const auto fault = fault_in(layout_, shape_))
       return Error{Error::Code::kInvalidInput, "layout: " + *fault};
     return std::move(layout_);
   }
@@ -41,14 +36,14 @@ class LayoutReader {
   Attribute& attribute() { return layout_.attribute; }
 
   template <class Item>
-  Fault list(Item item) {
+  Status list(Item item) {
     do {
-      if (auto fault = item()) return fault;
+      FORESHARD_TRY(item());
     } while (cursor_.take(','));
-    return std::nullopt;
+    return {};
   }
 
-  Fault axis() {
+  Status axis() {
     const std::size_t place = cursor_.place();
     auto name = cursor_.name();
     if (!name) return cursor_.expected("an axis such as tp=4, '@' or '['");
@@ -63,17 +58,17 @@ class LayoutReader {
           where, "that is more than " + std::to_string(kMostRanksOfText) + " ranks in all");
     size_ *= *size;
     layout_.mesh.axes.push_back({.name = *std::move(name), .size = *size});
-    return std::nullopt;
+    return {};
   }
 
-  Fault ranks() {
+  Status ranks() {
     if (!cursor_.take('@')) {
       layout_.mesh = mesh_from(std::move(layout_.mesh.axes));
-      return std::nullopt;
+      return {};
     }
     return list([&] { return range(); });
   }
-  Fault range() {
+  Status range() {
     const std::size_t place = cursor_.place();
     const auto first = cursor_.number();
     if (!first) return cursor_.expected("a rank or a range such as 0-7");
@@ -90,7 +85,7 @@ class LayoutReader {
       return cursor_.error(place, "more than " + std::to_string(kMostRanksOfText) + " ranks");
     for (std::int64_t rank = *first; rank <= last; ++rank)
       layout_.mesh.ranks.push_back(static_cast<std::int32_t>(rank));
-    return std::nullopt;
+    return {};
   }
 
   std::optional<Axis> find(const std::string& name) const {
@@ -99,7 +94,7 @@ class LayoutReader {
     return static_cast<Axis>(it - layout_.mesh.axes.begin());
   }
   // Reads the name of an axis into `axis`.
-  Fault used_axis(Axis& axis) {
+  Status used_axis(Axis& axis) {
     const std::size_t place = cursor_.place();
     const auto name = cursor_.name();
     if (!name) return cursor_.expected("the name of an axis");
@@ -115,17 +110,17 @@ class LayoutReader {
       return cursor_.error(place, "axis '" + *name + "' is used twice: an axis does one thing");
     used_.push_back(*found);
     axis = *found;
-    return std::nullopt;
+    return {};
   }
 
-  Fault dim() {
+  Status dim() {
     const std::size_t d = attribute().dims.size();
     auto& axes = attribute().dims.emplace_back();
     auto& sizes = attribute().sizes.emplace_back();
     if (!cursor_.take('-')) {
       do {
         Axis axis = 0;
-        if (auto fault = used_axis(axis)) return fault;
+        FORESHARD_TRY(used_axis(axis));
         axes.push_back(axis);
       } while (cursor_.take('+'));
     }
@@ -135,21 +130,21 @@ class LayoutReader {
         return cursor_.error(
             place, "the tensor has only " + std::to_string(shape_.size()) + " dimensions");
       sizes = balanced_sizes(shape_[d], ways(axes, layout_.mesh.axes));
-      return std::nullopt;
+      return {};
     }
-    if (!cursor_.take('{')) return std::nullopt;
-    if (auto fault = list([&] { return slice_size(sizes); })) return fault;
+    if (!cursor_.take('{')) return {};
+    FORESHARD_TRY(list([&] { return slice_size(sizes); }));
     if (!cursor_.take('}')) return cursor_.expected("',' or '}'");
-    return std::nullopt;
+    return {};
   }
-  Fault slice_size(std::vector<std::int64_t>& sizes) {
+  Status slice_size(std::vector<std::int64_t>& sizes) {
     const auto size = cursor_.number();
     if (!size) return cursor_.expected("the size of a slice, a whole number");
     sizes.push_back(*size);
-    return std::nullopt;
+    return {};
   }
 
-  Fault partial() {
+  Status partial() {
     const std::size_t place = cursor_.place();
     const auto word = cursor_.name();
     if (!word) return cursor_.expected("sum(...), max(...) or min(...), or the end");
@@ -159,15 +154,14 @@ class LayoutReader {
     if (!reduction)
       return cursor_.error(place, "'" + *word + "' is not a reduction: write sum, max or min");
     if (!cursor_.take('(')) return cursor_.expected("'(' and the partial axes");
-    if (auto fault = list([&]() -> Fault {
-          Axis axis = 0;
-          if (auto unknown = used_axis(axis)) return unknown;
-          attribute().partial.push_back({axis, *reduction});
-          return std::nullopt;
-        }))
-      return fault;
+    FORESHARD_TRY(list([&]() -> Status {
+      Axis axis = 0;
+      FORESHARD_TRY(used_axis(axis));
+      attribute().partial.push_back({axis, *reduction});
+      return {};
+    }));
     if (!cursor_.take(')')) return cursor_.expected("',' or ')'");
-    return std::nullopt;
+    return {};
   }
 
   TextCursor cursor_;

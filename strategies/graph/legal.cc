@@ -76,8 +76,7 @@ Result<std::vector<Signature>> legal_signatures(
     const Rule& rule, const std::vector<std::vector<std::int64_t>>& shapes,
     const std::vector<Attribute>& inputs, const std::vector<MeshAxis>& mesh) {
   FORESHARD_CHECK(inputs.size() == rule.inputs && shapes.size() == rule.operands.size());
-  const auto summands = carried(rule, inputs, mesh);
-  if (!summands) return summands.error();
+  FORESHARD_ASSIGN(const auto summands, carried(rule, inputs, mesh));
 
   Assignment given(rule, mesh);
   std::vector<Clash> clashes;
@@ -115,7 +114,7 @@ Result<std::vector<Signature>> legal_signatures(
           signature.inputs.push_back(std::move(attribute));
         } else {
           attribute.partial = trimmed.partial(o);
-          attribute.partial.insert(attribute.partial.end(), summands->begin(), summands->end());
+          attribute.partial.insert(attribute.partial.end(), summands.begin(), summands.end());
           std::ranges::sort(attribute.partial);
           signature.outputs.push_back(std::move(attribute));
         }

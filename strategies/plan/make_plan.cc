@@ -30,8 +30,7 @@ Result<StepPlan> make_plan(Parts parts, const Strategy& strategy,
   FORESHARD_CHECK(static_cast<std::int64_t>(parts.pieces.size()) == strategy.stages());
   Draft draft{.strategy = strategy,
               .plan = {.parts = std::move(parts), .states = state_sharding(strategy)}};
-  for (const Planner& planner : planners)
-    if (auto error = planner.add(draft)) return *error;
+  for (const Planner& planner : planners) FORESHARD_TRY(planner.add(draft));
   for (DraftRole& role : draft.roles) draft.plan.roles.push_back(std::move(role).finish());
   return std::move(draft.plan);
 }

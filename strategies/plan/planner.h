@@ -81,7 +81,7 @@ struct Draft {
 
 struct Planner {
   std::string_view name;
-  std::optional<Error> (*add)(Draft& draft);
+  Status (*add)(Draft& draft);
 };
 
 /// The planners of `make_plan`, in the order in which they work.

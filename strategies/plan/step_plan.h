@@ -246,7 +246,7 @@ Result<StepPlan> make_plan(Parts parts, const Strategy& strategy);
 
 /// \return the first invariant that the plan breaks, with the role and the action.
 /// Cost: O(passes of units x log(passes)), and O(actions) for the rest.
-std::optional<Error> verify(const StepPlan& plan);
+Status verify(const StepPlan& plan);
 
 /// The plan for people, as shown above. Slots that repeat earlier ones but for the micro-batch
 /// share a line: "F2 B1 to F7 B6: as F1 B0".

@@ -416,7 +416,7 @@ std::optional<std::string> walk_fault(const StepPlan& plan) {
 
 }  // namespace
 
-std::optional<Error> verify(const StepPlan& plan) {
+Status verify(const StepPlan& plan) {
   const auto error = [&](const std::string& text) {
     return Error{Error::Code::kInvalidInput,
                  fmt::format("step plan '{}': {}", plan.parts.name, text)};
@@ -427,7 +427,7 @@ std::optional<Error> verify(const StepPlan& plan) {
   if (const auto fault = micro_batches_fault(plan)) return error(*fault);
   if (const auto fault = pairs_fault(plan)) return error(*fault);
   if (const auto fault = walk_fault(plan)) return error(*fault);
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

@@ -13,14 +13,14 @@
 namespace foreshard::reshard {
 namespace {
 
-std::optional<Error> fault_in(const char* what, const Layout& layout, const TensorSpec& tensor,
-                              const Placement& placement) {
+Status fault_in(const char* what, const Layout& layout, const TensorSpec& tensor,
+                const Placement& placement) {
   const auto fault = [&](const std::string& why) {
     return Error{Error::Code::kInvalidInput, std::string(what) + ": " + why};
   };
   if (const auto why = foreshard::fault_in(layout, tensor.shape)) return fault(*why);
   if (const auto why = fault_in(placement, layout.mesh)) return fault(*why);
-  return std::nullopt;
+  return {};
 }
 
 double messages_of(const Plan& plan, const TensorSpec& tensor) {
@@ -36,24 +36,22 @@ double messages_of(const Plan& plan, const TensorSpec& tensor) {
 }
 
 // Sets the simulated time, or why there is none.
-std::optional<Error> simulate(Alternative& alternative, const TensorSpec& tensor,
-                              const CostModel& cost, const Placement& placement) {
+Status simulate(Alternative& alternative, const TensorSpec& tensor, const CostModel& cost,
+                const Placement& placement) {
   if (!(alternative.plan.estimate > 0_s)) {
     alternative.simulated = 0_s;
-    return std::nullopt;
+    return {};
   }
   const double messages = messages_of(alternative.plan, tensor);
   if (messages > kMostSimulatedMessages) {
     alternative.remark =
         fmt::format("{:.3g} messages are too many to simulate: closed form only", messages);
-    return std::nullopt;
+    return {};
   }
-  const auto program = program_of(alternative.plan, tensor, placement);
-  if (!program) return program.error();
-  const auto time = cost.program_time(*program);
-  if (!time) return time.error();
-  alternative.simulated = *time;
-  return std::nullopt;
+  FORESHARD_ASSIGN(const auto program, program_of(alternative.plan, tensor, placement));
+  FORESHARD_ASSIGN(const auto time, cost.program_time(program));
+  alternative.simulated = time;
+  return {};
 }
 
 std::string slower_text(Seconds time, Seconds best) {
@@ -128,14 +126,14 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
                       const ChooseOptions& options) {
   if (options.keep < 1 || options.simulate < 0)
     return Error{Error::Code::kInvalidInput, "at least 1 plan must be kept, 0 simulated"};
-  if (auto fault = fault_in("from", from, tensor, placement)) return *std::move(fault);
-  if (auto fault = fault_in("to", to, tensor, placement)) return *std::move(fault);
+  FORESHARD_TRY(fault_in("from", from, tensor, placement));
+  FORESHARD_TRY(fault_in("to", to, tensor, placement));
 
   StepPricer price(tensor, cost, placement);
-  auto considered = candidates(tensor, from, to, [&](const Step& step) { return price(step); },
-                               {.keep = options.keep, .node_of_rank = nodes_of_ranks(placement)});
-  if (!considered) return considered.error();
-  Candidates found = *std::move(considered);
+  FORESHARD_ASSIGN(auto considered,
+                   candidates(tensor, from, to, [&](const Step& step) { return price(step); },
+                              {.keep = options.keep, .node_of_rank = nodes_of_ranks(placement)}));
+  Candidates found = std::move(considered);
 
   Choice choice;
   choice.rejected = std::move(found.rejected);
@@ -149,9 +147,8 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   for (Plan& plan : plans) {
     plan.estimate = {};
     for (const Step& step : plan.steps) {
-      const auto time = price(step);
-      if (!time) return time.error();
-      plan.estimate += *time;
+      FORESHARD_ASSIGN(const auto time, price(step));
+      plan.estimate += time;
     }
     choice.alternatives.push_back({.plan = std::move(plan)});
   }
@@ -164,7 +161,7 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
     if (alternative.plan.steps == gather.steps) choice.baseline = i;
     const bool wanted = i < simulated || (simulated > 0 && choice.baseline == i);
     if (!wanted) continue;
-    if (auto fault = simulate(alternative, tensor, cost, placement)) return *std::move(fault);
+    FORESHARD_TRY(simulate(alternative, tensor, cost, placement));
     if (alternative.time() < choice.best().time()) choice.chosen = i;
   }
   choice.bound = lower_bound(tensor, from, to, placement);

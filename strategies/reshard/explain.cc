@@ -34,9 +34,8 @@ Result<Explanation::StepNumbers> numbers_of(const Step& step, const TensorSpec& 
     numbers.ranks_per_group = is_local(step.primitive) ? 1 : ways(step.axes, step.to.mesh.axes);
     numbers.groups = ranks / numbers.ranks_per_group;
   }
-  const auto time = price(step);
-  if (!time) return time.error();
-  numbers.time = *time;
+  FORESHARD_ASSIGN(const auto time, price(step));
+  numbers.time = time;
   return numbers;
 }
 
@@ -59,19 +58,17 @@ std::vector<Explanation::LinkUse> uses_of(const std::vector<LinkBytes>& loads,
 Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const Layout& to,
                             const CostModel& cost, const Placement& placement,
                             const ChooseOptions& options) {
-  auto choice = choose(tensor, from, to, cost, placement, options);
-  if (!choice) return choice.error();
+  FORESHARD_ASSIGN(auto choice, choose(tensor, from, to, cost, placement, options));
   Explanation result{.tensor = tensor,
                      .from = from,
                      .to = to,
                      .cluster = placement.cluster->name(),
-                     .choice = *std::move(choice)};
+                     .choice = std::move(choice)};
   StepPricer price(tensor, cost, placement);
   const Plan& plan = result.choice.best().plan;
   for (const Step& step : plan.steps) {
-    auto numbers = numbers_of(step, tensor, price);
-    if (!numbers) return numbers.error();
-    result.steps.push_back(*std::move(numbers));
+    FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
+    result.steps.push_back(std::move(numbers));
   }
   if (!(plan.estimate > 0_s)) return result;
   result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;
@@ -85,9 +82,8 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
     if (plan.steps[s].primitive == Primitive::kTransfer)
       count_groups(*program, std::to_string(s + 1) + " transfer", result.steps[s]);
   }
-  const auto loads = cost.link_bytes(*program);
-  if (!loads) return loads.error();
-  result.links = uses_of(*loads, *placement.cluster);
+  FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
+  result.links = uses_of(loads, *placement.cluster);
   return result;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -61,7 +60,7 @@ class Writer {
 
   Result<program::Program> run(const Plan& plan) {
     for (std::size_t s = 0; s < plan.steps.size(); ++s)
-      if (auto fault = add(plan.steps[s], std::to_string(s + 1) + " ")) return *std::move(fault);
+      FORESHARD_TRY(add(plan.steps[s], std::to_string(s + 1) + " "));
     if (program_.blocks.empty())
       return Error{Error::Code::kInvalidInput,
                    "plan '" + plan.name + "' has no Program: nothing moves and nothing is copied"};
@@ -99,17 +98,17 @@ class Writer {
         numbers(mesh.ranks));
   }
 
-  std::optional<Error> add(const Step& step, const std::string& prefix) {
+  Status add(const Step& step, const std::string& prefix) {
     const std::string name = prefix + std::string(name_of(step.primitive));
     const Repack repack = repack_of(step, tensor_);
     copy(name + ": pack", repack.before, step.from.mesh);
     if (step.primitive == Primitive::kTransfer) {
-      if (auto fault = transfer(step, name)) return fault;
+      FORESHARD_TRY(transfer(step, name));
     } else if (!is_local(step.primitive)) {
       collective(step, name);
     }
     copy(is_local(step.primitive) ? name : name + ": unpack", repack.after, step.to.mesh);
-    return std::nullopt;
+    return {};
   }
 
   void collective(const Step& step, const std::string& name) {
@@ -135,7 +134,7 @@ class Writer {
          numbers(step.to.mesh.ranks));
   }
 
-  std::optional<Error> transfer(const Step& step, const std::string& name) {
+  Status transfer(const Step& step, const std::string& name) {
     if (const double moves = count_moves(step, tensor_); moves > kMostMoves)
       return Error{Error::Code::kUnsupported,
                    "a transfer of " + std::to_string(static_cast<std::int64_t>(moves)) +
@@ -151,7 +150,7 @@ class Writer {
       what.bytes += bytes;
       components.join(number(move.from), number(move.to));
     }
-    if (what.transfers.empty()) return std::nullopt;
+    if (what.transfers.empty()) return {};
     std::map<std::int32_t, std::vector<std::int32_t>> lists;
     for (std::int32_t rank = 0; rank < std::ssize(program_.device_of_rank); ++rank)
       lists[components.of(rank)].push_back(rank);
@@ -164,7 +163,7 @@ class Writer {
     }
     what.group = std::move(groups);
     call({.name = name, .body = std::move(what), .stream = program::StreamId{0}, .after = {}}, all);
-    return std::nullopt;
+    return {};
   }
 
   // Ranks that call the same blocks have one role. A rank without a part in it has a role of its

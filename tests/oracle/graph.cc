@@ -18,16 +18,16 @@ class GraphRunner {
     FORESHARD_CHECK(how.mesh.axes.size() == sharded.mesh.size());
   }
 
-  std::optional<Error> run() {
+  Status run() {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       if (how_.wanted && !how_.wanted(graph_.operators[i])) continue;
-      if (auto error = run_operator(i)) return error;
+      FORESHARD_TRY(run_operator(i));
     }
-    return std::nullopt;
+    return {};
   }
 
  private:
-  std::optional<Error> run_operator(std::size_t i) {
+  Status run_operator(std::size_t i) {
     const Operator& op = graph_.operators[i];
     const ShardedOperator& how = sharded_.operators[i];
     if (!can_compute(op))
@@ -35,13 +35,12 @@ class GraphRunner {
                                                   op.type + ") is not executed on arrays"};
     std::vector<const Distributed*> inputs;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
-      const auto input = find(op, op.inputs[k]);
-      if (!input) return input.error();
-      const Distributed* lies = *input;
+      FORESHARD_ASSIGN(const auto input, find(op, op.inputs[k]));
+      const Distributed* lies = input;
       if (lies->attribute != how.operands[k]) {
-        const auto converted = converted_input(op, how, op.inputs[k], how.operands[k], *lies);
-        if (!converted) return converted.error();
-        lies = *converted;
+        FORESHARD_ASSIGN(const auto converted,
+                         converted_input(op, how, op.inputs[k], how.operands[k], *lies));
+        lies = converted;
       }
       inputs.push_back(lies);
     }
@@ -53,7 +52,7 @@ class GraphRunner {
       lies.shards = convert(lies.shards, graph_[wish.tensor].shape, wish.from, wish.to, how_.mesh);
       lies.attribute = wish.to;
     }
-    return std::nullopt;
+    return {};
   }
 
   void compute_everywhere(const Operator& op, const ShardedOperator& how,
@@ -132,7 +131,7 @@ class GraphRunner {
 
 }  // namespace
 
-std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors) {
+Status run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors) {
   return GraphRunner(sharded, how, tensors).run();
 }
 

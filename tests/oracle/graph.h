@@ -9,7 +9,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 
 #include "base/result.h"
 #include "tests/oracle/operators.h"
@@ -40,7 +39,7 @@ struct GraphRun {
 /// them. Conversions are done once for all readers, by `convert`.
 /// \return the first reason why the graph cannot be run: a tensor that no operator made, or one
 ///     whose layout is not that of the graph.
-std::optional<Error> run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors);
+Status run(const ShardedGraph& sharded, const GraphRun& how, Tensors& tensors);
 
 /// The same tensor as `to`, by reshard::steps_within: the steps that lowering emits.
 Shards<double> convert(const Shards<double>& shards, const Shape& shape, const Attribute& from,

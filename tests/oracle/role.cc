@@ -40,13 +40,13 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
   auto block = std::make_unique<ShardedBlock>();
   block->forward = std::move(graph);
   block->recompute = recompute;
-  auto forward = distribute(block->forward, training.plan.parts.mesh, Flow::kForward);
-  if (!forward) return forward.error();
-  block->forward_sharded = *std::move(forward);
+  FORESHARD_ASSIGN(auto forward,
+                   distribute(block->forward, training.plan.parts.mesh, Flow::kForward));
+  block->forward_sharded = std::move(forward);
   block->backward = backward_graph(block->forward_sharded, backward_options(training.strategy));
-  auto backward = distribute(block->backward, training.plan.parts.mesh, Flow::kForward);
-  if (!backward) return backward.error();
-  block->backward_sharded = *std::move(backward);
+  FORESHARD_ASSIGN(auto backward,
+                   distribute(block->backward, training.plan.parts.mesh, Flow::kForward));
+  block->backward_sharded = std::move(backward);
   block->kept = lower::kept_tensors(block->forward, block->backward, recompute);
   for (std::size_t i = 0; i < block->forward.tensors.size(); ++i) {
     const Tensor& parameter = block->forward.tensors[i];
@@ -131,16 +131,15 @@ void Role::receive(const Action& action, const Arrays& sent) {
 
 // --- passes -------------------------------------------------------------------------------------
 
-std::optional<Error> Role::pass(plan::ActionId id) {
+Status Role::pass(plan::ActionId id) {
   const Action& pass = role_.actions[static_cast<std::size_t>(id)];
   for (std::int32_t i = 0; i < pass.units.count; ++i) {
     const bool is_forward = pass.direction == Direction::kForward;
-    if (auto error = is_forward ? forward(pass, pass.units.first + i)
-                                : backward(pass, pass.units.first + pass.units.count - 1 - i))
-      return error;
+    FORESHARD_TRY(is_forward ? forward(pass, pass.units.first + i)
+                             : backward(pass, pass.units.first + pass.units.count - 1 - i));
   }
   parameters_.end(pass, id);
-  return std::nullopt;
+  return {};
 }
 
 GraphRun Role::how(std::int32_t unit, std::int32_t micro_batch) const {
@@ -174,30 +173,30 @@ Distributed Role::tokens(const ShardedBlock& block, const std::string& tensor,
   return result;
 }
 
-std::optional<Error> Role::forward(const Action& pass, std::int32_t unit) {
+Status Role::forward(const Action& pass, std::int32_t unit) {
   const ShardedBlock& block = block_of(unit);
   Tensors tensors = parameters_.read(unit, block.forward);
   for (const TensorId id : block.forward.inputs) tensors[id] = take(boundary(pass, unit));
   for (const char* given : {"token_ids", "targets"})
     if (const auto id = tensor_named(block.forward, given))
       tensors[*id] = tokens(block, given, pass.micro_batch);
-  if (auto error = run(block.forward_sharded, how(unit, pass.micro_batch), tensors)) return error;
+  FORESHARD_TRY(run(block.forward_sharded, how(unit, pass.micro_batch), tensors));
   const Distributed& out = tensors.at(block.forward.outputs.front());
   if (tensor_named(block.forward, "targets")) {
     keep_loss(block, out, pass.micro_batch);
   } else {
     boundaries_[boundary(pass, unit + 1)] = out;
   }
-  if ((pass.takes & plan::kKept) == 0) return std::nullopt;
+  if ((pass.takes & plan::kKept) == 0) return {};
   const auto storage = storages_of(block.forward);
   std::erase_if(tensors, [&](const auto& entry) {
     return !block.kept.contains(storage[entry.first.index()]);
   });
   kept_[{unit, pass.micro_batch}] = std::move(tensors);
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> Role::backward(const Action& pass, std::int32_t unit) {
+Status Role::backward(const Action& pass, std::int32_t unit) {
   const ShardedBlock& block = block_of(unit);
   auto kept = kept_.extract({unit, pass.micro_batch});
   if (kept.empty())
@@ -210,15 +209,15 @@ std::optional<Error> Role::backward(const Action& pass, std::int32_t unit) {
   if (block.recompute != Recompute::kNone) {
     if (block.recompute == Recompute::kSelective)
       graph_run.wanted = [](const Operator& op) { return op.core_attention; };
-    if (auto error = run(block.forward_sharded, graph_run, tensors)) return error;
+    FORESHARD_TRY(run(block.forward_sharded, graph_run, tensors));
     graph_run.wanted = nullptr;
   }
   for (const TensorId id : block.backward.inputs) tensors[id] = take(boundary(pass, unit + 1));
-  if (auto error = run(block.backward_sharded, graph_run, tensors)) return error;
+  FORESHARD_TRY(run(block.backward_sharded, graph_run, tensors));
   parameters_.accumulate(unit, block.gradient_of, tensors);
   if (!block.backward.outputs.empty())
     boundaries_[boundary(pass, unit)] = tensors.at(block.backward.outputs.front());
-  return std::nullopt;
+  return {};
 }
 
 // From the statistics, per token: log(sum of exponentials) - the target's logit.

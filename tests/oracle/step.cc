@@ -33,9 +33,9 @@ class WholeStep {
         order_(key_of(options.order, "order")) {}
 
   Result<StepResult> run() {
-    if (auto error = prepare()) return *error;
+    FORESHARD_TRY(prepare());
     for (Together next = drawn(); !next.empty(); next = drawn()) {
-      if (auto error = carry_out(next)) return *error;
+      FORESHARD_TRY(carry_out(next));
       walk_.finish(next);
     }
     if (const auto open = walk_.open())
@@ -62,7 +62,7 @@ class WholeStep {
     for (Held& one : held) result_.held.push_back(std::move(one));
   }
 
-  std::optional<Error> prepare() {
+  Status prepare() {
     Training& t = training_;
     const auto& mesh = plan().parts.mesh;
     t.data = axis_of(mesh, "data");
@@ -73,14 +73,14 @@ class WholeStep {
       for (Operator& op : all[i]->operators)
         if (op.settings.has("rate") && op.settings.number("rate") > 0)
           op.settings.set("rate", t.options.dropout);
-      auto block = sharded_block(t, std::move(*all[i]),
-                                 all[i] == &graphs.layer ? t.strategy.recompute : Recompute::kNone);
-      if (!block) return block.error();
-      t.blocks[i] = *std::move(block);
+      FORESHARD_ASSIGN(auto block, sharded_block(t, std::move(*all[i]),
+                                                 all[i] == &graphs.layer ? t.strategy.recompute
+                                                                         : Recompute::kNone));
+      t.blocks[i] = std::move(block);
     }
     t.sent = lower::as_sent(t.boundary(), t.strategy, mesh);
     for (std::size_t role = 0; role < plan().roles.size(); ++role) roles_.emplace_back(t, role);
-    return std::nullopt;
+    return {};
   }
 
   // --- order ---------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class WholeStep {
     return std::move(ready[i]);
   }
 
-  std::optional<Error> carry_out(const Together& together) {
+  Status carry_out(const Together& together) {
     const plan::At& at = together.front();
     const Action& what = action(at);
     RoleParameters& parameters = roles_[at.role].parameters();
@@ -133,7 +133,7 @@ class WholeStep {
       case ActionKind::kSync:     // a matter of order alone
         break;
     }
-    return std::nullopt;
+    return {};
   }
 
   // --- end of the step -------------------------------------------------------------------------
@@ -182,9 +182,8 @@ class WholeStep {
 
 Result<StepResult> execute_step(const Model& model, const Strategy& strategy,
                                 const StepOptions& options) {
-  const auto plan = lower::plan_of(model, strategy);
-  if (!plan) return plan.error();
-  return execute_step(model, strategy, *plan, options);
+  FORESHARD_ASSIGN(const auto plan, lower::plan_of(model, strategy));
+  return execute_step(model, strategy, plan, options);
 }
 
 Result<StepResult> execute_step(const Model& model, const Strategy& strategy,

@@ -36,12 +36,12 @@ constexpr Foreign kForeign[]{
 
 }  // namespace
 
-std::optional<Error> foreign_text(const ImportRequest& request, bool known) {
+Status foreign_text(const ImportRequest& request, bool known) {
   const std::string_view head = request.text.substr(0, kHead);
   const auto found = std::ranges::find_if(kForeign, [&](const Foreign& each) {
     return (each.looks_known || !known) && head.find(each.sign) != std::string_view::npos;
   });
-  if (found == std::end(kForeign)) return std::nullopt;
+  if (found == std::end(kForeign)) return {};
   return Error{Error::Code::kUnsupported, request.name + ": this is " + std::string(found->what) +
                                               "\n   help: " + std::string(found->instead)};
 }

@@ -35,8 +35,7 @@ Result<const ImportFormat*> format_of(const ImportRequest& request) {
 
 /// What comes out must build, so that no one finds out later; what is hardly meant becomes a
 /// remark.
-std::optional<Error> fault_in_result(const ImportRequest& request, Imported& imported,
-                                     yaml::Loader& loader) {
+Status fault_in_result(const ImportRequest& request, Imported& imported, yaml::Loader& loader) {
   ClusterConfig config;
   if (const auto* node = std::get_if<NodeConfig>(&imported.what)) {
     config.node = yaml::Ref<NodeConfig>{*node, ""};
@@ -45,15 +44,14 @@ std::optional<Error> fault_in_result(const ImportRequest& request, Imported& imp
   }
   const auto cluster = build_cluster(config);
   if (!cluster) return fault(request, "describes what cannot be built: " + cluster.error().message);
-  const auto hardware = read_hardware(loader);
-  if (!hardware) return hardware.error();
-  for (const auto& finding : implausible(config, *cluster, *hardware))
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
+  for (const auto& finding : implausible(config, *cluster, hardware))
     if (finding.severity == Severity::kWarning)
       imported.remarks.push_back("warning: " + finding.rule + ": " + finding.place + ": " +
                                  finding.message + " (" + finding.remedy + ")");
   std::stable_partition(imported.remarks.begin(), imported.remarks.end(),
                         [](const std::string& remark) { return remark.starts_with("warning: "); });
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -95,14 +93,13 @@ Result<Imported> import_topology(const ImportRequest& as_saved, yaml::Loader& lo
   request.text = text;
   if (request.format.empty()) {
     const bool known = import_format_of(text) != nullptr;
-    if (auto refusal = internal::foreign_text(request, known)) return *std::move(refusal);
+    FORESHARD_TRY(internal::foreign_text(request, known));
   }
-  const auto format = format_of(request);
-  if (!format) return format.error();
-  auto read = (*format)->read(request, loader);
+  FORESHARD_ASSIGN(const auto format, format_of(request));
+  auto read = format->read(request, loader);
   if (!read) return read;
   Imported imported = *std::move(read);
-  if (auto error = fault_in_result(request, imported, loader)) return *std::move(error);
+  FORESHARD_TRY(fault_in_result(request, imported, loader));
   return imported;
 }
 

@@ -16,7 +16,7 @@ constexpr std::string_view kCpuClass = "0x068001";
 
 }  // namespace
 
-std::optional<Error> NcclXmlReader::join_switches() {
+Status NcclXmlReader::join_switches() {
   for (std::size_t i = 0; i < sockets_.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (sockets_[i].host == sockets_[j].host)
@@ -35,21 +35,19 @@ std::optional<Error> NcclXmlReader::join_switches() {
     if (joined.emplace(std::min(from, to), std::max(from, to)).second)
       tree.links.push_back({from, to, WiringLinkKind::kPcie, tree.parts[from].up});
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> NcclXmlReader::join_nvlinks(
+Status NcclXmlReader::join_nvlinks(
     const NcclGpu& gpu, BytesPerSecond rate, std::map<std::size_t, std::int64_t>& to_switch,
     std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>>& to_gpu) {
   for (const auto* link : gpu.links) {
-    const auto count = number(*link, "count", 1, kMostLinks, 1);
-    if (!count) return count.error();
-    const double links = static_cast<double>(*count);
+    FORESHARD_ASSIGN(const auto count, number(*link, "count", 1, kMostLinks, 1));
+    const double links = static_cast<double>(count);
     if (link->name == "c2c") {
-      const auto mbytes = number(*link, "bw", 1, 100'000'000, std::nullopt);
-      if (!mbytes) return mbytes.error();
+      FORESHARD_ASSIGN(const auto mbytes, number(*link, "bw", 1, 100'000'000, std::nullopt));
       tree.links.push_back({gpu.part, gpu.socket, WiringLinkKind::kNvLink,
-                            links * static_cast<double>(*mbytes) * 1_MB_s});
+                            links * static_cast<double>(mbytes) * 1_MB_s});
       continue;
     }
     if (!(rate > BytesPerSecond()))
@@ -59,7 +57,7 @@ std::optional<Error> NcclXmlReader::join_nvlinks(
     const std::string* kind = link->attribute("tclass");
     const auto known = buses_.find({gpu.host, lower_case(*target)});
     if (kind != nullptr && *kind == kNvSwitchClass) {
-      to_switch[gpu.part] += *count;
+      to_switch[gpu.part] += count;
     } else if (kind != nullptr && *kind == kCpuClass) {
       tree.links.push_back({gpu.part, gpu.socket, WiringLinkKind::kNvLink, links * rate});
     } else if (known == buses_.end() || known->second == HostTree::kNone ||
@@ -72,10 +70,10 @@ std::optional<Error> NcclXmlReader::join_nvlinks(
     } else {
       const bool forth = gpu.part < known->second;
       auto& counts = to_gpu[{std::min(gpu.part, known->second), std::max(gpu.part, known->second)}];
-      (forth ? counts.first : counts.second) += *count;
+      (forth ? counts.first : counts.second) += count;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 /// GPUs that only their class names have the NVLinks, and NICs the rate, of the usual machine.
@@ -102,12 +100,11 @@ void NcclXmlReader::give_usual_links(const Defaults& defaults) {
                          : " are for " + std::to_string(machine.gpus) + " GPUs and are left out"));
 }
 
-std::optional<Error> NcclXmlReader::join(const Defaults& defaults) {
+Status NcclXmlReader::join(const Defaults& defaults) {
   const BytesPerSecond rate = defaults.hardware.nvlink.value_or(BytesPerSecond());
   std::map<std::size_t, std::int64_t> to_switch;
   std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>> to_gpu;
-  for (const auto& gpu : gpus_)
-    if (auto fault = join_nvlinks(gpu, rate, to_switch, to_gpu)) return fault;
+  for (const auto& gpu : gpus_) FORESHARD_TRY(join_nvlinks(gpu, rate, to_switch, to_gpu));
   for (const auto& [ends, counts] : to_gpu) {
     if (counts.first != counts.second) {
       const auto at = std::ranges::find(gpus_, ends.first, &NcclGpu::part);
@@ -121,11 +118,11 @@ std::optional<Error> NcclXmlReader::join(const Defaults& defaults) {
                           static_cast<double>(counts.first) * rate});
   }
   give_usual_links(defaults);
-  if (to_switch.empty()) return std::nullopt;
+  if (to_switch.empty()) return {};
   const std::size_t hub = tree.add({.kind = Kind::kNvSwitch});
   for (const auto& [gpu, count] : to_switch)
     tree.links.push_back({gpu, hub, WiringLinkKind::kNvLink, static_cast<double>(count) * rate});
-  return std::nullopt;
+  return {};
 }
 
 Result<std::string> NcclXmlReader::device(yaml::Loader& loader) {
@@ -170,13 +167,13 @@ Error NcclXmlReader::unknown_device(const NcclGpu& gpu, yaml::Loader& loader) co
                               : " (" + quoted_choice(candidates) + " have this sm)"));
 }
 
-std::optional<Error> NcclXmlReader::fault_in_device(const DeviceType& type) const {
+Status NcclXmlReader::fault_in_device(const DeviceType& type) const {
   for (const auto& gpu : gpus_)
     if (gpu.sm && *type.compute_capability != *gpu.sm)
       return import_error(request_, gpu.line,
                           "<gpu>: sm=\"" + std::to_string(*gpu.sm) + "\", but " + type.name +
                               " has " + std::to_string(*type.compute_capability));
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::internal

@@ -55,9 +55,8 @@ void NcclXmlReader::unknown(const XmlElement& element) {
 }
 
 Result<BytesPerSecond> NcclXmlReader::pcie(const XmlElement& at) {
-  auto lanes = number(at, "link_width", 0, kMostLanes, 0);
-  if (!lanes) return lanes.error();
-  const std::int64_t width = *lanes == 0 ? kUnknownLanes : *lanes;
+  FORESHARD_ASSIGN(auto lanes, number(at, "link_width", 0, kMostLanes, 0));
+  const std::int64_t width = lanes == 0 ? kUnknownLanes : lanes;
   const std::string* speed = at.attribute("link_speed");
   static constexpr std::pair<std::string_view, double> kSpeeds[] = {
       {"2.5", 2.5}, {"5", 5},   {"5.0", 5},   {"8", 8},   {"8.0", 8},  {"16", 16},
@@ -71,7 +70,7 @@ Result<BytesPerSecond> NcclXmlReader::pcie(const XmlElement& at) {
   return pcie_rate(kUnknownTransfers, width);
 }
 
-std::optional<Error> NcclXmlReader::read(const XmlElement& root) {
+Status NcclXmlReader::read(const XmlElement& root) {
   if (root.name == "graphs")
     return error(root,
                  "is a file of NCCL's rings and trees (NCCL_GRAPH_FILE), not of a machine: give "
@@ -86,10 +85,10 @@ std::optional<Error> NcclXmlReader::read(const XmlElement& root) {
       unknown(cpu);
       continue;
     }
-    if (auto fault = read_cpu(cpu)) return fault;
+    FORESHARD_TRY(read_cpu(cpu));
   }
   if (gpus_.empty()) return no_gpu(root);
-  if (auto fault = number_gpus()) return fault;
+  FORESHARD_TRY(number_gpus());
   return join_switches();
 }
 
@@ -104,13 +103,12 @@ Error NcclXmlReader::no_gpu(const XmlElement& root) const {
                "the GPUs");
 }
 
-std::optional<Error> NcclXmlReader::read_cpu(const XmlElement& cpu) {
+Status NcclXmlReader::read_cpu(const XmlElement& cpu) {
   const std::string* hash = cpu.attribute("host_hash");
   host_ = hosts_.try_emplace(hash == nullptr ? "" : *hash, hosts_.size()).first->second;
-  const auto numa = number(cpu, "numaid", -1, 1 << 20, -1);
-  if (!numa) return numa.error();
-  if (!numa_.emplace(host_, *numa).second)
-    return error(cpu, "numaid=\"" + std::to_string(*numa) + "\" is there twice");
+  FORESHARD_ASSIGN(const auto numa, number(cpu, "numaid", -1, 1 << 20, -1));
+  if (!numa_.emplace(host_, numa).second)
+    return error(cpu, "numaid=\"" + std::to_string(numa) + "\" is there twice");
   const auto word = [&](std::string_view key) {
     const std::string* text = cpu.attribute(key);
     return text == nullptr ? std::string() : *text;
@@ -122,7 +120,7 @@ std::optional<Error> NcclXmlReader::read_cpu(const XmlElement& cpu) {
   sockets_.push_back({socket, host_, known == nullptr ? 6_GB_s : known->bandwidth});
   for (const auto& child : cpu.children) {
     if (child.name == "pci") {
-      if (auto fault = read_pci(child, socket, socket)) return fault;
+      FORESHARD_TRY(read_pci(child, socket, socket));
     } else if (child.name == "nic") {
       for (const auto& net : child.children) {
         if (net.name != "net") {
@@ -130,24 +128,21 @@ std::optional<Error> NcclXmlReader::read_cpu(const XmlElement& cpu) {
           continue;
         }
         remark(net, "is attached to no PCIe device: its link to the CPU is taken as 6.0 x16");
-        if (auto fault = read_net(net, socket, pcie_rate(kVirtualTransfers, kUnknownLanes), true))
-          return fault;
+        FORESHARD_TRY(read_net(net, socket, pcie_rate(kVirtualTransfers, kUnknownLanes), true));
       }
     } else {
       unknown(child);
     }
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> NcclXmlReader::read_pci(const XmlElement& pci, std::size_t parent,
-                                             std::size_t socket) {
+Status NcclXmlReader::read_pci(const XmlElement& pci, std::size_t parent, std::size_t socket) {
   const std::string* bus = pci.attribute("busid");
   if (bus == nullptr || bus->empty()) return error(pci, "has no busid");
   const auto slot = buses_.try_emplace({host_, lower_case(*bus)}, HostTree::kNone);
   if (!slot.second) return error(pci, "busid \"" + shown(*bus) + "\" is there twice");
-  const auto up = pcie(pci);
-  if (!up) return up.error();
+  FORESHARD_ASSIGN(const auto up, pcie(pci));
 
   const auto is = [](std::string_view name) {
     return [name](const XmlElement& child) { return child.name == name; };
@@ -156,36 +151,36 @@ std::optional<Error> NcclXmlReader::read_pci(const XmlElement& pci, std::size_t 
   if (gpu != pci.children.end()) {
     if (std::ranges::count_if(pci.children, is("gpu")) > 1)
       return error(pci, "holds several GPUs (parts of one device are not modelled)");
-    if (auto fault = read_gpu(*gpu, pci, parent, socket, *up)) return fault;
+    FORESHARD_TRY(read_gpu(*gpu, pci, parent, socket, up));
     slot.first->second = gpus_.back().part;
-    return std::nullopt;
+    return {};
   }
   const bool holds_devices = std::ranges::any_of(pci.children, is("pci"));
   if (!holds_devices && std::ranges::any_of(pci.children, is("nic"))) {
     slot.first->second = tree.parts.size();
-    return read_nics(pci, parent, *up);
+    return read_nics(pci, parent, up);
   }
   if (pci.children.empty() && class_of(pci) != PciClass::kOther) {
     slot.first->second = tree.parts.size();
-    return read_leaf(pci, parent, socket, *up);
+    return read_leaf(pci, parent, socket, up);
   }
-  const std::size_t bridge = tree.add({.kind = Kind::kSwitch, .parent = parent, .up = *up});
+  const std::size_t bridge = tree.add({.kind = Kind::kSwitch, .parent = parent, .up = up});
   slot.first->second = bridge;
   for (const auto& child : pci.children) {
     if (child.name == "pci") {
-      if (auto fault = read_pci(child, bridge, socket)) return fault;
+      FORESHARD_TRY(read_pci(child, bridge, socket));
     } else if (child.name == "pcilink") {
       pcilinks_.emplace_back(bridge, &child);
     } else if (child.name != "nic") {
       unknown(child);
     }
   }
-  return holds_devices ? read_nics(pci, bridge, *up) : std::nullopt;
+  return holds_devices ? read_nics(pci, bridge, up) : Status();
 }
 
 /// A device that only its class names.
-std::optional<Error> NcclXmlReader::read_leaf(const XmlElement& pci, std::size_t parent,
-                                              std::size_t socket, BytesPerSecond up) {
+Status NcclXmlReader::read_leaf(const XmlElement& pci, std::size_t parent, std::size_t socket,
+                                BytesPerSecond up) {
   if (class_of(pci) == PciClass::kGpu) {
     auto fault = read_gpu(pci, pci, parent, socket, up);
     gpus_.back().by_class = true;
@@ -194,18 +189,17 @@ std::optional<Error> NcclXmlReader::read_leaf(const XmlElement& pci, std::size_t
   if (class_of(pci) == PciClass::kUnknown) {
     without_class_.push_back(&pci);
     tree.add({.kind = Kind::kSwitch, .parent = parent, .up = up});
-    return std::nullopt;
+    return {};
   }
   const std::string* bus = pci.attribute("busid");
   nics_by_class_.push_back(tree.parts.size());
   nets_.try_emplace({host_, kNoIndex + std::ssize(nets_)}, Net{tree.parts.size(), *bus, false});
   tree.add({.kind = Kind::kNic, .parent = parent, .up = up});
-  return std::nullopt;
+  return {};
 }
 
 /// Ports of one adapter share its PCIe link.
-std::optional<Error> NcclXmlReader::read_nics(const XmlElement& pci, std::size_t parent,
-                                              BytesPerSecond up) {
+Status NcclXmlReader::read_nics(const XmlElement& pci, std::size_t parent, BytesPerSecond up) {
   std::vector<const XmlElement*> nets;
   for (const auto& nic : pci.children) {
     if (nic.name != "nic") continue;
@@ -218,15 +212,14 @@ std::optional<Error> NcclXmlReader::read_nics(const XmlElement& pci, std::size_t
     }
   }
   if (nets.size() > 1) parent = tree.add({.kind = Kind::kSwitch, .parent = parent, .up = up});
-  for (const auto* net : nets)
-    if (auto fault = read_net(*net, parent, up, false)) return fault;
-  return std::nullopt;
+  for (const auto* net : nets) FORESHARD_TRY(read_net(*net, parent, up, false));
+  return {};
 }
 
-std::optional<Error> NcclXmlReader::read_net(const XmlElement& net, std::size_t parent,
-                                             BytesPerSecond up, bool on_cpu) {
-  const auto dev = number(net, "dev", 0, kNoIndex - 1, kNoIndex + std::ssize(nets_));
-  if (!dev) return dev.error();
+Status NcclXmlReader::read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up,
+                               bool on_cpu) {
+  FORESHARD_ASSIGN(const auto dev,
+                   number(net, "dev", 0, kNoIndex - 1, kNoIndex + std::ssize(nets_)));
   auto mbits = number(net, "speed", -1, kMostMbits, 0);  // -1: the adapter did not know it
   if (!mbits) return mbits.error();
   BytesPerSecond port = static_cast<double>(*mbits) * 1_Mbit_s;
@@ -237,23 +230,22 @@ std::optional<Error> NcclXmlReader::read_net(const XmlElement& net, std::size_t 
                                    : "has no speed: 10 Gbit/s is taken, as NCCL does");
   }
   const std::string* name = net.attribute("name");
-  const auto [slot, added] = nets_.try_emplace(
-      {host_, *dev}, Net{tree.parts.size(), name == nullptr ? "" : *name, on_cpu});
+  const auto [slot, added] =
+      nets_.try_emplace({host_, dev}, Net{tree.parts.size(), name == nullptr ? "" : *name, on_cpu});
   if (!added) {
     // A socket interface is listed under every CPU.
     if (on_cpu && slot->second.on_cpu && name != nullptr && slot->second.name == *name) {
       tree.links.push_back({slot->second.part, parent, WiringLinkKind::kPcie, up});
-      return std::nullopt;
+      return {};
     }
-    return error(net, "dev=\"" + std::to_string(*dev) + "\" is there twice");
+    return error(net, "dev=\"" + std::to_string(dev) + "\" is there twice");
   }
-  tree.add({.kind = Kind::kNic, .index = *dev, .parent = parent, .up = up, .port = port});
-  return std::nullopt;
+  tree.add({.kind = Kind::kNic, .index = dev, .parent = parent, .up = up, .port = port});
+  return {};
 }
 
-std::optional<Error> NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci,
-                                             std::size_t parent, std::size_t socket,
-                                             BytesPerSecond up) {
+Status NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci, std::size_t parent,
+                               std::size_t socket, BytesPerSecond up) {
   NcclGpu found;
   found.part = tree.add({.kind = Kind::kGpu, .parent = parent, .up = up});
   found.host = host_;
@@ -264,14 +256,12 @@ std::optional<Error> NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlEle
   if (const std::string* id = pci.attribute("device")) found.pci_id = *id;
   if (const std::string* gcn = gpu.attribute("gcn")) found.gcn = *gcn;
   if (gpu.attribute("dev") != nullptr) {
-    const auto dev = number(gpu, "dev", 0, 1 << 20, std::nullopt);
-    if (!dev) return dev.error();
-    found.dev = *dev;
+    FORESHARD_ASSIGN(const auto dev, number(gpu, "dev", 0, 1 << 20, std::nullopt));
+    found.dev = dev;
   }
   if (gpu.attribute("sm") != nullptr && !rccl_) {
-    const auto sm = number(gpu, "sm", 0, 10'000, std::nullopt);
-    if (!sm) return sm.error();
-    found.sm = *sm;
+    FORESHARD_ASSIGN(const auto sm, number(gpu, "sm", 0, 10'000, std::nullopt));
+    found.sm = sm;
   }
   for (const auto& child : gpu.children) {
     if (child.name == "nvlink" || child.name == "xgmi" || child.name == "c2c") {
@@ -281,11 +271,11 @@ std::optional<Error> NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlEle
     }
   }
   gpus_.push_back(std::move(found));
-  return std::nullopt;
+  return {};
 }
 
 /// By host and CUDA index; NICs by their own index.
-std::optional<Error> NcclXmlReader::number_gpus() {
+Status NcclXmlReader::number_gpus() {
   std::vector<std::size_t> order(gpus_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](std::size_t i) {
@@ -301,7 +291,7 @@ std::optional<Error> NcclXmlReader::number_gpus() {
   }
   std::int64_t nic = 0;
   for (const auto& [place, net] : nets_) tree.parts[net.part].index = nic++;
-  return std::nullopt;
+  return {};
 }
 
 bool looks_like_nccl_xml(std::string_view text) {
@@ -310,25 +300,22 @@ bool looks_like_nccl_xml(std::string_view text) {
 }
 
 Result<Imported> read_nccl_xml(const ImportRequest& request, yaml::Loader& loader) {
-  const auto hardware = read_hardware(loader);
-  if (!hardware) return hardware.error();
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
   const auto parsed = parse_xml(request.text);
   if (const auto* fault = std::get_if<XmlFault>(&parsed))
     return import_error(request, fault->line, fault->why);
   const auto& root = std::get<XmlElement>(parsed);
 
-  NcclXmlReader reader(request, *hardware);
-  if (auto fault = reader.read(root)) return *std::move(fault);
-  const auto device = reader.device(loader);
-  if (!device) return device.error();
-  const auto defaults = defaults_of(*device, *hardware, loader, reader.remarks);
-  if (!defaults) return defaults.error();
-  if (auto fault = reader.fault_in_device(*defaults->device)) return *std::move(fault);
-  if (auto fault = reader.join(*defaults)) return *std::move(fault);
+  NcclXmlReader reader(request, hardware);
+  FORESHARD_TRY(reader.read(root));
+  FORESHARD_ASSIGN(const auto device, reader.device(loader));
+  FORESHARD_ASSIGN(const auto defaults, defaults_of(device, hardware, loader, reader.remarks));
+  FORESHARD_TRY(reader.fault_in_device(*defaults.device));
+  FORESHARD_TRY(reader.join(defaults));
 
-  add_doubts(reader.tree, *defaults, hardware->limits, reader.remarks);
+  add_doubts(reader.tree, defaults, hardware.limits, reader.remarks);
 
-  NodeConfig node = node_of(reader.tree, *defaults, request.name + " (NCCL topology)");
+  NodeConfig node = node_of(reader.tree, defaults, request.name + " (NCCL topology)");
   node.summary = "Imported from " + request.name + " (NCCL topology).";
   if (reader.hosts() > 1) {
     reader.remarks.push_back("the file describes " + std::to_string(reader.hosts()) +

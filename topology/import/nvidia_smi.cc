@@ -101,11 +101,10 @@ class MatrixReader {
   Result<Matrix> read();
 
  private:
-  std::optional<Error> read_row(Matrix& matrix, std::size_t row,
-                                const std::vector<std::string_view>& words,
-                                std::int64_t line) const;
-  std::optional<Error> complete(Matrix& matrix, std::int64_t last_line) const;
-  std::optional<Error> fault_in(const Matrix& matrix) const;
+  Status read_row(Matrix& matrix, std::size_t row, const std::vector<std::string_view>& words,
+                  std::int64_t line) const;
+  Status complete(Matrix& matrix, std::int64_t last_line) const;
+  Status fault_in(const Matrix& matrix) const;
 
   const ImportRequest& request_;
 };
@@ -142,19 +141,19 @@ Result<Matrix> MatrixReader::read() {
       continue;
     }
     const auto row = static_cast<std::size_t>(device - matrix.devices.begin());
-    if (auto fault = read_row(matrix, row, words, line)) return *std::move(fault);
+    FORESHARD_TRY(read_row(matrix, row, words, line));
     last = line;
     ++rows;
   }
   if (matrix.devices.empty())
     return import_error(request_, 1, "no header line that begins with GPU0");
-  if (auto fault = complete(matrix, last)) return *std::move(fault);
-  if (auto fault = fault_in(matrix)) return *std::move(fault);
+  FORESHARD_TRY(complete(matrix, last));
+  FORESHARD_TRY(fault_in(matrix));
   return matrix;
 }
 
 /// A NIC's row says again what the rows of GPUs say of it, but for the other NICs.
-std::optional<Error> MatrixReader::complete(Matrix& matrix, std::int64_t last_line) const {
+Status MatrixReader::complete(Matrix& matrix, std::int64_t last_line) const {
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
     const auto& device = matrix.devices[i];
     for (std::size_t j = 0; j < i; ++j)
@@ -174,12 +173,11 @@ std::optional<Error> MatrixReader::complete(Matrix& matrix, std::int64_t last_li
                                 : matrix.lines[j] > 0 ? matrix.cells[j][i]
                                                       : Cell{Near::kHidden, 0});
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> MatrixReader::read_row(Matrix& matrix, std::size_t row,
-                                            const std::vector<std::string_view>& words,
-                                            std::int64_t line) const {
+Status MatrixReader::read_row(Matrix& matrix, std::size_t row,
+                              const std::vector<std::string_view>& words, std::int64_t line) const {
   const std::size_t columns = matrix.devices.size();
   Device& device = matrix.devices[row];
   if (matrix.lines[row] > 0)
@@ -205,10 +203,10 @@ std::optional<Error> MatrixReader::read_row(Matrix& matrix, std::size_t row,
   if (words.size() > columns + 2 && words[columns + 2] != "N/A") device.numa = words[columns + 2];
   matrix.cells[row] = std::move(cells);
   matrix.lines[row] = line;
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> MatrixReader::fault_in(const Matrix& matrix) const {
+Status MatrixReader::fault_in(const Matrix& matrix) const {
   const auto name = [&](std::size_t i) { return shown(matrix.devices[i].name); };
   for (std::size_t i = 0; i < matrix.devices.size(); ++i) {
     if (matrix.devices[i].gpu && i > 0 && !matrix.devices[i - 1].gpu)
@@ -229,7 +227,7 @@ std::optional<Error> MatrixReader::fault_in(const Matrix& matrix) const {
             request_, matrix.lines[i],
             "NVLinks between " + name(i) + " and " + name(j) + ", which are not both GPUs");
     }
-  return std::nullopt;
+  return {};
 }
 
 /// Sets of devices that are at most so far from each other.
@@ -257,8 +255,8 @@ class Groups {
 };
 
 /// Who is at most so far is so by every cell, too: distances of a tree.
-std::optional<Error> fault_in_groups(const ImportRequest& request, const Matrix& matrix,
-                                     const Groups& groups, Near farthest, const char* word) {
+Status fault_in_groups(const ImportRequest& request, const Matrix& matrix, const Groups& groups,
+                       Near farthest, const char* word) {
   for (std::size_t i = 0; i < matrix.cells.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Near near = matrix.cells[i][j].near;
@@ -268,7 +266,7 @@ std::optional<Error> fault_in_groups(const ImportRequest& request, const Matrix&
                               " are farther from each other than " + word + ", though both are " +
                               word + " or nearer to the same others, which no PCIe tree allows");
     }
-  return std::nullopt;
+  return {};
 }
 
 struct Lane {
@@ -286,8 +284,7 @@ Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, con
   for (const auto& [groups, farthest, word] : {std::tuple(&pix, Near::kPix, "PIX"),
                                                {&pxb, Near::kPxb, "PXB"},
                                                {&numa, Near::kNode, "NODE"}})
-    if (auto fault = fault_in_groups(request, matrix, *groups, farthest, word))
-      return *std::move(fault);
+    FORESHARD_TRY(fault_in_groups(request, matrix, *groups, farthest, word));
   for (std::size_t i = 0; i < matrix.devices.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (matrix.devices[i].gpu && matrix.devices[j].gpu && !matrix.devices[i].numa.empty() &&
@@ -329,8 +326,8 @@ Result<HostTree> tree_of(const ImportRequest& request, const Matrix& matrix, con
 }
 
 /// GPUs whose NVLinks to others add up to more than they have share a switch.
-std::optional<Error> add_nvlinks(const ImportRequest& request, const Matrix& matrix,
-                                 const Defaults& defaults, HostTree& tree) {
+Status add_nvlinks(const ImportRequest& request, const Matrix& matrix, const Defaults& defaults,
+                   HostTree& tree) {
   std::vector<std::size_t> parts;  // of GPUs
   for (std::size_t i = 0; i < tree.parts.size(); ++i)
     if (tree.parts[i].kind == Kind::kGpu) parts.push_back(i);
@@ -378,7 +375,7 @@ std::optional<Error> add_nvlinks(const ImportRequest& request, const Matrix& mat
                             static_cast<double>(own.nvlinks) * *defaults.hardware.nvlink});
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -402,10 +399,9 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
         Error::Code::kInvalidInput,
         request.name +
             ": the table does not name the GPUs: give --device, for example --device H100-SXM"};
-  const auto hardware = read_hardware(loader);
-  if (!hardware) return hardware.error();
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
   std::vector<std::string> remarks;
-  const auto defaults = defaults_of(request.device, *hardware, loader, remarks);
+  const auto defaults = defaults_of(request.device, hardware, loader, remarks);
   if (!defaults) return defaults.error();
 
   Lane lane{.pcie = pcie_bandwidth(pcie_generation(defaults->machine)),
@@ -432,14 +428,13 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
         "NICs are taken with the rate of the same machine's; all of them are kept, "
         "also those that may serve storage only");
   }
-  auto tree = tree_of(request, *matrix, lane);
-  if (!tree) return tree.error();
-  HostTree host = *std::move(tree);
+  FORESHARD_ASSIGN(auto tree, tree_of(request, *matrix, lane));
+  HostTree host = std::move(tree);
   host.bridges_from = defaults->usual();
   host.ports_from = request.link_rate ? kLinkRate : defaults->usual();
-  if (auto fault = add_nvlinks(request, *matrix, *defaults, host)) return *std::move(fault);
+  FORESHARD_TRY(add_nvlinks(request, *matrix, *defaults, host));
 
-  add_doubts(host, *defaults, hardware->limits, remarks);
+  add_doubts(host, *defaults, hardware.limits, remarks);
   NodeConfig node = node_of(host, *defaults, request.name + " (nvidia-smi topo -m)");
   node.summary = "Imported from " + request.name + " (nvidia-smi topo -m).";
   return Imported{std::move(node), "nvidia-smi", request.name, std::move(remarks)};

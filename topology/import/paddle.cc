@@ -150,38 +150,37 @@ std::optional<double> number_of(const yaml::Words& words) {
 }
 
 /// The numbers of all devices and links, out of what was written.
-std::optional<Error> take_numbers(paddle::Cluster& cluster, const yaml::Loader& json) {
+Status take_numbers(paddle::Cluster& cluster, const yaml::Loader& json) {
   std::string where;
   const auto fault = [&](const std::string& key, const std::string& why) {
     return json.error_at(where + "." + key, key + " must be " + why);
   };
-  const auto id = [&](const yaml::Words& words, const char* key,
-                      std::int64_t& value) -> std::optional<Error> {
+  const auto id = [&](const yaml::Words& words, const char* key, std::int64_t& value) -> Status {
     const auto number = number_of(words);
     if (!number || *number < 0 || *number > 1e15 || *number != std::floor(*number))
       return fault(key, "a whole number from 0 on");
     value = static_cast<std::int64_t>(*number);
-    return std::nullopt;
+    return {};
   };
   for (std::size_t m = 0; m < cluster.machines.size(); ++m) {
     const std::string machine = "machines." + std::to_string(m);
     for (std::size_t d = 0; d < cluster.machines[m].devices.size(); ++d) {
       auto& device = cluster.machines[m].devices[d];
       where = machine + ".devices." + std::to_string(d);
-      if (auto error = id(device.written_id, "global_id", device.global_id)) return error;
+      FORESHARD_TRY(id(device.written_id, "global_id", device.global_id));
     }
     for (std::size_t l = 0; l < cluster.machines[m].links.size(); ++l) {
       auto& link = cluster.machines[m].links[l];
       where = machine + ".links." + std::to_string(l);
-      if (auto error = id(link.source, "source_global_id", link.source_global_id)) return error;
-      if (auto error = id(link.target, "target_global_id", link.target_global_id)) return error;
+      FORESHARD_TRY(id(link.source, "source_global_id", link.source_global_id));
+      FORESHARD_TRY(id(link.target, "target_global_id", link.target_global_id));
       const auto rate = number_of(link.written_bandwidth);
       if (!rate || !(*rate > 0) || *rate > kFastest)
         return fault("bandwidth", "a positive number of GB/s");
       link.bandwidth = *rate;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 struct Place {
@@ -195,7 +194,7 @@ class PaddleReader {
                const yaml::Loader& json, const Hardware& hardware)
       : request_(request), cluster_(cluster), json_(json), hardware_(hardware) {}
 
-  std::optional<Error> read();
+  Status read();
   Result<ClusterConfig> config(yaml::Loader& loader);
 
   std::vector<std::string> remarks;
@@ -238,7 +237,7 @@ class PaddleReader {
   std::map<std::string, Defaults> defaults_;
 };
 
-std::optional<Error> PaddleReader::read() {
+Status PaddleReader::read() {
   for (std::size_t m = 0; m < cluster_.machines.size(); ++m)
     for (std::size_t d = 0; d < cluster_.machines[m].devices.size(); ++d) {
       const auto id = cluster_.machines[m].devices[d].global_id;
@@ -269,7 +268,7 @@ std::optional<Error> PaddleReader::read() {
     remarks.push_back("latencies are those of the catalogue: Paddle's are of whole operations");
   if (cluster_.alpha_latency)
     remarks.push_back("alpha_latency belongs to Paddle's own cost model and was left out");
-  return std::nullopt;
+  return {};
 }
 
 std::vector<std::int64_t> PaddleReader::ids(std::size_t machine, std::string_view type) const {
@@ -340,12 +339,10 @@ void PaddleReader::add_nvlinks(HostTree& tree, const std::vector<std::int64_t>& 
 Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader) {
   const auto gpus = ids(machine, "GPU");
   if (gpus.empty()) return at(machine, "devices", "has no device of type GPU");
-  const auto name = device_of(machine);
-  if (!name) return name.error();
-  if (!defaults_.contains(*name)) {
-    auto read = defaults_of(*name, hardware_, loader, remarks);
-    if (!read) return read.error();
-    Defaults own = *std::move(read);
+  FORESHARD_ASSIGN(const auto name, device_of(machine));
+  if (!defaults_.contains(name)) {
+    FORESHARD_ASSIGN(auto read, defaults_of(name, hardware_, loader, remarks));
+    Defaults own = std::move(read);
     // Paddle's bandwidths are what its cost model divides by: payload.
     const yaml::Sourced<double> payload{1, request_.name + ": rates of payload",
                                         yaml::Evidence::kTransferred};
@@ -354,9 +351,9 @@ Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader)
     own.machine.nvlink->efficiency = payload;
     own.machine.pcie.efficiency = payload;
     own.machine.nics->efficiency = payload;
-    defaults_.emplace(*name, std::move(own));
+    defaults_.emplace(name, std::move(own));
   }
-  const Defaults& defaults = defaults_.at(*name);
+  const Defaults& defaults = defaults_.at(name);
 
   HostTree tree;
   auto cpus = ids(machine, "CPU");
@@ -420,13 +417,12 @@ Result<ClusterConfig> PaddleReader::config(yaml::Loader& loader) {
   config.name = stem.empty() ? "paddle" : stem;
   std::string last;
   for (std::size_t m = 0; m < cluster_.machines.size(); ++m) {
-    auto built = node(m, loader);
-    if (!built) return built.error();
-    const std::string text = to_yaml({*built, "", "", {}});
+    FORESHARD_ASSIGN(auto built, node(m, loader));
+    const std::string text = to_yaml({built, "", "", {}});
     if (m > 0 && text == last) {
       ++config.groups.back().nodes;
     } else {
-      config.groups.push_back({1, {*std::move(built), ""}});
+      config.groups.push_back({1, {std::move(built), ""}});
     }
     last = text;
   }
@@ -451,17 +447,14 @@ bool looks_like_paddle(std::string_view text) {
 
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader) {
   yaml::Loader json({.most_nodes = kMostNodesOfJson, .most_errors = kMostFaultsShown});
-  auto parsed = json.read_text<paddle::Cluster>(request.text, request.name);
-  if (!parsed) return parsed.error();
-  paddle::Cluster cluster = *std::move(parsed);
-  if (auto fault = take_numbers(cluster, json)) return *std::move(fault);
-  const auto hardware = read_hardware(loader);
-  if (!hardware) return hardware.error();
-  PaddleReader reader(request, cluster, json, *hardware);
-  if (auto fault = reader.read()) return *std::move(fault);
-  auto config = reader.config(loader);
-  if (!config) return config.error();
-  return Imported{*std::move(config), "paddle", request.name, std::move(reader.remarks)};
+  FORESHARD_ASSIGN(auto parsed, json.read_text<paddle::Cluster>(request.text, request.name));
+  paddle::Cluster cluster = std::move(parsed);
+  FORESHARD_TRY(take_numbers(cluster, json));
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
+  PaddleReader reader(request, cluster, json, hardware);
+  FORESHARD_TRY(reader.read());
+  FORESHARD_ASSIGN(auto config, reader.config(loader));
+  return Imported{std::move(config), "paddle", request.name, std::move(reader.remarks)};
 }
 
 }  // namespace internal

@@ -63,7 +63,7 @@ class SlurmReader {
  public:
   explicit SlurmReader(const ImportRequest& request) : request_(request) {}
 
-  std::optional<Error> read();
+  Status read();
   Result<ClusterConfig> cluster(const NodeConfig& node, const std::string& name);
 
   std::vector<std::string> remarks;
@@ -73,10 +73,10 @@ class SlurmReader {
     return import_error(request_, at.line,
                         (at.block ? "BlockName=" : "SwitchName=") + shown(at.name) + ": " + why);
   }
-  std::optional<Error> read_switch(const SlurmLine& line);
-  std::optional<Error> set(Switch& at, const std::string& key, std::string_view value);
-  std::optional<Error> join_blocks();
-  std::optional<Error> join();
+  Status read_switch(const SlurmLine& line);
+  Status set(Switch& at, const std::string& key, std::string_view value);
+  Status join_blocks();
+  Status join();
 
   const ImportRequest& request_;
   std::vector<Switch> switches_;
@@ -86,7 +86,7 @@ class SlurmReader {
   std::int64_t node_count_ = 0;
 };
 
-std::optional<Error> SlurmReader::read() {
+Status SlurmReader::read() {
   std::vector<SlurmLine> lines;
   if (is_slurm_yaml(request_.text)) {
     const auto topology = slurm_yaml(request_.text);
@@ -102,35 +102,34 @@ std::optional<Error> SlurmReader::read() {
   } else {
     lines = slurm_lines(request_.text);
   }
-  for (const auto& line : lines)
-    if (auto fault = read_switch(line)) return fault;
+  for (const auto& line : lines) FORESHARD_TRY(read_switch(line));
   if (switches_.empty())
     return import_error(request_, 1, "no SwitchName= and no BlockName= in the file");
-  if (auto fault = join_blocks()) return fault;
+  FORESHARD_TRY(join_blocks());
   return join();
 }
 
 /// Blocks as switches below one.
-std::optional<Error> SlurmReader::join_blocks() {
+Status SlurmReader::join_blocks() {
   const auto blocks = std::ranges::count(switches_, true, &Switch::block);
-  if (blocks == 0) return std::nullopt;
+  if (blocks == 0) return {};
   const auto tree = std::ranges::find(switches_, false, &Switch::block);
   if (tree != switches_.end())
     return error(*tree, "a file is for topology/tree (SwitchName) or topology/block (BlockName)");
   remarks.push_back(
       "topology/block names no switches: each block is one switch, and one above joins them; "
       "BlockSizes say how jobs are placed and were left out");
-  if (blocks == 1) return std::nullopt;
+  if (blocks == 1) return {};
   Switch above;
   above.name = "blocks";
   while (by_name_.contains(above.name)) above.name += "-";
   above.line = switches_.front().line;
   for (const auto& block : switches_) above.children.push_back(block.name);
   switches_.push_back(std::move(above));
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> SlurmReader::read_switch(const SlurmLine& line) {
+Status SlurmReader::read_switch(const SlurmLine& line) {
   Switch at;
   at.line = line.number;
   bool placing = false;  // says how jobs are placed, not what the switches are
@@ -153,11 +152,11 @@ std::optional<Error> SlurmReader::read_switch(const SlurmLine& line) {
         return import_error(request_, line.number, shown(word) + " is not a single name");
       at.name = value;
       at.block = key == "blockname";
-    } else if (auto fault = set(at, key, value)) {
+    } else if (const Status fault = set(at, key, value); !fault.ok()) {
       return fault;
     }
   }
-  if (at.name.empty() && placing) return std::nullopt;
+  if (at.name.empty() && placing) return {};
   if (at.name.empty())
     return import_error(request_, line.number, "a line without SwitchName= or BlockName=");
   if (at.hosts.empty() && at.children.empty()) return error(at, "has neither Nodes= nor Switches=");
@@ -169,10 +168,10 @@ std::optional<Error> SlurmReader::read_switch(const SlurmLine& line) {
   hosts_ += at.hosts.size();
   if (hosts_ > kMostHosts) return error(at, "more than " + std::to_string(kMostHosts) + " hosts");
   switches_.push_back(std::move(at));
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::string_view value) {
+Status SlurmReader::set(Switch& at, const std::string& key, std::string_view value) {
   if (key == "nodes" || key == "switches") {
     if (lower_case(value) == "all")
       return import_error(request_, at.line, shown(key) + "=ALL: write their names");
@@ -188,7 +187,7 @@ std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::s
     if (!list.empty()) return import_error(request_, at.line, shown(key) + "= is there twice");
     list = std::move(std::get<std::vector<std::string>>(names));
     if (key == "nodes") at.host_text = shown(value);
-    return std::nullopt;
+    return {};
   }
   if (key == "linkspeed") {
     auto rate = parse<BytesPerSecond>(value);
@@ -201,7 +200,7 @@ std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::s
       return import_error(request_, at.line,
                           "LinkSpeed=" + shown(value) + " is not a rate such as 400Gbit/s");
     at.rate = *rate;
-    return std::nullopt;
+    return {};
   }
   return import_error(request_, at.line,
                       "'" + shown(key) +
@@ -209,7 +208,7 @@ std::optional<Error> SlurmReader::set(Switch& at, const std::string& key, std::s
                           "BlockSizes");
 }
 
-std::optional<Error> SlurmReader::join() {
+Status SlurmReader::join() {
   std::map<std::string, std::size_t> leaf_of;
   for (std::size_t i = 0; i < switches_.size(); ++i) {
     Switch& at = switches_[i];
@@ -256,7 +255,7 @@ std::optional<Error> SlurmReader::join() {
                       "where something joins them, list it with Switches=");
   if (node_count_ == 0) return error(switches_[order.front()], "no switch lists Nodes=");
   leaves_first_.assign(order.rbegin(), order.rend());
-  return std::nullopt;
+  return {};
 }
 
 Result<ClusterConfig> SlurmReader::cluster(const NodeConfig& node, const std::string& name) {
@@ -332,22 +331,20 @@ bool looks_like_slurm(std::string_view text) {
 
 Result<Imported> read_slurm(const ImportRequest& request, yaml::Loader& loader) {
   SlurmReader reader(request);
-  if (auto fault = reader.read()) return *std::move(fault);
+  FORESHARD_TRY(reader.read());
   if (request.node.empty() && request.device.empty())
     return Error{Error::Code::kInvalidInput,
                  request.name +
                      ": the file names hosts only: name their machine, for example --node dgx-h100 "
                      "or --device H100-SXM"};
   const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
-  const auto node = loader.read_ref<NodeConfig>(entry, "node");
-  if (!node) return node.error();
-  if (!request.device.empty() && node->device->name != request.device)
+  FORESHARD_ASSIGN(const auto node, loader.read_ref<NodeConfig>(entry, "node"));
+  if (!request.device.empty() && node.device->name != request.device)
     return Error{Error::Code::kInvalidInput,
-                 "node '" + entry + "' has " + node->device->name + ", not " + request.device};
+                 "node '" + entry + "' has " + node.device->name + ", not " + request.device};
   reader.remarks.push_back("each host is taken as a " + entry);
-  auto cluster = reader.cluster(*node, entry);
-  if (!cluster) return cluster.error();
-  return Imported{*std::move(cluster), "slurm", request.name, std::move(reader.remarks)};
+  FORESHARD_ASSIGN(auto cluster, reader.cluster(node, entry));
+  return Imported{std::move(cluster), "slurm", request.name, std::move(reader.remarks)};
 }
 
 }  // namespace foreshard::internal

@@ -38,9 +38,8 @@ const std::vector<TableKind>& table_kinds() {
 }
 
 Result<Table> read_table(const std::filesystem::path& path, std::string_view operation = {}) {
-  auto cells = read_measured_table(path, kLargestTable, operation);
-  if (!cells) return cells.error();
-  return Table{path, *std::move(cells)};
+  FORESHARD_ASSIGN(auto cells, read_measured_table(path, kLargestTable, operation));
+  return Table{path, std::move(cells)};
 }
 
 Result<Jobs> jobs_of(const Table& table, const Context& context) {
@@ -60,14 +59,13 @@ Result<std::map<std::string, std::string>> tiers_beside(const std::filesystem::p
   std::map<std::string, std::string> tiers;
   const auto path = table.parent_path() / "TIERS.csv";
   if (!std::filesystem::exists(path)) return tiers;
-  const auto read = read_table(path);
-  if (!read) return read.error();
-  const auto id = read->cells.column("id");
-  const auto tier = read->cells.column("tier");
+  FORESHARD_ASSIGN(const auto read, read_table(path));
+  const auto id = read.cells.column("id");
+  const auto tier = read.cells.column("tier");
   if (!id || !tier)
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}:1: the header lacks 'id' or 'tier'", path.string())};
-  for (const auto& row : read->cells.rows) tiers[row.fields[*id]] = row.fields[*tier];
+  for (const auto& row : read.cells.rows) tiers[row.fields[*id]] = row.fields[*tier];
   return tiers;
 }
 
@@ -115,10 +113,10 @@ Summary summary_of(const std::vector<Outcome>& rows) {
   std::vector<Pair> memory;
   for (const Outcome& row : rows) {
     ++result.rows;
-    result.unsupported += row.status == Status::kUnsupported;
-    result.infeasible += row.status == Status::kInfeasible;
-    result.excluded += row.status == Status::kExcluded;
-    if (row.status != Status::kOk) continue;
+    result.unsupported += row.status == RowStatus::kUnsupported;
+    result.infeasible += row.status == RowStatus::kInfeasible;
+    result.excluded += row.status == RowStatus::kExcluded;
+    if (row.status != RowStatus::kOk) continue;
     ++result.ok;
     result.assumed += !row.assumed.empty();
     if (const auto pair = row.pair())
@@ -157,19 +155,18 @@ const Summary& Report::score() const {
 
 Result<Report> score(const std::vector<std::filesystem::path>& tables, const Options& options) {
   yaml::Loader loader({.catalogue = options.catalogue});
-  auto communication = options.communication ? Result<comm::Parameters>(*options.communication)
-                                             : loader.read_ref<comm::Parameters>(
-                                                   study::kDefaultCommunication, "communication");
-  if (!communication) return communication.error();
-  if (auto fault = fault_of_catalogue(loader)) return *std::move(fault);
-  auto exclusions = loader.read_ref<Exclusions>("excluded-collectives", "exclusions");
-  if (!exclusions) return exclusions.error();
-  auto errors = study::read_parameter_errors(loader);
-  if (!errors) return errors.error();
+  FORESHARD_ASSIGN(auto communication, options.communication
+                                           ? Result<comm::Parameters>(*options.communication)
+                                           : loader.read_ref<comm::Parameters>(
+                                                 study::kDefaultCommunication, "communication"));
+  FORESHARD_TRY(fault_of_catalogue(loader));
+  FORESHARD_ASSIGN(auto exclusions,
+                   loader.read_ref<Exclusions>("excluded-collectives", "exclusions"));
+  FORESHARD_ASSIGN(auto errors, study::read_parameter_errors(loader));
   const Context context{.catalogue = options.catalogue,
-                        .communication = *std::move(communication),
-                        .errors = *std::move(errors),
-                        .exclusions = *std::move(exclusions),
+                        .communication = std::move(communication),
+                        .errors = std::move(errors),
+                        .exclusions = std::move(exclusions),
                         .machine = options.machine ? &*options.machine : nullptr};
 
   std::vector<Task> tasks;
@@ -179,16 +176,13 @@ Result<Report> score(const std::vector<std::filesystem::path>& tables, const Opt
   std::vector<std::size_t> ends;
   for (const auto& path : tables) {
     if (describes_others(path)) continue;
-    const auto table = read_table(path, options.operation);
-    if (!table) return table.error();
-    const auto jobs = jobs_of(*table, context);
-    if (!jobs) return jobs.error();
-    auto beside = tiers_beside(path);
-    if (!beside) return beside.error();
-    for (const Job& job : jobs->jobs) tasks.push_back({job, outcomes.size()});
-    outcomes.resize(outcomes.size() + jobs->outcomes);
+    FORESHARD_ASSIGN(const auto table, read_table(path, options.operation));
+    FORESHARD_ASSIGN(const auto jobs, jobs_of(table, context));
+    FORESHARD_ASSIGN(auto beside, tiers_beside(path));
+    for (const Job& job : jobs.jobs) tasks.push_back({job, outcomes.size()});
+    outcomes.resize(outcomes.size() + jobs.outcomes);
     files.push_back(path.filename().string());
-    tiers.push_back(*std::move(beside));
+    tiers.push_back(std::move(beside));
     ends.push_back(outcomes.size());
   }
   run_all(tasks, outcomes, options);

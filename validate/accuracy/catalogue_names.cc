@@ -144,13 +144,13 @@ const Family& family_named(std::string_view model_name) {
   return kFamilies.back();
 }
 
-std::optional<Error> fault_of_catalogue(yaml::Loader& loader) {
+Status fault_of_catalogue(yaml::Loader& loader) {
   for (const DeviceLine& line : kDevices)
     if (const auto device = loader.read_ref<DeviceType>(line.name); !device) return device.error();
   for (const FrameworkLine& line : kFrameworks)
     if (const auto framework = loader.read_ref<Framework>(line.named.entry); !framework)
       return framework.error();
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::accuracy

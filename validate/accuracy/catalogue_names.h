@@ -45,6 +45,6 @@ const Family& family_named(std::string_view model_name);
 /// Reads every device and framework named here, so that a fault of the catalogue ends a run and is
 /// not told as one of each row.
 /// \return the first fault.
-std::optional<Error> fault_of_catalogue(yaml::Loader& loader);
+Status fault_of_catalogue(yaml::Loader& loader);
 
 }  // namespace foreshard::accuracy

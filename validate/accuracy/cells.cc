@@ -20,12 +20,12 @@ std::optional<Number> parsed(const std::string& text) {
 
 }  // namespace
 
-std::optional<Error> missing_columns(const CsvTable& table, std::string_view name,
-                                     std::initializer_list<std::string_view> columns) {
+Status missing_columns(const CsvTable& table, std::string_view name,
+                       std::initializer_list<std::string_view> columns) {
   std::vector<std::string> missing;
   for (const std::string_view column : columns)
     if (!table.column(column)) missing.emplace_back(column);
-  if (missing.empty()) return std::nullopt;
+  if (missing.empty()) return {};
   return Error{Error::Code::kInvalidInput,
                fmt::format("{}:1: the header lacks {}", name, quoted_choice(missing))};
 }
@@ -72,8 +72,8 @@ std::string Cells::fault_text() const {
   return fault_.empty() ? "" : fmt::format("line {}: {}", row_->line, fault_);
 }
 
-std::optional<Error> Cells::error() const {
-  if (fault_.empty()) return std::nullopt;
+Status Cells::error() const {
+  if (fault_.empty()) return {};
   return Error{Error::Code::kInvalidInput, fmt::format("{}:{}: {}", name_, row_->line, fault_)};
 }
 

@@ -15,8 +15,8 @@ namespace foreshard::accuracy {
 
 /// All columns that a kind of table must have.
 /// \return kInvalidInput with those that are missing.
-std::optional<Error> missing_columns(const CsvTable& table, std::string_view name,
-                                     std::initializer_list<std::string_view> columns);
+Status missing_columns(const CsvTable& table, std::string_view name,
+                       std::initializer_list<std::string_view> columns);
 
 class Cells {
  public:
@@ -36,7 +36,7 @@ class Cells {
   /// "line 3: column 'value' is empty"; empty without a fault.
   std::string fault_text() const;
   /// The same as "name:line: ...".
-  std::optional<Error> error() const;
+  Status error() const;
   /// The column `id`, else "table.csv:3".
   std::string id() const;
 

@@ -45,9 +45,8 @@ constexpr std::array kWirings{
 // The device of a row by the names that tables use, else by those that drivers use.
 Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
   if (const auto named = device_named(row.gpu, std::nullopt)) return *named;
-  const auto hardware = read_hardware(loader);
-  if (!hardware) return hardware.error();
-  if (const HardwareDevice* known = hardware->device_of_name(row.gpu))
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
+  if (const HardwareDevice* known = hardware.device_of_name(row.gpu))
     return NamedDevice{known->device, false, false};
   return Error{Error::Code::kUnsupported,
                fmt::format("device '{}' is not in the catalogue", row.gpu)};
@@ -56,10 +55,9 @@ Result<NamedDevice> device_of(const CollectiveRow& row, yaml::Loader& loader) {
 // The row's devices on a machine that is known.
 Result<MeasuredGroup> group_on(const CollectiveRow& row, comm::CollectiveKind kind,
                                const ClusterConfig& machine) {
-  auto cluster = build_cluster(machine);
-  if (!cluster) return cluster.error();
+  FORESHARD_ASSIGN(auto cluster, build_cluster(machine));
   MeasuredGroup result;
-  result.cluster = std::make_unique<ClusterView>(*std::move(cluster));
+  result.cluster = std::make_unique<ClusterView>(std::move(cluster));
   result.kind = kind;
   result.switch_adds = row.switch_adds();
   result.group.cluster = result.cluster.get();
@@ -91,41 +89,35 @@ CollectiveRow::Setup CollectiveRow::setup() const {
 
 Result<CsvTable> read_measured_table(const std::filesystem::path& path, Bytes largest,
                                      std::string_view operation) {
-  const auto text = read_file(path, largest);
-  if (!text) return text.error();
-  if (!calibrate::is_nccl_tests(*text)) return read_csv(*text, path.string());
-  const auto run = calibrate::read_nccl_tests(*text, path.string(), operation);
-  if (!run) return run.error();
-  return calibrate::table_of(*run, path.string(), path.stem().string());
+  FORESHARD_ASSIGN(const auto text, read_file(path, largest));
+  if (!calibrate::is_nccl_tests(text)) return read_csv(text, path.string());
+  FORESHARD_ASSIGN(const auto run, calibrate::read_nccl_tests(text, path.string(), operation));
+  return calibrate::table_of(run, path.string(), path.stem().string());
 }
 
 Result<std::vector<KnownMachine>> machines_beside(const std::filesystem::path& table) {
   std::vector<KnownMachine> machines;
   const auto path = table.parent_path() / "machines.csv";
   if (!std::filesystem::exists(path)) return machines;
-  const auto text = read_file(path, 16_MiB);
-  if (!text) return text.error();
-  const auto cells = read_csv(*text, path.string());
-  if (!cells) return cells.error();
-  if (auto error = missing_columns(*cells, path.string(),
-                                   {"machine", "gpus_per_node", "nics_per_node", "nic_gbps"}))
-    return *std::move(error);
-  for (const auto& line : cells->rows) {
-    Cells row(*cells, line, path.string());
+  FORESHARD_ASSIGN(const auto text, read_file(path, 16_MiB));
+  FORESHARD_ASSIGN(const auto cells, read_csv(text, path.string()));
+  FORESHARD_TRY(missing_columns(cells, path.string(),
+                                {"machine", "gpus_per_node", "nics_per_node", "nic_gbps"}));
+  for (const auto& line : cells.rows) {
+    Cells row(cells, line, path.string());
     const std::string& count = row.text("nics_per_node");
     if (count.empty() || count == "0" || row.text("nic_gbps").empty()) continue;
     const double rate = row.required("nics_per_node") * row.required("nic_gbps") /
                         std::max(1.0, row.required("gpus_per_node"));
-    if (auto error = row.error()) return *std::move(error);
+    FORESHARD_TRY(row.error());
     machines.push_back({row.text("machine"), rate * 1_Gbit_s});
   }
   return machines;
 }
 
 Result<std::vector<CollectiveRow>> collective_rows(const CsvTable& table, const std::string& name) {
-  if (auto error = missing_columns(table, name,
-                                   {"id", "source", "machine", "gpu", "num_gpus", "intra_link"}))
-    return *std::move(error);
+  FORESHARD_TRY(
+      missing_columns(table, name, {"id", "source", "machine", "gpu", "num_gpus", "intra_link"}));
   std::vector<CollectiveRow> rows;
   for (const auto& line : table.rows) {
     Cells cells(table, line, name);
@@ -157,13 +149,12 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} GPUs do not fill {} nodes", row.gpus, row.nodes)};
   if (machine != nullptr) return group_on(row, *kind, *machine);
-  const auto device = device_of(row, loader);
-  if (!device) return device.error();
-  if (device->guessed_memory) result.assumed.emplace_back("gpu_memory");
+  FORESHARD_ASSIGN(const auto device, device_of(row, loader));
+  if (device.guessed_memory) result.assumed.emplace_back("gpu_memory");
   ClusterRequest request{
-      .device = device->name, .gpus = row.gpus, .gpus_per_node = row.gpus / row.nodes};
+      .device = device.name, .gpus = row.gpus, .gpus_per_node = row.gpus / row.nodes};
   for (const Wiring& wiring : kWirings)
-    if (device->name == wiring.device &&
+    if (device.name == wiring.device &&
         (row.intra_link.find(wiring.intra_link) != std::string::npos ||
          row.inter_net.find(wiring.intra_link) != std::string::npos))
       request.node = wiring.node;
@@ -172,11 +163,9 @@ Result<MeasuredGroup> measured_group(const CollectiveRow& row,
       if (same_machine(row.machine, known.name)) request.internode_per_gpu = known.per_gpu;
     if (!request.internode_per_gpu) result.assumed.emplace_back("network");
   }
-  const auto config = cluster_for(request, loader);
-  if (!config) return config.error();
-  auto cluster = build_cluster(*config);
-  if (!cluster) return cluster.error();
-  result.cluster = std::make_unique<ClusterView>(*std::move(cluster));
+  FORESHARD_ASSIGN(const auto config, cluster_for(request, loader));
+  FORESHARD_ASSIGN(auto cluster, build_cluster(config));
+  result.cluster = std::make_unique<ClusterView>(std::move(cluster));
   result.kind = *kind;
   result.switch_adds = row.switch_adds();
   auto& group = result.group;

@@ -20,7 +20,7 @@ class Group {
  public:
   Group(const CollectiveRow& first, const Context& context,
         const std::vector<KnownMachine>& machines) {
-    if (auto error = prepare(first, context, machines)) error_ = std::move(error);
+    error_ = prepare(first, context, machines);
   }
 
   Outcome outcome(const CollectiveRow& row, const Exclusion* excluded) const {
@@ -32,18 +32,18 @@ class Group {
     if (row.bytes) result.size_class = size_class(*row.bytes);
     const auto fail = [&](const Error& error) {
       result.status =
-          error.code == Error::Code::kInfeasible ? Status::kInfeasible : Status::kUnsupported;
+          error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible : RowStatus::kUnsupported;
       result.reason = error.message;
       return result;
     };
     if (row.time_us > 0) result.measured = (row.time_us * 1_us).in_base();
     if (excluded != nullptr) {
-      result.status = Status::kExcluded;
+      result.status = RowStatus::kExcluded;
       result.reason = excluded->reason;
       return result;
     }
     if (!row.fault.empty()) return fail({Error::Code::kUnsupported, row.fault});
-    if (error_) return fail(*error_);
+    if (!error_.ok()) return fail(error_.error());
     if (!row.bytes || !result.measured)
       return fail({Error::Code::kUnsupported, "an operation without bytes or time"});
     result.assumed = group_->assumed;
@@ -60,23 +60,22 @@ class Group {
   }
 
  private:
-  std::optional<Error> prepare(const CollectiveRow& row, const Context& context,
-                               const std::vector<KnownMachine>& machines) {
+  Status prepare(const CollectiveRow& row, const Context& context,
+                 const std::vector<KnownMachine>& machines) {
     yaml::Loader loader({.catalogue = context.catalogue});
-    auto group = measured_group(row, machines, loader, context.machine);
-    if (!group) return group.error();
-    group_ = *std::move(group);
+    FORESHARD_ASSIGN(auto group, measured_group(row, machines, loader, context.machine));
+    group_ = std::move(group);
     range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
-    auto repertoire = comm::Repertoire::of(group_->kind, group_->group, parameters_);
-    if (!repertoire) return repertoire.error();
-    repertoire_ = *std::move(repertoire);
-    if (row.nodes > 1 && has_own_tuner(row.inter_net)) return std::nullopt;
+    FORESHARD_ASSIGN(auto repertoire,
+                     comm::Repertoire::of(group_->kind, group_->group, parameters_));
+    repertoire_ = std::move(repertoire);
+    if (row.nodes > 1 && has_own_tuner(row.inter_net)) return {};
     tables_ = loader.read_ref<Tables>("nccl-2.28");
     if (!*tables_) return tables_->error();
     auto communicator = comm::nccl::communicator_of(group_->group, **tables_);
     if (communicator) communicator_ = *std::move(communicator);
-    return std::nullopt;
+    return {};
   }
 
   // Whether a form was fitted to devices of this generation at all.
@@ -102,7 +101,7 @@ class Group {
   std::optional<comm::Repertoire> repertoire_;  ///< Of parameters_.
   std::optional<Result<Tables>> tables_;
   std::optional<comm::nccl::Communicator> communicator_;
-  std::optional<Error> error_;
+  Status error_;
 };
 
 }  // namespace
@@ -113,21 +112,19 @@ bool is_collectives(const CsvTable& table) {
 }
 
 Result<Jobs> collective_jobs(const Table& table, const Context& context) {
-  auto rows = collective_rows(table.cells, table.path.string());
-  if (!rows) return rows.error();
-  auto machines = machines_beside(table.path);
-  if (!machines) return machines.error();
+  FORESHARD_ASSIGN(auto rows, collective_rows(table.cells, table.path.string()));
+  FORESHARD_ASSIGN(auto machines, machines_beside(table.path));
   std::map<CollectiveRow::Setup, std::pair<std::vector<std::size_t>, std::vector<CollectiveRow>>>
       setups;
-  for (std::size_t i = 0; i < rows->size(); ++i) {
-    auto& [places, members] = setups[(*rows)[i].setup()];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& [places, members] = setups[rows[i].setup()];
     places.push_back(i);
-    members.push_back((*rows)[i]);
+    members.push_back(rows[i]);
   }
-  Jobs result{.jobs = {}, .outcomes = rows->size()};
+  Jobs result{.jobs = {}, .outcomes = rows.size()};
   for (auto& [setup, members] : setups) {
     result.jobs.push_back({std::move(members.first),
-                           [rows = std::move(members.second), &context, machines = *machines] {
+                           [rows = std::move(members.second), &context, machines = machines] {
                              const Group group(rows.front(), context, machines);
                              std::vector<Outcome> outcomes;
                              for (const CollectiveRow& row : rows)

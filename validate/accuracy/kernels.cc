@@ -21,7 +21,7 @@ Outcome outcome_of(const KernelRow& row, const Result<DeviceType>& device, bool 
   result.family = family_of(row.source);
   if (row.measured > 0_s) result.measured = row.measured.in_base();
   if (!device || !row.obstacle.empty()) {
-    result.status = Status::kUnsupported;
+    result.status = RowStatus::kUnsupported;
     result.reason = row.obstacle.empty() ? device.error().message : row.obstacle;
     return result;
   }

@@ -4,15 +4,15 @@
 
 namespace foreshard::accuracy {
 
-std::string_view name_of(Status status) {
+std::string_view name_of(RowStatus status) {
   switch (status) {
-    case Status::kOk:
+    case RowStatus::kOk:
       return "ok";
-    case Status::kUnsupported:
+    case RowStatus::kUnsupported:
       return "unsupported";
-    case Status::kInfeasible:
+    case RowStatus::kInfeasible:
       return "infeasible";
-    case Status::kExcluded:
+    case RowStatus::kExcluded:
       return "excluded";
   }
   FORESHARD_CHECK(false);
@@ -24,7 +24,7 @@ void set_range(Outcome& outcome, const study::ErrorRange& range) {
 }
 
 std::optional<Pair> Outcome::pair() const {
-  if (status != Status::kOk || !measured || !predicted) return std::nullopt;
+  if (status != RowStatus::kOk || !measured || !predicted) return std::nullopt;
   return Pair{.measured = *measured, .predicted = *predicted, .low = low, .high = high};
 }
 

@@ -14,13 +14,13 @@
 
 namespace foreshard::accuracy {
 
-enum class Status : std::uint8_t {
+enum class RowStatus : std::uint8_t {
   kOk,           ///< Predicted; perhaps with something assumed.
   kUnsupported,  ///< States something that foreshard cannot express; `reason` explains.
   kInfeasible,   ///< Can be expressed, but not run on that cluster.
   kExcluded,     ///< Left out by the list of exclusions; `reason` is its reason.
 };
-std::string_view name_of(Status status);
+std::string_view name_of(RowStatus status);
 
 enum class Quantity : std::uint8_t { kTime, kMemory };
 
@@ -30,7 +30,7 @@ struct Outcome {
   std::string family;  ///< The source.
   std::string tier;    ///< "" unless TIERS.csv lies beside the table and has the row.
   Quantity quantity = Quantity::kTime;
-  Status status = Status::kOk;
+  RowStatus status = RowStatus::kOk;
   std::string reason;                ///< Of a status that is not kOk; of kOk, a remark or "".
   std::vector<std::string> assumed;  ///< What the row does not state.
   std::optional<double> measured;    ///< Seconds, or bytes.

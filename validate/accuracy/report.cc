@@ -177,7 +177,8 @@ std::string worst_rows(const Report& report) {
 std::string reasons(const Report& report) {
   std::map<std::string, std::int64_t> counts;
   for (const Outcome& row : report.rows)
-    if (row.status != Status::kOk) ++counts[fmt::format("{}: {}", name_of(row.status), row.reason)];
+    if (row.status != RowStatus::kOk)
+      ++counts[fmt::format("{}: {}", name_of(row.status), row.reason)];
   if (counts.empty()) return "";
   std::string text = "\nrows without a prediction\n";
   for (const auto& [reason, count] : counts) text += fmt::format("  {:>6}  {}\n", count, reason);

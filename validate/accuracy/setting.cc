@@ -44,7 +44,7 @@ constexpr std::array kObstacles{
     Obstacle{"mamba", "state-space layers are not modelled"},
 };
 
-std::optional<Error> obstacle(const TrainingRow& row) {
+Status obstacle(const TrainingRow& row) {
   const std::string notes = lower_case(row.notes);
   for (const Obstacle& line : kObstacles)
     if (contains(notes, line.words)) return unsupported(std::string(line.reason));
@@ -52,7 +52,7 @@ std::optional<Error> obstacle(const TrainingRow& row) {
     return unsupported(fmt::format("mixture of experts ({} experts) is not modelled", *experts));
   if (const auto context = number_after(row.cp, ""); context && *context > 1)
     return unsupported(fmt::format("context parallelism (cp {}) is not modelled", row.cp));
-  return std::nullopt;
+  return {};
 }
 
 struct Sharding {
@@ -85,11 +85,11 @@ class Mapping {
   Mapping(const TrainingRow& row, yaml::Loader& loader) : row_(row), loader_(loader) {}
 
   Result<Setting> run() {
-    if (auto error = obstacle(row_)) return *std::move(error);
+    FORESHARD_TRY(obstacle(row_));
     for (const auto step :
          {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
           &Mapping::sharding, &Mapping::precision, &Mapping::recompute, &Mapping::schedule})
-      if (auto error = (this->*step)()) return *std::move(error);
+      FORESHARD_TRY((this->*step)());
     std::ranges::sort(setting_.assumed);
     return std::move(setting_);
   }
@@ -97,7 +97,7 @@ class Mapping {
  private:
   void assume(std::string what) { setting_.assumed.push_back(std::move(what)); }
 
-  std::optional<Error> model() {
+  Status model() {
     for (const auto& [name, value] :
          {std::pair("layers", row_.layers), std::pair("hidden", row_.hidden),
           std::pair("heads", row_.heads), std::pair("seq", row_.seq), std::pair("gbs", row_.gbs)})
@@ -125,10 +125,10 @@ class Mapping {
                           .source = row_.source});
     if (!model) return unsupported(model.error().message);
     setting_.model = *std::move(model);
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> mesh() {
+  Status mesh() {
     Strategy& strategy = setting_.strategy;
     strategy.tensor_parallel = row_.tp.value_or(1);
     strategy.pipeline_parallel = row_.pp.value_or(1);
@@ -150,10 +150,10 @@ class Mapping {
       setting_.open_micro_batch = true;
       assume("micro_batch");
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> cluster() {
+  Status cluster() {
     const auto device = device_named(row_.gpu, row_.gpu_mem_gb);
     if (!device) return unsupported(fmt::format("device '{}' is not in the catalogue", row_.gpu));
     if (device->guessed_memory) assume("gpu_memory");
@@ -168,17 +168,16 @@ class Mapping {
     } else if (several) {
       assume("network");
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> framework() {
+  Status framework() {
     named_ = framework_named(row_.framework, row_.source);
     if (named_.assumed) assume("framework");
-    auto framework = loader_.read_ref<Framework>(named_.entry, "framework");
-    if (!framework) return framework.error();
+    FORESHARD_ASSIGN(auto framework, loader_.read_ref<Framework>(named_.entry, "framework"));
     if (contains(row_.notes, "no compute/comm overlap")) {
       framework = [&] {
-        Framework plain = *std::move(framework);
+        Framework plain = std::move(framework);
         plain.gradient_reduction = GradientReduction::kAfterBackward;
         plain.overlap_parameter_gather = false;
         plain.overlap_tensor_gradients = false;
@@ -187,27 +186,26 @@ class Mapping {
       }();
     }
     setting_.strategy.framework =
-        yaml::Ref<Framework>{*std::move(framework), std::string(named_.entry)};
-    return std::nullopt;
+        yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
+    return {};
   }
 
-  std::optional<Error> sharding() {
+  Status sharding() {
     Strategy& strategy = setting_.strategy;
     if (row_.zero_stage.empty()) {
       strategy.zero_stage = named_.default_zero_stage;
       if (strategy.data_parallel > 1) assume("zero_stage");
-      return std::nullopt;
+      return {};
     }
-    const auto sharding = sharding_of(row_.zero_stage);
-    if (!sharding) return sharding.error();
-    strategy.zero_stage = sharding->stage;
-    if (sharding->group && *sharding->group != strategy.data_parallel)
+    FORESHARD_ASSIGN(const auto sharding, sharding_of(row_.zero_stage));
+    strategy.zero_stage = sharding.stage;
+    if (sharding.group && *sharding.group != strategy.data_parallel)
       return unsupported(fmt::format("sharding over {} of {} data-parallel ranks is not modelled",
-                                     *sharding->group, strategy.data_parallel));
-    return std::nullopt;
+                                     *sharding.group, strategy.data_parallel));
+    return {};
   }
 
-  std::optional<Error> precision() {
+  Status precision() {
     const std::string text = lower_case(row_.precision);
     if (contains(text, "fp8") || contains(text, "float8") || contains(text, "fp4"))
       return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
@@ -217,10 +215,10 @@ class Mapping {
     if (!text.empty() && fp16 == std::string::npos && bf16 == std::string::npos)
       return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
     setting_.strategy.precision = fp16 < bf16 ? DType::kFp16 : DType::kBf16;
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> recompute() {
+  Status recompute() {
     const std::string text = lower_case(row_.recompute);
     if (text.empty()) {
       setting_.open_recompute = true;
@@ -235,10 +233,10 @@ class Mapping {
     } else {
       return unsupported(fmt::format("recomputation '{}' is not modelled", row_.recompute));
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> schedule() {
+  Status schedule() {
     Strategy& strategy = setting_.strategy;
     constexpr std::string_view kKey = "schedule=";
     if (const auto at = row_.notes.find(kKey); at != std::string::npos) {
@@ -256,7 +254,7 @@ class Mapping {
     if (strategy.pipeline_parallel == 1) strategy.virtual_stages = 1;
     if (strategy.virtual_stages > 1) strategy.schedule = "interleaved";
     uneven_stages();
-    return std::nullopt;
+    return {};
   }
 
   // Frameworks that ask for equal stages are given one layer less on the first and the last stage,

@@ -34,13 +34,13 @@ class Row {
   Result<sim::Prediction> predict() const {
     std::optional<sim::Prediction> best;
     std::optional<Trial> closest;
-    std::optional<Error> error;
+    Status error;
     const auto choices = choices_of(setting_);
     for (const auto& ways : choices) {
       for (const Strategy& strategy : ways) {
         auto trial = lowered(strategy);
         if (!trial) {
-          if (!error) error = trial.error();
+          if (error.ok()) error = trial.error();
           break;
         }
         if (trial->excess > 0_B && !(choices.size() == 1 && ways.size() == 1)) {
@@ -49,7 +49,7 @@ class Row {
         }
         auto prediction = simulated(*trial);
         if (!prediction) {
-          if (!error) error = prediction.error();
+          if (error.ok()) error = prediction.error();
           break;
         }
         if (!best || prediction->step < best->step) best = *std::move(prediction);
@@ -58,7 +58,7 @@ class Row {
     }
     if (best) return *std::move(best);
     if (closest) return simulated(*closest);
-    if (error) return *std::move(error);
+    FORESHARD_TRY(std::move(error));
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} sequences do not divide into {} equal parts",
                              setting_.strategy.global_batch, setting_.strategy.data_parallel)};
@@ -102,7 +102,7 @@ class Row {
 
 void fail(Outcome& outcome, const Error& error) {
   outcome.status =
-      error.code == Error::Code::kInfeasible ? Status::kInfeasible : Status::kUnsupported;
+      error.code == Error::Code::kInfeasible ? RowStatus::kInfeasible : RowStatus::kUnsupported;
   outcome.reason = error.message;
 }
 
@@ -162,11 +162,10 @@ Outcome evaluate(const TrainingRow& row, const comm::Parameters& communication,
 }
 
 Result<Jobs> training_jobs(const Table& table, const Context& context) {
-  auto rows = read_training(table.cells, table.path.string());
-  if (!rows) return rows.error();
-  Jobs result{.jobs = {}, .outcomes = rows->size()};
-  for (std::size_t i = 0; i < rows->size(); ++i) {
-    result.jobs.push_back({{i}, [row = (*rows)[i], &context] {
+  FORESHARD_ASSIGN(auto rows, read_training(table.cells, table.path.string()));
+  Jobs result{.jobs = {}, .outcomes = rows.size()};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    result.jobs.push_back({{i}, [row = rows[i], &context] {
                              return std::vector{evaluate(row, context.communication, context.errors,
                                                          context.catalogue)};
                            }});

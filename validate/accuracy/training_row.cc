@@ -5,13 +5,12 @@
 namespace foreshard::accuracy {
 
 Result<std::vector<TrainingRow>> read_training(const CsvTable& table, std::string_view name) {
-  if (auto error = missing_columns(
-          table, name,
-          {"id",     "source", "framework", "gpu",  "num_gpus",  "model_name", "layers",
-           "hidden", "heads",  "kv_heads",  "ffn",  "vocab",     "seq",        "experts",
-           "tp",     "pp",     "vpp",       "cp",   "dp",        "zero_stage", "mbs",
-           "gbs",    "metric", "value",     "unit", "recompute", "precision",  "seq_parallel"}))
-    return *std::move(error);
+  FORESHARD_TRY(missing_columns(
+      table, name,
+      {"id",     "source", "framework", "gpu",  "num_gpus",  "model_name", "layers",
+       "hidden", "heads",  "kv_heads",  "ffn",  "vocab",     "seq",        "experts",
+       "tp",     "pp",     "vpp",       "cp",   "dp",        "zero_stage", "mbs",
+       "gbs",    "metric", "value",     "unit", "recompute", "precision",  "seq_parallel"}));
   std::vector<TrainingRow> rows;
   for (const auto& line : table.rows) {
     Cells cells(table, line, name);

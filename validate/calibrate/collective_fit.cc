@@ -410,18 +410,16 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
                                                 const std::vector<accuracy::KnownMachine>& machines,
                                                 yaml::Loader& loader, const comm::Parameters& start,
                                                 const ClusterConfig* machine) {
-  auto measured = accuracy::measured_group(row, machines, loader, machine);
-  if (!measured) return measured.error();
+  FORESHARD_ASSIGN(auto measured, accuracy::measured_group(row, machines, loader, machine));
   auto group = std::make_shared<PreparedGroup>();
-  group->measured = *std::move(measured);
+  group->measured = std::move(measured);
   group->machine = row.machine;
   group->operation = row.op;
   const auto& members = group->measured.group;
   group->generation = generation_of(members.cluster->type_of(members.devices.front()));
   if (row.nodes > 1) {
-    auto transport = comm::transport_of(members, start);
-    if (!transport) return transport.error();
-    group->transport = *std::move(transport);
+    FORESHARD_ASSIGN(auto transport, comm::transport_of(members, start));
+    group->transport = std::move(transport);
   }
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;
@@ -448,17 +446,14 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
   std::map<accuracy::CollectiveRow::Setup, std::shared_ptr<PreparedGroup>> known;
   for (const auto& path : tables) {
     if (path.filename() == "machines.csv") continue;
-    const auto cells = accuracy::read_measured_table(path, 64_MiB, operation);
-    if (!cells) return cells.error();
-    if (!accuracy::is_collectives(*cells))
+    FORESHARD_ASSIGN(const auto cells, accuracy::read_measured_table(path, 64_MiB, operation));
+    if (!accuracy::is_collectives(cells))
       return Error{
           Error::Code::kInvalidInput,
           path.string() + ":1: this is not a table of collectives (op, bytes, time_us, nodes)"};
-    const auto rows = accuracy::collective_rows(*cells, path.string());
-    if (!rows) return rows.error();
-    const auto machines = accuracy::machines_beside(path);
-    if (!machines) return machines.error();
-    for (const auto& row : *rows) {
+    FORESHARD_ASSIGN(const auto rows, accuracy::collective_rows(cells, path.string()));
+    FORESHARD_ASSIGN(const auto machines, accuracy::machines_beside(path));
+    for (const auto& row : rows) {
       if (!row.fault.empty())
         return Error{Error::Code::kInvalidInput, path.string() + ": " + row.fault};
       if (!row.bytes || !(row.time_us > 0) || exclusions->reason_for(row) != nullptr) {
@@ -467,9 +462,9 @@ Result<Input> read_input(const std::vector<std::filesystem::path>& tables,
       }
       auto& group = known[row.setup()];
       if (!group) {
-        auto made = prepared(row, *machines, loader, start, machine ? &*machine : nullptr);
-        if (!made) return made.error();
-        group = input.groups.emplace_back(*std::move(made));
+        FORESHARD_ASSIGN(auto made,
+                         prepared(row, machines, loader, start, machine ? &*machine : nullptr));
+        group = input.groups.emplace_back(std::move(made));
       }
       group->rows.push_back({row, row.time_us * 1e-6});
       ++input.rows;
@@ -546,8 +541,8 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
   for (const auto& group : input.groups) {
     const comm::Parameters allowed = group->measured.allowed(parameters);
     const auto& members = group->measured.group;
-    const auto repertoire = comm::Repertoire::of(group->measured.kind, members, allowed);
-    if (!repertoire) return repertoire.error();
+    FORESHARD_ASSIGN(const auto repertoire,
+                     comm::Repertoire::of(group->measured.kind, members, allowed));
     for (const auto& row : group->rows) {
       const Bytes bytes = *row.row.bytes * 1_B;
       accuracy::Outcome outcome;
@@ -556,9 +551,8 @@ Result<std::vector<accuracy::Outcome>> predictions(const Input& input,
       outcome.operation = group->operation;
       outcome.size_class = accuracy::size_class(*row.row.bytes);
       outcome.measured = row.measured;
-      const auto time = repertoire->time(bytes);
-      if (!time) return time.error();
-      outcome.predicted = time->in_base();
+      FORESHARD_ASSIGN(const auto time, repertoire.time(bytes));
+      outcome.predicted = time.in_base();
       outcomes.push_back(std::move(outcome));
     }
   }

@@ -79,9 +79,8 @@ Result<Prepared> prepared(const CollectiveSample& sample, const ClusterView& clu
                                rank, cluster.devices().size())};
   }
   const comm::Participants group = group_of(sample, cluster, device_of_rank);
-  auto transport = comm::transport_of(group, start);
-  if (!transport) return transport.error();
-  Prepared result{.sample = &sample, .transport = *std::move(transport), .candidates = {}};
+  FORESHARD_ASSIGN(auto transport, comm::transport_of(group, start));
+  Prepared result{.sample = &sample, .transport = std::move(transport), .candidates = {}};
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != sample.kind) continue;
     std::set<comm::Protocol> seen;
@@ -262,9 +261,8 @@ Result<LinkFit> fit_links(const ClusterView& cluster, const comm::Parameters& st
   all.reserve(collectives.size());
   for (const CollectiveSample& sample : collectives) {
     if (!(sample.time.median > 0_s)) continue;
-    auto one = prepared(sample, cluster, start, device_of_rank);
-    if (!one) return one.error();
-    all.push_back(*std::move(one));
+    FORESHARD_ASSIGN(auto one, prepared(sample, cluster, start, device_of_rank));
+    all.push_back(std::move(one));
   }
   Members members;
   std::array<Members, 2> halves;

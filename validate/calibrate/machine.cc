@@ -152,54 +152,50 @@ Result<MachineCalibration> calibrate_machine(const MachineStart& start,
                      fmt::format("the measurement of '{}' from {} is given twice, which would make "
                                  "intervals too narrow; give it once",
                                  runs[i].measurement.program, runs[i].measurement.date)};
-  const auto samples = samples_of(runs);
-  if (!samples) return samples.error();
+  FORESHARD_ASSIGN(const auto samples, samples_of(runs));
 
   MachineCalibration machine{.cluster = start.cluster,
                              .communication = start.communication,
                              .kernels = {},
                              .links = {},
                              .source = source_of(runs),
-                             .outliers = samples->outliers,
+                             .outliers = samples.outliers,
                              .notes = {}};
   DeviceType& device = machine.cluster.node->value.device.value;
   for (const MeasuredRun& run : runs)
     if (std::string why = other_device(device, run.measurement); !why.empty())
       machine.notes.push_back(std::move(why));
-  if (samples->kernels.empty()) {
+  if (samples.kernels.empty()) {
     machine.notes.emplace_back("no kernel was measured: the device stays as it is");
   } else {
-    auto fit = fit_kernels(device, samples->kernels,
-                           {.source = machine.source,
-                            .source_of_each = short_source_of(runs),
-                            .own_kernels = options.own_kernels});
-    if (!fit) return fit.error();
-    if (fit->foreign > 0)
+    FORESHARD_ASSIGN(auto fit, fit_kernels(device, samples.kernels,
+                                           {.source = machine.source,
+                                            .source_of_each = short_source_of(runs),
+                                            .own_kernels = options.own_kernels}));
+    if (fit.foreign > 0)
       machine.notes.push_back(fmt::format(
           "{} of {} kernels are foreshard's own, which no framework runs: what they would have "
           "changed is as before; for predictions of replays give --own-kernels",
-          fit->foreign, samples->kernels.size()));
-    device = fit->device;
-    machine.outliers.insert(machine.outliers.end(), fit->outliers.begin(), fit->outliers.end());
-    machine.kernels = *std::move(fit);
+          fit.foreign, samples.kernels.size()));
+    device = fit.device;
+    machine.outliers.insert(machine.outliers.end(), fit.outliers.begin(), fit.outliers.end());
+    machine.kernels = std::move(fit);
   }
-  if (samples->overlapped > 0)
+  if (samples.overlapped > 0)
     machine.notes.push_back(
         fmt::format("{} collectives ran beside kernels of their members and were not fitted to",
-                    samples->overlapped));
-  if (samples->collectives.empty()) {
+                    samples.overlapped));
+  if (samples.collectives.empty()) {
     machine.notes.emplace_back(
         "no collective was measured alone: the communication library stays as it is");
     return machine;
   }
-  auto cluster = build_cluster(machine.cluster);
-  if (!cluster) return cluster.error();
-  auto links = fit_links(*cluster, start.communication, samples->collectives,
-                         runs.front().program.device_of_rank, machine.source);
-  if (!links) return links.error();
-  machine.communication = links->parameters;
-  machine.outliers.insert(machine.outliers.end(), links->outliers.begin(), links->outliers.end());
-  machine.links = *std::move(links);
+  FORESHARD_ASSIGN(auto cluster, build_cluster(machine.cluster));
+  FORESHARD_ASSIGN(auto links, fit_links(cluster, start.communication, samples.collectives,
+                                         runs.front().program.device_of_rank, machine.source));
+  machine.communication = links.parameters;
+  machine.outliers.insert(machine.outliers.end(), links.outliers.begin(), links.outliers.end());
+  machine.links = std::move(links);
   return machine;
 }
 

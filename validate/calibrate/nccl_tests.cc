@@ -89,7 +89,7 @@ class Reader {
     for (std::size_t begin = 0; begin < text_.size();) {
       const std::size_t end = std::min(text_.find('\n', begin), text_.size());
       ++line_;
-      if (auto fault = read(text_.substr(begin, end - begin))) return *std::move(fault);
+      FORESHARD_TRY(read(text_.substr(begin, end - begin)));
       begin = end + 1;
     }
     if (!columns_)
@@ -112,19 +112,19 @@ class Reader {
     return {code, fmt::format("{}:{}:{}: {}", name_, line_, column, why)};
   }
 
-  std::optional<Error> read(std::string_view line) {
+  Status read(std::string_view line) {
     const auto words = words_of(line);
-    if (words.empty()) return std::nullopt;
+    if (words.empty()) return {};
     if (done_) return after_end(line, words);
     if (words[0].text.starts_with('#')) return comment(line, words);
     if (!columns_) return before(line, words);
-    if (is_log(line)) return std::nullopt;
+    if (is_log(line)) return {};
     return row(words);
   }
 
   // Whatever launched the test speaks first; of it NCCL's version and the program are of interest,
   // and lines of ranks that lost their "#" on the way.
-  std::optional<Error> before(std::string_view line, std::vector<Word> words) {
+  Status before(std::string_view line, std::vector<Word> words) {
     if (words.size() > 2 && words[0].text == "Rank") {
       words.insert(words.begin(), Word{"#", 1});
       return rank(line, words);
@@ -132,7 +132,7 @@ class Reader {
     program_in(words);
     if (words.size() >= 3 && words[0].text == "NCCL" && words[1].text == "version")
       run_.nccl_version = std::string(words[2].text.substr(0, words[2].text.find('+')));
-    return std::nullopt;
+    return {};
   }
 
   // The last program before the table, unless the test itself named it.
@@ -147,18 +147,18 @@ class Reader {
   }
 
   // Launchers may have the last word, but not another run: it would be lost.
-  std::optional<Error> after_end(std::string_view line, const std::vector<Word>& words) const {
+  Status after_end(std::string_view line, const std::vector<Word>& words) const {
     if (is_header(words) || line.starts_with("# nThread ") ||
         line.starts_with("# Collective test starting:"))
       return fault(words[0].column, "another run begins here; give each run a file of its own",
                    Error::Code::kUnsupported);
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> comment(std::string_view line, const std::vector<Word>& words) {
+  Status comment(std::string_view line, const std::vector<Word>& words) {
     const auto after = [&](std::string_view key) -> std::optional<std::string_view> {
       const auto at = line.find(key);
-      if (at == std::string_view::npos) return std::nullopt;
+      if (at == std::string_view::npos) return {};
       return line.substr(at + key.size());
     };
     if (const auto program = after("Collective test starting:")) {
@@ -179,14 +179,14 @@ class Reader {
     }
     if (after("Out of bounds values") || after("Avg bus bandwidth")) {
       done_ = columns_.has_value();
-      return std::nullopt;
+      return {};
     }
     if (words.size() > 2 && words[1].text == "Rank") return rank(line, words);
     if (is_header(words)) return header(words);
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> rank(std::string_view line, const std::vector<Word>& words) {
+  Status rank(std::string_view line, const std::vector<Word>& words) {
     const auto place = std::ranges::find(words, "on", &Word::text);
     const auto number = number_in<std::int64_t>(words[2].text);
     if (!number) return fault(words[2].column, "the rank is not a number");
@@ -210,29 +210,29 @@ class Reader {
                                  *number));
     run_.ranks.push_back(
         {.rank = *number, .host = std::string((place + 1)->text), .device = std::string(name)});
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> header(const std::vector<Word>& words) {
+  Status header(const std::vector<Word>& words) {
     const Columns columns = columns_of(words);
     if (!columns.size || !columns.dtype || !columns.time[0])
       return fault(words[0].column, "the header has no size, type or time");
     if (columns.cpu)
       return fault(words[0].column, "times of the CPU (-C) are not those of the operation",
                    Error::Code::kUnsupported);
-    if (auto missing = missing_ranks(words)) return missing;
+    FORESHARD_TRY(missing_ranks(words));
     if (const auto why = internal::fault_in_operation(
             told_, std::filesystem::path(name_).filename().string(), run_.operation))
       return fault(words[0].column, *why);
     columns_ = columns;
-    return std::nullopt;
+    return {};
   }
 
   // Excerpts often keep the last rank alone; hosts and devices of the others are then unknown.
-  std::optional<Error> missing_ranks(const std::vector<Word>& words) const {
+  Status missing_ranks(const std::vector<Word>& words) const {
     std::int64_t highest = -1;
     for (const NcclTestsRank& rank : run_.ranks) highest = std::max(highest, rank.rank);
-    if (highest < std::ssize(run_.ranks)) return std::nullopt;
+    if (highest < std::ssize(run_.ranks)) return {};
     return fault(words[0].column,
                  fmt::format("of {} ranks only {} {} listed: the line '# Rank N ... on HOST device "
                              "D ...' of each of them is needed",
@@ -240,7 +240,7 @@ class Reader {
                              run_.ranks.size() == 1 ? "is" : "are"));
   }
 
-  std::optional<Error> row(std::vector<Word> words) {
+  Status row(std::vector<Word> words) {
     const Columns& columns = *columns_;
     // Where an operation reduces nothing, old versions leave the cell empty.
     if (columns.reduction && words.size() + 1 == columns.count &&
@@ -282,7 +282,7 @@ class Reader {
       (way == 0 ? result.out_of_place : result.in_place) = one;
     }
     run_.rows.push_back(std::move(result));
-    return std::nullopt;
+    return {};
   }
 
   std::string_view text_;

@@ -109,7 +109,7 @@ class Planner {
   }
 
   Result<Program> run() {
-    if (auto fault = gather()) return *std::move(fault);
+    FORESHARD_TRY(gather());
     add_neighbours();
     add_telling_products();
     add_ladders();
@@ -118,12 +118,12 @@ class Planner {
       return Error{Error::Code::kInvalidInput,
                    "nothing to measure: the Programs have neither kernels nor communication"};
     write_calls();
-    if (auto violation = program::verify(plan_)) return *std::move(violation);
+    FORESHARD_TRY(program::verify(plan_));
     return std::move(plan_);
   }
 
  private:
-  std::optional<Error> gather() {
+  Status gather() {
     const auto fault = [](const std::string& why) {
       return Error{Error::Code::kInvalidInput, why};
     };
@@ -155,7 +155,7 @@ class Planner {
     plan_.streams = {{"compute"}};
     plan_.launch_time = first.launch_time;
     plan_.launch_time_of_rank = first.launch_time_of_rank;
-    return std::nullopt;
+    return {};
   }
 
   void add(const Program& program, const program::Role& role, const Task& task) {

@@ -86,8 +86,8 @@ struct CollectiveKey {
 
 class Gatherer {
  public:
-  std::optional<Error> add(const MeasuredRun& run) {
-    if (auto fault = mismatch(run)) return fault;
+  Status add(const MeasuredRun& run) {
+    FORESHARD_TRY(mismatch(run));
     const Program& program = run.program;
     const program::Expander expander(program);
     std::vector<std::size_t> role_of(static_cast<std::size_t>(program.ranks()));
@@ -103,11 +103,10 @@ class Gatherer {
             Error::Code::kInvalidInput,
             fmt::format("measurement of '{}': rank {} has {} tasks, its Program {}", program.name,
                         record.rank, record.tasks.size(), expansion.instances.size())};
-      if (auto fault = add_rank(run, program.roles[role], expansion, record, operations))
-        return fault;
+      FORESHARD_TRY(add_rank(run, program.roles[role], expansion, record, operations));
     }
     if (run.measurement.mode == measure::Mode::kWhole) add_operations(operations);
-    return std::nullopt;
+    return {};
   }
 
   Samples samples() {
@@ -167,7 +166,7 @@ class Gatherer {
     return {};
   }
 
-  static std::optional<Error> mismatch(const MeasuredRun& run) {
+  static Status mismatch(const MeasuredRun& run) {
     const auto fault = [&](const std::string& why) {
       return Error{Error::Code::kInvalidInput,
                    fmt::format("measurement of '{}': {}", run.measurement.program, why)};
@@ -184,12 +183,12 @@ class Gatherer {
       if (record.rank < 0 || record.rank >= run.program.ranks())
         return fault(fmt::format("the Program has no rank {}, only {} ranks", record.rank,
                                  run.program.ranks()));
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> add_rank(const MeasuredRun& run, const program::Role& role,
-                                const program::Expansion& expansion, const RankRecord& record,
-                                std::map<Operation, std::vector<Member>>& operations) {
+  Status add_rank(const MeasuredRun& run, const program::Role& role,
+                  const program::Expansion& expansion, const RankRecord& record,
+                  std::map<Operation, std::vector<Member>>& operations) {
     const Program& program = run.program;
     std::vector<std::pair<Seconds, Seconds>> busy;  // the rank's kernels, by start
     for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
@@ -231,7 +230,7 @@ class Gatherer {
       operations[{ranks, program::tag_of(task), n}].push_back(
           {.times = times, .computes = overlaps(busy, times.start, times.finish), .what = what});
     }
-    return std::nullopt;
+    return {};
   }
 
   // Whether a kernel runs between the two, but for what may be rounding (1 % of it).
@@ -309,8 +308,7 @@ Spread spread_of(std::vector<Seconds> times) {
 
 Result<Samples> samples_of(const std::vector<MeasuredRun>& runs) {
   Gatherer gatherer;
-  for (const MeasuredRun& run : runs)
-    if (auto fault = gatherer.add(run)) return *std::move(fault);
+  for (const MeasuredRun& run : runs) FORESHARD_TRY(gatherer.add(run));
   return gatherer.samples();
 }
 

@@ -28,8 +28,8 @@ Error refusal(const std::string& why) {
   return {Error::Code::kInvalidInput, "measurement: " + why};
 }
 
-std::optional<Error> misfit(const Program& program, const sim::Prediction& prediction,
-                            const Measurement& measurement) {
+Status misfit(const Program& program, const sim::Prediction& prediction,
+              const Measurement& measurement) {
   if (const std::string expected = measure::fingerprint_of(program);
       measurement.fingerprint != expected)
     return refusal("is of another Program: '" + measurement.program + "' with fingerprint " +
@@ -57,7 +57,7 @@ std::optional<Error> misfit(const Program& program, const sim::Prediction& predi
       return refusal("has " + std::to_string(record.tasks.size()) + " tasks of rank " +
                      std::to_string(record.rank) + ", the Program " + std::to_string(count));
   }
-  return std::nullopt;
+  return {};
 }
 
 std::string kind_name(const Kernel& kernel) {
@@ -405,7 +405,7 @@ Options options_for(const ClusterView& cluster) {
 
 Result<Comparison> compare(const Program& program, const sim::Prediction& prediction,
                            const Measurement& measurement, const Options& options) {
-  if (auto fault = misfit(program, prediction, measurement)) return *std::move(fault);
+  FORESHARD_TRY(misfit(program, prediction, measurement));
   return Comparer(program, prediction, measurement, options).run();
 }
 

@@ -88,9 +88,8 @@ class Writer {
 
 }  // namespace
 
-std::optional<Error> write_trace(const std::filesystem::path& path, const program::Program& program,
-                                 const sim::Prediction& prediction,
-                                 const measure::Measurement& measurement) {
+Status write_trace(const std::filesystem::path& path, const program::Program& program,
+                   const sim::Prediction& prediction, const measure::Measurement& measurement) {
   const Timelines lines = timelines_of(program, prediction, measurement);
   Writer writer(program);
   int process = 0;

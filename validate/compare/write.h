@@ -30,8 +30,7 @@ std::string to_json(const Comparison& comparison);
 /// communication is an event of its own.
 /// \pre as for `compare`, which succeeded.
 /// \return kIo.
-std::optional<Error> write_trace(const std::filesystem::path& path, const program::Program& program,
-                                 const sim::Prediction& prediction,
-                                 const measure::Measurement& measurement);
+Status write_trace(const std::filesystem::path& path, const program::Program& program,
+                   const sim::Prediction& prediction, const measure::Measurement& measurement);
 
 }  // namespace foreshard::compare

@@ -135,7 +135,7 @@ const Option* find(std::string_view name) {
 }
 
 // What the options say together.
-std::optional<Error> contradiction_in(const Arguments& arguments) {
+Status contradiction_in(const Arguments& arguments) {
   if (arguments.program.empty())
     return bad("no Program is given: foreshard-replay PROGRAM.json -o MEASUREMENT.json");
   if (!arguments.check && !arguments.verify && arguments.output.empty())
@@ -148,7 +148,7 @@ std::optional<Error> contradiction_in(const Arguments& arguments) {
     return bad("--verify needs all ranks, and --as-rank replays one");
   if (arguments.shared && arguments.host)
     return bad("--shared applies to GPUs; ranks of --host share the host anyway");
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ Result<Arguments> arguments_from(const std::vector<std::string>& words) {
     if (!legal.empty()) return illegal(name, value, legal);
   }
   if (arguments.help || arguments.version) return arguments;
-  if (auto fault = contradiction_in(arguments)) return *fault;
+  FORESHARD_TRY(contradiction_in(arguments));
   return arguments;
 }
 

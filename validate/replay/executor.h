@@ -49,7 +49,7 @@ class Executor {
   /// Allocates, makes the plan's communicators, loads libraries. `plan` must outlive the executor.
   /// \return kInfeasible where memory does not suffice (names task, bytes asked for and free),
   ///     kUnsupported for a kernel that it cannot run, kIo where a library or a peer fails.
-  virtual std::optional<Error> prepare(const RankPlan& plan, Watch& watch) = 0;
+  virtual Status prepare(const RankPlan& plan, Watch& watch) = 0;
 
   /// The step once. All ranks call it equally often.
   /// \pre prepare succeeded.

@@ -119,9 +119,8 @@ std::string plain(const std::string& text) {
 Result<Identity> launched(const Environment& environment) {
   std::vector<Identity> found;
   for (const Launcher& launcher : {kPlain, kOpenMpi}) {
-    const auto identity = read(environment, launcher);
-    if (!identity) return identity.error();
-    if (*identity) found.push_back(**identity);
+    FORESHARD_ASSIGN(const auto identity, read(environment, launcher));
+    if (identity) found.push_back(*identity);
   }
   if (found.size() == 2 && !by_torchrun(environment) &&
       (found[0].rank != found[1].rank || found[0].ranks != found[1].ranks))
@@ -131,9 +130,8 @@ Result<Identity> launched(const Environment& environment) {
                "; unset those that are wrong");
   if (!found.empty()) return found.front();
   for (const Launcher& launcher : {kFlux, kPals, kHydra, kSlurm}) {
-    const auto identity = read(environment, launcher);
-    if (!identity) return identity.error();
-    if (*identity) return **identity;
+    FORESHARD_ASSIGN(const auto identity, read(environment, launcher));
+    if (identity) return *identity;
   }
   return Identity{};
 }

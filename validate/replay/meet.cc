@@ -59,21 +59,20 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
   if (options.rank == 0) {
     ::unlink(file.c_str());
     const std::string host = options.address == kLoopback ? "" : " " + options.address;
-    auto store = serve_tcp_store(options, [&](std::uint16_t port) {
-      return write_file(file, std::to_string(port) + host + "\n");
-    });
-    if (!store) return store.error();
+    FORESHARD_ASSIGN(auto store, serve_tcp_store(options, [&](std::uint16_t port) {
+                       return write_file(file, std::to_string(port) + host + "\n");
+                     }));
     // When all have found it, nobody needs it any more.
-    const auto fault = barrier(**store, "found", 0, options.ranks, options.patience);
+    Status met = barrier(*store, "found", 0, options.ranks, options.patience);
     ::unlink(file.c_str());
-    if (fault) return *fault;
+    FORESHARD_TRY(std::move(met));
     return store;
   }
   const Seconds patience = options.patience;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                       std::chrono::duration<double>(patience / 1_s));
   options.patience = 200_ms;
-  std::optional<Error> last;
+  Status last;
   for (;;) {
     if (const auto found = rank_zero_in(file)) {
       // A host reaches itself also where it does not know the name that others use.
@@ -82,8 +81,7 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
       options.port = found->port;
       auto store = open_tcp_store(options);
       if (store) {
-        if (auto fault = barrier(**store, "found", options.rank, options.ranks, patience))
-          return *fault;
+        FORESHARD_TRY(barrier(**store, "found", options.rank, options.ranks, patience));
         return store;
       }
       if (store.error().code != Error::Code::kIo) return store.error();
@@ -92,9 +90,10 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
     if (Clock::now() >= end) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  return Error{Error::Code::kIo, "rank " + std::to_string(options.rank) +
-                                     " did not find rank 0 within " + format(patience) +
-                                     (last ? ": " + last->message : ": there is no " + file)};
+  return Error{Error::Code::kIo,
+               "rank " + std::to_string(options.rank) + " did not find rank 0 within " +
+                   format(patience) +
+                   (last.ok() ? ": there is no " + file : ": " + last.error().message)};
 }
 
 // In a folder that all ranks see; rank 0 makes it if it is not there.
@@ -120,12 +119,11 @@ Result<std::unique_ptr<Store>> open_store(const Environment& environment, const 
                  .job = options.job,
                  .patience = options.patience};
   if (!options.folder.empty()) return open_in_folder(options.folder, std::move(tcp));
-  const auto meeting = meeting_from(environment, identity);
-  if (!meeting) return meeting.error();
-  const bool here = meeting->kind == Meeting::Kind::kOneHost;
-  tcp.address = here ? kLoopback : meeting->address;
-  tcp.port = meeting->port;
-  if (here) return open_by_file(meeting->file, std::move(tcp));
+  FORESHARD_ASSIGN(const auto meeting, meeting_from(environment, identity));
+  const bool here = meeting.kind == Meeting::Kind::kOneHost;
+  tcp.address = here ? kLoopback : meeting.address;
+  tcp.port = meeting.port;
+  if (here) return open_by_file(meeting.file, std::move(tcp));
   return open_tcp_store(tcp);
 }
 

@@ -120,8 +120,7 @@ std::int64_t elements_in(Bytes bytes, DType dtype, std::int64_t parts) {
 Result<RankPlan> plan_rank(const program::Program& program, std::int32_t rank) {
   FORESHARD_CHECK(rank >= 0 && rank < program.ranks());
   const program::Expander expander(program);
-  const auto directory = internal::Directory::of(program, expander);
-  if (!directory) return directory.error();
+  FORESHARD_ASSIGN(const auto directory, internal::Directory::of(program, expander));
 
   RankPlan plan;
   plan.program = &program;
@@ -130,7 +129,7 @@ Result<RankPlan> plan_rank(const program::Program& program, std::int32_t rank) {
   plan.expansion = expander.expand(plan.role);
   plan.memory = expander.memory_events(plan.role, plan.expansion);
   plan.operations.reserve(plan.expansion.instances.size());
-  Operations(plan, *directory).list();
+  Operations(plan, directory).list();
   return plan;
 }
 

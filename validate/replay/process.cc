@@ -107,7 +107,7 @@ void Process::end(const Error& error) {
   end(error.message, code_of(error));
 }
 
-std::optional<Error> Process::write(const std::function<std::optional<Error>()>& write) {
+Status Process::write(const std::function<Status()>& write) {
   const std::lock_guard lock(writing_);
   return write();
 }

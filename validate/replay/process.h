@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -40,7 +39,7 @@ class Process {
   [[noreturn]] void end(const Error& error);
 
   /// Runs `write`, which `end` does not interrupt.
-  std::optional<Error> write(const std::function<std::optional<Error>()>& write);
+  Status write(const std::function<Status()>& write);
 
  private:
   void wait_for_signals();

@@ -37,13 +37,12 @@ constexpr Seconds kPatienceToTell = 5_s;
 // Reads and checks the Program: nothing has been started yet.
 Result<Program> load(const Arguments& arguments, const Identity& identity) {
   const auto largest = Bytes::from_base(static_cast<double>(program::kLargestProgramText));
-  const auto text = read_file(arguments.program, largest);
-  if (!text) return text.error();
-  auto program = program::program_from_json(*text);
+  FORESHARD_ASSIGN(const auto text, read_file(arguments.program, largest));
+  auto program = program::program_from_json(text);
   if (!program)
     return Error{program.error().code, arguments.program + ": " + program.error().message};
-  if (const auto violation = program::verify(*program))
-    return Error{violation->code, arguments.program + ": " + violation->message};
+  if (const Status violation = program::verify(*program); !violation.ok())
+    return Error{violation.error().code, arguments.program + ": " + violation.error().message};
   const std::int64_t ranks = program->ranks();
   if (!arguments.as_rank && !(arguments.check && identity.ranks == 1) && identity.ranks != ranks)
     return bad(arguments.program + ": the Program has " + std::to_string(ranks) + " rank" +
@@ -66,9 +65,8 @@ Result<Program> load(const Arguments& arguments, const Identity& identity) {
 
 // When each communication's result is there.
 Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPlan& plan) {
-  const auto text = read_file(path, 1_GiB);
-  if (!text) return text.error();
-  const auto arrivals = measure::arrivals_from_json(*text);
+  FORESHARD_ASSIGN(const auto text, read_file(path, 1_GiB));
+  const auto arrivals = measure::arrivals_from_json(text);
   if (!arrivals) return Error{arrivals.error().code, path + ": " + arrivals.error().message};
   if (arrivals->fingerprint != measure::fingerprint_of(*plan.program))
     return bad(path + ": is of another Program ('" + arrivals->program + "', " +
@@ -91,8 +89,8 @@ Result<std::vector<Seconds>> load_arrivals(const std::string& path, const RankPl
 }
 
 // Before hours are measured: whether the file can be written where it shall be.
-std::optional<Error> fault_of_output(const std::string& path) {
-  if (path.empty()) return std::nullopt;
+Status fault_of_output(const std::string& path) {
+  if (path.empty()) return {};
   std::filesystem::path folder = behind_links(path).parent_path();
   if (folder.empty()) folder = ".";
   std::error_code ignored;
@@ -103,20 +101,18 @@ std::optional<Error> fault_of_output(const std::string& path) {
   if (!is_special(path) && ::access(folder.c_str(), W_OK) != 0)
     return Error{Error::Code::kIo,
                  path + ": the folder '" + folder.string() + "' cannot be written"};
-  return std::nullopt;
+  return {};
 }
 
 // All ranks must carry out the same Program: rank 0's.
-std::optional<Error> compare_programs(Store& store, const std::string& path,
-                                      const std::string& fingerprint, const Identity& identity,
-                                      Seconds patience) {
-  if (identity.ranks == 1) return std::nullopt;
-  if (auto fault = barrier(store, "begin", identity.rank, identity.ranks, patience)) return fault;
+Status compare_programs(Store& store, const std::string& path, const std::string& fingerprint,
+                        const Identity& identity, Seconds patience) {
+  if (identity.ranks == 1) return {};
+  FORESHARD_TRY(barrier(store, "begin", identity.rank, identity.ranks, patience));
   if (identity.rank == 0) return store.set("program", fingerprint);
-  const auto first = store.get("program", patience);
-  if (!first) return first.error();
-  if (*first == fingerprint) return std::nullopt;
-  return bad(path + ": is another Program (" + fingerprint + ") than rank 0 has (" + *first + ")");
+  FORESHARD_ASSIGN(const auto first, store.get("program", patience));
+  if (first == fingerprint) return {};
+  return bad(path + ": is another Program (" + fingerprint + ") than rank 0 has (" + first + ")");
 }
 
 std::string job_of(const Arguments& arguments) {
@@ -145,11 +141,12 @@ class Replay {
   int run() {
     prepare();
     if (arguments_.check) return report_check();
-    if (auto fault = meet()) return failed(*fault);
-    if (auto fault =
+    if (const Status fault = meet(); !fault.ok()) return failed(fault.error());
+    if (const Status fault =
             compare_programs(*store_, arguments_.program, measure::fingerprint_of(program_),
-                             identity_, arguments_.watchdog))
-      return failed(*fault);
+                             identity_, arguments_.watchdog);
+        !fault.ok())
+      return failed(fault.error());
     Watch watch;
     if (arguments_.hang && arguments_.hang->rank == plan_->rank)
       watch.hang_before(arguments_.hang->instance);
@@ -173,7 +170,8 @@ class Replay {
     executor.reset();
     watchdog.leave();
     if (result->measurement)
-      if (auto fault = write(*result->measurement)) return failed(*fault);
+      if (const Status fault = write(*result->measurement); !fault.ok())
+        return failed(fault.error());
     std::cout << summary(*result) << std::flush;
     return result->verified ? kDone : kGateFailed;
   }
@@ -201,7 +199,7 @@ class Replay {
       early_ =
           bad("--hang names instance " + std::to_string(arguments_.hang->instance) + ", but rank " +
               std::to_string(plan_->rank) + " has " + std::to_string(instances));
-    if (!early_ && arguments_.as_rank) {
+    if (early_.ok() && arguments_.as_rank) {
       auto arrivals = load_arrivals(arguments_.arrivals, *plan_);
       if (!arrivals) {
         early_ = arrivals.error();
@@ -210,11 +208,11 @@ class Replay {
       executor_options_.mode = measure::Mode::kOneRank;
       executor_options_.arrivals = *std::move(arrivals);
     }
-    if (!early_ && identity_.rank == 0) early_ = fault_of_output(arguments_.output);
+    if (early_.ok() && identity_.rank == 0) early_ = fault_of_output(arguments_.output);
   }
 
   int report_check() {
-    if (early_) return failed(*early_);
+    if (!early_.ok()) return failed(early_.error());
     std::cout << "rank " << plan_->rank << " of " << program_.ranks() << ": "
               << plan_->expansion.instances.size() << " tasks, " << plan_->communicators.size()
               << " communicators\n";
@@ -222,16 +220,15 @@ class Replay {
   }
 
   // Opens the store. Its absence matters less than a fault of the Program.
-  std::optional<Error> meet() {
+  Status meet() {
     auto store = open_store(environment(), identity_,
                             {.folder = arguments_.rendezvous,
                              .job = {job_of(arguments_), identity_.token},
-                             .patience = early_ ? kPatienceToTell : arguments_.watchdog});
-    if (!store) return early_ ? *early_ : store.error();
+                             .patience = early_.ok() ? arguments_.watchdog : kPatienceToTell});
+    if (!store) return early_.ok() ? store.error() : early_;
     store_ = *std::move(store);
     process_.meets_in(store_.get());
-    if (early_) return early_;
-    return std::nullopt;
+    return early_;
   }
 
   SessionOptions session_options() const {
@@ -252,7 +249,7 @@ class Replay {
             .date = date_of_now()};
   }
 
-  std::optional<Error> write(const measure::Measurement& measurement) {
+  Status write(const measure::Measurement& measurement) {
     return process_.write(
         [&] { return write_file(arguments_.output, measure::to_json(measurement)); });
   }
@@ -260,7 +257,7 @@ class Replay {
   // Where a rank has ended, that is the cause of what the operating system or a library refused
   // here.
   [[noreturn]] int failed(const Error& error) {
-    const bool own = early_ || error.code != Error::Code::kIo;
+    const bool own = !early_.ok() || error.code != Error::Code::kIo;
     const auto ended = store_ && !own ? store_->ended() : std::nullopt;
     if (ended) process_.end(*ended, kRankLost);
     process_.end(error);
@@ -270,7 +267,7 @@ class Replay {
   Identity identity_;
   Process& process_;
   const Executors& executors_;
-  std::optional<Error> early_;
+  Status early_;
   Program program_;
   std::optional<RankPlan> plan_;
   ExecutorOptions executor_options_;

@@ -49,29 +49,28 @@ class Session {
         samples_(plan.expansion.instances.size()) {}
 
   Result<SessionResult> run() {
-    if (auto fault = prepare()) return *fault;
-    if (options_.verify)
-      if (auto fault = verify()) return *fault;
+    FORESHARD_TRY(prepare());
+    if (options_.verify) FORESHARD_TRY(verify());
     if (options_.measure) {
-      if (auto fault = measure()) return *fault;
-      if (auto fault = gather()) return *fault;
+      FORESHARD_TRY(measure());
+      FORESHARD_TRY(gather());
     }
-    if (auto fault = meet("end")) return *fault;
+    FORESHARD_TRY(meet("end"));
     return std::move(result_);
   }
 
  private:
   bool leads() const { return options_.rank == 0; }
-  std::optional<Error> meet(const std::string& name) {
+  Status meet(const std::string& name) {
     return barrier(store_, name, options_.rank, options_.ranks, options_.patience);
   }
 
-  std::optional<Error> prepare() {
-    if (auto fault = claim_device()) return fault;
+  Status prepare() {
+    FORESHARD_TRY(claim_device());
     watchdog_.enter_preparation("preparing");
     auto fault = executor_.prepare(plan_, watch_);
     watchdog_.leave();
-    if (fault) return fault;
+    if (!fault.ok()) return fault;
     // Who prepares for long is no less alive: the watchdog has the shorter patience.
     return barrier(store_, "prepared", options_.rank, options_.ranks,
                    kPreparing * options_.patience);
@@ -79,9 +78,8 @@ class Session {
 
   // No two ranks may take one device without knowing: a launcher that shows each rank one device
   // (srun --gpus-per-task=1) and one that shows all of them the same look alike to each.
-  std::optional<Error> claim_device() {
-    if (auto fault = store_.set(numbered("device", options_.rank), executor_.sole_device()))
-      return fault;
+  Status claim_device() {
+    FORESHARD_TRY(store_.set(numbered("device", options_.rank), executor_.sole_device()));
     if (leads()) {
       std::map<std::string, std::int32_t> ranks;
       std::string shared;
@@ -98,15 +96,14 @@ class Session {
                  ": start as many ranks on a host as it has GPUs and show each its own (srun "
                  "--gpus-per-task=1) or all of them, or let ranks share one with --shared";
       }
-      if (auto fault = store_.set("devices", shared)) return fault;
+      FORESHARD_TRY(store_.set("devices", shared));
     }
-    const auto shared = store_.get("devices", 2 * kPreparing * options_.patience);
-    if (!shared) return shared.error();
-    if (shared->empty()) return std::nullopt;
-    return Error{Error::Code::kInvalidInput, *shared};
+    FORESHARD_ASSIGN(const auto shared, store_.get("devices", 2 * kPreparing * options_.patience));
+    if (shared.empty()) return {};
+    return Error{Error::Code::kInvalidInput, shared};
   }
 
-  std::optional<Error> verify() {
+  Status verify() {
     watchdog_.enter("verifying");
     auto found = executor_.verify(watch_);
     watchdog_.leave();
@@ -114,12 +111,12 @@ class Session {
     const Json json{{"operations", found->operations},
                     {"elements", found->elements},
                     {"faults", found->faults}};
-    if (auto fault = store_.set(numbered("verified", options_.rank), json.dump())) return fault;
+    FORESHARD_TRY(store_.set(numbered("verified", options_.rank), json.dump()));
     if (leads()) {
       for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
-        const auto text = store_.get(numbered("verified", rank), options_.patience);
-        if (!text) return text.error();
-        const Json theirs = Json::parse(*text, nullptr, false);
+        FORESHARD_ASSIGN(const auto text,
+                         store_.get(numbered("verified", rank), options_.patience));
+        const Json theirs = Json::parse(text, nullptr, false);
         if (!theirs.is_object()) return malformed(rank, "verification");
         RankVerification of{.rank = rank};
         of.result.operations = theirs.value("operations", std::int64_t{0});
@@ -130,31 +127,30 @@ class Session {
       }
       return store_.set("verdict", result_.verified ? "right" : "wrong");
     }
-    const auto verdict = store_.get("verdict", options_.patience);
-    if (!verdict) return verdict.error();
-    result_.verified = *verdict == "right";
-    return std::nullopt;
+    FORESHARD_ASSIGN(const auto verdict, store_.get("verdict", options_.patience));
+    result_.verified = verdict == "right";
+    return {};
   }
 
-  std::optional<Error> step(const std::string& stage, bool counts) {
+  Status step(const std::string& stage, bool counts) {
     watchdog_.enter(stage);
     const auto times = executor_.step(watch_);
     watchdog_.leave();
     if (!times) return times.error();
     if (counts) samples_.add(*times);
-    return std::nullopt;
+    return {};
   }
 
   // Beside the step that was measured last: the same, without what times its tasks.
-  std::optional<Error> bare_step(const std::string& stage) {
+  Status bare_step(const std::string& stage) {
     watchdog_.enter(stage);
     const auto bare = executor_.bare_step(watch_);
     watchdog_.leave();
     if (!bare) return bare.error();
-    if (!*bare) return std::nullopt;
+    if (!*bare) return {};
     timing_costs_.push_back(samples_.steps().back() - (*bare)->total);
     timing_events_ = (*bare)->events;
-    return std::nullopt;
+    return {};
   }
 
   void read(const std::string& when) {
@@ -162,9 +158,9 @@ class Session {
     readings_.back().when = when;
   }
 
-  std::optional<Error> measure() {
+  Status measure() {
     for (std::int64_t i = 0; i < options_.warmup; ++i)
-      if (auto fault = step("warming up " + std::to_string(i + 1), false)) return fault;
+      FORESHARD_TRY(step("warming up " + std::to_string(i + 1), false));
     read("before");
     // A thread beside the steps only where there is something to read.
     std::optional<Sampler> sampler;
@@ -179,21 +175,21 @@ class Session {
       const std::int64_t goal = round == 0 ? options_.repeats : done + steps_of_round(done);
       for (; done < goal; ++done) {
         const std::string stage = "repeat " + std::to_string(done + 1);
-        if (auto fault = step(stage, true)) return fault;
+        FORESHARD_TRY(step(stage, true));
         if (round > 0) continue;
-        if (auto fault = bare_step(stage + " without its tasks' times")) return fault;
+        FORESHARD_TRY(bare_step(stage + " without its tasks' times"));
       }
       const bool known = !options_.until || done >= options_.most_repeats;
       if (known && !options_.lasting) break;
-      const auto enough = all_agree(numbered("until", round),
-                                    (known || samples_.narrow(*options_.until, plan_)) &&
-                                        (!options_.lasting || passed() >= *options_.lasting));
-      if (!enough) return enough.error();
-      if (*enough) break;
+      FORESHARD_ASSIGN(const auto enough,
+                       all_agree(numbered("until", round),
+                                 (known || samples_.narrow(*options_.until, plan_)) &&
+                                     (!options_.lasting || passed() >= *options_.lasting)));
+      if (enough) break;
     }
     if (sampler) during_ = measure::during_of(sampler->stop());
     read("after");
-    return std::nullopt;
+    return {};
   }
 
   // The same on all ranks. Over a long time rounds grow with it: the devices rest between them.
@@ -204,20 +200,18 @@ class Session {
 
   // Whether all ranks say yes: the same answer on all of them.
   Result<bool> all_agree(const std::string& question, bool own) {
-    if (auto fault = store_.set(numbered(question, options_.rank), own ? "yes" : "no"))
-      return *fault;
+    FORESHARD_TRY(store_.set(numbered(question, options_.rank), own ? "yes" : "no"));
     if (leads()) {
       bool all = true;
       for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
-        const auto answer = store_.get(numbered(question, rank), options_.patience);
-        if (!answer) return answer.error();
-        all = all && *answer == "yes";
+        FORESHARD_ASSIGN(const auto answer,
+                         store_.get(numbered(question, rank), options_.patience));
+        all = all && answer == "yes";
       }
-      if (auto fault = store_.set(question + "/all", all ? "yes" : "no")) return *fault;
+      FORESHARD_TRY(store_.set(question + "/all", all ? "yes" : "no"));
     }
-    const auto all = store_.get(question + "/all", options_.patience);
-    if (!all) return all.error();
-    return *all == "yes";
+    FORESHARD_ASSIGN(const auto all, store_.get(question + "/all", options_.patience));
+    return all == "yes";
   }
 
   measure::Measurement own() const {
@@ -251,23 +245,20 @@ class Session {
             .ranks = {std::move(record)}};
   }
 
-  std::optional<Error> gather() {
+  Status gather() {
     measure::Measurement whole = own();
     const Bytes peak = expected_peak(plan_, whole.ranks.front().tasks);
     const bool together = options_.mode == measure::Mode::kWhole;
     const std::string communications = together ? communications_of(plan_, samples_) : "";
     if (!leads()) {
-      if (auto fault = store_.set(numbered("communications", options_.rank), communications))
-        return fault;
-      if (auto fault = store_.set(numbered("peak", options_.rank), format_exact(peak)))
-        return fault;
+      FORESHARD_TRY(store_.set(numbered("communications", options_.rank), communications));
+      FORESHARD_TRY(store_.set(numbered("peak", options_.rank), format_exact(peak)));
       return store_.set(numbered("record", options_.rank), to_json(whole));
     }
     result_.expected_peaks[plan_.rank] = peak;
     for (std::int32_t rank = 1; rank < options_.ranks; ++rank) {
-      const auto text = store_.get(numbered("record", rank), options_.patience);
-      if (!text) return text.error();
-      auto part = measure::measurement_from_json(*text);
+      FORESHARD_ASSIGN(const auto text, store_.get(numbered("record", rank), options_.patience));
+      auto part = measure::measurement_from_json(text);
       if (!part) return malformed(rank, "measurement: " + part.error().message);
       measure::RankRecord record = part->ranks.front();
       const measure::Machine& machine = part->machines.at(static_cast<std::size_t>(record.machine));
@@ -275,29 +266,27 @@ class Session {
       record.machine = static_cast<std::int32_t>(known - whole.machines.begin());
       if (known == whole.machines.end()) whole.machines.push_back(machine);
       whole.ranks.push_back(std::move(record));
-      const auto theirs = store_.get(numbered("peak", rank), options_.patience);
-      if (!theirs) return theirs.error();
-      const auto bytes = parse<Bytes>(*theirs);
+      FORESHARD_ASSIGN(const auto theirs, store_.get(numbered("peak", rank), options_.patience));
+      const auto bytes = parse<Bytes>(theirs);
       if (!bytes) return malformed(rank, "peak: " + bytes.error().message);
       result_.expected_peaks[whole.ranks.back().rank] = *bytes;
     }
-    if (together)
-      if (auto fault = add_lasting(communications, whole)) return fault;
+    if (together) FORESHARD_TRY(add_lasting(communications, whole));
     result_.measurement = std::move(whole);
-    return std::nullopt;
+    return {};
   }
 
   // How long communications lasted, of all members together.
-  std::optional<Error> add_lasting(const std::string& own, measure::Measurement& whole) {
+  Status add_lasting(const std::string& own, measure::Measurement& whole) {
     Together together;
     for (std::int32_t rank = 0; rank < options_.ranks; ++rank) {
-      const auto text = rank == 0 ? Result<std::string>(own)
-                                  : store_.get(numbered("communications", rank), options_.patience);
-      if (!text) return text.error();
-      if (!together.add(rank, *text)) return malformed(rank, "times of its communications");
+      FORESHARD_ASSIGN(const auto text,
+                       rank == 0 ? Result<std::string>(own)
+                                 : store_.get(numbered("communications", rank), options_.patience));
+      if (!together.add(rank, text)) return malformed(rank, "times of its communications");
     }
     for (measure::RankRecord& record : whole.ranks) together.fill(record.rank, record.tasks);
-    return std::nullopt;
+    return {};
   }
 
   const RankPlan& plan_;

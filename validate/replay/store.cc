@@ -12,10 +12,10 @@ namespace {
 
 class LoneStore : public Store {
  public:
-  std::optional<Error> set(std::string_view key, std::string_view value) override {
+  Status set(std::string_view key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
     values_.insert_or_assign(std::string(key), std::string(value));
-    return std::nullopt;
+    return {};
   }
   Result<std::string> get(std::string_view key, Seconds patience) override {
     static_cast<void>(patience);
@@ -43,15 +43,14 @@ std::unique_ptr<Store> lone_store() {
   return std::make_unique<LoneStore>();
 }
 
-std::optional<Error> barrier(Store& store, std::string_view name, std::int32_t rank,
-                             std::int32_t ranks, Seconds patience) {
+Status barrier(Store& store, std::string_view name, std::int32_t rank, std::int32_t ranks,
+               Seconds patience) {
   const std::string prefix = "barrier/" + std::string(name) + "/";
   if (rank != 0) {
-    if (auto fault = store.set(prefix + std::to_string(rank), "")) return fault;
+    FORESHARD_TRY(store.set(prefix + std::to_string(rank), ""));
     // Rank 0 gives up first, because it can say who is missing.
-    const auto open = store.get(prefix + "open", patience + 5_s);
-    if (!open) return open.error();
-    return std::nullopt;
+    FORESHARD_ASSIGN(const auto open, store.get(prefix + "open", patience + 5_s));
+    return {};
   }
   for (std::int32_t other = 1; other < ranks; ++other) {
     const auto here = store.get(prefix + std::to_string(other), patience);

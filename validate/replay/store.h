@@ -33,7 +33,7 @@ class Store {
   virtual ~Store() = default;
 
   /// \return kIo if the store is gone.
-  virtual std::optional<Error> set(std::string_view key, std::string_view value) = 0;
+  virtual Status set(std::string_view key, std::string_view value) = 0;
   /// Waits until the key is set.
   /// \return kIo if the store is gone, a rank has ended early, or
   ///     `patience` is over (names the key).
@@ -54,8 +54,8 @@ std::unique_ptr<Store> lone_store();
 
 /// Waits until all `ranks` called it with the same name.
 /// \return kIo as of get; where ranks did not come within `patience`, names the first of them.
-std::optional<Error> barrier(Store& store, std::string_view name, std::int32_t rank,
-                             std::int32_t ranks, Seconds patience);
+Status barrier(Store& store, std::string_view name, std::int32_t rank, std::int32_t ranks,
+               Seconds patience);
 
 /// "node7, process 4711": this process, for messages about it.
 std::string this_process();

@@ -54,26 +54,24 @@ class TcpStore : public Store {
     reader_.join();
   }
 
-  std::optional<Error> set(std::string_view key, std::string_view value) override {
+  Status set(std::string_view key, std::string_view value) override {
     if (static_cast<double>(value.size()) > kLargestValue / 1_B)
       return io("the value of '" + std::string(key) + "' is larger than " + format(kLargestValue));
-    const auto reply = ask(FrameKind::kSet, {std::string(key), std::string(value)}, kForever, key);
-    if (!reply) return reply.error();
-    if (reply->kind == FrameKind::kRefused) return io("the store refuses: " + reply->fields.at(0));
-    return std::nullopt;
+    FORESHARD_ASSIGN(const auto reply,
+                     ask(FrameKind::kSet, {std::string(key), std::string(value)}, kForever, key));
+    if (reply.kind == FrameKind::kRefused) return io("the store refuses: " + reply.fields.at(0));
+    return {};
   }
 
   Result<std::string> get(std::string_view key, Seconds patience) override {
-    auto reply = ask(FrameKind::kGet, {std::string(key)}, patience, key);
-    if (!reply) return reply.error();
-    return std::move((*std::move(reply)).fields.at(0));
+    FORESHARD_ASSIGN(auto reply, ask(FrameKind::kGet, {std::string(key)}, patience, key));
+    return std::move((std::move(reply)).fields.at(0));
   }
 
   Result<std::optional<std::string>> look(std::string_view key) override {
-    auto reply = ask(FrameKind::kLook, {std::string(key)}, kForever, key);
-    if (!reply) return reply.error();
-    if (reply->kind == FrameKind::kDone) return std::optional<std::string>();
-    return std::optional<std::string>(std::move((*std::move(reply)).fields.at(0)));
+    FORESHARD_ASSIGN(auto reply, ask(FrameKind::kLook, {std::string(key)}, kForever, key));
+    if (reply.kind == FrameKind::kDone) return std::optional<std::string>();
+    return std::optional<std::string>(std::move((std::move(reply)).fields.at(0)));
   }
 
   void give_up(std::string_view why) override { send({FrameKind::kGiveUp, 0, {std::string(why)}}); }
@@ -185,22 +183,21 @@ Result<std::unique_ptr<Store>> join(const TcpOptions& options,
 
 Result<std::unique_ptr<Store>> open_tcp_store(const TcpOptions& options) {
   if (options.rank != 0) return join(options, nullptr);
-  return serve_tcp_store(options, [](std::uint16_t) { return std::optional<Error>(); });
+  return serve_tcp_store(options, [](std::uint16_t) { return Status(); });
 }
 
 Result<std::unique_ptr<Store>> serve_tcp_store(
-    TcpOptions options, const std::function<std::optional<Error>(std::uint16_t port)>& publish) {
+    TcpOptions options, const std::function<Status(std::uint16_t port)>& publish) {
   FORESHARD_CHECK(options.rank == 0);
-  auto server = internal::TcpServer::start({.address = options.address,
-                                            .port = options.port,
-                                            .ranks = options.ranks,
-                                            .job = options.job});
-  if (!server) return server.error();
-  options.port = (*server)->port();
+  FORESHARD_ASSIGN(auto server, internal::TcpServer::start({.address = options.address,
+                                                            .port = options.port,
+                                                            .ranks = options.ranks,
+                                                            .job = options.job}));
+  options.port = server->port();
   // Its own host it reaches under any name, also where it does not know the one that others use.
   if (!internal::is_local(options.address)) options.address = "localhost";
-  if (auto fault = publish(options.port)) return *fault;
-  return join(options, *std::move(server));
+  FORESHARD_TRY(publish(options.port));
+  return join(options, std::move(server));
 }
 
 }  // namespace foreshard::replay

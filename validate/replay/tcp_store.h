@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -33,6 +32,6 @@ Result<std::unique_ptr<Store>> open_tcp_store(const TcpOptions& options);
 
 /// As rank 0, on a free port, which is told to `publish` before anything is waited for.
 Result<std::unique_ptr<Store>> serve_tcp_store(
-    TcpOptions options, const std::function<std::optional<Error>(std::uint16_t port)>& publish);
+    TcpOptions options, const std::function<Status(std::uint16_t port)>& publish);
 
 }  // namespace foreshard::replay

@@ -309,7 +309,7 @@ std::string Watchdog::diagnosis() {
 
 void last_words(Store& store, std::int32_t rank, std::int32_t ranks, Seconds patience) {
   const auto key = [](std::int32_t of) { return "said/" + std::to_string(of); };
-  if (store.set(key(rank), "")) return;
+  if (!store.set(key(rank), "").ok()) return;
   const Seconds end = now() + patience;
   for (std::int32_t other = 0; other < ranks && now() < end;) {
     const auto said = store.look(key(other));

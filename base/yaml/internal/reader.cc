@@ -80,13 +80,13 @@ Reader::Reader(Memory& memory) : memory_(memory) {
   }
 }
 
-std::optional<Error> Reader::error(const std::string& at) {
-  if (io_fault_) return io_fault_;
+Status Reader::error(const std::string& at) {
+  if (!io_fault_.ok()) return io_fault_;
   if (faults_.empty())
     for (const Target& target : targets_)
       if (!target.used && is_below(target.path, at))
         faults_.add(target.mark, "there is no '" + target.path + "' to set");
-  if (faults_.empty()) return std::nullopt;
+  if (faults_.empty()) return {};
   return faults_.error(memory_.sources, memory_.options.most_errors, memory_.options.width);
 }
 

@@ -40,7 +40,7 @@ class Reader {
   void ref(std::string_view ref, const std::string& at, const Type& type, void* object);
 
   /// After the read: nothing, or all that is wrong.
-  std::optional<Error> error(const std::string& at);
+  Status error(const std::string& at);
 
  private:
   struct Target {
@@ -100,7 +100,7 @@ class Reader {
   std::map<std::filesystem::path, Node> documents_;  // By canonical path.
   std::vector<std::filesystem::path> open_;          // Being read, outermost first.
   std::size_t values_ = 0;
-  std::optional<Error> io_fault_;
+  Status io_fault_;
 };
 
 }  // namespace foreshard::yaml::internal

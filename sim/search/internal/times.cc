@@ -130,10 +130,9 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line
     for (std::int64_t i = 0; i < line.size && !every_kind && of_them; ++i)
       of_them = std::ranges::binary_search(kinds, places_.kind_of(line.rank(g, i)));
     if (!of_them) continue;
-    const auto time = group(kind, bytes, line, g);
-    if (!time) return time.error();
-    spread.slowest = std::max(spread.slowest, *time);
-    spread.fastest = std::min(spread.fastest, *time);
+    FORESHARD_ASSIGN(const auto time, group(kind, bytes, line, g));
+    spread.slowest = std::max(spread.slowest, time);
+    spread.fastest = std::min(spread.fastest, time);
   }
   // Hashed paths differ from one operation to the next: the best case is not known.
   if (places_.cluster().routing() == Routing::kEcmpHash) spread.fastest = Seconds{};
@@ -168,14 +167,13 @@ Result<Seconds> Times::transfer(Bytes bytes, Line line, std::int64_t from, std::
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
                            const Kinds& kinds, Times& times) {
-  const auto found = communication_times(block, mesh, kinds, times);
-  if (!found) return found.error();
+  FORESHARD_ASSIGN(const auto found, communication_times(block, mesh, kinds, times));
   const std::size_t streams = lower::streams().size();
   PassTime result;
   Schedule likely(streams);
   const auto slowest = [&](std::size_t i) {
     const auto* kernel = std::get_if<Kernel>(&block.tasks[i].body);
-    return kernel == nullptr ? (*found)[i].slowest : times.kernel(*kernel, kinds).slowest;
+    return kernel == nullptr ? found[i].slowest : times.kernel(*kernel, kinds).slowest;
   };
   likely.run(block, slowest);
   result.first = likely.end();
@@ -191,7 +189,7 @@ Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAx
     least.run(block, [&](std::size_t i) {
       const Task& task = block.tasks[i];
       if (const auto* kernel = std::get_if<Kernel>(&task.body)) return times.kernel(*kernel, kind);
-      return on_compute(task) || !task.after.empty() ? (*found)[i].fastest : Seconds{};
+      return on_compute(task) || !task.after.empty() ? found[i].fastest : Seconds{};
     });
     result.least = std::min(result.least, least.compute_end());
     result.least_on_slowest = std::max(result.least_on_slowest, least.compute_end());
@@ -228,9 +226,8 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& ki
                            Part{model.layer.backward, result.layer.backward},
                            Part{model.head.forward, result.head.forward},
                            Part{model.head.backward, result.head.backward}}) {
-    const auto time = pass_time(part.block, model.mesh, kinds, times);
-    if (!time) return time.error();
-    part.into = *time;
+    FORESHARD_ASSIGN(const auto time, pass_time(part.block, model.mesh, kinds, times));
+    part.into = time;
   }
   return result;
 }

@@ -75,8 +75,8 @@ Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operatio
 // A sender's messages share its channels. Those of an exchange, which begin together, each go at a
 // pace of their own, so that all end together.
 Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operation) {
-  const auto form = comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group);
-  if (!form) return form.error();
+  FORESHARD_ASSIGN(const auto form,
+                   comm::stepwise_form(operation.form.algorithm, operation.kind, operation.group));
   const ClusterView& cluster = *operation.group.cluster;
   const Bytes work = operation.bytes / operation.form.bandwidth_fraction;
   const Limits limits(workload_, operation);
@@ -84,15 +84,15 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
   std::vector<engine::ResourceId> channels(operation.group.devices.size());
   if (limits.channels_decide() && !is_paced) {
     std::vector<double> sent(channels.size(), 0);
-    for (const comm::Message& message : form->messages) sent[at(message.from)] += message.part;
+    for (const comm::Message& message : form.messages) sent[at(message.from)] += message.part;
     for (std::size_t i = 0; i < sent.size(); ++i)
       if (sent[i] > 0) channels[i] = limits.of(sent[i]);
   }
 
   Script script;
-  script.reserve(form->messages.size());
+  script.reserve(form.messages.size());
   std::map<std::pair<std::int32_t, std::int32_t>, Way> ways;
-  for (const comm::Message& message : form->messages) {
+  for (const comm::Message& message : form.messages) {
     const auto [known, is_new] = ways.try_emplace({message.from, message.to});
     if (is_new) {
       const auto route =
@@ -115,7 +115,7 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
     Flow& flow = script.emplace_back();
     flow.shape = shape_of(std::move(way));
     flow.work = (work * message.part).in_base();
-    if (form->pipelined) continue;
+    if (form.pipelined) continue;
     flow.after = message.after;
     for (const std::int32_t before : message.after) script[at(before)].is_last = false;
   }
@@ -169,11 +169,9 @@ Result<Seconds> time_by_messages(const Operation& operation) {
                              .work = 0,
                              .release_from = {},
                              .release_lag = {}});
-  const auto ends = writer.write({0, 0}, begins, [&] { return operation; });
-  if (!ends) return ends.error();
-  const auto times = engine::run_fluid(workload);
-  if (!times) return times.error();
-  return times->makespan;
+  FORESHARD_ASSIGN(const auto ends, writer.write({0, 0}, begins, [&] { return operation; }));
+  FORESHARD_ASSIGN(const auto times, engine::run_fluid(workload));
+  return times.makespan;
 }
 
 }  // namespace foreshard::sim::internal

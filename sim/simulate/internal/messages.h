@@ -57,9 +57,8 @@ class MessageWriter {
                                    MakeOperation&& operation) {
     auto known = scripts_.find(key);
     if (known == scripts_.end()) {
-      auto script = script_of(operation());
-      if (!script) return script.error();
-      known = scripts_.emplace(key, *std::move(script)).first;
+      FORESHARD_ASSIGN(auto script, script_of(operation()));
+      known = scripts_.emplace(key, std::move(script)).first;
     }
     return write(known->second, begins);
   }

@@ -29,13 +29,13 @@ std::vector<std::int64_t> strides_of(const Box& box, std::int64_t element) {
 
 // Visits the offsets of all indices of `part` along dimensions [first, last) in two arrays.
 template <class Visit>
-std::optional<Error> for_each_row(const Box& part, std::size_t first, std::size_t last,
-                                  const std::vector<std::int64_t>& from_strides, std::int64_t from,
-                                  const std::vector<std::int64_t>& to_strides, std::int64_t to,
-                                  const Visit& visit) {
+Status for_each_row(const Box& part, std::size_t first, std::size_t last,
+                    const std::vector<std::int64_t>& from_strides, std::int64_t from,
+                    const std::vector<std::int64_t>& to_strides, std::int64_t to,
+                    const Visit& visit) {
   std::vector<std::int64_t> index(last - first, 0);
   for (;;) {
-    if (auto error = visit(from, to)) return error;
+    FORESHARD_TRY(visit(from, to));
     std::size_t d = last;
     for (; d > first; --d) {
       std::int64_t& i = index[d - 1 - first];
@@ -46,7 +46,7 @@ std::optional<Error> for_each_row(const Box& part, std::size_t first, std::size_
       to -= i * to_strides[d - 1];
       i = 0;
     }
-    if (d == first) return std::nullopt;
+    if (d == first) return {};
   }
 }
 
@@ -107,8 +107,8 @@ void for_each_part(const Box& box, std::int64_t element, std::int64_t most,
   }
 }
 
-std::optional<Error> Gatherer::gather(const std::vector<SourceSlice>& slices, const Box& valid,
-                                      std::int64_t element, const Box& box, std::span<char> to) {
+Status Gatherer::gather(const std::vector<SourceSlice>& slices, const Box& valid,
+                        std::int64_t element, const Box& box, std::span<char> to) {
   const Box wanted = intersection(valid, box);
   if (wanted != box) std::ranges::fill(to, '\0');
   std::int64_t covered = 0;
@@ -116,17 +116,16 @@ std::optional<Error> Gatherer::gather(const std::vector<SourceSlice>& slices, co
     const Box part = intersection(slice.box, wanted);
     if (part.elements() == 0) continue;
     FORESHARD_CHECK(slice.location.file >= 0);
-    if (auto error = copy(slice, element, part, box, to)) return error;
+    FORESHARD_TRY(copy(slice, element, part, box, to));
     covered += part.elements();
   }
   FORESHARD_CHECK(covered == wanted.elements());
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> Gatherer::copy(const SourceSlice& slice, std::int64_t element, const Box& part,
-                                    const Box& box, std::span<char> to) {
-  const auto file = files_.at(slice.location.file);
-  if (!file) return file.error();
+Status Gatherer::copy(const SourceSlice& slice, std::int64_t element, const Box& part,
+                      const Box& box, std::span<char> to) {
+  FORESHARD_ASSIGN(const auto file, files_.at(slice.location.file));
   const auto from_strides = strides_of(slice.box, element);
   const auto to_strides = strides_of(box, element);
   std::int64_t from_begin = slice.location.offset;
@@ -154,7 +153,7 @@ std::optional<Error> Gatherer::copy(const SourceSlice& slice, std::int64_t eleme
 
   const auto read = [&](std::int64_t offset, std::span<char> piece) {
     bytes_read_ += static_cast<std::int64_t>(piece.size());
-    return (*file)->read(offset, piece);
+    return file->read(offset, piece);
   };
   const auto target = [&](std::int64_t offset, std::int64_t bytes) {
     return to.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes));
@@ -162,7 +161,7 @@ std::optional<Error> Gatherer::copy(const SourceSlice& slice, std::int64_t eleme
   const auto bounce = static_cast<std::int64_t>(bounce_.size());
   return for_each_row(
       part, 0, window, from_strides, from_begin, to_strides, to_begin,
-      [&](std::int64_t from, std::int64_t into) -> std::optional<Error> {
+      [&](std::int64_t from, std::int64_t into) -> Status {
         if (span == run || run > bounce)
           return for_each_row(
               part, window, row, from_strides, from, to_strides, into,
@@ -171,17 +170,17 @@ std::optional<Error> Gatherer::copy(const SourceSlice& slice, std::int64_t eleme
         std::int64_t have_begin = 0;  // of the file, what `bounce_` holds
         std::int64_t have_end = 0;
         return for_each_row(part, window, row, from_strides, from, to_strides, into,
-                            [&](std::int64_t f, std::int64_t t) -> std::optional<Error> {
+                            [&](std::int64_t f, std::int64_t t) -> Status {
                               if (f + run > have_end) {
                                 have_begin = f;
                                 have_end = std::min(f + bounce, span_end);
                                 const auto piece =
                                     bounce_.first(static_cast<std::size_t>(have_end - have_begin));
-                                if (auto error = read(have_begin, piece)) return error;
+                                FORESHARD_TRY(read(have_begin, piece));
                               }
                               std::memcpy(target(t, run).data(), bounce_.data() + (f - have_begin),
                                           static_cast<std::size_t>(run));
-                              return std::nullopt;
+                              return {};
                             });
       });
 }

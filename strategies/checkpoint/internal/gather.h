@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,14 +38,14 @@ class Gatherer {
 
   /// Writes `box` of the tensor to `to`, row-major. Outside `valid` there are zeros.
   /// \pre the slices cover the intersection of both; none of those that do is lost.
-  std::optional<Error> gather(const std::vector<SourceSlice>& slices, const Box& valid,
-                              std::int64_t element, const Box& box, std::span<char> to);
+  Status gather(const std::vector<SourceSlice>& slices, const Box& valid, std::int64_t element,
+                const Box& box, std::span<char> to);
 
   std::int64_t bytes_read() const { return bytes_read_; }
 
  private:
-  std::optional<Error> copy(const SourceSlice& slice, std::int64_t element, const Box& part,
-                            const Box& box, std::span<char> to);
+  Status copy(const SourceSlice& slice, std::int64_t element, const Box& part, const Box& box,
+              std::span<char> to);
 
   OpenFiles files_;
   std::span<char> bounce_;

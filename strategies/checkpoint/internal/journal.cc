@@ -38,27 +38,26 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
     return Error{Error::Code::kInvalidInput,
                  directory.string() + ": another conversion is writing there"};
   }
-  const auto text = read_file(journal.path_, kMostJournal);
-  if (!text) return text.error();
+  FORESHARD_ASSIGN(const auto text, read_file(journal.path_, kMostJournal));
   const std::string first = Json{{"conversion", identity}}.dump() + "\n";
-  std::size_t at = text->find('\n');
+  std::size_t at = text.find('\n');
   if (at == std::string::npos) {  // new, or cut off in its first line
     if (::ftruncate(journal.file_.get(), 0) != 0) return system_fault(journal.path_, "write");
-    if (auto error = journal.append(first)) return *std::move(error);
-    if (auto error = flush_directory(directory)) return *std::move(error);
+    FORESHARD_TRY(journal.append(first));
+    FORESHARD_TRY(flush_directory(directory));
     return journal;
   }
   ++at;
-  if (text->substr(0, at) != first)
+  if (text.substr(0, at) != first)
     return Error{Error::Code::kInvalidInput,
                  directory.string() +
                      ": was left by another conversion (or its source has "
                      "changed since); remove it, or choose another place"};
   for (;;) {
-    const std::size_t end = text->find('\n', at);
+    const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;
     try {
-      const Json line = parse(std::string_view(*text).substr(at, end - at));
+      const Json line = parse(std::string_view(text).substr(at, end - at));
       ShardFile file = file_from(JsonNode(line));
       journal.finished_[file.path] = std::move(file);
     } catch (const JsonFault&) {
@@ -71,7 +70,7 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
   return journal;
 }
 
-std::optional<Error> Journal::add(const ShardFile& file) {
+Status Journal::add(const ShardFile& file) {
   const std::scoped_lock lock(*adding_);
   return append(
       Json{{"rank", file.rank}, {"path", file.path}, {"bytes", file.bytes}, {"sha256", file.sha256}}
@@ -79,7 +78,7 @@ std::optional<Error> Journal::add(const ShardFile& file) {
       "\n");
 }
 
-std::optional<Error> Journal::append(const std::string& line) {
+Status Journal::append(const std::string& line) {
   std::string_view rest = line;
   if (::lseek(file_.get(), 0, SEEK_END) < 0) return system_fault(path_, "write");
   while (!rest.empty()) {
@@ -89,7 +88,7 @@ std::optional<Error> Journal::append(const std::string& line) {
     rest.remove_prefix(static_cast<std::size_t>(n));
   }
   if (::fsync(file_.get()) != 0) return system_fault(path_, "write");
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::checkpoint::internal

@@ -26,10 +26,10 @@ class Journal {
   const std::map<std::string, ShardFile>& finished() const { return finished_; }
 
   /// From any thread.
-  std::optional<Error> add(const ShardFile& file);
+  Status add(const ShardFile& file);
 
  private:
-  std::optional<Error> append(const std::string& line);
+  Status append(const std::string& line);
 
   std::filesystem::path path_;
   Descriptor file_;

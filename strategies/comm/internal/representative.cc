@@ -16,7 +16,7 @@ class Messages {
  public:
   Messages(const Participants& group, Pattern& pattern) : group_(group), pattern_(pattern) {}
 
-  std::optional<Error> add(std::int32_t member, bool sends) {
+  Status add(std::int32_t member, bool sends) {
     const auto count = static_cast<std::int32_t>(group_.devices.size());
     const auto node_of = [&](std::int32_t m) {
       return group_.cluster->devices()[group_.devices[static_cast<std::size_t>(m)].index()].node;
@@ -43,7 +43,7 @@ class Messages {
       longest_wire_ = std::max(longest_wire_, route->latency);
     }
     if (longer(starts, pattern_.path)) pattern_.path = starts;
-    return std::nullopt;
+    return {};
   }
 
   void finish() {
@@ -62,8 +62,8 @@ Result<Pattern> all_to_all(const Participants& group) {
   Pattern pattern;
   Messages messages(group, pattern);
   const auto last = static_cast<std::int32_t>(group.devices.size()) - 1;
-  if (const auto fault = messages.add(0, true)) return *fault;
-  if (const auto fault = messages.add(last, false)) return *fault;
+  FORESHARD_TRY(messages.add(0, true));
+  FORESHARD_TRY(messages.add(last, false));
   messages.finish();
   pattern.message = 1 / (last + 1.0);
   pattern.sent_per_member = static_cast<double>(last) / (last + 1.0);
@@ -110,19 +110,17 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
       std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
   if (nodes.size() <= kept) return algorithm.pattern(group);
   const Participants part = first_nodes(group, nodes, kept);
-  auto found = algorithm.pattern(part);
-  if (!found) return found.error();
-  Pattern pattern = *std::move(found);
+  FORESHARD_ASSIGN(auto found, algorithm.pattern(part));
+  Pattern pattern = std::move(found);
 
   if (growth == Growth::kNone) return pattern;
   if (is_tree) {  // of each level of nodes as much as the last doubling took
-    const auto half = algorithm.pattern(first_nodes(group, nodes, kept / 2));
-    if (!half) return half.error();
+    FORESHARD_ASSIGN(const auto half, algorithm.pattern(first_nodes(group, nodes, kept / 2)));
     const double doublings =
         std::log2(static_cast<double>(nodes.size()) / static_cast<double>(kept));
     const bool copies = algorithm.name == "pat";  // one for each member, whatever the level
     Path level = pattern.path;
-    level.add(half->path, -1);
+    level.add(half.path, -1);
     if (copies) {
       level.nvlink = 0;
       pattern.path.nvlink = static_cast<double>(group.devices.size());

@@ -1,7 +1,6 @@
 #include "strategies/comm/internal/ring_pattern.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "base/check.h"
 
@@ -33,23 +32,22 @@ Path longest_path(const Traffic& traffic, const std::vector<std::int32_t>& ring,
 }  // namespace
 
 Result<Pattern> ring_pattern(const Participants& group, int rounds) {
-  const auto all = rings(group);
-  if (!all) return all.error();
+  FORESHARD_ASSIGN(const auto all, rings(group));
 
   const auto members = static_cast<double>(group.devices.size());
-  const double share = rounds * (members - 1) / members / static_cast<double>(all->size());
+  const double share = rounds * (members - 1) / members / static_cast<double>(all.size());
   Traffic traffic(group);
-  for (const auto& ring : *all)
+  for (const auto& ring : all)
     for (std::size_t i = 0; i < ring.size(); ++i)
       traffic.add(ring[i], ring[(i + 1) % ring.size()], share);
-  if (const auto fault = traffic.route()) return *fault;
+  FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
-  for (const auto& ring : *all) {
+  for (const auto& ring : all) {
     const Path path = longest_path(traffic, ring, rounds);
-    if (&ring == &all->front() || longer(path, pattern.path)) pattern.path = path;
+    if (&ring == &all.front() || longer(path, pattern.path)) pattern.path = path;
   }
-  pattern.ways = static_cast<double>(all->size());
+  pattern.ways = static_cast<double>(all.size());
   pattern.message = 1 / members;
   pattern.sent_per_member = rounds * (members - 1) / members;
   pattern.loads = traffic.take_loads();
@@ -58,23 +56,21 @@ Result<Pattern> ring_pattern(const Participants& group, int rounds) {
 
 Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_rounds,
                                       int gather_rounds) {
-  const auto all = rings(group);
-  if (!all) return all.error();
-  const auto ways = static_cast<std::int32_t>(all->size());
+  FORESHARD_ASSIGN(const auto all, rings(group));
+  const auto ways = static_cast<std::int32_t>(all.size());
   const auto count = static_cast<std::int32_t>(group.devices.size());
   const std::int32_t steps = (reduce_rounds + gather_rounds) * (count - 1);
-  if (const auto fault = too_many_messages("ring", static_cast<double>(steps) * count * ways))
-    return *fault;
+  FORESHARD_TRY(too_many_messages("ring", static_cast<double>(steps) * count * ways));
 
   StepwiseCollective result{.algorithm = "ring", .chunks = count * ways, .messages = {}};
-  result.messages.reserve(static_cast<std::size_t>(steps * count) * all->size());
+  result.messages.reserve(static_cast<std::size_t>(steps * count) * all.size());
   std::vector<Seconds> latency;
-  for (const auto& ring : *all) {
+  for (const auto& ring : all) {
     for (std::int32_t i = 0; i < count; ++i) {
-      const auto route = route_between(group, ring[static_cast<std::size_t>(i)],
-                                       ring[static_cast<std::size_t>((i + 1) % count)]);
-      if (!route) return route.error();
-      latency.push_back(route->latency);
+      FORESHARD_ASSIGN(const auto route,
+                       route_between(group, ring[static_cast<std::size_t>(i)],
+                                     ring[static_cast<std::size_t>((i + 1) % count)]));
+      latency.push_back(route.latency);
     }
   }
   // Every member has as many chunks as there are rings, one after another: reduce-scatter leaves
@@ -85,7 +81,7 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
     const bool reduces = step < reduce_rounds * (count - 1);
     const std::int32_t back = step % (count - 1) + (reduces ? 1 : 0);
     for (std::int32_t way = 0; way < ways; ++way) {
-      const auto& ring = (*all)[static_cast<std::size_t>(way)];
+      const auto& ring = all[static_cast<std::size_t>(way)];
       const std::int32_t before = ((step - 1) * ways + way) * count;  // this ring's last step
       for (std::int32_t i = 0; i < count; ++i) {
         const std::int32_t owner = ring[static_cast<std::size_t>((i - back + 2 * count) % count)];
@@ -108,8 +104,8 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
   return result;
 }
 
-std::optional<Error> too_many_messages(std::string_view algorithm, double messages) {
-  if (messages <= kMostMessages) return std::nullopt;
+Status too_many_messages(std::string_view algorithm, double messages) {
+  if (messages <= kMostMessages) return {};
   return Error{Error::Code::kUnsupported,
                std::string(algorithm) + ": the stepwise form of this group has " +
                    std::to_string(messages) + " messages; at most " +

@@ -17,6 +17,6 @@ Result<StepwiseCollective> ring_steps(const Participants& group, int reduce_roun
                                       int gather_rounds);
 
 /// kUnsupported if a stepwise form would need more than `messages` of them at most.
-std::optional<Error> too_many_messages(std::string_view algorithm, double messages);
+Status too_many_messages(std::string_view algorithm, double messages);
 
 }  // namespace foreshard::comm::internal

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -43,15 +42,14 @@ class LinkTimes {
  public:
   explicit LinkTimes(const Participants& group) : group_(&group) {}
 
-  std::optional<Error> prepare() {
+  Status prepare() {
     const auto count = static_cast<std::int32_t>(group_->devices.size());
     routes_.resize(group_->devices.size() * group_->devices.size());
     for (std::int32_t from = 0; from < count; ++from) {
       for (std::int32_t to = 0; to < count; ++to) {
         if (from == to) continue;
-        auto route = route_between(*group_, from, to);
-        if (!route) return route.error();
-        for (const RoutedLink& routed : route->links) {
+        FORESHARD_ASSIGN(auto route, route_between(*group_, from, to));
+        for (const RoutedLink& routed : route.links) {
           const auto [place, is_new] =
               index_.try_emplace(routed.link, static_cast<int>(index_.size()));
           const double time =
@@ -61,7 +59,7 @@ class LinkTimes {
       }
     }
     times_.assign(index_.size(), 0.0);
-    return std::nullopt;
+    return {};
   }
 
   void add(const Ring& ring, double weight) {
@@ -185,7 +183,7 @@ Ring ring_over_nodes(const std::vector<std::vector<std::int32_t>>& nodes, std::s
 // keeps as many as give the best rate.
 Result<std::vector<Ring>> search_rings(const Participants& group) {
   LinkTimes times(group);
-  if (const auto fault = times.prepare()) return *fault;
+  FORESHARD_TRY(times.prepare());
 
   std::vector<Ring> candidates;
   Ring order(group.devices.size());

@@ -44,7 +44,7 @@ Result<Pattern> pattern_of(const Participants& group, const Rounds& rounds) {
     }
     longest_rounds += largest;
   }
-  if (const auto fault = traffic.route()) return *fault;
+  FORESHARD_TRY(traffic.route());
   for (const auto& round : rounds.rounds) {
     Path longest;
     for (const RoundMessage& message : round) {
@@ -64,18 +64,17 @@ Result<StepwiseCollective> steps_of(std::string_view algorithm, const Participan
                                     const Rounds& rounds) {
   double count = 0;
   for (const auto& round : rounds.rounds) count += static_cast<double>(round.size());
-  if (auto fault = too_many_messages(algorithm, count)) return *std::move(fault);
+  FORESHARD_TRY(too_many_messages(algorithm, count));
   StepwiseCollective result{.algorithm = algorithm, .chunks = rounds.chunks, .messages = {}};
   std::vector<std::vector<std::int32_t>> latest(group.devices.size());
   for (const auto& round : rounds.rounds) {
     std::vector<std::vector<std::int32_t>> now(group.devices.size());
     for (const RoundMessage& message : round) {
-      const auto route = route_between(group, message.from, message.to);
-      if (!route) return route.error();
+      FORESHARD_ASSIGN(const auto route, route_between(group, message.from, message.to));
       Message sent{.from = message.from,
                    .to = message.to,
                    .part = static_cast<double>(message.chunk_count) / rounds.chunks,
-                   .latency = route->latency,
+                   .latency = route.latency,
                    .after = {},
                    .first_chunk = message.first_chunk,
                    .chunk_count = message.chunk_count,

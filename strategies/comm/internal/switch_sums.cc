@@ -1,7 +1,6 @@
 #include "strategies/comm/internal/switch_sums.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "strategies/comm/internal/rings.h"
@@ -32,9 +31,9 @@ Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Particip
     if (members.size() < 2) return unsupported(algorithm, "a member is alone on its node");
     VertexId common;
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const auto route = route_between(group, members[i], members[(i + 1) % members.size()]);
-      if (!route) return route.error();
-      const VertexId middle = switch_of(*group.cluster, *route);
+      FORESHARD_ASSIGN(const auto route,
+                       route_between(group, members[i], members[(i + 1) % members.size()]));
+      const VertexId middle = switch_of(*group.cluster, route);
       if (!middle.valid() || (common.valid() && middle != common))
         return unsupported(algorithm, "the members do not share an NVLink switch");
       common = middle;
@@ -43,8 +42,8 @@ Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Particip
   return nodes;
 }
 
-std::optional<Error> no_sums_in_network(std::string_view algorithm, const Participants& group) {
-  if (group.cluster->reduces_in_network()) return std::nullopt;
+Status no_sums_in_network(std::string_view algorithm, const Participants& group) {
+  if (group.cluster->reduces_in_network()) return {};
   return unsupported(algorithm,
                      "the network's switches do not add up (set sharp: true if they do)");
 }
@@ -63,10 +62,9 @@ Result<Hop> add_switch_sums(const Participants& group, const std::vector<std::in
   for (std::size_t i = 0; i < members.size(); ++i) {
     // The way to the next member is this one's link up and that one's link down.
     const std::size_t next = (i + 1) % members.size();
-    const auto route = route_between(group, members[i], members[next]);
-    if (!route) return route.error();
-    longest.wire = std::max(longest.wire, route->latency);
-    for (const RoutedLink& routed : route->links) {
+    FORESHARD_ASSIGN(const auto route, route_between(group, members[i], members[next]));
+    longest.wire = std::max(longest.wire, route.latency);
+    for (const RoutedLink& routed : route.links) {
       const Link& link = group.cluster->links()[routed.link.index()];
       const bool is_up = group.cluster->vertices()[link.from.index()].kind == VertexKind::kDevice;
       const double volume =

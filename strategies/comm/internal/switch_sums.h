@@ -22,7 +22,7 @@ using NodeMembers = std::vector<std::vector<std::int32_t>>;
 ///     alone.
 Result<NodeMembers> nodes_on_switches(std::string_view algorithm, const Participants& group);
 /// kUnsupported unless the network's switches add (ClusterView::reduces_in_network).
-std::optional<Error> no_sums_in_network(std::string_view algorithm, const Participants& group);
+Status no_sums_in_network(std::string_view algorithm, const Participants& group);
 
 /// Members of equal place on every node: as many as the smallest node has.
 NodeMembers heads_of(const NodeMembers& nodes);

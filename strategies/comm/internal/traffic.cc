@@ -81,14 +81,13 @@ void Traffic::add(std::int32_t from, std::int32_t to, double bytes_per_byte) {
     pairs_[place->second].bytes_per_byte += bytes_per_byte;
 }
 
-std::optional<Error> Traffic::route() {
+Status Traffic::route() {
   for (Pair& pair : pairs_) {
-    const auto route = route_between(*group_, pair.from, pair.to);
-    if (!route) return route.error();
-    pair.hop = {route->widest_kind, route->latency};
-    loads_.add(*route, pair.bytes_per_byte);
+    FORESHARD_ASSIGN(const auto route, route_between(*group_, pair.from, pair.to));
+    pair.hop = {route.widest_kind, route.latency};
+    loads_.add(route, pair.bytes_per_byte);
   }
-  return std::nullopt;
+  return {};
 }
 
 const Hop& Traffic::hop(std::int32_t from, std::int32_t to) const {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -56,7 +55,7 @@ class Traffic {
   void add(std::int32_t from, std::int32_t to, double bytes_per_byte);
   /// Routes every pair added.
   /// \return kInfeasible where there is no route.
-  std::optional<Error> route();
+  Status route();
   /// \pre the pair was added, then route() succeeded.
   const Hop& hop(std::int32_t from, std::int32_t to) const;
   /// \pre route() succeeded.

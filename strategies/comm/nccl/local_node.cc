@@ -32,16 +32,15 @@ class Reader {
   }
 
   Result<LocalHop> hop(std::int32_t from, std::int32_t to) {
-    const auto route = internal::route_between(group_, from, to);
-    if (!route) return route.error();
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group_, from, to));
     const std::int32_t home = cluster_.devices()[device_of(from).index()].node;
-    LocalHop hop{.uses = {}, .kind = route->widest_kind};
+    LocalHop hop{.uses = {}, .kind = route.widest_kind};
     const bool through_socket =
-        std::any_of(route->links.begin(), route->links.end(), [&](const RoutedLink& routed) {
+        std::any_of(route.links.begin(), route.links.end(), [&](const RoutedLink& routed) {
           const Link& link = cluster_.links()[routed.link.index()];
           return kind_of(link.from) == VertexKind::kSocket;
         });
-    for (const RoutedLink& routed : route->links)
+    for (const RoutedLink& routed : route.links)
       add(routed, home, through_socket ? tables_.pcie_through_socket : 1, &hop);
     return hop;
   }
@@ -49,10 +48,9 @@ class Reader {
   /// The part of a route between nodes that is in `home`.
   Result<LocalHop> half(std::int32_t from, std::int32_t to, std::int32_t home,
                         std::vector<VertexId>* nics) {
-    const auto route = internal::route_between(group_, from, to);
-    if (!route) return route.error();
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group_, from, to));
     LocalHop hop;
-    for (const RoutedLink& routed : route->links) {
+    for (const RoutedLink& routed : route.links) {
       const Link& link = cluster_.links()[routed.link.index()];
       if (vertex(link.from).node != home && vertex(link.to).node != home) continue;
       add(routed, home, 1, &hop);
@@ -149,9 +147,8 @@ Result<LocalNode> local_node(const Participants& group, const std::vector<std::i
   for (std::size_t from = 0; from < members.size(); ++from) {
     for (std::size_t to = 0; to < members.size(); ++to) {
       if (from == to) continue;
-      auto hop = reader.hop(members[from], members[to]);
-      if (!hop) return hop.error();
-      node.hop[from][to] = *std::move(hop);
+      FORESHARD_ASSIGN(auto hop, reader.hop(members[from], members[to]));
+      node.hop[from][to] = std::move(hop);
     }
   }
   if (!peers.empty()) {
@@ -159,12 +156,10 @@ Result<LocalNode> local_node(const Participants& group, const std::vector<std::i
     const std::int32_t home = group.cluster->devices()[device.index()].node;
     for (std::size_t i = 0; i < members.size(); ++i) {
       auto& nics = node.nics.emplace_back();
-      auto out = reader.half(members[i], peers[i], home, &nics);
-      if (!out) return out.error();
-      auto in = reader.half(peers[i], members[i], home, &nics);
-      if (!in) return in.error();
-      node.to_nic.push_back(*std::move(out));
-      node.from_nic.push_back(*std::move(in));
+      FORESHARD_ASSIGN(auto out, reader.half(members[i], peers[i], home, &nics));
+      FORESHARD_ASSIGN(auto in, reader.half(peers[i], members[i], home, &nics));
+      node.to_nic.push_back(std::move(out));
+      node.from_nic.push_back(std::move(in));
     }
   }
   node.total = reader.largest_total();

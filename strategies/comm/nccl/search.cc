@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -401,9 +400,9 @@ Result<Communicator> communicator_of(const Participants& group, const Tables& ta
     if (crosses_network) {
       const auto& next = nodes[(n + 1) % nodes.size()];
       for (std::size_t i = 0; i < nodes[n].size(); ++i) peers.push_back(next[i % next.size()]);
-      const auto route = internal::route_between(group, nodes[n].front(), peers.front());
-      if (!route) return route.error();
-      for (const RoutedLink& routed : route->links) {
+      FORESHARD_ASSIGN(const auto route,
+                       internal::route_between(group, nodes[n].front(), peers.front()));
+      for (const RoutedLink& routed : route.links) {
         const Link& link = group.cluster->links()[routed.link.index()];
         if (link.kind == LinkKind::kNetwork &&
             group.cluster->vertices()[link.from.index()].kind == VertexKind::kNic)
@@ -412,18 +411,17 @@ Result<Communicator> communicator_of(const Participants& group, const Tables& ta
     }
     const auto [place, is_new] = seen.try_emplace(signature_of(group, nodes[n], rate_out), true);
     if (!is_new) continue;
-    const auto local = local_node(group, nodes[n], peers, tables);
-    if (!local) return local.error();
-    const SearchGraph ring = ring_of(*local, tables, capability, crosses_network);
-    const SearchGraph tree = tree_of(*local, tables, capability, ring, crosses_network);
-    const SearchGraph nvls = nvls_of(*local, tables, capability, crosses_network);
-    communicator.has_nvswitch = communicator.has_nvswitch && local->has_nvswitch;
+    FORESHARD_ASSIGN(const auto local, local_node(group, nodes[n], peers, tables));
+    const SearchGraph ring = ring_of(local, tables, capability, crosses_network);
+    const SearchGraph tree = tree_of(local, tables, capability, ring, crosses_network);
+    const SearchGraph nvls = nvls_of(local, tables, capability, crosses_network);
+    communicator.has_nvswitch = communicator.has_nvswitch && local.has_nvswitch;
     const bool is_first = seen.size() == 1;
     communicator.ring = is_first ? ring : lesser(communicator.ring, ring);
     communicator.tree = is_first ? tree : lesser(communicator.tree, tree);
     communicator.nvls = is_first ? nvls : lesser(communicator.nvls, nvls);
     if (communicator.has_collnet) {
-      const SearchGraph direct = collnet_direct_of(*local, tree);
+      const SearchGraph direct = collnet_direct_of(local, tree);
       communicator.collnet_chain = communicator.tree;
       communicator.collnet_direct = is_first ? direct : lesser(communicator.collnet_direct, direct);
     }

@@ -92,7 +92,7 @@ bool HfKeys::any_positive(std::string_view keys, bool otherwise) {
 }
 
 void HfKeys::fault(std::string message, Error::Code code) {
-  if (!error_) error_ = Error{code, std::move(message)};
+  if (error_.ok()) error_ = Error{code, std::move(message)};
 }
 
 }  // namespace foreshard::internal

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,14 +40,14 @@ class HfKeys {
   /// Only the first counts.
   void fault(std::string message, Error::Code code = Error::Code::kInvalidInput);
   void refuse(std::string message) { fault(std::move(message), Error::Code::kUnsupported); }
-  const std::optional<Error>& error() const { return error_; }
+  const Status& error() const { return error_; }
 
  private:
   std::int64_t size_of(std::string_view name, const Json& value, std::int64_t lowest);
   bool flag_of(const std::string& name, const Json* value, bool otherwise);
 
   const Json& json_;
-  std::optional<Error> error_;
+  Status error_;
 };
 
 }  // namespace foreshard::internal

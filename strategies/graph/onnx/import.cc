@@ -61,23 +61,24 @@ class Importer final : public Scope {
     tensors_[index] = graph_.add({.name = of.name, .dtype = type_of(of).dtype, .shape = of.shape});
   }
 
-  std::optional<Error> run(const Body& body) {
+  Status run(const Body& body) {
     for (const Node& node : body.nodes) {
       auto error = translate(node);
-      if (!error) error = other_shape(node);
-      if (error) {
-        if (error->message.find('\'' + node.name) == std::string::npos)
-          error->message = fmt::format("node '{}' ({}): {}", node.name, node.op, error->message);
+      if (error.ok()) error = other_shape(node);
+      if (!error.ok()) {
+        if (error.error().message.find('\'' + node.name) == std::string::npos)
+          error.error().message =
+              fmt::format("node '{}' ({}): {}", node.name, node.op, error.error().message);
         return error;
       }
     }
-    return std::nullopt;
+    return {};
   }
 
   const std::vector<ValueIndex>& captured() const { return captured_; }
 
  private:
-  std::optional<Error> translate(const Node& node) {
+  Status translate(const Node& node) {
     if (node.op == "Loop") return loop(node);
     if (node.op == "If") return condition(node);
     return find_translation(node.op)(*this, node);
@@ -85,7 +86,7 @@ class Importer final : public Scope {
 
   // A result whose attributes say one shape and whose operands another (a kernel_shape that is not
   // the weight's).
-  std::optional<Error> other_shape(const Node& node) const {
+  Status other_shape(const Node& node) const {
     for (const ValueIndex index : node.outputs) {
       const auto made = index == kNone ? tensors_.end() : tensors_.find(index);
       if (made == tensors_.end() || graph_[made->second].shape == value(index).shape) continue;
@@ -94,24 +95,24 @@ class Importer final : public Scope {
                                value(index).name, fmt::join(value(index).shape, ", "),
                                fmt::join(graph_[made->second].shape, ", "))};
     }
-    return std::nullopt;
+    return {};
   }
 
   const Body& body_of(const Node& node, const std::string& name) const {
     return model_.bodies[node.bodies.at(name)];
   }
 
-  std::optional<Error> loop(const Node& node) {
+  Status loop(const Node& node) {
     const Body& body = body_of(node, "body");
     const std::int64_t count = integer_of(node, "count", 0);
     if (count == 0) {  // what it carries comes out as it went in
       for (std::size_t i = 0; i < node.outputs.size(); ++i)
         if (node.outputs[i] != kNone) set(node.outputs[i], tensor(node.inputs[i + 2]));
-      return std::nullopt;
+      return {};
     }
     Importer inner(model_, options_, node.name, remarks_, this);
     for (const ValueIndex index : body.inputs) inner.take(index);
-    if (auto error = inner.run(body)) return error;
+    FORESHARD_TRY(inner.run(body));
     std::vector<TensorId> inputs;
     for (std::size_t i = 2; i < body.inputs.size(); ++i) {
       inner.graph_.inputs.push_back(inner.tensor(body.inputs[i]));
@@ -123,22 +124,22 @@ class Importer final : public Scope {
       inner.graph_.inputs.push_back(inner.tensor(index));
       inputs.push_back(tensor(index));
     }
-    auto made = add_operator(graph_, {.type = "loop",
-                                      .name = node.name,
-                                      .inputs = std::move(inputs),
-                                      .settings = {{"count", count}, {"own_parameters", false}},
-                                      .bodies = {std::move(inner.graph_)}});
-    if (!made) return made.error();
+    FORESHARD_ASSIGN(
+        auto made, add_operator(graph_, {.type = "loop",
+                                         .name = node.name,
+                                         .inputs = std::move(inputs),
+                                         .settings = {{"count", count}, {"own_parameters", false}},
+                                         .bodies = {std::move(inner.graph_)}}));
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (node.outputs[i] != kNone) set(node.outputs[i], (*made)[i]);
-    return std::nullopt;
+      if (node.outputs[i] != kNone) set(node.outputs[i], made[i]);
+    return {};
   }
 
-  std::optional<Error> condition(const Node& node) {
+  Status condition(const Node& node) {
     Importer yes(model_, options_, node.name + ".then", remarks_, this);
     Importer no(model_, options_, node.name + ".else", remarks_, this);
-    if (auto error = yes.run(body_of(node, "then_branch"))) return error;
-    if (auto error = no.run(body_of(node, "else_branch"))) return error;
+    FORESHARD_TRY(yes.run(body_of(node, "then_branch")));
+    FORESHARD_TRY(no.run(body_of(node, "else_branch")));
     for (const ValueIndex index : body_of(node, "then_branch").outputs)
       yes.graph_.outputs.push_back(yes.tensor(index));
     for (const ValueIndex index : body_of(node, "else_branch").outputs)
@@ -159,15 +160,15 @@ class Importer final : public Scope {
                       "graph.probabilities can change that",
                       node.name));
     const double probability = given == options_.probabilities.end() ? 0.5 : given->second;
-    auto made = add_operator(graph_, {.type = "condition",
-                                      .name = node.name,
-                                      .inputs = std::move(inputs),
-                                      .settings = {{"probability", probability}},
-                                      .bodies = {std::move(yes.graph_), std::move(no.graph_)}});
-    if (!made) return made.error();
+    FORESHARD_ASSIGN(
+        auto made, add_operator(graph_, {.type = "condition",
+                                         .name = node.name,
+                                         .inputs = std::move(inputs),
+                                         .settings = {{"probability", probability}},
+                                         .bodies = {std::move(yes.graph_), std::move(no.graph_)}}));
     for (std::size_t i = 0; i < node.outputs.size(); ++i)
-      if (node.outputs[i] != kNone) set(node.outputs[i], (*made)[i]);
-    return std::nullopt;
+      if (node.outputs[i] != kNone) set(node.outputs[i], made[i]);
+    return {};
   }
 
   const Model& model_;
@@ -191,10 +192,10 @@ void collect_unknown(const Model& model, const Body& body,
   }
 }
 
-std::optional<Error> unknown_operators(const Model& model) {
+Status unknown_operators(const Model& model) {
   std::map<std::string, std::string> unknown;
   collect_unknown(model, model.main, unknown);
-  if (unknown.empty()) return std::nullopt;
+  if (unknown.empty()) return {};
   std::vector<std::string> lines;
   lines.reserve(unknown.size());
   for (const auto& [op, line] : unknown) lines.push_back(line);
@@ -210,7 +211,7 @@ std::optional<Error> unknown_operators(const Model& model) {
 }  // namespace
 
 Result<Imported> import_onnx(const Model& model, const ImportOptions& options) {
-  if (auto error = unknown_operators(model)) return *std::move(error);
+  FORESHARD_TRY(unknown_operators(model));
   Model pieces = model;
   Imported result;
   result.remarks = model.remarks;
@@ -228,7 +229,7 @@ Result<Imported> import_onnx(const Model& model, const ImportOptions& options) {
     importer.take(index);
     importer.graph().inputs.push_back(importer.tensor(index));
   }
-  if (auto error = importer.run(pieces.main)) return *std::move(error);
+  FORESHARD_TRY(importer.run(pieces.main));
   for (const ValueIndex index : pieces.main.outputs)
     importer.graph().outputs.push_back(importer.tensor(index));
   result.graph = std::move(importer.graph());

@@ -43,10 +43,10 @@ class Reader {
     const ::onnx::GraphProto& graph = file.graph();
     model_.name = graph.name();
     Names names;
-    if (auto error = initializers(graph, names)) return *std::move(error);
-    if (auto error = inputs(graph, names)) return *std::move(error);
-    if (auto error = body(graph, names, model_.main, 0)) return *std::move(error);
-    if (auto error = unused_dims()) return *std::move(error);
+    FORESHARD_TRY(initializers(graph, names));
+    FORESHARD_TRY(inputs(graph, names));
+    FORESHARD_TRY(body(graph, names, model_.main, 0));
+    FORESHARD_TRY(unused_dims());
     return std::move(model_);
   }
 
@@ -64,29 +64,29 @@ class Reader {
 
   // --- what the graph starts from ----------------------------------------------------------
   // A name stands for one value (the format asks for static single assignment).
-  static std::optional<Error> written_twice(const ::onnx::GraphProto& graph) {
+  static Status written_twice(const ::onnx::GraphProto& graph) {
     std::set<std::string> names;
-    const auto twice = [&](const std::string& name) -> std::optional<Error> {
-      if (name.empty() || names.insert(name).second) return std::nullopt;
+    const auto twice = [&](const std::string& name) -> Status {
+      if (name.empty() || names.insert(name).second) return {};
       return Error{
           Error::Code::kInvalidInput,
           fmt::format("'{}' is written twice: a name stands for one value of a graph", name)};
     };
     for (const ::onnx::TensorProto& tensor : graph.initializer()) {
-      if (auto error = twice(tensor.name())) return error;
+      FORESHARD_TRY(twice(tensor.name()));
     }
     for (const ::onnx::NodeProto& node : graph.node()) {
       for (const std::string& output : node.output()) {
-        if (auto error = twice(output)) return error;
+        FORESHARD_TRY(twice(output));
       }
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> initializers(const ::onnx::GraphProto& graph, Names& names) {
+  Status initializers(const ::onnx::GraphProto& graph, Names& names) {
     if (graph.sparse_initializer_size() > 0)
       return Error{Error::Code::kUnsupported, "sparse initializers are not supported"};
-    if (auto error = written_twice(graph)) return error;
+    FORESHARD_TRY(written_twice(graph));
     for (const ::onnx::TensorProto& tensor : graph.initializer()) {
       Value value{.name = tensor.name(), .kind = Value::Kind::kConstant};
       const auto dtype = dtype_of(tensor.data_type());
@@ -94,7 +94,7 @@ class Reader {
         return unsupported_type(fmt::format("initializer '{}'", tensor.name()), tensor.data_type());
       value.dtype = *dtype;
       for (const std::int64_t extent : tensor.dims()) value.shape.push_back(extent);
-      if (auto error = oversized(value)) return error;
+      FORESHARD_TRY(oversized(value));
       const bool parameter = value.is_real() && count_of(value.shape) != 1;
       if (parameter) {
         value.kind = Value::Kind::kParameter;
@@ -105,10 +105,10 @@ class Reader {
       initializers_.insert(tensor.name());
       names[tensor.name()] = add(std::move(value), std::move(type));
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> inputs(const ::onnx::GraphProto& graph, Names& names) {
+  Status inputs(const ::onnx::GraphProto& graph, Names& names) {
     std::vector<std::string> open;
     bool first = true;
     for (const ::onnx::ValueInfoProto& input : graph.input()) {
@@ -128,13 +128,13 @@ class Reader {
         value.shape.push_back(extent);
       }
       first = false;
-      if (auto error = oversized(value)) return error;
+      FORESHARD_TRY(oversized(value));
       ::onnx::TypeProto type = type_of(tensor.elem_type(), value.shape);
       const ValueIndex index = add(std::move(value), std::move(type));
       names[input.name()] = index;
       model_.main.inputs.push_back(index);
     }
-    if (open.empty()) return std::nullopt;
+    if (open.empty()) return {};
     std::string example;
     for (const std::string& name : open)
       example += fmt::format("{}{}: 1", example.empty() ? "" : ", ",
@@ -166,7 +166,7 @@ class Reader {
     return 1;
   }
 
-  std::optional<Error> unused_dims() const {
+  Status unused_dims() const {
     for (const auto& [name, size] : options_.dims) {
       if (used_.contains(name)) continue;
       std::vector<std::string> legal(batch_dims_.begin(), batch_dims_.end());
@@ -175,17 +175,17 @@ class Reader {
           "dims: no input has an open dimension '{}'; {}", name,
           legal.empty() ? "all sizes are fixed in the file" : "there are " + join(legal)));
     }
-    return std::nullopt;
+    return {};
   }
 
-  static std::optional<Error> oversized(const Value& value) {
+  static Status oversized(const Value& value) {
     double count = 1;
     for (const std::int64_t extent : value.shape) {
       if (extent < 0)
         return invalid(fmt::format("'{}' has a dimension of size {}", value.name, extent));
       count *= static_cast<double>(extent);
     }
-    if (count <= kMostElements) return std::nullopt;
+    if (count <= kMostElements) return {};
     return invalid(fmt::format("'{}' has {:.3g} elements, more than {:.0e}", value.name, count,
                                kMostElements));
   }
@@ -196,10 +196,10 @@ class Reader {
   }
 
   // --- nodes -------------------------------------------------------------------------------
-  std::optional<Error> body(const ::onnx::GraphProto& graph, Names names, Body& into, int depth) {
+  Status body(const ::onnx::GraphProto& graph, Names names, Body& into, int depth) {
     if (depth > kDeepest) return invalid("bodies of loops and conditions are nested too deeply");
     for (const ::onnx::NodeProto& proto : graph.node()) {
-      if (auto error = node(proto, names, into, depth)) return error;
+      FORESHARD_TRY(node(proto, names, into, depth));
     }
     for (const ::onnx::ValueInfoProto& output : graph.output()) {
       const auto found = names.find(output.name());
@@ -207,10 +207,10 @@ class Reader {
         return invalid(fmt::format("output '{}' is computed by no node", output.name()));
       into.outputs.push_back(found->second);
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> node(const ::onnx::NodeProto& proto, Names& names, Body& into, int depth) {
+  Status node(const ::onnx::NodeProto& proto, Names& names, Body& into, int depth) {
     Node node{.name = proto.name(), .op = proto.op_type(), .domain = domain(proto.domain())};
     if (node.name.empty()) node.name = fmt::format("{}_{}", node.op, count_);
     ++count_;
@@ -241,7 +241,7 @@ class Reader {
     return plain(proto, std::move(node), names, into);
   }
 
-  std::optional<Error> plain(const ::onnx::NodeProto& proto, Node node, Names& names, Body& into) {
+  Status plain(const ::onnx::NodeProto& proto, Node node, Names& names, Body& into) {
     if (node.op == "Constant" && node.domain.empty()) return constant(proto, node, names);
     auto types = types_of(proto, node);
     if (!types) return at(node, types.error());
@@ -252,9 +252,9 @@ class Reader {
         node.outputs.push_back(kNone);
         continue;
       }
-      auto result = computed(node, proto.output(i), (*types)[static_cast<std::size_t>(i)]);
-      if (!result) return result.error();
-      Value made = *std::move(result);
+      FORESHARD_ASSIGN(auto result,
+                       computed(node, proto.output(i), (*types)[static_cast<std::size_t>(i)]));
+      Value made = std::move(result);
       if (abbreviates(node, made)) {
         made.kind = Value::Kind::kParameter;
       } else if (is_constant) {
@@ -272,7 +272,7 @@ class Reader {
     } else {
       into.nodes.push_back(std::move(node));
     }
-    return std::nullopt;
+    return {};
   }
 
   // Whether the results are the same in every step.
@@ -320,7 +320,7 @@ class Reader {
     return std::vector<std::int64_t>(count, std::llround(fill));
   }
 
-  std::optional<Error> constant(const ::onnx::NodeProto& proto, const Node& node, Names& names) {
+  Status constant(const ::onnx::NodeProto& proto, const Node& node, Names& names) {
     if (proto.output_size() != 1 || proto.attribute_size() < 1)
       return invalid(fmt::format("node '{}': a Constant has one value and one output", node.name));
     auto tensor = constant_tensor(proto.attribute(0));
@@ -334,12 +334,12 @@ class Reader {
       return unsupported_type(fmt::format("constant '{}'", value.name), tensor->data_type());
     value.dtype = *dtype;
     for (const std::int64_t extent : tensor->dims()) value.shape.push_back(extent);
-    if (auto error = oversized(value)) return error;
+    FORESHARD_TRY(oversized(value));
     value.numbers = numbers_of(*tensor, kMostFolded);
     ::onnx::TypeProto type = type_of(tensor->data_type(), value.shape);
     names[proto.output(0)] = add(std::move(value), std::move(type));
     ++model_.folded;
-    return std::nullopt;
+    return {};
   }
 
   // --- shapes ------------------------------------------------------------------------------
@@ -362,9 +362,8 @@ class Reader {
     operands.resize(static_cast<std::size_t>(plain.input_size()));
     if (keeps_shape(node.op) && !operands.empty() && operands[0].type != nullptr)
       return std::vector<::onnx::TypeProto>{*operands[0].type};
-    auto inferred = inferred_types(std::move(plain), operands, node.opset);
-    if (!inferred) return inferred.error();
-    std::vector<::onnx::TypeProto> types = *std::move(inferred);
+    FORESHARD_ASSIGN(auto inferred, inferred_types(std::move(plain), operands, node.opset));
+    std::vector<::onnx::TypeProto> types = std::move(inferred);
     // The schemas before opset 10 leave the mask open: it is as large as what is dropped.
     if (node.op == "Dropout" && types.size() == 2 && !types[1].has_tensor_type())
       types[1] = types[0];
@@ -419,7 +418,7 @@ class Reader {
           fmt::format("node '{}' ({}): the shape of '{}' depends on values that are known "
                       "only when it runs; export the model with fixed shapes there",
                       node.name, node.op, name));
-    if (auto error = oversized(value)) return *std::move(error);
+    FORESHARD_TRY(oversized(value));
     return value;
   }
 
@@ -443,34 +442,33 @@ class Reader {
     return nullptr;
   }
 
-  std::optional<Error> condition(const ::onnx::NodeProto& proto, Node node, Names& names,
-                                 Body& into, int depth) {
+  Status condition(const ::onnx::NodeProto& proto, Node node, Names& names, Body& into, int depth) {
     const auto* yes = graph_named(proto, "then_branch");
     const auto* no = graph_named(proto, "else_branch");
     if (yes == nullptr || no == nullptr || node.inputs.size() != 1 || node.inputs[0] == kNone)
       return invalid(fmt::format("node '{}': an If has a condition and two branches", node.name));
     const auto known = integers_of(value(node.inputs[0]));
-    const auto branch = [&](const ::onnx::GraphProto& graph, Body& body) -> std::optional<Error> {
+    const auto branch = [&](const ::onnx::GraphProto& graph, Body& body) -> Status {
       Names inner = names;
-      if (auto error = initializers(graph, inner)) return error;
-      if (auto error = this->body(graph, std::move(inner), body, depth + 1)) return error;
-      if (body.outputs.size() == static_cast<std::size_t>(proto.output_size())) return std::nullopt;
+      FORESHARD_TRY(initializers(graph, inner));
+      FORESHARD_TRY(this->body(graph, std::move(inner), body, depth + 1));
+      if (body.outputs.size() == static_cast<std::size_t>(proto.output_size())) return {};
       return invalid(fmt::format("node '{}': a branch has {} outputs, not {}", node.name,
                                  body.outputs.size(), proto.output_size()));
     };
     if (known && known->size() == 1) {  // decided by shapes: only that branch is there
       Body taken;
-      if (auto error = branch(known->front() != 0 ? *yes : *no, taken)) return error;
+      FORESHARD_TRY(branch(known->front() != 0 ? *yes : *no, taken));
       for (Node& inner : taken.nodes) into.nodes.push_back(std::move(inner));
       for (int i = 0; i < proto.output_size(); ++i)
         names[proto.output(i)] = taken.outputs[static_cast<std::size_t>(i)];
       ++model_.folded;
-      return std::nullopt;
+      return {};
     }
     Body taken;
     Body other;
-    if (auto error = branch(*yes, taken)) return error;
-    if (auto error = branch(*no, other)) return error;
+    FORESHARD_TRY(branch(*yes, taken));
+    FORESHARD_TRY(branch(*no, other));
     for (int i = 0; i < proto.output_size(); ++i) {
       const ValueIndex a = taken.outputs[static_cast<std::size_t>(i)];
       const ValueIndex b = other.outputs[static_cast<std::size_t>(i)];
@@ -483,7 +481,7 @@ class Reader {
     keep(node, "then_branch", std::move(taken));
     keep(node, "else_branch", std::move(other));
     into.nodes.push_back(std::move(node));
-    return std::nullopt;
+    return {};
   }
 
   void keep(Node& node, const std::string& name, Body body) {
@@ -500,8 +498,7 @@ class Reader {
     names[name] = index;
   }
 
-  std::optional<Error> loop(const ::onnx::NodeProto& proto, Node node, Names& names, Body& into,
-                            int depth) {
+  Status loop(const ::onnx::NodeProto& proto, Node node, Names& names, Body& into, int depth) {
     const auto* graph = graph_named(proto, "body");
     const auto carried = static_cast<int>(node.inputs.size()) - 2;
     if (graph == nullptr || carried < 0 || graph->input_size() != carried + 2 ||
@@ -523,7 +520,7 @@ class Reader {
     node.attributes["count"] = trips->front();
     Names inner = names;
     Body body_of;
-    if (auto error = initializers(*graph, inner)) return error;
+    FORESHARD_TRY(initializers(*graph, inner));
     for (int i = 0; i < graph->input_size(); ++i) {
       const std::string& name = graph->input(i).name();
       const bool own = i < 2;  // the iteration's number and the condition
@@ -543,7 +540,7 @@ class Reader {
       inner[name] = index;
       body_of.inputs.push_back(index);
     }
-    if (auto error = body(*graph, std::move(inner), body_of, depth + 1)) return error;
+    FORESHARD_TRY(body(*graph, std::move(inner), body_of, depth + 1));
     for (int i = 0; i < carried; ++i) {
       const ValueIndex in = node.inputs[static_cast<std::size_t>(i) + 2];
       const ValueIndex out = body_of.outputs[static_cast<std::size_t>(i) + 1];
@@ -555,7 +552,7 @@ class Reader {
     }
     keep(node, "body", std::move(body_of));
     into.nodes.push_back(std::move(node));
-    return std::nullopt;
+    return {};
   }
 
   const ReadOptions& options_;

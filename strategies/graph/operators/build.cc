@@ -131,9 +131,8 @@ TensorId add_parameter(Graph& graph, std::string name, TensorType type) {
 }
 
 Result<std::vector<TensorId>> add_operator(Graph& graph, OperatorSpec spec) {
-  auto prepared = prepare(graph, spec);
-  if (!prepared) return prepared.error();
-  Inferred inferred = (*std::move(prepared)).inferred;
+  FORESHARD_ASSIGN(auto prepared, prepare(graph, spec));
+  Inferred inferred = (std::move(prepared)).inferred;
   if (spec.output_names.size() > inferred.outputs.size())
     return fault(spec, fmt::format("has {} outputs; it makes {}", spec.output_names.size(),
                                    inferred.outputs.size()));
@@ -160,16 +159,14 @@ Result<std::vector<TensorId>> add_operator(Graph& graph, OperatorSpec spec) {
 }
 
 Result<TensorId> add_single(Graph& graph, OperatorSpec spec) {
-  auto outputs = add_operator(graph, std::move(spec));
-  if (!outputs) return outputs.error();
-  return outputs->front();
+  FORESHARD_ASSIGN(auto outputs, add_operator(graph, std::move(spec)));
+  return outputs.front();
 }
 
 Result<Inferred> infer_operator(const Graph& graph, const OperatorSpec& spec) {
   OperatorSpec copy = spec;
-  auto prepared = prepare(graph, copy);
-  if (!prepared) return prepared.error();
-  return (*std::move(prepared)).inferred;
+  FORESHARD_ASSIGN(auto prepared, prepare(graph, copy));
+  return (std::move(prepared)).inferred;
 }
 
 std::vector<Kernel> kernels_of(const Graph& graph, const Operator& op,

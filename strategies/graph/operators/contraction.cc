@@ -68,20 +68,18 @@ Result<std::map<char, std::int64_t>> extents_of(const std::vector<std::string>& 
 Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType>& inputs) {
   const std::string& equation = what.equation;
   if (what.grouped.size() > 1) return wrong("'" + what.grouped + "' is not one letter");
-  const auto letters = letters_of(equation);
-  if (!letters) return letters.error();
-  if (letters->size() != inputs.size() + 1)
-    return wrong("equation '" + equation + "' has " + std::to_string(letters->size() - 1) +
+  FORESHARD_ASSIGN(const auto letters, letters_of(equation));
+  if (letters.size() != inputs.size() + 1)
+    return wrong("equation '" + equation + "' has " + std::to_string(letters.size() - 1) +
                  " inputs, not " + std::to_string(inputs.size()));
   for (const TensorType& input : inputs) {
     if (input.dtype != inputs[0].dtype) return wrong("the inputs differ in type");
   }
-  const auto extent = extents_of(*letters, inputs, what.grouped);
-  if (!extent) return extent.error();
+  FORESHARD_ASSIGN(const auto extent, extents_of(letters, inputs, what.grouped));
   TensorType out{inputs[0].dtype, {}};
-  for (const char letter : letters->back()) {
-    const auto known = extent->find(letter);
-    if (known == extent->end())
+  for (const char letter : letters.back()) {
+    const auto known = extent.find(letter);
+    if (known == extent.end())
       return wrong("equation '" + equation + "': '" + std::string(1, letter) + "' is in no input");
     const bool groups = what.groups > 0 && what.grouped == std::string(1, letter);
     if (groups && (known->second == 0 || known->second % what.groups != 0))
@@ -97,9 +95,8 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   const Linearity linearity = inputs.size() == 1   ? Linearity::kJoint
                               : inputs.size() == 2 ? Linearity::kSeparate
                                                    : Linearity::kNone;
-  auto rule = rule_from(equation, shapes, {.linearity = linearity});
-  if (!rule) return rule.error();
-  return Inferred{{std::move(out)}, *std::move(rule)};
+  FORESHARD_ASSIGN(auto rule, rule_from(equation, shapes, {.linearity = linearity}));
+  return Inferred{{std::move(out)}, std::move(rule)};
 }
 
 // A letter of both inputs and the output is a batch, of the first and the output a row, of the
@@ -252,11 +249,10 @@ Result<std::string> matmul_equation(const Call& call) {
 }
 
 Result<Inferred> infer_matmul(const Call& call) {
-  const auto equation = matmul_equation(call);
-  if (!equation) return equation.error();
-  if (call.inputs.size() == 2) return infer_letters({*equation}, call.inputs);
-  if (equation->back() != 'z') return wrong("a bias needs columns");
-  std::string biased = *equation;
+  FORESHARD_ASSIGN(const auto equation, matmul_equation(call));
+  if (call.inputs.size() == 2) return infer_letters({equation}, call.inputs);
+  if (equation.back() != 'z') return wrong("a bias needs columns");
+  std::string biased = equation;
   biased.insert(biased.find("->"), ",z");
   return infer_letters({biased}, call.inputs);
 }

@@ -41,12 +41,10 @@ Result<Window> window_of(const Settings& settings, Shape kernel) {
   const std::size_t spatial = kernel.size();
   Window window{
       .kernel = std::move(kernel), .strides = {}, .dilations = {}, .before = {}, .after = {}};
-  auto strides = each(settings, "strides", spatial, 1, 1);
-  if (!strides) return strides.error();
-  window.strides = *std::move(strides);
-  auto dilations = each(settings, "dilations", spatial, 1, 1);
-  if (!dilations) return dilations.error();
-  window.dilations = *std::move(dilations);
+  FORESHARD_ASSIGN(auto strides, each(settings, "strides", spatial, 1, 1));
+  window.strides = std::move(strides);
+  FORESHARD_ASSIGN(auto dilations, each(settings, "dilations", spatial, 1, 1));
+  window.dilations = std::move(dilations);
   Shape pads = settings.integers("pads");
   if (pads.empty()) pads = {0};
   if (pads.size() == 1) pads.resize(2 * spatial, pads[0]);
@@ -109,12 +107,10 @@ Result<Shape> convolved(const Settings& settings, const Shape& x, const Shape& w
     return wrong("channels do not group: input " + text_of(x) + ", weight " + text_of(weight) +
                  "; the weight's second dimension divides the input's channels, and the number of "
                  "groups that makes divides the weight's first");
-  const auto window = window_of(settings, Shape(weight.begin() + 2, weight.end()));
-  if (!window) return window.error();
-  const auto spatial = moved_over(*window, x, false);
-  if (!spatial) return spatial.error();
+  FORESHARD_ASSIGN(const auto window, window_of(settings, Shape(weight.begin() + 2, weight.end())));
+  FORESHARD_ASSIGN(const auto spatial, moved_over(window, x, false));
   Shape y{x[0], weight[0]};
-  y.insert(y.end(), spatial->begin(), spatial->end());
+  y.insert(y.end(), spatial.begin(), spatial.end());
   return y;
 }
 
@@ -122,11 +118,10 @@ Result<Inferred> infer_conv(const Call& call) {
   const Shape& x = call.inputs[0].shape;
   const Shape& weight = call.inputs[1].shape;
   if (call.inputs[0].dtype != call.inputs[1].dtype) return wrong("input and weight differ in type");
-  const auto y = convolved(call.settings, x, weight);
-  if (!y) return y.error();
-  auto f = factors_of(x, weight, *y);
+  FORESHARD_ASSIGN(const auto y, convolved(call.settings, x, weight));
+  auto f = factors_of(x, weight, y);
   f.make.input(f.x).input(f.weight).output(f.y);
-  return Inferred{{{call.inputs[0].dtype, *y}}, f.make.take(Linearity::kSeparate)};
+  return Inferred{{{call.inputs[0].dtype, y}}, f.make.take(Linearity::kSeparate)};
 }
 
 std::int64_t spatial(const Shape& shape) {
@@ -162,12 +157,10 @@ void conv_backward(Gradients& gradients) {
 Result<Inferred> infer_conv_data_gradient(const Call& call) {
   const Shape& x = call.settings.integers("shape");
   const Shape& weight = call.inputs[1].shape;
-  const auto y = convolved(call.settings, x, weight);
-  if (!y) return y.error();
-  if (*y != call.inputs[0].shape)
-    return wrong("the gradient has shape " + text_of(call.inputs[0].shape) + ", not " +
-                 text_of(*y));
-  auto f = factors_of(x, weight, *y);
+  FORESHARD_ASSIGN(const auto y, convolved(call.settings, x, weight));
+  if (y != call.inputs[0].shape)
+    return wrong("the gradient has shape " + text_of(call.inputs[0].shape) + ", not " + text_of(y));
+  auto f = factors_of(x, weight, y);
   f.make.input(f.y).input(f.weight).output(f.x);
   return Inferred{{{call.inputs[0].dtype, x}}, f.make.take(Linearity::kSeparate)};
 }
@@ -200,12 +193,10 @@ std::vector<Kernel> conv_data_gradient_kernels(const Call& local, const Call&) {
 Result<Inferred> infer_conv_weight_gradient(const Call& call) {
   const Shape& x = call.inputs[0].shape;
   const Shape& weight = call.settings.integers("shape");
-  const auto y = convolved(call.settings, x, weight);
-  if (!y) return y.error();
-  if (*y != call.inputs[1].shape)
-    return wrong("the gradient has shape " + text_of(call.inputs[1].shape) + ", not " +
-                 text_of(*y));
-  auto f = factors_of(x, weight, *y);
+  FORESHARD_ASSIGN(const auto y, convolved(call.settings, x, weight));
+  if (y != call.inputs[1].shape)
+    return wrong("the gradient has shape " + text_of(call.inputs[1].shape) + ", not " + text_of(y));
+  auto f = factors_of(x, weight, y);
   f.make.input(f.x).input(f.y).output(f.weight);
   return Inferred{{{call.inputs[0].dtype, weight}}, f.make.take(Linearity::kSeparate)};
 }
@@ -238,12 +229,10 @@ Result<Shape> pooled(const Settings& settings, const Shape& x) {
   for (const std::int64_t extent : kernel)
     if (extent < 1 || extent > kMostWindow)
       return wrong("kernel must be between 1 and " + std::to_string(kMostWindow));
-  const auto window = window_of(settings, std::move(kernel));
-  if (!window) return window.error();
-  const auto out = moved_over(*window, x, settings.flag("ceiling"));
-  if (!out) return out.error();
+  FORESHARD_ASSIGN(const auto window, window_of(settings, std::move(kernel)));
+  FORESHARD_ASSIGN(const auto out, moved_over(window, x, settings.flag("ceiling")));
   Shape y{x[0], x[1]};
-  y.insert(y.end(), out->begin(), out->end());
+  y.insert(y.end(), out.begin(), out.end());
   return y;
 }
 
@@ -255,13 +244,12 @@ RuleMaker::Dimensions channels(RuleMaker& make, const Shape& x) {
 }
 
 Result<Inferred> infer_pool(const Call& call) {
-  auto y = pooled(call.settings, call.inputs[0].shape);
-  if (!y) return y.error();
+  FORESHARD_ASSIGN(auto y, pooled(call.settings, call.inputs[0].shape));
   RuleMaker make;
   const auto factors = channels(make, call.inputs[0].shape);
   make.input(factors).output(factors);
   const bool linear = call.settings.text("operation") == "mean";
-  return Inferred{{{call.inputs[0].dtype, *std::move(y)}},
+  return Inferred{{{call.inputs[0].dtype, std::move(y)}},
                   make.take(linear ? Linearity::kJoint : Linearity::kNone, true)};
 }
 
@@ -275,11 +263,9 @@ void pool_backward(Gradients& gradients) {
 }
 
 Result<Inferred> infer_pool_gradient(const Call& call) {
-  const auto y = pooled(call.settings, call.inputs[1].shape);
-  if (!y) return y.error();
-  if (*y != call.inputs[0].shape)
-    return wrong("the gradient has shape " + text_of(call.inputs[0].shape) + ", not " +
-                 text_of(*y));
+  FORESHARD_ASSIGN(const auto y, pooled(call.settings, call.inputs[1].shape));
+  if (y != call.inputs[0].shape)
+    return wrong("the gradient has shape " + text_of(call.inputs[0].shape) + ", not " + text_of(y));
   RuleMaker make;
   const auto factors = channels(make, call.inputs[1].shape);
   make.input(factors).input(factors).output(factors);

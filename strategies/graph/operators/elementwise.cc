@@ -78,9 +78,8 @@ std::vector<Kernel> unary_gradient_kernels(const Call& local, const Call&) {
 Result<Inferred> infer_broadcast(const Call& call, Linearity linearity, DType dtype) {
   Shape whole = call.inputs[0].shape;
   for (const TensorType& input : call.inputs) {
-    auto wider = broadcast(whole, input.shape);
-    if (!wider) return wider.error();
-    whole = *std::move(wider);
+    FORESHARD_ASSIGN(auto wider, broadcast(whole, input.shape));
+    whole = std::move(wider);
   }
   RuleMaker make;
   const auto factors = make.each(whole);
@@ -189,11 +188,10 @@ void where_backward(Gradients& gradients) {
 }
 
 Result<Inferred> infer_cast(const Call& call) {
-  const auto to = dtype_named(call.settings.text("to"));
-  if (!to) return to.error();
+  FORESHARD_ASSIGN(const auto to, dtype_named(call.settings.text("to")));
   // Rounded summands add up to something else than the rounded sum; frameworks accept that only for
   // gradients, which are reduced in their own type.
-  return Inferred{{{*to, call.inputs[0].shape}},
+  return Inferred{{{to, call.inputs[0].shape}},
                   same_shape(call.inputs[0].shape, 1, 1, Linearity::kNone)};
 }
 

@@ -176,12 +176,11 @@ std::vector<Kernel> bias_gradient_kernels(const Call& local, const Call&) {
 }
 
 Result<Inferred> infer_gradient_accumulate(const Call& call) {
-  const auto to = dtype_named(call.settings.text("to"));
-  if (!to) return to.error();
+  FORESHARD_ASSIGN(const auto to, dtype_named(call.settings.text("to")));
   RuleMaker make;
   const auto factors = make.each(call.inputs[0].shape);
   make.input(factors).output(factors);
-  return Inferred{{{*to, call.inputs[0].shape}}, make.take(Linearity::kJoint, true)};
+  return Inferred{{{to, call.inputs[0].shape}}, make.take(Linearity::kJoint, true)};
 }
 
 // Two operands of one type are added; else the gradient's to the other's.

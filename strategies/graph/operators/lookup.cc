@@ -55,16 +55,15 @@ SettingDefinition every_row_setting() {
 Result<Inferred> infer_gather(const Call& call) {
   const TensorType& data = call.inputs[0];
   const TensorType& indices = call.inputs[1];
-  const auto axis = axis_in(call.settings.integer("axis"), data.shape.size());
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), data.shape.size()));
   if (!is_index(indices.dtype)) return wrong("indices must be int32 or int64");
   RuleMaker make;
-  auto whole = make.each(data.shape, {*axis});
+  auto whole = make.each(data.shape, {axis});
   const auto picked = make.each(indices.shape);
   TensorType y{data.dtype, {}};
   RuleMaker::Dimensions out;
   for (std::size_t d = 0; d < data.shape.size(); ++d) {
-    if (d == *axis) {
+    if (d == axis) {
       y.shape.insert(y.shape.end(), indices.shape.begin(), indices.shape.end());
       out.insert(out.end(), picked.begin(), picked.end());
     } else {

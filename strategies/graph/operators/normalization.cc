@@ -9,14 +9,13 @@ namespace {
 
 Result<Inferred> infer_softmax(const Call& call) {
   const Shape& shape = call.inputs[0].shape;
-  const auto axis = axis_in(call.settings.integer("axis"), shape.size());
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), shape.size()));
   for (const TensorType& input : call.inputs)
     if (input.shape != shape) return wrong("inputs differ in shape");
-  if (call.settings.flag("causal") && (*axis == 0 || *axis + 1 != shape.size()))
+  if (call.settings.flag("causal") && (axis == 0 || axis + 1 != shape.size()))
     return wrong("a causal mask needs [..., queries, keys] and the last axis");
   RuleMaker make;
-  const auto factors = make.each(shape, {*axis});
+  const auto factors = make.each(shape, {axis});
   for (std::size_t i = 0; i < call.inputs.size(); ++i) make.input(factors);
   make.output(factors);
   return Inferred{{call.inputs[0]}, make.take()};
@@ -35,14 +34,13 @@ void softmax_backward(Gradients& gradients) {
 
 // Dimensions from `axis` on are normalised; scale and shift have their shape.
 Result<std::size_t> normalised_from(const Call& call, const Shape& x, std::size_t scale) {
-  const auto axis = axis_in(call.settings.integer("axis"), x.size());
-  if (!axis) return axis.error();
-  const Shape inner(x.begin() + static_cast<std::ptrdiff_t>(*axis), x.end());
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), x.size()));
+  const Shape inner(x.begin() + static_cast<std::ptrdiff_t>(axis), x.end());
   for (std::size_t i = scale; i < call.inputs.size(); ++i)
     if (call.inputs[i].shape != inner)
       return wrong("scale and shift must have shape " + text_of(inner) + ", not " +
                    text_of(call.inputs[i].shape));
-  return *axis;
+  return axis;
 }
 
 std::vector<std::size_t> from(std::size_t first, std::size_t end) {
@@ -53,11 +51,10 @@ std::vector<std::size_t> from(std::size_t first, std::size_t end) {
 
 Result<Inferred> infer_norm(const Call& call) {
   const TensorType& x = call.inputs[0];
-  const auto axis = normalised_from(call, x.shape, 1);
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, normalised_from(call, x.shape, 1));
   RuleMaker make;
-  const auto factors = make.each(x.shape, from(*axis, x.shape.size()));
-  const RuleMaker::Dimensions inner(factors.begin() + static_cast<std::ptrdiff_t>(*axis),
+  const auto factors = make.each(x.shape, from(axis, x.shape.size()));
+  const RuleMaker::Dimensions inner(factors.begin() + static_cast<std::ptrdiff_t>(axis),
                                     factors.end());
   make.input(factors);
   for (std::size_t i = 1; i < call.inputs.size(); ++i) make.input(inner);
@@ -69,11 +66,10 @@ Result<Inferred> infer_norm(const Call& call) {
 Result<Inferred> infer_norm_gradient(const Call& call, bool shift) {
   const TensorType& x = call.inputs[1];
   if (call.inputs[0].shape != x.shape) return wrong("gradient and input differ in shape");
-  const auto axis = normalised_from(call, x.shape, 2);
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, normalised_from(call, x.shape, 2));
   RuleMaker make;
-  const auto factors = make.each(x.shape, from(*axis, x.shape.size()));
-  const RuleMaker::Dimensions inner(factors.begin() + static_cast<std::ptrdiff_t>(*axis),
+  const auto factors = make.each(x.shape, from(axis, x.shape.size()));
+  const RuleMaker::Dimensions inner(factors.begin() + static_cast<std::ptrdiff_t>(axis),
                                     factors.end());
   make.input(factors).input(factors);
   if (call.inputs.size() > 2) make.input(inner);

@@ -110,9 +110,8 @@ Result<HeadNorm> head_norm_of(const Call& call, std::size_t x_at) {
 
 Result<Inferred> infer_head_norm(const Call& call) {
   if (call.inputs.size() == 4) return wrong("needs a shift of queries and of keys, or none");
-  auto norm = head_norm_of(call, 0);
-  if (!norm) return norm.error();
-  auto [g, weight] = *std::move(norm);
+  FORESHARD_ASSIGN(auto norm, head_norm_of(call, 0));
+  auto [g, weight] = std::move(norm);
   g.make.input(g.packed);
   for (std::size_t i = 1; i < call.inputs.size(); ++i) g.make.input(weight);
   g.make.output(g.packed);
@@ -123,9 +122,8 @@ Result<Inferred> infer_head_norm(const Call& call) {
 Result<Inferred> infer_head_norm_gradient(const Call& call) {
   if (call.inputs[0].shape != call.inputs[1].shape)
     return wrong("gradient and input differ in shape");
-  auto norm = head_norm_of(call, 1);
-  if (!norm) return norm.error();
-  auto [g, weight] = *std::move(norm);
+  FORESHARD_ASSIGN(auto norm, head_norm_of(call, 1));
+  auto [g, weight] = std::move(norm);
   g.make.input(g.packed).input(g.packed).input(weight).input(weight).output(g.packed);
   Inferred inferred{{call.inputs[1]}, {}};
   for (int pair = 0; pair < (call.settings.flag("shift") ? 2 : 1); ++pair) {

@@ -16,15 +16,15 @@ std::vector<std::int64_t> all_axes(std::size_t dimensions) {
 Result<Inferred> infer_reduce(const Call& call) {
   const TensorType& x = call.inputs[0];
   const Integers& given = call.settings.integers("axes");
-  const auto axes = axes_in(given.empty() ? all_axes(x.shape.size()) : given, x.shape.size());
-  if (!axes) return axes.error();
+  FORESHARD_ASSIGN(const auto axes,
+                   axes_in(given.empty() ? all_axes(x.shape.size()) : given, x.shape.size()));
   const std::string& operation = call.settings.text("operation");
   RuleMaker make;
   const auto factors = make.each(x.shape);
   TensorType y{x.dtype, {}};
   RuleMaker::Dimensions out;
   for (std::size_t d = 0; d < x.shape.size(); ++d) {
-    if (std::ranges::find(*axes, d) == axes->end()) {
+    if (std::ranges::find(axes, d) == axes.end()) {
       y.shape.push_back(x.shape[d]);
       out.push_back(factors[d]);
       continue;
@@ -84,9 +84,8 @@ void reduce_backward(Gradients& gradients) {
 Result<Inferred> infer_expand(const Call& call) {
   const Shape& x = call.inputs[0].shape;
   const Shape& to = call.settings.integers("shape");
-  const auto wide = broadcast(x, to);
-  if (!wide) return wide.error();
-  if (*wide != to) return wrong("shape " + text_of(x) + " does not expand to " + text_of(to));
+  FORESHARD_ASSIGN(const auto wide, broadcast(x, to));
+  if (wide != to) return wrong("shape " + text_of(x) + " does not expand to " + text_of(to));
   RuleMaker make;
   const auto factors = make.each(to);
   make.input(inside(factors, to, x)).output(factors);

@@ -68,14 +68,13 @@ void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimen
 }
 
 Result<Inferred> infer_reshape(const Call& call) {
-  auto to = reshaped(call.inputs[0].shape, call.settings.integers("shape"));
-  if (!to) return to.error();
+  FORESHARD_ASSIGN(auto to, reshaped(call.inputs[0].shape, call.settings.integers("shape")));
   RuleMaker make;
   RuleMaker::Dimensions in;
   RuleMaker::Dimensions out;
-  match(make, call.inputs[0].shape, *to, in, out);
+  match(make, call.inputs[0].shape, to, in, out);
   make.input(std::move(in)).output(std::move(out));
-  return Inferred{{{call.inputs[0].dtype, *std::move(to)}}, make.take(Linearity::kJoint, true)};
+  return Inferred{{{call.inputs[0].dtype, std::move(to)}}, make.take(Linearity::kJoint, true)};
 }
 
 void reshape_backward(Gradients& gradients) {
@@ -86,9 +85,8 @@ void reshape_backward(Gradients& gradients) {
 Result<Inferred> infer_transpose(const Call& call) {
   const TensorType& x = call.inputs[0];
   const Integers& order = call.settings.integers("order");
-  const auto sorted = axes_in(order, x.shape.size());
-  if (!sorted) return sorted.error();
-  if (sorted->size() != x.shape.size())
+  FORESHARD_ASSIGN(const auto sorted, axes_in(order, x.shape.size()));
+  if (sorted.size() != x.shape.size())
     return wrong("order " + text_of(order) + " does not name the " +
                  std::to_string(x.shape.size()) + " dimensions of " + text_of(x.shape));
   RuleMaker make;
@@ -129,21 +127,20 @@ Rule along(const Shape& shape, std::size_t axis, std::size_t inputs, std::size_t
 
 Result<Inferred> infer_concat(const Call& call) {
   TensorType y = call.inputs[0];
-  const auto axis = axis_in(call.settings.integer("axis"), y.shape.size());
-  if (!axis) return axis.error();
-  y.shape[*axis] = 0;
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), y.shape.size()));
+  y.shape[axis] = 0;
   for (const TensorType& input : call.inputs) {
     Shape rest = input.shape;
     if (rest.size() != y.shape.size() || input.dtype != y.dtype)
       return wrong("inputs differ in type or number of dimensions");
-    const std::int64_t extent = std::exchange(rest[*axis], y.shape[*axis]);
+    const std::int64_t extent = std::exchange(rest[axis], y.shape[axis]);
     if (rest != y.shape)
       return wrong("shapes " + text_of(call.inputs[0].shape) + " and " + text_of(input.shape) +
-                   " differ in another dimension than " + std::to_string(*axis));
-    y.shape[*axis] += extent;
+                   " differ in another dimension than " + std::to_string(axis));
+    y.shape[axis] += extent;
   }
   const Shape shape = y.shape;
-  return Inferred{{std::move(y)}, along(shape, *axis, call.inputs.size(), 1)};
+  return Inferred{{std::move(y)}, along(shape, axis, call.inputs.size(), 1)};
 }
 
 void concat_backward(Gradients& gradients) {
@@ -159,17 +156,16 @@ void concat_backward(Gradients& gradients) {
 
 Result<Inferred> infer_split(const Call& call) {
   const TensorType& x = call.inputs[0];
-  const auto axis = axis_in(call.settings.integer("axis"), x.shape.size());
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), x.shape.size()));
   const Integers& sizes = call.settings.integers("sizes");
   const std::int64_t sum = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (sizes.empty() || sum != x.shape[*axis] || std::ranges::min(sizes) < 0)
-    return wrong("sizes " + text_of(sizes) + " do not add up to " + std::to_string(x.shape[*axis]) +
-                 ", the extent of dimension " + std::to_string(*axis));
-  Inferred inferred{{}, along(x.shape, *axis, 1, sizes.size())};
+  if (sizes.empty() || sum != x.shape[axis] || std::ranges::min(sizes) < 0)
+    return wrong("sizes " + text_of(sizes) + " do not add up to " + std::to_string(x.shape[axis]) +
+                 ", the extent of dimension " + std::to_string(axis));
+  Inferred inferred{{}, along(x.shape, axis, 1, sizes.size())};
   for (const std::int64_t size : sizes) {
     inferred.outputs.push_back(x);
-    inferred.outputs.back().shape[*axis] = size;
+    inferred.outputs.back().shape[axis] = size;
   }
   return inferred;
 }
@@ -189,19 +185,18 @@ void split_backward(Gradients& gradients) {
 
 Result<Inferred> infer_slice(const Call& call) {
   TensorType y = call.inputs[0];
-  const auto axis = axis_in(call.settings.integer("axis"), y.shape.size());
-  if (!axis) return axis.error();
-  const std::int64_t extent = y.shape[*axis];
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), y.shape.size()));
+  const std::int64_t extent = y.shape[axis];
   const std::int64_t start = call.settings.integer("start");
   const std::int64_t end = call.settings.integer("end");
   const std::int64_t step = call.settings.integer("step");
   if (start < 0 || end < start || end > extent || step < 1)
     return wrong("slice " + std::to_string(start) + " to " + std::to_string(end) + " step " +
-                 std::to_string(step) + " is outside dimension " + std::to_string(*axis) +
+                 std::to_string(step) + " is outside dimension " + std::to_string(axis) +
                  " of size " + std::to_string(extent));
-  y.shape[*axis] = (end - start + step - 1) / step;
+  y.shape[axis] = (end - start + step - 1) / step;
   const Shape shape = y.shape;
-  return Inferred{{std::move(y)}, along(shape, *axis, 1, 1)};
+  return Inferred{{std::move(y)}, along(shape, axis, 1, 1)};
 }
 
 void slice_backward(Gradients& gradients) {
@@ -220,8 +215,7 @@ void slice_backward(Gradients& gradients) {
 
 Result<Inferred> infer_pad(const Call& call) {
   TensorType y = call.inputs[0];
-  const auto axis = axis_in(call.settings.integer("axis"), y.shape.size());
-  if (!axis) return axis.error();
+  FORESHARD_ASSIGN(const auto axis, axis_in(call.settings.integer("axis"), y.shape.size()));
   const std::int64_t before = call.settings.integer("before");
   const std::int64_t after = call.settings.integer("after");
   const std::int64_t between = call.settings.integer("between");
@@ -230,10 +224,10 @@ Result<Inferred> infer_pad(const Call& call) {
   if (before < 0 || after < 0 || between < 0) return wrong("padding must not be negative");
   if (before > kMost || after > kMost || between > kMostBetween)
     return wrong("padding is too large");
-  std::int64_t& extent = y.shape[*axis];
+  std::int64_t& extent = y.shape[axis];
   extent = before + after + (extent == 0 ? 0 : extent + (extent - 1) * between);
   const Shape shape = y.shape;
-  Rule rule = along(shape, *axis, 1, 1);
+  Rule rule = along(shape, axis, 1, 1);
   if (call.settings.number("value") != 0) rule.linearity = Linearity::kNone;
   return Inferred{{std::move(y)}, std::move(rule)};
 }

@@ -59,9 +59,8 @@ Result<std::size_t> axis_in(std::int64_t axis, std::size_t dimensions) {
 Result<std::vector<std::size_t>> axes_in(const Integers& axes, std::size_t dimensions) {
   std::vector<std::size_t> found;
   for (const std::int64_t axis : axes) {
-    const auto at = axis_in(axis, dimensions);
-    if (!at) return at.error();
-    found.push_back(*at);
+    FORESHARD_ASSIGN(const auto at, axis_in(axis, dimensions));
+    found.push_back(at);
   }
   std::ranges::sort(found);
   if (std::ranges::adjacent_find(found) != found.end())

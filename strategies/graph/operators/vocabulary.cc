@@ -55,12 +55,11 @@ Result<Inferred> infer_cross_entropy(const Call& call) {
   const Shape& targets = call.inputs[2].shape;
   if (const auto why = fault_in(logits, call.inputs[1].shape, 1, targets); !why.empty())
     return wrong(why);
-  const auto to = dtype_named(call.settings.text("to"));
-  if (!to) return to.error();
+  FORESHARD_ASSIGN(const auto to, dtype_named(call.settings.text("to")));
   Dimensions d = dimensions_of(logits);
   d.make.input(d.logits).input(d.statistics).input(d.targets);
   d.make.output(d.statistics).output(d.logits);
-  return Inferred{{{DType::kFp32, wide(targets, kStatistics)}, {*to, logits}}, d.make.take()};
+  return Inferred{{{DType::kFp32, wide(targets, kStatistics)}, {to, logits}}, d.make.take()};
 }
 
 // exponentials, statistics, targets -> gradient of the logits
@@ -69,11 +68,10 @@ Result<Inferred> infer_gradient(const Call& call) {
   const Shape& targets = call.inputs[2].shape;
   if (const auto why = fault_in(logits, call.inputs[1].shape, kStatistics, targets); !why.empty())
     return wrong(why);
-  const auto to = dtype_named(call.settings.text("to"));
-  if (!to) return to.error();
+  FORESHARD_ASSIGN(const auto to, dtype_named(call.settings.text("to")));
   Dimensions d = dimensions_of(logits);
   d.make.input(d.logits).input(d.statistics).input(d.targets).output(d.logits);
-  return Inferred{{{*to, logits}}, d.make.take()};
+  return Inferred{{{to, logits}}, d.make.take()};
 }
 
 template <PassKind kind>

@@ -118,7 +118,7 @@ void gather_at_end(Draft& draft, DraftRole& role) {
 
 }  // namespace
 
-std::optional<Error> plan_gathers(Draft& draft) {
+Status plan_gathers(Draft& draft) {
   for (DraftRole& role : draft.roles) {
     switch (draft.plan.states.gather) {
       case Gather::kNever:
@@ -134,7 +134,7 @@ std::optional<Error> plan_gathers(Draft& draft) {
         break;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

@@ -3,17 +3,18 @@
 
 namespace foreshard::plan {
 
-std::optional<Error> plan_passes(Draft& draft) {
+Status plan_passes(Draft& draft) {
   const Strategy& strategy = draft.strategy;
   for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
     DraftRole& role = draft.roles[stage];
-    const auto order = schedule::order(
-        strategy.schedule, {.stage = static_cast<std::int32_t>(stage),
-                            .stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
-                            .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
-                            .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())});
-    if (!order) return order.error();
-    for (const schedule::Slot& slot : *order) {
+    FORESHARD_ASSIGN(
+        const auto order,
+        schedule::order(strategy.schedule,
+                        {.stage = static_cast<std::int32_t>(stage),
+                         .stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
+                         .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
+                         .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())}));
+    for (const schedule::Slot& slot : order) {
       const bool is_forward = slot.direction == Direction::kForward;
       if (!draft.trains() && !is_forward) continue;
       Section section{.slot = Slot{.direction = slot.direction,
@@ -32,7 +33,7 @@ std::optional<Error> plan_passes(Draft& draft) {
       role.slots.push_back(std::move(section));
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

@@ -4,7 +4,7 @@
 
 namespace foreshard::plan {
 
-std::optional<Error> plan_places(Draft& draft) {
+Status plan_places(Draft& draft) {
   const auto stages = static_cast<std::int32_t>(draft.strategy.pipeline_parallel);
   const auto& pieces = draft.plan.parts.pieces;
   draft.roles.resize(static_cast<std::size_t>(stages));
@@ -19,7 +19,7 @@ std::optional<Error> plan_places(Draft& draft) {
         role.elements += draft.plan.parts.own_elements(units.first + i);
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

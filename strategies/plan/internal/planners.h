@@ -2,20 +2,18 @@
 /// The planners, one function each; make_plan.cc has their order.
 #pragma once
 
-#include <optional>
-
 #include "strategies/plan/planner.h"
 
 namespace foreshard::plan {
 
 /// Pieces to chunks: piece c p + s is chunk c of stage s of p (schedule.h). Counts the parameters
 /// of each role. Needs nothing.
-std::optional<Error> plan_places(Draft& draft);
+Status plan_places(Draft& draft);
 
 /// The passes of each role, in the order of the schedule, one pass for each slot. Activations are
 /// kept from the forward to the backward pass. Without training there are no backward passes.
 /// Needs places.
-std::optional<Error> plan_passes(Draft& draft);
+Status plan_passes(Draft& draft);
 
 /// Reductions of gradients over the ranks that hold copies of the parameters: behind each unit's
 /// backward pass, of the last or of every micro-batch, or in one go at the end of the step.
@@ -24,24 +22,24 @@ std::optional<Error> plan_passes(Draft& draft);
 /// waits until the reduction before the last is done. (PyTorch:
 /// torch/distributed/fsdp/_fully_shard, FSDPCommContext::reduce_scatter_state;
 /// _post_backward_final_callback ends a backward pass when all is reduced.) Needs passes.
-std::optional<Error> plan_reductions(Draft& draft);
+Status plan_reductions(Draft& draft);
 
 /// What ends a training step: gradients of copies are added up, then the optimizer steps. Needs
 /// reductions.
-std::optional<Error> plan_step_end(Draft& draft);
+Status plan_step_end(Draft& draft);
 
 /// Gathers of parameters that ranks hold shards of: at the start of the step, each unit's first
 /// pass waiting for its own; behind the optimizer; or before each pass, given up after it. Then no
 /// more than two units are whole at a time: a gather waits for the pass before the one that runs
 /// while it proceeds, and the framework says where the host issues it (Prefetch). Needs reductions
 /// (a gather may be issued before one) and the step end.
-std::optional<Error> plan_gathers(Draft& draft);
+Status plan_gathers(Draft& draft);
 
 /// Transfers between the pieces of a pipeline, and where the host waits for them. Blocking sends
 /// delay the next pass. A blocking receive follows the slot before; in a ring of stages (an
 /// interleaved pipeline) the slot before that: Megatron-LM posts the receives of the next forward
 /// and the next backward pass together, and a host that waited for its sends too would never come
 /// to issue it. Needs everything else.
-std::optional<Error> plan_transfers(Draft& draft);
+Status plan_transfers(Draft& draft);
 
 }  // namespace foreshard::plan

@@ -102,7 +102,7 @@ void reduce_at_end(Draft& draft, DraftRole& role) {
 
 }  // namespace
 
-std::optional<Error> plan_reductions(Draft& draft) {
+Status plan_reductions(Draft& draft) {
   for (DraftRole& role : draft.roles) {
     switch (draft.plan.states.reduce) {
       case Reduce::kNever:
@@ -116,7 +116,7 @@ std::optional<Error> plan_reductions(Draft& draft) {
         break;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

@@ -43,8 +43,8 @@ std::optional<Copies> tied(const Draft& draft, std::int32_t role) {
 
 }  // namespace
 
-std::optional<Error> plan_step_end(Draft& draft) {
-  if (!draft.trains()) return std::nullopt;
+Status plan_step_end(Draft& draft) {
+  if (!draft.trains()) return {};
   std::int32_t tie = -1;  // the one entry for both of its roles
   for (std::size_t i = 0; i < draft.roles.size(); ++i) {
     DraftRole& role = draft.roles[i];
@@ -70,7 +70,7 @@ std::optional<Error> plan_step_end(Draft& draft) {
                                           .direction = Direction::kBackward,
                                           .after = std::move(finished)}));
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

@@ -87,7 +87,7 @@ class Transfers {
 
 }  // namespace
 
-std::optional<Error> plan_transfers(Draft& draft) {
+Status plan_transfers(Draft& draft) {
   const auto pieces = static_cast<std::int32_t>(draft.plan.parts.pieces.size());
   std::vector<std::int32_t> role_of(static_cast<std::size_t>(pieces), 0);
   for (std::size_t role = 0; role < draft.roles.size(); ++role)
@@ -99,7 +99,7 @@ std::optional<Error> plan_transfers(Draft& draft) {
                        .from_role = role_of[static_cast<std::size_t>(piece)],
                        .to_role = role_of[static_cast<std::size_t>(piece) + 1]});
   for (DraftRole& role : draft.roles) Transfers(draft, role).add();
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::plan

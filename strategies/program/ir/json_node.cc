@@ -160,8 +160,8 @@ double JsonNode::non_negative() const {
   return value;
 }
 
-std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
-                                const std::function<void(const JsonNode&)>& read) {
+Status parse_json(std::string_view text, const JsonForm& form,
+                  const std::function<void(const JsonNode&)>& read) {
   const std::string what = std::string(form.what) + ": ";
   try {
     if (text.size() > form.largest)
@@ -174,7 +174,7 @@ std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
                std::string(form.schema) + "', which " + std::string(form.made_by) + " writes",
            Error::Code::kUnsupported);
     read(root);
-    return std::nullopt;
+    return {};
   } catch (const JsonFault& fault) {
     return Error{fault.error.code, what + fault.error.message};
   } catch (const SortedJson::exception& error) {

@@ -15,7 +15,6 @@
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,14 +98,13 @@ struct JsonForm {
 /// Parses (refusing repeated keys and deep nesting, which parsers tend to accept in silence),
 /// compares the schema and calls `read` with the root.
 /// \return nothing if all went well; kInvalidInput for other text, kUnsupported for another schema.
-std::optional<Error> parse_json(std::string_view text, const JsonForm& form,
-                                const std::function<void(const JsonNode&)>& read);
+Status parse_json(std::string_view text, const JsonForm& form,
+                  const std::function<void(const JsonNode&)>& read);
 
 template <class T, class Read>
 Result<T> read_json(std::string_view text, const JsonForm& form, Read read) {
   T out{};
-  if (auto error = parse_json(text, form, [&](const JsonNode& root) { out = read(root); }))
-    return *std::move(error);
+  FORESHARD_TRY(parse_json(text, form, [&](const JsonNode& root) { out = read(root); }));
   return out;
 }
 

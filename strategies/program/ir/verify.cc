@@ -15,7 +15,6 @@
 namespace foreshard::program {
 namespace {
 
-using internal::Fault;
 using internal::in_quotes;
 using internal::is_allocate;
 using internal::is_memory;
@@ -62,7 +61,7 @@ bool is_printable(const std::string& name) {
   return true;
 }
 
-Fault mesh_fault(const Program& program) {
+Status mesh_fault(const Program& program) {
   if (program.mesh.empty() || program.mesh.size() > kMaxAxes)
     return violation(1, "mesh", "has " + text(std::ssize(program.mesh)) + " axes");
   std::int64_t ranks = 1;
@@ -76,12 +75,12 @@ Fault mesh_fault(const Program& program) {
     if (axis.size > kMaxRanks || (ranks *= axis.size) > kMaxRanks)
       return violation(1, "mesh", "has more than " + text(kMaxRanks) + " ranks");
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault device_fault(const Program& program) {
+Status device_fault(const Program& program) {
   const auto& devices = program.device_of_rank;
-  if (devices.empty()) return std::nullopt;
+  if (devices.empty()) return {};
   if (std::ssize(devices) != program.ranks())
     return violation(
         2, "device_of_rank",
@@ -92,11 +91,11 @@ Fault device_fault(const Program& program) {
     return violation(2, "device_of_rank", "names device " + text(sorted.front()));
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
     return violation(2, "device_of_rank", "names device " + text(*twice) + " twice");
-  return std::nullopt;
+  return {};
 }
 
 template <class T>
-Fault names_fault(const std::string& what, const std::vector<T>& named) {
+Status names_fault(const std::string& what, const std::vector<T>& named) {
   if (named.empty()) return violation(3, what, "there are none");
   std::set<std::string> names;
   for (const T& item : named) {
@@ -105,17 +104,17 @@ Fault names_fault(const std::string& what, const std::vector<T>& named) {
     if (!names.insert(item.name).second)
       return violation(3, what, "two are called " + in_quotes(item.name));
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault table_fault(const Program& program) {
+Status table_fault(const Program& program) {
   if (!is_printable(program.name) || !is_printable(program.totals.peak_dtype))
     return violation(3, "name", "is not printable UTF-8");
   if (program.streams.size() > kMaxStreams)
     return violation(3, "streams", "there are more than " + text(kMaxStreams));
-  if (auto fault = names_fault("streams", program.streams)) return fault;
-  if (auto fault = names_fault("blocks", program.blocks)) return fault;
-  if (auto fault = names_fault("roles", program.roles)) return fault;
+  FORESHARD_TRY(names_fault("streams", program.streams));
+  FORESHARD_TRY(names_fault("blocks", program.blocks));
+  FORESHARD_TRY(names_fault("roles", program.roles));
   if (!is_size(program.launch_time.in_base()))
     return violation(4, "launch_time", "is not a finite time of 0 or more");
   if (const auto& of_rank = program.launch_time_of_rank; !of_rank.empty()) {
@@ -132,10 +131,10 @@ Fault table_fault(const Program& program) {
   const Totals& totals = program.totals;
   if (!is_size(totals.samples) || !is_size(totals.tokens) || !is_size(totals.model_flops.in_base()))
     return violation(4, "totals", "are not finite numbers of 0 or more");
-  return std::nullopt;
+  return {};
 }
 
-Fault rank_fault(const Program& program) {
+Status rank_fault(const Program& program) {
   std::vector<const Role*> role_of(static_cast<std::size_t>(program.ranks()), nullptr);
   for (const Role& role : program.roles) {
     const std::string place = "role " + in_quotes(role.name);
@@ -159,7 +158,7 @@ Fault rank_fault(const Program& program) {
   const auto without = std::find(role_of.begin(), role_of.end(), nullptr);
   if (without != role_of.end())
     return violation(5, "roles", "rank " + text(without - role_of.begin()) + " has none");
-  return std::nullopt;
+  return {};
 }
 
 // Why a group is wrong, or nothing.
@@ -225,12 +224,12 @@ class BodyCheck {
   BodyCheck(const Program& program, const Task& task, std::string place)
       : program_(program), task_(task), place_(std::move(place)) {}
 
-  Fault operator()(const Kernel& kernel) const {
+  Status operator()(const Kernel& kernel) const {
     if (!std::visit([](const auto& k) { return has_sizes(k); }, kernel))
       return violation(8, place_, "a size of the kernel is below 1");
     return stream_fault(true);
   }
-  Fault operator()(const Communication& communication) const {
+  Status operator()(const Communication& communication) const {
     const auto why = [this](const auto& group) { return group_why(program_, group); };
     if (const std::string fault = std::visit(why, communication.group); !fault.empty())
       return violation(std::holds_alternative<RankGroups>(communication.group) ? 13 : 12, place_,
@@ -242,29 +241,29 @@ class BodyCheck {
                        transfer ? "a transfer must name its peer (axis and coordinate)"
                                 : "only send and receive may name a peer");
     if (!is_size(communication.bytes.in_base())) return size_fault();
-    if (auto fault = transfers_fault(communication)) return fault;
-    if (auto fault = roots_fault(communication)) return fault;
+    FORESHARD_TRY(transfers_fault(communication));
+    FORESHARD_TRY(roots_fault(communication));
     if (!is_printable(communication.tag))
       return violation(3, place_, "the tag is not printable UTF-8");
     return stream_fault(true);
   }
-  Fault operator()(const Allocate& allocate) const {
+  Status operator()(const Allocate& allocate) const {
     if (!is_size(allocate.bytes.in_base())) return size_fault();
     return buffer_fault(allocate.buffer);
   }
-  Fault operator()(const Free& free) const { return buffer_fault(free.buffer); }
-  Fault operator()(const Sync&) const { return stream_fault(false); }
-  Fault operator()(const HostWork& work) const {
+  Status operator()(const Free& free) const { return buffer_fault(free.buffer); }
+  Status operator()(const Sync&) const { return stream_fault(false); }
+  Status operator()(const HostWork& work) const {
     if (!is_size(work.time.in_base()))
       return violation(4, place_, "the time is not a finite time of 0 or more");
     return stream_fault(false);
   }
 
  private:
-  Fault transfers_fault(const Communication& communication) const {
+  Status transfers_fault(const Communication& communication) const {
     const auto& transfers = communication.transfers;
     if (communication.kind != CollectiveKind::kExchange) {
-      if (transfers.empty()) return std::nullopt;
+      if (transfers.empty()) return {};
       return violation(19, place_, "only an exchange lists transfers");
     }
     const auto label = labels_of(program_, communication.group);
@@ -294,10 +293,10 @@ class BodyCheck {
       return violation(19, place_,
                        "transfers of " + std::to_string(sum.in_base()) + " B in an exchange of " +
                            std::to_string(communication.bytes.in_base()) + " B");
-    return std::nullopt;
+    return {};
   }
-  Fault roots_fault(const Communication& communication) const {
-    if (communication.roots.empty()) return std::nullopt;
+  Status roots_fault(const Communication& communication) const {
+    if (communication.roots.empty()) return {};
     if (communication.kind != CollectiveKind::kBroadcast)
       return violation(20, place_, "only a broadcast has roots");
     const auto label = labels_of(program_, communication.group);
@@ -309,18 +308,18 @@ class BodyCheck {
       if (without.erase(label[static_cast<std::size_t>(root)]) == 0)
         return violation(20, place_, "root " + text(root) + " is the second of its group");
     }
-    if (without.empty()) return std::nullopt;
+    if (without.empty()) return {};
     return violation(20, place_, "the group of rank " + text(*without.begin()) + " has no root");
   }
   Error size_fault() const { return violation(8, place_, "bytes are not finite and 0 or more"); }
-  Fault buffer_fault(const std::string& buffer) const {
+  Status buffer_fault(const std::string& buffer) const {
     if (buffer.empty() || !is_printable(buffer))
       return violation(3, place_, "the buffer's name is empty or not printable UTF-8");
     return stream_fault(false);
   }
-  Fault stream_fault(bool required) const {
+  Status stream_fault(bool required) const {
     const std::int32_t stream = task_.stream.value();
-    if (within(stream, program_.streams) || (!required && stream == -1)) return std::nullopt;
+    if (within(stream, program_.streams) || (!required && stream == -1)) return {};
     return violation(7, place_,
                      "names stream " + text(stream) + " of " + text(std::ssize(program_.streams)));
   }
@@ -330,7 +329,7 @@ class BodyCheck {
   std::string place_;
 };
 
-Fault after_fault(const Block& block, std::size_t t) {
+Status after_fault(const Block& block, std::size_t t) {
   const Task& task = block.tasks[t];
   if (!task.after.empty() && (is_allocate(task) || std::holds_alternative<HostWork>(task.body)))
     return violation(6, place_of(block, t), "has an `after`, which it may not have");
@@ -340,10 +339,10 @@ Fault after_fault(const Block& block, std::size_t t) {
     if (is_allocate(block.tasks[static_cast<std::size_t>(after)]))
       return violation(6, place_of(block, t), "waits for task " + text(after) + ", an allocation");
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault block_fault(const Program& program) {
+Status block_fault(const Program& program) {
   for (const Block& block : program.blocks) {
     bool runs = false;
     for (std::size_t t = 0; t < block.tasks.size(); ++t) {
@@ -351,8 +350,8 @@ Fault block_fault(const Program& program) {
       if (!is_printable(task.name))
         return violation(3, "block " + in_quotes(block.name), "a name is not printable UTF-8");
       const std::string place = place_of(block, t);
-      if (auto fault = after_fault(block, t)) return fault;
-      if (auto fault = std::visit(BodyCheck(program, task, place), task.body)) return fault;
+      FORESHARD_TRY(after_fault(block, t));
+      FORESHARD_TRY(std::visit(BodyCheck(program, task, place), task.body));
       if (task.optimizer && !std::holds_alternative<Kernel>(task.body))
         return violation(9, place, "`optimizer` is for kernels");
       if (std::holds_alternative<Free>(task.body) && task.after.empty() && !runs)
@@ -361,10 +360,10 @@ Fault block_fault(const Program& program) {
     }
     if (!runs) return violation(10, "block " + in_quotes(block.name), "has no task that runs");
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault call_fault(const Program& program, const Role& role, std::size_t c) {
+Status call_fault(const Program& program, const Role& role, std::size_t c) {
   const Call& call = role.calls[c];
   const std::string place = place_of(role, c);
   if (!within(call.block.value(), program.blocks))
@@ -392,13 +391,12 @@ Fault call_fault(const Program& program, const Role& role, std::size_t c) {
                        "waits for task " + text(dependency.task) + " of call " +
                            text(dependency.call) + ", an allocation");
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault calls_fault(const Program& program) {
+Status calls_fault(const Program& program) {
   for (const Role& role : program.roles) {
-    for (std::size_t c = 0; c < role.calls.size(); ++c)
-      if (auto fault = call_fault(program, role, c)) return fault;
+    for (std::size_t c = 0; c < role.calls.size(); ++c) FORESHARD_TRY(call_fault(program, role, c));
     std::int64_t runs = 0;
     for (const Call& call : role.calls)
       runs += call.repeat * std::ssize(program.blocks[call.block.index()].tasks);
@@ -406,7 +404,7 @@ Fault calls_fault(const Program& program) {
       return violation(14, "role " + in_quotes(role.name),
                        "runs " + text(runs) + " tasks; the limit is " + text(kMaxInstancesPerRole));
   }
-  return std::nullopt;
+  return {};
 }
 
 std::string text_of(const Program& program, const Role& role, const MemoryEvent& event) {
@@ -421,7 +419,7 @@ std::string text_of(const Program& program, const Role& role, const MemoryEvent&
          text(call.layer(event.iteration));
 }
 
-Fault memory_fault(const Program& program, const Expander& expander) {
+Status memory_fault(const Program& program, const Expander& expander) {
   for (std::size_t r = 0; r < program.roles.size(); ++r) {
     const Role& role = program.roles[r];
     const MemoryEvents events = expander.memory_events(r, expander.expand(r));
@@ -433,32 +431,31 @@ Fault memory_fault(const Program& program, const Expander& expander) {
       return violation(15, text_of(program, role, events.unfreed[0]),
                        "never freed (what outlives the step belongs in the role's `memory`)");
   }
-  return std::nullopt;
+  return {};
 }
 
-Fault execution_fault(const Program& program) {
+Status execution_fault(const Program& program) {
   const Expander expander(program);
-  if (auto fault = memory_fault(program, expander)) return fault;
-  const auto classes = internal::rank_classes(program);
-  if (!classes) return classes.error();
+  FORESHARD_TRY(memory_fault(program, expander));
+  FORESHARD_ASSIGN(const auto classes, internal::rank_classes(program));
   std::int64_t instances = 0;
-  for (const auto& rank_class : classes->classes)
+  for (const auto& rank_class : classes.classes)
     instances += count_instances(program, program.roles[static_cast<std::size_t>(rank_class.role)]);
   if (instances > kMaxRehearsed)
     return Error{Error::Code::kUnsupported,
                  "program: its ranks differ too much to be checked for deadlocks: " +
-                     text(std::ssize(classes->classes)) + " kinds of ranks run " + text(instances) +
+                     text(std::ssize(classes.classes)) + " kinds of ranks run " + text(instances) +
                      " tasks; the limit is " + text(kMaxRehearsed)};
-  return internal::rehearse(program, *classes, expander);
+  return internal::rehearse(program, classes, expander);
 }
 
 }  // namespace
 
-std::optional<Error> verify(const Program& program) {
+Status verify(const Program& program) {
   for (const auto check : {mesh_fault, device_fault, table_fault, rank_fault, block_fault,
                            calls_fault, execution_fault})
-    if (auto fault = check(program)) return fault;
-  return std::nullopt;
+    FORESHARD_TRY(check(program));
+  return {};
 }
 
 }  // namespace foreshard::program

@@ -43,8 +43,6 @@
 /// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.
 #pragma once
 
-#include <optional>
-
 #include "base/result.h"
 
 #include "strategies/program/ir/program.h"
@@ -54,6 +52,6 @@ namespace foreshard::program {
 /// The first violation, with the number of its invariant and its place, or nothing.
 /// \return kInvalidInput; kUnsupported if its ranks differ so much that checking 17 and 18 would
 ///     take more than 2^27 task instances.
-std::optional<Error> verify(const Program& program);
+Status verify(const Program& program);
 
 }  // namespace foreshard::program

@@ -92,35 +92,33 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
 Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh, Axis data,
                                  const Strategy& strategy, Recompute recompute) {
   const Framework& framework = *strategy.framework;
-  auto forward = distribute(graph, mesh, Flow::kForward);
-  if (!forward) return forward.error();
-  if (strategy.mode == Mode::kForward) return lower_forward_only(*forward);
-  const Graph back = backward_graph(*forward, backward_options(strategy));
-  auto backward = distribute(back, mesh, Flow::kForward);
-  if (!backward) return backward.error();
+  FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward));
+  if (strategy.mode == Mode::kForward) return lower_forward_only(forward);
+  const Graph back = backward_graph(forward, backward_options(strategy));
+  FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
 
   LoweredBlock lowered;
   lowered.forward.name = graph.name + ".forward";
   lowered.backward.name = graph.name + ".backward";
   // A forward pass has nothing to put beside a reshard: each operator needs the one before.
-  Emitter(lowered.forward, false).emit(*forward);
+  Emitter(lowered.forward, false).emit(forward);
 
   Emitter backward_tasks(lowered.backward, framework.overlap_tensor_gradients);
   if (recompute == Recompute::kFull) {
-    backward_tasks.emit(*forward);
+    backward_tasks.emit(forward);
   } else if (recompute == Recompute::kSelective) {
-    backward_tasks.emit(*forward, [](const Operator& op) { return op.core_attention; });
+    backward_tasks.emit(forward, [](const Operator& op) { return op.core_attention; });
   }
-  backward_tasks.emit(*backward);
+  backward_tasks.emit(backward);
 
   const std::set<TensorId> kept = kept_tensors(graph, back, recompute);
-  lowered.saved = bytes_held(kept, *forward);
-  lowered.transient_forward = forward_work(*forward, kept);
+  lowered.saved = bytes_held(kept, forward);
+  lowered.transient_forward = forward_work(forward, kept);
   lowered.transient_backward = backward_work(
-      *forward, *backward, kept,
+      forward, backward, kept,
       {.recompute = recompute, .placeholders_kept = framework.keeps_gradient_placeholders});
-  lowered.placeholders = placeholders(*backward);
-  lowered.parameters = parameter_groups(*forward, *backward, data);
+  lowered.placeholders = placeholders(backward);
+  lowered.parameters = parameter_groups(forward, backward, data);
   add_sizes(lowered, graph, mesh);
   return lowered;
 }
@@ -226,9 +224,9 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   for (const Part& part : {Part{graphs.embedding, Recompute::kNone, lowered.embedding},
                            Part{graphs.layer, strategy.recompute, lowered.layer},
                            Part{graphs.head, Recompute::kNone, lowered.head}}) {
-    auto block = lower_block(part.graph, lowered.mesh, data, strategy, part.recompute);
-    if (!block) return block.error();
-    part.into = *std::move(block);
+    FORESHARD_ASSIGN(auto block,
+                     lower_block(part.graph, lowered.mesh, data, strategy, part.recompute));
+    part.into = std::move(block);
     if (strategy.framework->matrix_units_need_alignment)
       for (program::Block* pass : {&part.into.forward, &part.into.backward})
         leave_matrix_units(*pass);

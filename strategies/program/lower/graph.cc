@@ -33,7 +33,7 @@ using program::MemoryKind;
 using program::Program;
 using program::Task;
 
-std::optional<Error> uneven_conversion(const ShardedGraph& sharded) {
+Status uneven_conversion(const ShardedGraph& sharded) {
   const auto uneven = [](const Attribute& attribute) {
     return std::ranges::any_of(attribute.sizes, [](const auto& sizes) { return !sizes.empty(); });
   };
@@ -46,15 +46,15 @@ std::optional<Error> uneven_conversion(const ShardedGraph& sharded) {
                              describe(wish.to, sharded.mesh))};
   }
   for (const ShardedGraph& body : sharded.bodies) {
-    if (auto error = uneven_conversion(body)) return error;
+    FORESHARD_TRY(uneven_conversion(body));
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh) {
   auto sharded = distribute(graph, mesh);
   if (!sharded) return sharded;
-  if (auto error = uneven_conversion(*sharded)) return *std::move(error);
+  FORESHARD_TRY(uneven_conversion(*sharded));
   return sharded;
 }
 
@@ -345,7 +345,7 @@ Flops product_flops(const Graph& graph) {
 }
 
 // A tensor without elements: no kernel works on it.
-static std::optional<Error> hollow(const Graph& graph) {
+static Status hollow(const Graph& graph) {
   for (const Tensor& tensor : graph.tensors) {
     if (std::ranges::find(tensor.shape, 0) == tensor.shape.end()) continue;
     return Error{Error::Code::kInvalidInput,
@@ -354,14 +354,14 @@ static std::optional<Error> hollow(const Graph& graph) {
                              tensor.name, fmt::join(tensor.shape, ", "))};
   }
   for (const Graph& body : graph.bodies) {
-    if (auto error = hollow(body)) return error;
+    FORESHARD_TRY(hollow(body));
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
-  if (auto error = hollow(graph)) return *std::move(error);
+  FORESHARD_TRY(hollow(graph));
   const bool trains = strategy.mode == Mode::kTrain;
   const Framework& framework = *strategy.framework;
   LoweredGraph result;
@@ -372,22 +372,20 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   program.streams = streams();
   program.launch_time = options.launch_time + strategy.framework->host_time;
 
-  const auto forward = distributed(graph, program.mesh);
-  if (!forward) return forward.error();
-  result.remarks = forward->remarks;
+  FORESHARD_ASSIGN(const auto forward, distributed(graph, program.mesh));
+  result.remarks = forward.remarks;
   Graph back;
   std::optional<ShardedGraph> backward;
   if (trains) {
-    back = backward_graph(*forward, backward_options(strategy));
+    back = backward_graph(forward, backward_options(strategy));
     prune(back);
-    auto sharded = distributed(back, program.mesh);
-    if (!sharded) return sharded.error();
-    backward = *std::move(sharded);
+    FORESHARD_ASSIGN(auto sharded, distributed(back, program.mesh));
+    backward = std::move(sharded);
     for (const std::string& remark : seed_remarks(graph, back)) result.remarks.push_back(remark);
   }
   const ShardedGraph* behind = backward ? &*backward : nullptr;
 
-  Pieces ahead = pieces_of(*forward, graph.name + ".forward", {.strategy = &strategy});
+  Pieces ahead = pieces_of(forward, graph.name + ".forward", {.strategy = &strategy});
   const PassOptions back_options{.direction = Direction::kBackward,
                                  .overlap = framework.overlap_tensor_gradients,
                                  .strategy = &strategy};
@@ -400,11 +398,11 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     reducing = pieces_of(*behind, graph.name + ".backward", reduces);
     Pieces again =
         ahead;  // both variants of the backward pass give back what one forward pass keeps
-    add_memory(*forward, again, behind, &reducing);
+    add_memory(forward, again, behind, &reducing);
   }
-  add_memory(*forward, ahead, behind, behind == nullptr ? nullptr : &plain);
+  add_memory(forward, ahead, behind, behind == nullptr ? nullptr : &plain);
 
-  const GraphParameters parameters = parameters_of(*forward, behind);
+  const GraphParameters parameters = parameters_of(forward, behind);
   if (trains)
     for (const std::string& remark : untrained_remarks(parameters.untrained))
       result.remarks.push_back(remark);

@@ -44,15 +44,13 @@ void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t c
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LowerOptions& options) {
-  const auto blocks = lower_blocks(model, strategy);
-  if (!blocks) return blocks.error();
-  return lower(model, strategy, *blocks, options);
+  FORESHARD_ASSIGN(const auto blocks, lower_blocks(model, strategy));
+  return lower(model, strategy, blocks, options);
 }
 
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy) {
-  const auto blocks = lower_blocks(model, strategy);
-  if (!blocks) return blocks.error();
-  return plan_of(model, strategy, *blocks);
+  FORESHARD_ASSIGN(const auto blocks, lower_blocks(model, strategy));
+  return plan_of(model, strategy, blocks);
 }
 
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
@@ -62,14 +60,13 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
-  const auto plan = plan_of(model, strategy, blocks);
-  if (!plan) return plan.error();
+  FORESHARD_ASSIGN(const auto plan, plan_of(model, strategy, blocks));
   program::Program program;
-  program.name = plan->parts.name;
+  program.name = plan.parts.name;
   program.mesh = blocks.mesh;
   program.streams = streams();
   program.launch_time = options.launch_time + strategy.framework->host_time;
-  append_roles(program, *plan, model, strategy, blocks);
+  append_roles(program, plan, model, strategy, blocks);
   const Axis pipeline = axis_of(program.mesh, "pipeline");
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     const auto stage = program::coordinate_of(program, rank, pipeline);

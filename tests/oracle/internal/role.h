@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -61,7 +60,7 @@ class Role {
   Role(const Training& training, std::size_t role);
 
   /// \return why a graph cannot be run, or that what the pass wants to have been kept was not.
-  std::optional<Error> pass(plan::ActionId id);
+  Status pass(plan::ActionId id);
   /// What lies where the chunk's result is to lie, in pieces as it is sent.
   Arrays send(const plan::Action& action);
   void receive(const plan::Action& action, const Arrays& sent);
@@ -79,8 +78,8 @@ class Role {
   GraphRun how(std::int32_t unit, std::int32_t micro_batch) const;
   Distributed tokens(const ShardedBlock& block, const std::string& tensor,
                      std::int32_t micro_batch) const;
-  std::optional<Error> forward(const plan::Action& pass, std::int32_t unit);
-  std::optional<Error> backward(const plan::Action& pass, std::int32_t unit);
+  Status forward(const plan::Action& pass, std::int32_t unit);
+  Status backward(const plan::Action& pass, std::int32_t unit);
   void keep_loss(const ShardedBlock& head, const Distributed& statistics, std::int32_t micro_batch);
   Boundary boundary(const plan::Action& action, std::int32_t behind) const;
   Boundary end_of_chunk(const plan::Action& action, bool enters) const;

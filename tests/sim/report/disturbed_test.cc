@@ -89,7 +89,7 @@ TEST(DisturbedReport, TellsWhoWaitsForWhom) {
 
 TEST(DisturbedReport, TheTraceShowsWhenItHappened) {
   const auto path = std::filesystem::temp_directory_path() / "foreshard_disturbed_trace.json";
-  ASSERT_FALSE(write_trace(path, disturbed().prediction, example_program()));
+  ASSERT_TRUE(write_trace(path, disturbed().prediction, example_program()).ok());
   std::ifstream file(path);
   const auto json = nlohmann::json::parse(file);
   std::filesystem::remove(path);

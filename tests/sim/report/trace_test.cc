@@ -25,7 +25,7 @@ nlohmann::json trace_of(const sim::Prediction& prediction, const program::Progra
   const TemporaryFolder folder;
   const auto path = folder.path() / "trace.json";
   const auto error = write_trace(path, prediction, program);
-  EXPECT_FALSE(error) << error->message;
+  EXPECT_TRUE(error.ok()) << error.error().message;
   std::ifstream file(path);
   return nlohmann::json::parse(file);
 }
@@ -84,7 +84,7 @@ TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
 TEST(Trace, LeavesNothingWhereItCannotWrite) {
   const auto error = write_trace("/nonexistent/trace.json", {}, example_program());
   ASSERT_TRUE(error);
-  EXPECT_THAT(error->message, HasSubstr("/nonexistent/trace.json"));
+  EXPECT_THAT(error.error().message, HasSubstr("/nonexistent/trace.json"));
 }
 
 // 0.4 ns to 1.6 ns, then 1.6 ns to 2.8 ns. The first begins at 0 and ends at 2; rounded apart, its

@@ -83,7 +83,7 @@ TEST(Choice, OffersProgramsThatRun) {
       const auto program = program_of(alternative.plan, one.tensor, placement);
       ASSERT_TRUE(program) << program.error().message;
       const auto fault = program::verify(*program);
-      ASSERT_FALSE(fault) << alternative.plan.name << ": " << fault->message;
+      ASSERT_TRUE(fault.ok()) << alternative.plan.name << ": " << fault.error().message;
       if (alternative.simulated) {
         EXPECT_GE(alternative.simulated->in_base(), choice->bound.time.in_base() * (1 - 1e-9))
             << alternative.plan.name;

@@ -25,7 +25,7 @@ program::Program written(const Plan& plan, const TensorSpec& tensor, const Clust
   EXPECT_TRUE(program) << (program ? "" : program.error().message);
   if (!program) return {};
   const auto fault = program::verify(*program);
-  EXPECT_FALSE(fault) << (fault ? fault->message : "");
+  EXPECT_TRUE(fault.ok()) << (fault.ok() ? "" : fault.error().message);
   return *program;
 }
 

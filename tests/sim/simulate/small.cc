@@ -117,8 +117,8 @@ Program every_rank(std::int64_t ranks, const std::vector<Task>& tasks) {
 Prediction run(const ClusterView& cluster, const Program& program, const SimulateOptions& options,
                const comm::Parameters& parameters) {
   const auto violation = program::verify(program);
-  EXPECT_FALSE(violation) << violation->message;
-  if (violation) return {};
+  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  if (!violation.ok()) return {};
   auto prediction = simulate(cluster, program, parameters, options);
   EXPECT_TRUE(prediction) << prediction.error().message;
   return prediction ? *std::move(prediction) : Prediction{};

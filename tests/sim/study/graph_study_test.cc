@@ -45,7 +45,7 @@ class GraphStudy : public testing::Test {
   Result<LoadedStudy> load(const std::string& bytes, const std::string& strategy,
                            std::int64_t devices, const std::string& dims = "") {
     const auto file = folder_.path() / "model.onnx";
-    EXPECT_FALSE(write_file(file, bytes));
+    EXPECT_TRUE(write_file(file, bytes).ok());
     const std::string gpus = std::to_string(std::min<std::int64_t>(8, devices));
     const std::string nodes = std::to_string(std::max<std::int64_t>(1, devices / 8));
     const std::string text = "cluster:\n  name: test\n  nodes: " + nodes +
@@ -54,7 +54,7 @@ class GraphStudy : public testing::Test {
                              "graph: {file: model.onnx" + dims + "}\n" +
                              "strategy: {framework: megatron-lm, " + strategy + "}\n";
     const auto study = folder_.path() / "study.yaml";
-    EXPECT_FALSE(write_file(study, text));
+    EXPECT_TRUE(write_file(study, text).ok());
     return load_study({.study = study}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
   }
 
@@ -192,11 +192,12 @@ TEST_F(GraphStudy, RefusesWhatItWouldNotRead) {
   EXPECT_THAT(fault(", axes: {data: 3}"), testing::AllOf(HasSubstr("the size of axis 'data'"),
                                                          HasSubstr("strategy.data_parallel")));
   const auto yaml_fault = [&](const std::string& keys) {
-    EXPECT_FALSE(write_file(folder_.path() / "study.yaml",
-                            "cluster: two-dgx-h100\ngraph: {file: " FORESHARD_SOURCE_DIR
-                            "/configs/graphs/moe-layer.yaml" +
-                                keys + "}\nstrategy: {data_parallel: 8, micro_batch: 1, " +
-                                "global_batch: 32}\n"));
+    EXPECT_TRUE(write_file(folder_.path() / "study.yaml",
+                           "cluster: two-dgx-h100\ngraph: {file: " FORESHARD_SOURCE_DIR
+                           "/configs/graphs/moe-layer.yaml" +
+                               keys + "}\nstrategy: {data_parallel: 8, micro_batch: 1, " +
+                               "global_batch: 32}\n")
+                    .ok());
     const auto study = load_study({.study = folder_.path() / "study.yaml"},
                                   {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
     return study ? "loaded" : study.error().message;

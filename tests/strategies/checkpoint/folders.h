@@ -63,7 +63,7 @@ inline std::string contents_of(const std::filesystem::path& directory, std::uint
   const auto source = open_source(directory);
   if (!source) return source.error().message;
   const auto error = check_synthetic(*source, seed);
-  return error ? error->message : "right";
+  return error.ok() ? "right" : error.error().message;
 }
 
 // In memory where the system lets us: every file is flushed to its device, and hundreds are made.

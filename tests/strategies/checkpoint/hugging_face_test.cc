@@ -101,7 +101,7 @@ TEST(HuggingFaceNames, AreAllOfTheModel) {
     const auto target = target_by_parameters(source_of(tensors), placement);
     EXPECT_TRUE(target) << target.error().message;
     const auto other = other_elements(*target, placement);
-    return other ? other->message : std::string("none");
+    return other.ok() ? "none" : other.error().message;
   };
   EXPECT_EQ(fault(all), "none");
   auto less = all;

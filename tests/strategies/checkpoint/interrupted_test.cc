@@ -42,9 +42,8 @@ Child wait_for(pid_t child) {
 }
 
 Result<ConversionPlan> plan_for(const fs::path& from, const std::vector<TensorEntry>& tensors) {
-  auto source = open_source(from);
-  if (!source) return source.error();
-  return plan_conversion(*std::move(source), {.tensors = tensors});
+  FORESHARD_ASSIGN(auto source, open_source(from));
+  return plan_conversion(std::move(source), {.tensors = tensors});
 }
 
 // Six matrices, split by column over 4 ranks, to be split by row over 6.
@@ -62,8 +61,9 @@ TEST(Interrupted, KilledAtAnyMomentALaterRunFinishes) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
   const fs::path to = folder.path() / "to";
-  ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 9600), 9));
+  ASSERT_TRUE(
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 9600), 9)
+          .ok());
   const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 9600));
   ASSERT_TRUE(plan) << plan.error().message;
   const auto before = shards_in(from);
@@ -124,8 +124,9 @@ TEST(Interrupted, DamagedRemainsAreMadeAgain) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
   const fs::path to = folder.path() / "to";
-  ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9));
+  ASSERT_TRUE(
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9)
+          .ok());
   const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200));
   ASSERT_TRUE(plan) << plan.error().message;
   // The fourth file is never finished.
@@ -167,8 +168,9 @@ TEST(Interrupted, TwoRunsDoNotWriteToTheSamePlace) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
   const fs::path to = folder.path() / "to";
-  ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 120), 9));
+  ASSERT_TRUE(
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 120), 9)
+          .ok());
   const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 120));
   ASSERT_TRUE(plan) << plan.error().message;
   std::string second;
@@ -189,8 +191,9 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
   const fs::path to = folder.path() / "to";
-  ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9));
+  ASSERT_TRUE(
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 1200), 9)
+          .ok());
   const auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 1200));
   ASSERT_TRUE(plan) << plan.error().message;
   const pid_t child = start([&] {
@@ -211,14 +214,15 @@ TEST(Interrupted, NoSpaceInTheMiddleLeavesTheTargetAsItWas) {
   OutputFile file = *std::move(full);
   const auto error = file.append("x");
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->message, "/dev/full: cannot write: No space left on device");
+  EXPECT_EQ(error.error().message, "/dev/full: cannot write: No space left on device");
 }
 
 TEST(Interrupted, SaysBeforehandThatThereIsNoSpace) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
-  ASSERT_FALSE(
-      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 12), 9));
+  ASSERT_TRUE(
+      write_synthetic(from, FileFormat::kSafetensors, matrices({{"tp", 4}}, {{}, {0}}, 12), 9)
+          .ok());
   auto plan = plan_for(from, matrices({{"tp", 6}}, {{0}, {}}, 12));
   ASSERT_TRUE(plan) << plan.error().message;
   ConversionPlan huge = *std::move(plan);
@@ -234,9 +238,10 @@ TEST(Interrupted, MemoryStaysWithinItsLimit) {
   const MemoryFolder folder;
   const fs::path from = folder.path() / "from";
   const Shape shape{4096, 12288};
-  ASSERT_FALSE(write_synthetic(
-      from, FileFormat::kSafetensors,
-      {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 8}}, {{}, {0}}))}, 9));
+  ASSERT_TRUE(write_synthetic(
+                  from, FileFormat::kSafetensors,
+                  {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 8}}, {{}, {0}}))}, 9)
+                  .ok());
   const auto plan =
       plan_for(from, {tensor("w", ElementType::kBf16, shape, layout_of({{"tp", 2}}, {{}, {0}}))});
   ASSERT_TRUE(plan) << plan.error().message;

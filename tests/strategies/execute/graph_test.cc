@@ -90,7 +90,7 @@ TEST(ExecutedGraph, NamesWhatIsMissing) {
   Tensors nothing;
   const auto unmade = run(sharded, {.mesh = mesh_from(mesh)}, nothing);
   ASSERT_TRUE(unmade);
-  EXPECT_EQ(unmade->message, "mlp: operator 'up' reads 'x', which nobody made");
+  EXPECT_EQ(unmade.error().message, "mlp: operator 'up' reads 'x', which nobody made");
 }
 
 TEST(ExecutedGraph, RefusesWhatItHasNoArithmeticFor) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -62,7 +61,7 @@ inline Result<Wholes> executed_graph(const ShardedGraph& sharded, const Wholes& 
         layout.attribute,
         scatter(layout, graph[id].shape, it == given.end() ? values_for(graph[id]) : it->second)};
   }
-  if (auto error = run(sharded, {.mesh = mesh, .context = {.key = 11}}, tensors)) return *error;
+  FORESHARD_TRY(run(sharded, {.mesh = mesh, .context = {.key = 11}}, tensors));
   Wholes wholes;
   for (const auto& [id, tensor] : tensors) {
     const Layout layout{mesh, tensor.attribute};

@@ -15,10 +15,9 @@ using testing::HasSubstr;
 
 Result<Graph> read(const std::string& text) {
   yaml::Loader loader;
-  const auto config = loader.read_text<GraphConfig>(text, "g.yaml");
-  if (!config) return config.error();
-  const auto mesh = mesh_of(*config);
-  return build_graph(*config, mesh, loader);
+  FORESHARD_ASSIGN(const auto config, loader.read_text<GraphConfig>(text, "g.yaml"));
+  const auto mesh = mesh_of(config);
+  return build_graph(config, mesh, loader);
 }
 
 std::string fault(const std::string& text) {

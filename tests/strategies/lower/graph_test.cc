@@ -67,7 +67,7 @@ LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options
   EXPECT_TRUE(result) << result.error().message;
   if (!result) return {};
   const auto violation = program::verify(result->program);
-  EXPECT_FALSE(violation) << violation->message;
+  EXPECT_TRUE(violation.ok()) << violation.error().message;
   return *std::move(result);
 }
 

@@ -54,7 +54,7 @@ inline StepPlan planned(const Parts& parts, const Strategy& strategy) {
   auto plan = make_plan(parts, strategy);
   EXPECT_TRUE(plan) << plan.error().message;
   const auto fault = verify(*plan);
-  EXPECT_FALSE(fault) << fault->message;
+  EXPECT_TRUE(fault.ok()) << fault.error().message;
   return *std::move(plan);
 }
 

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 std::string fault(const Program& program) {
   const auto error = verify(program);
-  return error ? error->message : "accepted";
+  return error.ok() ? "accepted" : error.error().message;
 }
 
 // A valid program of two stages, changed. Roles: ranks 0 1 4 5 and 2 3 6 7. Blocks: 0 forward,

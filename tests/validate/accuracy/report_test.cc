@@ -27,7 +27,7 @@ Report example() {
   assumed.assumed = {"network", "recompute"};
   Outcome unsupported = row_of("three", 1, 1);
   unsupported.predicted = {};
-  unsupported.status = Status::kUnsupported;
+  unsupported.status = RowStatus::kUnsupported;
   unsupported.reason = "experts";
   Outcome memory = row_of("four", 100, 90);
   memory.quantity = Quantity::kMemory;

@@ -29,7 +29,7 @@ TEST_F(Score, TrainingRows) {
                            training_line("B", "60", "8") + training_line("C", "1.5", "", "layer"));
   ASSERT_EQ(report.rows.size(), 3u);
   const Outcome& a = report.rows[0];
-  EXPECT_EQ(a.status, Status::kOk) << a.reason;
+  EXPECT_EQ(a.status, RowStatus::kOk) << a.reason;
   EXPECT_EQ(a.id, "A");
   EXPECT_EQ(a.file, "table.csv");
   EXPECT_EQ(a.family, "SC21");
@@ -38,9 +38,9 @@ TEST_F(Score, TrainingRows) {
   EXPECT_LT(*a.predicted, 0.5);
   ASSERT_TRUE(a.breakdown);
   EXPECT_NEAR(a.breakdown->total() / 1_s, *a.predicted, 1e-9);
-  EXPECT_EQ(report.rows[1].status, Status::kUnsupported);
+  EXPECT_EQ(report.rows[1].status, RowStatus::kUnsupported);
   EXPECT_THAT(report.rows[1].reason, HasSubstr("experts"));
-  EXPECT_EQ(report.rows[2].status, Status::kUnsupported);
+  EXPECT_EQ(report.rows[2].status, RowStatus::kUnsupported);
   EXPECT_EQ(report.overall.rows, 3);
   EXPECT_EQ(report.overall.ok, 1);
   EXPECT_EQ(report.overall.unsupported, 2);
@@ -172,7 +172,7 @@ TEST_F(Score, LayersOfTraining) {
   EXPECT_NEAR(*report.rows[1].predicted / *report.rows[0].predicted, 2, 0.2);
   EXPECT_THAT(report.rows[2].reason, HasSubstr("chain"));
   EXPECT_THAT(report.rows[4].reason, HasSubstr("whole optimizer step"));
-  EXPECT_EQ(report.rows[5].status, Status::kOk);
+  EXPECT_EQ(report.rows[5].status, RowStatus::kOk);
   EXPECT_THAT(report.rows[6].reason, HasSubstr("doubtful"));
   EXPECT_THAT(report.rows[7].reason, HasSubstr("line 6: column 'params' has no whole number 'l'"));
 }
@@ -227,7 +227,7 @@ TEST_F(Score, ABadCellCostsItsRowOnly) {
     const Report report = of(table);
     EXPECT_EQ(report.overall.rows, 2);
     EXPECT_EQ(report.overall.ok, 1) << report.rows[0].reason;
-    EXPECT_EQ(report.rows[1].status, Status::kUnsupported);
+    EXPECT_EQ(report.rows[1].status, RowStatus::kUnsupported);
     EXPECT_FALSE(report.rows[1].predicted);
     return report.rows[1].id + ": " + report.rows[1].reason;
   };

@@ -33,7 +33,7 @@ measure::Measurement measurement() {
 Outcome compared(const measure::Measurement& measurement, const std::string& options = "") {
   const TemporaryFolder folder;
   const auto file = folder.path() / "measured.json";
-  EXPECT_FALSE(write_file(file, measure::to_json(measurement)));
+  EXPECT_TRUE(write_file(file, measure::to_json(measurement)).ok());
   return foreshard(std::string("compare ") + kStudy + " '" + file.string() + "' " + options);
 }
 
@@ -90,7 +90,7 @@ TEST(ValidateCommand, TakesUpWhatWasMeasured) {
   const TemporaryFolder folder;
   const auto at = folder.path() / "host-dp2";
   std::filesystem::create_directories(at);
-  ASSERT_FALSE(write_file(at / "measurement.json", measure::to_json(measurement())));
+  ASSERT_TRUE(write_file(at / "measurement.json", measure::to_json(measurement())).ok());
   const Outcome outcome =
       foreshard(std::string("validate ") + kStudy + " --host --no-calibrate --repeats 1 " +
                 "--max-error 1% -o '" + folder.path().string() + "'");

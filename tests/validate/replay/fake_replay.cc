@@ -25,7 +25,7 @@ class FakeExecutor : public Executor {
  public:
   FakeExecutor(Store& store, std::string fault) : store_(store), fault_(std::move(fault)) {}
 
-  std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override {
+  Status prepare(const RankPlan& plan, Watch& watch) override {
     plan_ = &plan;
     watch.beat();
     if (fault("memory"))
@@ -39,7 +39,7 @@ class FakeExecutor : public Executor {
     while (fault("stuck") && !watch.stopped())
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     if (!fault_.empty() && !meet("prepared", {}, watch)) return stopped();
-    return std::nullopt;
+    return {};
   }
 
   Result<StepTimes> step(Watch& watch) override {
@@ -104,7 +104,7 @@ class FakeExecutor : public Executor {
     const std::string prefix = "fake/" + std::to_string(steps_) + "/" + name + "/";
     if (members.empty())
       for (std::int32_t rank = 0; rank < plan_->program->ranks(); ++rank) members.push_back(rank);
-    if (store_.set(prefix + std::to_string(plan_->rank), "")) return false;
+    if (!store_.set(prefix + std::to_string(plan_->rank), "").ok()) return false;
     for (const std::int32_t member : members) {
       for (;;) {
         const auto there = store_.look(prefix + std::to_string(member));

@@ -67,7 +67,7 @@ class UnderMpirun : public testing::Test {
  protected:
   pid_t start(Job::Words more) {
     const std::string program = job_.path("program.json");
-    EXPECT_FALSE(write_file(program, small_program()));
+    EXPECT_TRUE(write_file(program, small_program()).ok());
     Job::Words words{"-n", std::to_string(kRanks), "--oversubscribe", "--bind-to", "none"};
     if (::geteuid() == 0) words.emplace_back("--allow-run-as-root");
     words.insert(words.end(), {FORESHARD_REPLAY, program, "--host"});
@@ -149,7 +149,7 @@ TEST_F(UnderMpirun, EndsAllRanksWhenItIsInterrupted) {
 TEST(ForeshardReplay, ComposesMpirunAndHandsOnWhatCameOfIt) {
   Job job;
   const std::string program = job.path("program.json");
-  ASSERT_FALSE(write_file(program, small_program()));
+  ASSERT_TRUE(write_file(program, small_program()).ok());
   job.start(FORESHARD_PROGRAM, {"replay", program, "--host", "--verify"}, {});
   job.start(FORESHARD_PROGRAM,
             {"replay", program, "--host", "--launch", "mpirun-of-nobody -n 4", "--verify"}, {});

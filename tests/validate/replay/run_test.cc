@@ -53,7 +53,7 @@ class Replays : public testing::Test {
  protected:
   std::string write(const Program& program, const std::string& name = "program.json") {
     const std::string path = job_.path(name);
-    EXPECT_FALSE(write_file(path, program::to_json(program)));
+    EXPECT_TRUE(write_file(path, program::to_json(program)).ok());
     return path;
   }
 
@@ -404,7 +404,7 @@ TEST_F(Replays, RefusesAProgramOfAnotherVersion) {
   std::string text = program::to_json(data_parallel(2, 1));
   text.replace(text.find("program/1"), 9, "program/9");
   const std::string path = job_.path("program.json");
-  ASSERT_FALSE(write_file(path, text));
+  ASSERT_TRUE(write_file(path, text).ok());
   start(2, {path, "--host", "--verify"});
   for (const auto& outcome : job_.wait())
     expect_end(outcome, 2, "schema: 'foreshard.program/9' cannot be read");
@@ -470,7 +470,7 @@ class OneRank : public Replays {
   RankOutcome run(const measure::Arrivals& of) {
     Job job;
     const std::string path = job_.path("arrivals.json");
-    EXPECT_FALSE(write_file(path, to_json(of)));
+    EXPECT_TRUE(write_file(path, to_json(of)).ok());
     job.start(FAKE_REPLAY,
               {write(program_), "--as-rank", "5", "--arrivals", path, "-o", "/dev/null"}, {});
     return job.wait()[0];

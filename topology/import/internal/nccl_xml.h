@@ -61,11 +61,11 @@ class NcclXmlReader {
       : request_(request), hardware_(hardware) {}
 
   /// The first fault found, or nothing.
-  std::optional<Error> read(const XmlElement& root);
+  Status read(const XmlElement& root);
   /// The NVLinks, once the device is known.
-  std::optional<Error> join(const Defaults& defaults);
+  Status join(const Defaults& defaults);
   Result<std::string> device(yaml::Loader& loader);
-  std::optional<Error> fault_in_device(const DeviceType& type) const;
+  Status fault_in_device(const DeviceType& type) const;
 
   HostTree tree;
   std::vector<std::string> remarks;
@@ -75,8 +75,6 @@ class NcclXmlReader {
   }
 
  private:
-  using Fault = std::optional<Error>;
-
   Error error(const XmlElement& at, const std::string& why) const {
     return import_error(request_, at.line, "<" + shown(at.name) + ">: " + why);
   }
@@ -89,19 +87,20 @@ class NcclXmlReader {
   Result<BytesPerSecond> pcie(const XmlElement& at);
   void unknown(const XmlElement& element);
 
-  Fault read_cpu(const XmlElement& cpu);
-  Fault read_pci(const XmlElement& pci, std::size_t parent, std::size_t socket);
-  Fault read_leaf(const XmlElement& pci, std::size_t parent, std::size_t socket, BytesPerSecond up);
-  Fault read_gpu(const XmlElement& gpu, const XmlElement& pci, std::size_t parent,
-                 std::size_t socket, BytesPerSecond up);
-  Fault read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up, bool on_cpu);
-  Fault read_nics(const XmlElement& pci, std::size_t parent, BytesPerSecond up);
+  Status read_cpu(const XmlElement& cpu);
+  Status read_pci(const XmlElement& pci, std::size_t parent, std::size_t socket);
+  Status read_leaf(const XmlElement& pci, std::size_t parent, std::size_t socket,
+                   BytesPerSecond up);
+  Status read_gpu(const XmlElement& gpu, const XmlElement& pci, std::size_t parent,
+                  std::size_t socket, BytesPerSecond up);
+  Status read_net(const XmlElement& net, std::size_t parent, BytesPerSecond up, bool on_cpu);
+  Status read_nics(const XmlElement& pci, std::size_t parent, BytesPerSecond up);
   Error no_gpu(const XmlElement& root) const;
-  Fault number_gpus();
-  Fault join_switches();
+  Status number_gpus();
+  Status join_switches();
   void give_usual_links(const Defaults& defaults);
   Error unknown_device(const NcclGpu& gpu, yaml::Loader& loader) const;
-  Fault join_nvlinks(
+  Status join_nvlinks(
       const NcclGpu& gpu, BytesPerSecond rate, std::map<std::size_t, std::int64_t>& to_switch,
       std::map<std::pair<std::size_t, std::size_t>, std::pair<std::int64_t, std::int64_t>>& to_gpu);
 

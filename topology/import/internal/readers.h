@@ -24,7 +24,7 @@ Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader)
 /// nothing for any other text.
 /// \param known  a format recognises the text: its sign may then be a comment, or the output of a
 ///     command before.
-std::optional<Error> foreign_text(const ImportRequest& request, bool known);
+Status foreign_text(const ImportRequest& request, bool known);
 
 /// "name:line: why", or "name:line: element: why".
 Error import_error(const ImportRequest& request, std::int64_t line, const std::string& why);

@@ -43,7 +43,7 @@ class Reader {
 
   Result<NcclTestsRun> run() {
     for (const auto part : {&Reader::read_head, &Reader::read_ranks, &Reader::read_rows})
-      if (auto fault = (this->*part)()) return *std::move(fault);
+      FORESHARD_TRY((this->*part)());
     return std::move(run_);
   }
 
@@ -74,7 +74,7 @@ class Reader {
     return value->get<std::string>();
   }
 
-  std::optional<Error> read_head() {
+  Status read_head() {
     const auto version = count(member(root_, "version"), 1000);
     if (!version) return fault("version", "missing: nccl-tests writes 1 or 2 there");
     if (*version < 1 || *version > 2)
@@ -92,11 +92,11 @@ class Reader {
     if (const auto why =
             fault_in_operation(told_, name_.substr(name_.rfind('/') + 1), run_.operation))
       return fault("args", *why);
-    return std::nullopt;
+    return {};
   }
 
   // One device is listed for each process; it has nthreads x ngpus of them (util.cu).
-  std::optional<Error> read_ranks() {
+  Status read_ranks() {
     const Json* config = member(root_, "config");
     if (config == nullptr) return fault("config", "missing");
     const auto threads = count(member(*config, "nthreads"), kMostRanks);
@@ -125,10 +125,10 @@ class Reader {
         run_.ranks.push_back(
             {.rank = static_cast<std::int64_t>(run_.ranks.size()), .host = *host, .device = *info});
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> read_rows() {
+  Status read_rows() {
     const Json* results = member(root_, "results");
     if (results == nullptr || !results->is_array() || results->empty())
       return fault("results", "must be a list with at least one result");
@@ -150,17 +150,17 @@ class Reader {
       for (const auto& [key, way] : ways) {
         const Json* value = member(result, key);
         if (value == nullptr || value->is_null()) continue;
-        if (auto fault = read_way(*value, place + "." + key, *way)) return fault;
+        FORESHARD_TRY(read_way(*value, place + "." + key, *way));
       }
       if (!row.out_of_place && !row.in_place)
         return fault(place, "has neither out_of_place nor in_place");
       run_.rows.push_back(std::move(row));
     }
-    return std::nullopt;
+    return {};
   }
 
-  std::optional<Error> read_way(const Json& value, const std::string& place,
-                                std::optional<NcclTestsTime>& way) const {
+  Status read_way(const Json& value, const std::string& place,
+                  std::optional<NcclTestsTime>& way) const {
     if (member(value, "cpu_time") != nullptr)
       return fault(place + ".cpu_time", "times of the CPU (-C) are not those of the operation",
                    Error::Code::kUnsupported);
@@ -168,7 +168,7 @@ class Reader {
     if (!time || *time < 0) return fault(place + ".time", "must be a time in us");
     way = NcclTestsTime{.time = *time * 1_us, .wrong = {}};
     const Json* wrong = member(value, "nwrong");
-    if (wrong == nullptr || wrong->is_null()) return std::nullopt;
+    if (wrong == nullptr || wrong->is_null()) return {};
     const auto elements = count(wrong, std::int64_t{1} << 52);
     if (!elements) return fault(place + ".nwrong", "must be a count or null");
     if (*elements > 0)
@@ -176,7 +176,7 @@ class Reader {
                    fmt::format("{} wrong elements: its times do not count", *elements),
                    Error::Code::kUnsupported);
     way->wrong = *elements;
-    return std::nullopt;
+    return {};
   }
 
   const Json& root_;

@@ -17,7 +17,7 @@ Result<std::size_t> write_bundle(const std::filesystem::path& folder) {
                    "cannot make " + path.parent_path().string() + ": " + problem.message()};
     std::string text;
     for (const char* const* piece = file.pieces; *piece != nullptr; ++piece) text += *piece;
-    if (auto error = write_file(path, text)) return *error;
+    FORESHARD_TRY(write_file(path, text));
   }
   return bundle_files().size();
 }

@@ -7,7 +7,7 @@
 
 namespace foreshard::replay::gpu {
 
-std::optional<Error> attention_fault(const Attention& a) {
+Status attention_fault(const Attention& a) {
   const auto unsupported = [&](const std::string& why) {
     return Error{Error::Code::kUnsupported, describe(Kernel(a)) + ": " + why};
   };
@@ -19,7 +19,7 @@ std::optional<Error> attention_fault(const Attention& a) {
     return unsupported("query heads must be a multiple of the heads of keys and values");
   if (a.query_heads > 65535 || a.batch > 65535)
     return unsupported("more than 65535 heads or sequences at once");
-  return std::nullopt;
+  return {};
 }
 
 cudaError_t launch_attention(const Attention& a, std::span<void* const> operands,

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <optional>
 #include <span>
 
 #include "base/result.h"
@@ -22,7 +21,7 @@ namespace foreshard::replay::gpu {
 
 /// \return kUnsupported where there is no kernel: dtypes other than bf16 and fp16, heads larger
 ///     than 128 or not a multiple of 8, query heads that are not a multiple of those of keys.
-std::optional<Error> attention_fault(const Attention& attention);
+Status attention_fault(const Attention& attention);
 
 /// `operands` as operands_of says.
 /// \pre attention_fault finds nothing.

@@ -37,8 +37,8 @@ std::optional<std::string> check(const Gemm& gemm) {
   // Choosing runs the product as well: an accumulation must begin again afterwards.
   std::vector<void*> pointers;
   auto run = [&](std::span<void* const> operands) -> std::optional<std::string> {
-    if (auto error = (*gemms)->run(gemm, operands, workspace.data(), nullptr))
-      return error->message;
+    if (const Status error = (*gemms)->run(gemm, operands, workspace.data(), nullptr); !error.ok())
+      return error.error().message;
     return std::nullopt;
   };
   Arrays trial = want;

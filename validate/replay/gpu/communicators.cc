@@ -110,24 +110,23 @@ struct Communicators::State {
     return result;
   }
 
-  std::optional<Error> check(ncclResult_t result, const std::string& what) const {
-    if (result == ncclSuccess || result == ncclInProgress) return std::nullopt;
+  Status check(ncclResult_t result, const std::string& what) const {
+    if (result == ncclSuccess || result == ncclInProgress) return {};
     std::string text = what + ": NCCL: " + api.get_error_string(result);
     const char* last = api.get_last_error(nullptr);
     if (last != nullptr && *last != '\0') text += " (" + std::string(last) + ")";
     return Error{Error::Code::kIo, text};
   }
 
-  std::optional<Error> connect(Store& store, const std::string& key, const std::string& name,
-                               int members, int me, ncclComm_t& comm) const {
+  Status connect(Store& store, const std::string& key, const std::string& name, int members, int me,
+                 ncclComm_t& comm) const {
     ncclUniqueId id{};
     if (me == 0) {
-      if (auto error = check(api.get_unique_id(&id), name)) return error;
-      if (auto error = store.set(key, text_of(id))) return error;
+      FORESHARD_TRY(check(api.get_unique_id(&id), name));
+      FORESHARD_TRY(store.set(key, text_of(id)));
     } else {
-      const auto text = store.get(key, kPatience);
-      if (!text) return text.error();
-      const auto read = id_of(*text);
+      FORESHARD_ASSIGN(const auto text, store.get(key, kPatience));
+      const auto read = id_of(text);
       if (!read) return Error{Error::Code::kIo, "the store's value of " + key + " is no NCCL id"};
       id = *read;
     }
@@ -150,25 +149,22 @@ Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan,
                                                            bool shared, Watch& watch) {
   if (shared) pretend_hosts(plan.rank);
   watch.alone("loads NCCL");
-  auto api = load_nccl();
-  if (!api) return api.error();
+  FORESHARD_ASSIGN(auto api, load_nccl());
   watch.alone(nullptr);
   auto state = std::make_unique<State>();
   State& s = *state;
   s.plan = &plan;
-  s.api = *std::move(api);
+  s.api = std::move(api);
   // From here on the destructor gives back what is made.
   std::unique_ptr<Communicators> result(new Communicators(std::move(state)));
   const auto ranks = static_cast<int>(plan.program->ranks());
-  if (auto error = s.connect(store, "nccl/all", "all ranks", ranks, plan.rank, s.world))
-    return *error;
+  FORESHARD_TRY(s.connect(store, "nccl/all", "all ranks", ranks, plan.rank, s.world));
   watch.beat();
   for (const Communicator& communicator : plan.communicators) {
     s.comms.push_back(nullptr);
-    if (auto error = s.connect(store, "nccl/" + std::to_string(communicator.number),
-                               communicator.name, static_cast<int>(communicator.members.size()),
-                               communicator.me, s.comms.back()))
-      return *error;
+    FORESHARD_TRY(s.connect(store, "nccl/" + std::to_string(communicator.number), communicator.name,
+                            static_cast<int>(communicator.members.size()), communicator.me,
+                            s.comms.back()));
     watch.beat();
   }
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
@@ -178,8 +174,8 @@ Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan,
         !s.messages.contains(&task))
       s.messages.emplace(&task, messages_of(plan, i));
   }
-  if (auto error = fault_of(cudaMalloc(&s.token, sizeof(float)), "cudaMalloc")) return *error;
-  if (auto error = fault_of(cudaMemset(s.token, 0, sizeof(float)), "cudaMemset")) return *error;
+  FORESHARD_TRY(fault_of(cudaMalloc(&s.token, sizeof(float)), "cudaMalloc"));
+  FORESHARD_TRY(fault_of(cudaMemset(s.token, 0, sizeof(float)), "cudaMemset"));
   return result;
 }
 
@@ -191,8 +187,8 @@ Communicators::~Communicators() {
   if (state_->token != nullptr) cudaFree(state_->token);
 }
 
-std::optional<Error> Communicators::issue(std::size_t instance, const Elements& elements,
-                                          const void* send, void* receive, cudaStream_t stream) {
+Status Communicators::issue(std::size_t instance, const Elements& elements, const void* send,
+                            void* receive, cudaStream_t stream) {
   State& s = *state_;
   const RankPlan& plan = *s.plan;
   const Operation& operation = plan.operations[instance];
@@ -211,8 +207,8 @@ std::optional<Error> Communicators::issue(std::size_t instance, const Elements& 
   const auto count = [](std::int64_t n) { return static_cast<std::size_t>(n); };
   const auto* from = static_cast<const unsigned char*>(send);
   auto* to = static_cast<unsigned char*>(receive);
-  const auto checked = [&](ncclResult_t result) -> std::optional<Error> {
-    if (result == ncclSuccess) return std::nullopt;
+  const auto checked = [&](ncclResult_t result) -> Status {
+    if (result == ncclSuccess) return {};
     return s.check(result, describe(plan, instance));
   };
   switch (body.kind) {
@@ -274,24 +270,24 @@ ncclResult_t Communicators::State::exchange(const std::vector<Message>& mine,
   return result == ncclSuccess ? end : result;
 }
 
-std::optional<Error> Communicators::meet(cudaStream_t stream) {
+Status Communicators::meet(cudaStream_t stream) {
   return state_->check(state_->api.all_reduce(state_->token, state_->token, 1, ncclFloat32, ncclSum,
                                               state_->world, stream),
                        "meeting of all ranks");
 }
 
-std::optional<Error> Communicators::fault() const {
+Status Communicators::fault() const {
   const State& s = *state_;
-  const auto of = [&](ncclComm_t comm, const std::string& name) -> std::optional<Error> {
+  const auto of = [&](ncclComm_t comm, const std::string& name) -> Status {
     ncclResult_t state = ncclSuccess;
-    if (comm == nullptr || s.api.comm_state(comm, &state) != ncclSuccess) return std::nullopt;
+    if (comm == nullptr || s.api.comm_state(comm, &state) != ncclSuccess) return {};
     return s.check(state, "communicator " + name);
   };
-  if (s.aborted) return std::nullopt;
-  if (auto error = of(s.world, "of all ranks")) return error;
+  if (s.aborted) return {};
+  FORESHARD_TRY(of(s.world, "of all ranks"));
   for (std::size_t c = 0; c < s.comms.size(); ++c)
-    if (auto error = of(s.comms[c], s.plan->communicators[c].name)) return error;
-  return std::nullopt;
+    FORESHARD_TRY(of(s.comms[c], s.plan->communicators[c].name));
+  return {};
 }
 
 void Communicators::abort() {

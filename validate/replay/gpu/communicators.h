@@ -9,7 +9,6 @@
 
 #include <cuda_runtime_api.h>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,12 +36,12 @@ class Communicators {
   /// Issues the instance's communication. `receive` may be null where elements_of says 0, likewise
   /// `send`.
   /// \param elements  elements_of the instance.
-  std::optional<Error> issue(std::size_t instance, const Elements& elements, const void* send,
-                             void* receive, cudaStream_t stream);
+  Status issue(std::size_t instance, const Elements& elements, const void* send, void* receive,
+               cudaStream_t stream);
   /// The stream goes on when all ranks have come here.
-  std::optional<Error> meet(cudaStream_t stream);
+  Status meet(cudaStream_t stream);
   /// What NCCL noticed meanwhile: a peer that is gone, a network that failed.
-  std::optional<Error> fault() const;
+  Status fault() const;
   /// Ends all operations that are under way; nothing can be issued afterwards.
   void abort();
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
-#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -15,8 +14,8 @@ inline std::string said(cudaError_t status) {
 }
 
 /// Nothing for cudaSuccess; else kIo, "`what`: cudaError... (...)".
-inline std::optional<Error> fault_of(cudaError_t status, const std::string& what) {
-  if (status == cudaSuccess) return std::nullopt;
+inline Status fault_of(cudaError_t status, const std::string& what) {
+  if (status == cudaSuccess) return {};
   return Error{Error::Code::kIo, what + ": " + said(status)};
 }
 

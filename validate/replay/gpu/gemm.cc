@@ -36,28 +36,29 @@ Result<Api> load() {
   constexpr int kMajor = CUDART_VERSION / 1000;
   static_assert(kMajor == 12 || kMajor == 13, "name the library of this CUDA version");
   constexpr std::array kNames{kMajor == 12 ? "libcublasLt.so.12" : "libcublasLt.so.13"};
-  const auto library = Library::open(
-      "cuBLASLt", kNames, "CUDA_HOME",
-      "install it, or name its folder in FORESHARD_LIBRARY_PATH (of Python wheels it is "
-      "nvidia/cu13/lib or nvidia/cublas/lib)");
-  if (!library) return library.error();
+  FORESHARD_ASSIGN(
+      const auto library,
+      Library::open(
+          "cuBLASLt", kNames, "CUDA_HOME",
+          "install it, or name its folder in FORESHARD_LIBRARY_PATH (of Python wheels it is "
+          "nvidia/cu13/lib or nvidia/cublas/lib)"));
   Api api;
-  api.path = library->path();
-  const bool complete = library->find("cublasLtCreate", api.create) &&
-                        library->find("cublasLtDestroy", api.destroy) &&
-                        library->find("cublasLtGetVersion", api.version) &&
-                        library->find("cublasLtGetStatusString", api.status_string) &&
-                        library->find("cublasLtMatmul", api.matmul) &&
-                        library->find("cublasLtMatmulAlgoGetHeuristic", api.propose) &&
-                        library->find("cublasLtMatmulDescCreate", api.make_operation) &&
-                        library->find("cublasLtMatmulDescDestroy", api.end_operation) &&
-                        library->find("cublasLtMatmulDescSetAttribute", api.set_operation) &&
-                        library->find("cublasLtMatrixLayoutCreate", api.make_layout) &&
-                        library->find("cublasLtMatrixLayoutDestroy", api.end_layout) &&
-                        library->find("cublasLtMatrixLayoutSetAttribute", api.set_layout) &&
-                        library->find("cublasLtMatmulPreferenceCreate", api.make_preference) &&
-                        library->find("cublasLtMatmulPreferenceDestroy", api.end_preference) &&
-                        library->find("cublasLtMatmulPreferenceSetAttribute", api.set_preference);
+  api.path = library.path();
+  const bool complete = library.find("cublasLtCreate", api.create) &&
+                        library.find("cublasLtDestroy", api.destroy) &&
+                        library.find("cublasLtGetVersion", api.version) &&
+                        library.find("cublasLtGetStatusString", api.status_string) &&
+                        library.find("cublasLtMatmul", api.matmul) &&
+                        library.find("cublasLtMatmulAlgoGetHeuristic", api.propose) &&
+                        library.find("cublasLtMatmulDescCreate", api.make_operation) &&
+                        library.find("cublasLtMatmulDescDestroy", api.end_operation) &&
+                        library.find("cublasLtMatmulDescSetAttribute", api.set_operation) &&
+                        library.find("cublasLtMatrixLayoutCreate", api.make_layout) &&
+                        library.find("cublasLtMatrixLayoutDestroy", api.end_layout) &&
+                        library.find("cublasLtMatrixLayoutSetAttribute", api.set_layout) &&
+                        library.find("cublasLtMatmulPreferenceCreate", api.make_preference) &&
+                        library.find("cublasLtMatmulPreferenceDestroy", api.end_preference) &&
+                        library.find("cublasLtMatmulPreferenceSetAttribute", api.set_preference);
   if (!complete)
     return Error{Error::Code::kUnsupported, api.path + " lacks functions of cuBLASLt 12"};
   return api;
@@ -114,10 +115,10 @@ class CublasLt final : public Gemms {
     if (handle_ != nullptr) api_.destroy(handle_);
   }
 
-  std::optional<Error> open() {
+  Status open() {
     if (const auto status = api_.create(&handle_); status != CUBLAS_STATUS_SUCCESS)
       return Error{Error::Code::kIo, "cublasLtCreate: " + std::string(api_.status_string(status))};
-    return std::nullopt;
+    return {};
   }
 
   Result<measure::GemmChoice> prepare(const Gemm& gemm, const FreshOperands& operands,
@@ -127,21 +128,21 @@ class CublasLt final : public Gemms {
     if (!types) return unsupported(gemm, "no such product on tensor cores");
     Plan plan{.scale = types->scale, .choice = {.kernel = describe(Kernel(gemm))}};
     auto error = describe_operands(gemm, *types, plan);
-    if (!error) error = choose(gemm, operands, workspace, stream, plan);
-    if (error) {
+    if (error.ok()) error = choose(gemm, operands, workspace, stream, plan);
+    if (!error.ok()) {
       release(plan);
-      return *error;
+      return std::move(error).error();
     }
     return plans_.emplace(gemm, plan).first->second.choice;
   }
 
-  std::optional<Error> run(const Gemm& gemm, std::span<void* const> operands, void* workspace,
-                           cudaStream_t stream) override {
+  Status run(const Gemm& gemm, std::span<void* const> operands, void* workspace,
+             cudaStream_t stream) override {
     const auto found = plans_.find(gemm);
     FORESHARD_CHECK(found != plans_.end());
     const auto status =
         matmul(gemm, operands, workspace, stream, found->second, found->second.algorithm);
-    if (status == CUBLAS_STATUS_SUCCESS) return std::nullopt;
+    if (status == CUBLAS_STATUS_SUCCESS) return {};
     return Error{Error::Code::kIo,
                  describe(Kernel(gemm)) + ": cuBLASLt: " + api_.status_string(status)};
   }
@@ -175,7 +176,7 @@ class CublasLt final : public Gemms {
   }
 
   // cuBLAS counts by columns: our D by rows is its D transposed = W X^T, with our B as W.
-  std::optional<Error> describe_operands(const Gemm& g, const Types& types, Plan& plan) {
+  Status describe_operands(const Gemm& g, const Types& types, Plan& plan) {
     const auto u = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
     std::vector<cublasStatus_t> all;
     all.push_back(api_.make_operation(&plan.operation, types.compute, types.scale));
@@ -209,7 +210,7 @@ class CublasLt final : public Gemms {
     for (const auto status : all)
       if (status != CUBLAS_STATUS_SUCCESS)
         return unsupported(g, std::string("cuBLASLt: ") + api_.status_string(status));
-    return std::nullopt;
+    return {};
   }
 
   cublasStatus_t matmul(const Gemm& g, std::span<void* const> operands, void* workspace,
@@ -221,8 +222,8 @@ class CublasLt final : public Gemms {
                        kGemmWorkspace, stream);
   }
 
-  std::optional<Error> choose(const Gemm& gemm, const FreshOperands& operands, void* workspace,
-                              cudaStream_t stream, Plan& plan) {
+  Status choose(const Gemm& gemm, const FreshOperands& operands, void* workspace,
+                cudaStream_t stream, Plan& plan) {
     constexpr int kProposals = 4;
     std::array<cublasLtMatmulHeuristicResult_t, kProposals> proposals{};
     int count = 0;
@@ -242,16 +243,16 @@ class CublasLt final : public Gemms {
                            "later)"
                          : ")"));
     const auto algorithm = [&](std::size_t i) { return proposals[i].algo; };
-    const auto times = time_proposals(
-        static_cast<std::size_t>(count),
-        [&](std::size_t i) {
-          return matmul(gemm, operands(), workspace, stream, plan, algorithm(i)) ==
-                 CUBLAS_STATUS_SUCCESS;
-        },
-        stream);
-    if (!times) return times.error();
-    for (std::size_t i = 0; i < times->size(); ++i) {
-      const auto& time = (*times)[i];
+    FORESHARD_ASSIGN(const auto times, time_proposals(
+                                           static_cast<std::size_t>(count),
+                                           [&](std::size_t i) {
+                                             return matmul(gemm, operands(), workspace, stream,
+                                                           plan,
+                                                           algorithm(i)) == CUBLAS_STATUS_SUCCESS;
+                                           },
+                                           stream));
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const auto& time = times[i];
       if (!time) continue;
       measure::GemmChoice& choice = plan.choice;
       if (choice.tried++ == 0) {
@@ -261,7 +262,7 @@ class CublasLt final : public Gemms {
       choice.fastest = std::min(choice.fastest, *time);
     }
     if (plan.choice.tried == 0) return unsupported(gemm, "none of cuBLASLt's kernels for it runs");
-    return std::nullopt;
+    return {};
   }
 
   Api api_;
@@ -272,10 +273,9 @@ class CublasLt final : public Gemms {
 }  // namespace
 
 Result<std::unique_ptr<Gemms>> Gemms::make() {
-  auto api = load();
-  if (!api) return api.error();
-  auto gemms = std::make_unique<CublasLt>(*std::move(api));
-  if (auto error = gemms->open()) return *error;
+  FORESHARD_ASSIGN(auto api, load());
+  auto gemms = std::make_unique<CublasLt>(std::move(api));
+  FORESHARD_TRY(gemms->open());
   return std::unique_ptr<Gemms>(std::move(gemms));
 }
 

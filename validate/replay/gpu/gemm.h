@@ -9,7 +9,6 @@
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +40,8 @@ class Gemms {
   virtual Result<measure::GemmChoice> prepare(const Gemm& gemm, const FreshOperands& operands,
                                               void* workspace, cudaStream_t stream) = 0;
   /// \pre prepared.
-  virtual std::optional<Error> run(const Gemm& gemm, std::span<void* const> operands,
-                                   void* workspace, cudaStream_t stream) = 0;
+  virtual Status run(const Gemm& gemm, std::span<void* const> operands, void* workspace,
+                     cudaStream_t stream) = 0;
   /// "13.0.2 (libcublasLt.so.13)".
   virtual std::string version() const = 0;
 };

@@ -27,10 +27,10 @@ template <class... F>
 Overloaded(F...) -> Overloaded<F...>;
 
 // Why a kernel cannot be run as the Program says; nothing if it can.
-std::optional<Error> kernel_fault(const Kernel& kernel) {
+Status kernel_fault(const Kernel& kernel) {
   if (const auto* attention = std::get_if<Attention>(&kernel)) return attention_fault(*attention);
   const auto* gemm = std::get_if<Gemm>(&kernel);
-  if (gemm == nullptr || gemm->matrix_units) return std::nullopt;
+  if (gemm == nullptr || gemm->matrix_units) return {};
   return Error{Error::Code::kUnsupported,
                foreshard::describe(kernel) +
                    ": cuBLASLt takes the matrix units for it, which the library of the Program's "
@@ -56,26 +56,25 @@ GpuExecutor::~GpuExecutor() {
   for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
 }
 
-std::optional<Error> GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
+Status GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
   plan_ = &plan;
   watch.alone("makes streams and events");
-  if (auto error = make_work()) return error;
-  if (auto error = make_streams()) return error;
+  FORESHARD_TRY(make_work());
+  FORESHARD_TRY(make_streams());
   watch.alone("allocates memory");
-  if (auto error = make_memory()) return error;
+  FORESHARD_TRY(make_memory());
   watch.alone("chooses algorithms of matrix products");
-  if (auto error = choose_gemms(watch)) return error;
+  FORESHARD_TRY(choose_gemms(watch));
   watch.alone("loads kernels");
-  if (auto error = load_kernels(watch)) return error;
+  FORESHARD_TRY(load_kernels(watch));
   watch.alone(nullptr);
-  if (options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1) return std::nullopt;
-  auto communicators = Communicators::make(plan, store_, options_.shared, watch);
-  if (!communicators) return communicators.error();
-  communicators_ = *std::move(communicators);
+  if (options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1) return {};
+  FORESHARD_ASSIGN(auto communicators, Communicators::make(plan, store_, options_.shared, watch));
+  communicators_ = std::move(communicators);
   return connect(watch);
 }
 
-std::optional<Error> GpuExecutor::make_work() {
+Status GpuExecutor::make_work() {
   const std::size_t count = plan_->expansion.instances.size();
   std::unordered_map<const program::Task*, std::size_t> known;
   work_of_.clear();
@@ -87,23 +86,23 @@ std::optional<Error> GpuExecutor::make_work() {
     Work work{.task = &task};
     if (const auto* kernel = std::get_if<Kernel>(&task.body)) {
       work.operands = operands_of(*kernel);
-      if (auto fault = kernel_fault(*kernel))
-        return Error{fault->code, "task " + describe(*plan_, i) + ": " + fault->message};
+      if (const Status fault = kernel_fault(*kernel); !fault.ok())
+        return Error{fault.error().code,
+                     "task " + describe(*plan_, i) + ": " + fault.error().message};
     } else if (const auto* body = std::get_if<program::Communication>(&task.body)) {
       work.elements = elements_of(*plan_, i);
       work.element_bytes = static_cast<std::size_t>(size_of(body->dtype).in_base());
     }
     works_.push_back(std::move(work));
   }
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> GpuExecutor::make_streams() {
+Status GpuExecutor::make_streams() {
   for (std::size_t s = 0; s < plan_->program->streams.size(); ++s) {
     cudaStream_t stream = nullptr;
-    if (auto error =
-            fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"))
-      return error;
+    FORESHARD_TRY(
+        fault_of(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream"));
     streams_.push_back(stream);
   }
   const std::size_t count = plan_->expansion.instances.size();
@@ -141,7 +140,7 @@ void GpuExecutor::find_marks() {
   }
 }
 
-std::optional<Error> GpuExecutor::make_memory() {
+Status GpuExecutor::make_memory() {
   // What one task reads and writes at most.
   std::size_t reads = Ring::kAlignment;
   std::size_t writes = Ring::kAlignment;
@@ -160,15 +159,14 @@ std::optional<Error> GpuExecutor::make_memory() {
         with_gemms.insert(plan_->expansion.instances[i].stream);
   }
   cudaDeviceProp properties{};
-  if (auto error = fault_of(cudaGetDeviceProperties(&properties, device_), "the device"))
-    return error;
+  FORESHARD_TRY(fault_of(cudaGetDeviceProperties(&properties, device_), "the device"));
   const std::size_t cache = rounded(static_cast<std::size_t>(properties.l2CacheSize));
 
   // The Program's own memory first: a shortage is its matter, and is told by task.
   const ArenaPlan arena = plan_arena(*plan_);
   std::size_t free = 0;
   std::size_t total = 0;
-  if (auto error = fault_of(cudaMemGetInfo(&free, &total), "the device's memory")) return error;
+  FORESHARD_TRY(fault_of(cudaMemGetInfo(&free, &total), "the device's memory"));
   std::string what = "the Program's buffers";
   for (const ArenaPlan::Growth& growth : arena.growths)
     if (growth.to > free) {
@@ -178,17 +176,17 @@ std::optional<Error> GpuExecutor::make_memory() {
       break;
     }
   what += " of rank " + std::to_string(plan_->rank);
-  if (auto error = arena_.allocate(arena.bytes, what)) return error;
+  FORESHARD_TRY(arena_.allocate(arena.bytes, what));
   const std::string scratch = "what tasks read and write beside the Program's buffers, on rank " +
                               std::to_string(plan_->rank);
-  if (auto error = read_memory_.allocate(reads + 2 * cache, scratch)) return error;
-  if (auto error = written_memory_.allocate(writes + 2 * cache, scratch)) return error;
+  FORESHARD_TRY(read_memory_.allocate(reads + 2 * cache, scratch));
+  FORESHARD_TRY(written_memory_.allocate(writes + 2 * cache, scratch));
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     workspaces_.push_back(std::make_unique<DeviceMemory>());
     if (!with_gemms.contains(static_cast<std::int32_t>(s))) continue;
-    if (auto error = workspaces_.back()->allocate(kGemmWorkspace, scratch)) return error;
+    FORESHARD_TRY(workspaces_.back()->allocate(kGemmWorkspace, scratch));
   }
-  if (auto error = origin_.allocate(sizeof(std::uint64_t), scratch)) return error;
+  FORESHARD_TRY(origin_.allocate(sizeof(std::uint64_t), scratch));
   read_.over(read_memory_);
   written_.over(written_memory_);
   auto status = fill_plausibly(read_memory_.data(), read_memory_.size(), nullptr);
@@ -204,7 +202,7 @@ std::optional<Error> GpuExecutor::make_memory() {
 // one communicator after another, ascending, as they are made. Which connections an operation needs
 // may depend on its size: members see the same sizes in the same order. Source: sjeaugey in
 // NVIDIA/nccl issue 783; NCCL User Guide, NCCL_RUNTIME_CONNECT.
-std::optional<Error> GpuExecutor::connect(Watch& watch) {
+Status GpuExecutor::connect(Watch& watch) {
   std::vector<std::vector<std::size_t>> firsts(plan_->communicators.size());
   const auto body = [&](std::size_t i) -> const program::Communication& {
     return std::get<program::Communication>(plan_->task(i).body);
@@ -225,54 +223,55 @@ std::optional<Error> GpuExecutor::connect(Watch& watch) {
       watch.at(static_cast<std::int64_t>(i));
       cudaStream_t stream = stream_of(i);
       auto error = communicate(i, works_[work_of_[i]], stream);
-      if (!error) error = fault_of(cudaEventRecord(origin_event_, stream), "recording an event");
-      if (!error) error = wait_for(origin_event_, watch, true);
-      if (error)
-        return given_up(
-            {error->code, "connecting: " + describe(*plan_, i) + ": " + error->message});
+      if (error.ok())
+        error = fault_of(cudaEventRecord(origin_event_, stream), "recording an event");
+      if (error.ok()) error = wait_for(origin_event_, watch, true);
+      if (!error.ok())
+        return given_up(Error{error.error().code,
+                              "connecting: " + describe(*plan_, i) + ": " + error.error().message});
     }
   watch.at(-1);
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> GpuExecutor::choose_gemms(Watch& watch) {
+Status GpuExecutor::choose_gemms(Watch& watch) {
   for (std::size_t i = 0; i < work_of_.size(); ++i) {
     const Work& work = works_[work_of_[i]];
     const auto* kernel = std::get_if<Kernel>(&work.task->body);
     const auto* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
     if (gemm == nullptr) continue;
     if (!gemms_) {
-      auto gemms = Gemms::make();
-      if (!gemms) return gemms.error();
-      gemms_ = *std::move(gemms);
+      FORESHARD_ASSIGN(auto gemms, Gemms::make());
+      gemms_ = std::move(gemms);
     }
     const auto [entry, fresh] = choice_of_.emplace(*gemm, choices_.size());
     if (fresh) {
       const auto stream = static_cast<std::size_t>(plan_->expansion.instances[i].stream);
-      auto choice = gemms_->prepare(
-          *gemm, [&] { return pieces(work.operands); }, workspaces_[stream]->data(),
-          streams_[stream]);
-      if (!choice) return choice.error();
-      choices_.push_back(*std::move(choice));
+      FORESHARD_ASSIGN(auto choice, gemms_->prepare(
+                                        *gemm, [&] { return pieces(work.operands); },
+                                        workspaces_[stream]->data(), streams_[stream]));
+      choices_.push_back(std::move(choice));
       watch.beat();
     }
     ++choices_[entry->second].count;
   }
-  return std::nullopt;
+  return {};
 }
 
 // CUDA loads a kernel when it is first launched, for which it may wait until the device is idle:
 // for ever, if a kernel of NCCL's runs that waits for a peer. So each kernel of the plan runs once
 // here, where nothing else does. Source: NVIDIA, "CUDA Programming Guide", Lazy Loading, potential
 // hazards (lazy loading is Linux's default since CUDA 12.2).
-std::optional<Error> GpuExecutor::load_kernels(Watch& watch) {
+Status GpuExecutor::load_kernels(Watch& watch) {
   std::vector<bool> loaded(works_.size());
   for (std::size_t i = 0; i < work_of_.size(); ++i) {
     const Work& work = works_[work_of_[i]];
     if (loaded[work_of_[i]] || !std::holds_alternative<Kernel>(work.task->body)) continue;
     loaded[work_of_[i]] = true;
-    if (auto error = launch_kernel(work, stream_of(i), plan_->expansion.instances[i].stream))
-      return Error{error->code, describe(*plan_, i) + ": " + error->message};
+    if (const Status error =
+            launch_kernel(work, stream_of(i), plan_->expansion.instances[i].stream);
+        !error.ok())
+      return Error{error.error().code, describe(*plan_, i) + ": " + error.error().message};
     watch.beat();
   }
   auto status = cudaSuccess;
@@ -306,33 +305,32 @@ Error GpuExecutor::given_up(Error error) {
   return error;
 }
 
-std::optional<Error> GpuExecutor::begin(Watch& watch) {
+Status GpuExecutor::begin(Watch& watch) {
   issued_ = 0;
   unfinished_ = 0;
   cudaStream_t first = streams_.front();
-  if (communicators_)
-    if (auto error = communicators_->meet(first)) return error;
+  if (communicators_) FORESHARD_TRY(communicators_->meet(first));
   auto status = cudaSuccess;
   if (options_.mode == measure::Mode::kOneRank)
     status = note_time(static_cast<std::uint64_t*>(origin_.data()), first);
   if (status == cudaSuccess) status = cudaEventRecord(origin_event_, first);
   for (std::size_t s = 1; s < streams_.size() && status == cudaSuccess; ++s)
     status = cudaStreamWaitEvent(streams_[s], origin_event_, 0);
-  if (auto error = fault_of(status, "beginning a step")) return error;
-  if (auto error = wait_for(origin_event_, watch, false)) return error;
+  FORESHARD_TRY(fault_of(status, "beginning a step"));
+  FORESHARD_TRY(wait_for(origin_event_, watch, false));
   began_ = Clock::now();
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> GpuExecutor::carry_out(Watch& watch, Inspector* inspector) {
-  if (auto error = begin(watch)) return error;
+Status GpuExecutor::carry_out(Watch& watch, Inspector* inspector) {
+  FORESHARD_TRY(begin(watch));
   const std::size_t count = work_of_.size();
   for (std::size_t i = 0; i < count; ++i) {
     watch.issuing(static_cast<std::int64_t>(i));
     if (watch.stopped()) break;
     if (plan_->expansion.instances[i].stream < 0) {
-      if (auto error = on_host(i, watch)) return error;
-    } else if (auto error = issue(i, inspector)) {
+      FORESHARD_TRY(on_host(i, watch));
+    } else if (const Status error = issue(i, inspector); !error.ok()) {
       return error;
     }
     issued_ = i + 1;
@@ -341,15 +339,14 @@ std::optional<Error> GpuExecutor::carry_out(Watch& watch, Inspector* inspector) 
   }
   // The last instance of each stream; earlier ones are done by then.
   for (std::size_t i = 0; i < issued_; ++i)
-    if (finish_[i] != nullptr && i >= unfinished_)
-      if (auto error = wait_for(finish_[i], watch, true)) return error;
+    if (finish_[i] != nullptr && i >= unfinished_) FORESHARD_TRY(wait_for(finish_[i], watch, true));
   if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
   look_around(watch);
   if (inspector != nullptr) return fault_of(cudaDeviceSynchronize(), "the end of the step");
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspector) {
+Status GpuExecutor::issue(std::size_t instance, Inspector* inspector) {
   const auto& at = plan_->expansion.instances[instance];
   const Work& work = works_[work_of_[instance]];
   cudaStream_t stream = stream_of(instance);
@@ -364,7 +361,7 @@ std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspect
   if (status == cudaSuccess && !bare_) status = cudaEventRecord(start_[instance], stream);
   if (status != cudaSuccess) return fault_of(status, "before " + describe(*plan_, instance));
 
-  std::optional<Error> error;
+  Status error;
   if (const auto* kernel = std::get_if<Kernel>(&work.task->body)) {
     (void)kernel;
     error = launch_kernel(work, stream, at.stream);
@@ -380,7 +377,7 @@ std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspect
     const std::size_t bytes =
         static_cast<std::size_t>(std::min(work.elements.send, work.elements.receive)) *
         work.element_bytes;
-    error = bytes == 0 ? std::nullopt
+    error = bytes == 0 ? Status()
                        : fault_of(cudaMemcpyAsync(written_.take(bytes), read_.take(bytes), bytes,
                                                   cudaMemcpyDeviceToDevice, stream),
                                   "copying");
@@ -389,14 +386,13 @@ std::optional<Error> GpuExecutor::issue(std::size_t instance, Inspector* inspect
   } else {
     error = communicate(instance, work, stream);
   }
-  if (error) return Error{error->code, describe(*plan_, instance) + ": " + error->message};
+  if (!error.ok())
+    return Error{error.error().code, describe(*plan_, instance) + ": " + error.error().message};
   if (!bare_ || mark_of_[instance] == instance) status = cudaEventRecord(finish_[instance], stream);
-  return status == cudaSuccess ? std::nullopt
-                               : fault_of(status, "after " + describe(*plan_, instance));
+  return status == cudaSuccess ? Status() : fault_of(status, "after " + describe(*plan_, instance));
 }
 
-std::optional<Error> GpuExecutor::launch_kernel(const Work& work, cudaStream_t stream,
-                                                std::int32_t number) {
+Status GpuExecutor::launch_kernel(const Work& work, cudaStream_t stream, std::int32_t number) {
   const std::vector<void*> operands = pieces(work.operands);
   return std::visit(
       Overloaded{
@@ -411,15 +407,14 @@ std::optional<Error> GpuExecutor::launch_kernel(const Work& work, cudaStream_t s
       std::get<Kernel>(work.task->body));
 }
 
-std::optional<Error> GpuExecutor::communicate(std::size_t instance, const Work& work,
-                                              cudaStream_t stream) {
+Status GpuExecutor::communicate(std::size_t instance, const Work& work, cudaStream_t stream) {
   const std::size_t send = static_cast<std::size_t>(work.elements.send) * work.element_bytes;
   const std::size_t receive = static_cast<std::size_t>(work.elements.receive) * work.element_bytes;
   return communicators_->issue(instance, work.elements, read_.take(send), written_.take(receive),
                                stream);
 }
 
-std::optional<Error> GpuExecutor::on_host(std::size_t instance, Watch& watch) {
+Status GpuExecutor::on_host(std::size_t instance, Watch& watch) {
   host_start_[instance] = since_beginning();
   const program::Task& task = *works_[work_of_[instance]].task;
   if (const auto* work = std::get_if<program::HostWork>(&task.body)) {
@@ -428,17 +423,17 @@ std::optional<Error> GpuExecutor::on_host(std::size_t instance, Watch& watch) {
   } else {
     for (const std::int32_t before : plan_->expansion.predecessors(instance))
       if (cudaEvent_t event = finish_[static_cast<std::size_t>(before)]; event != nullptr)
-        if (auto error = wait_for(event, watch, false)) return error;
+        FORESHARD_TRY(wait_for(event, watch, false));
   }
   host_finish_[instance] = since_beginning();
-  return std::nullopt;
+  return {};
 }
 
-std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool idle) {
+Status GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool idle) {
   constexpr std::uint64_t kAskNccl = 4096;  // polls between two questions
   for (;;) {
     const cudaError_t status = cudaEventQuery(event);
-    if (status == cudaSuccess) return std::nullopt;
+    if (status == cudaSuccess) return {};
     if (status != cudaErrorNotReady) {
       const std::string where = unfinished_ < issued_ ? describe(*plan_, unfinished_)
                                                       : std::string("the step's beginning");
@@ -446,8 +441,7 @@ std::optional<Error> GpuExecutor::wait_for(cudaEvent_t event, Watch& watch, bool
     }
     look_around(watch);
     if (watch.stopped()) return Error{Error::Code::kIo, "the step was stopped"};
-    if (++polls_ % kAskNccl == 0 && communicators_)
-      if (auto error = communicators_->fault()) return error;
+    if (++polls_ % kAskNccl == 0 && communicators_) FORESHARD_TRY(communicators_->fault());
     // At the end of a step nobody waits for the host; within it, every microsecond would count.
     if (idle)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -470,7 +464,8 @@ void GpuExecutor::look_around(Watch& watch) {
 }
 
 Result<StepTimes> GpuExecutor::step(Watch& watch) {
-  if (auto error = carry_out(watch, nullptr)) return given_up(*std::move(error));
+  if (const Status error = carry_out(watch, nullptr); !error.ok())
+    return given_up(std::move(error).error());
   return times();
 }
 
@@ -478,15 +473,14 @@ Result<std::optional<BareStep>> GpuExecutor::bare_step(Watch& watch) {
   bare_ = true;
   auto error = carry_out(watch, nullptr);
   bare_ = false;
-  if (error) return given_up(*std::move(error));
+  if (!error.ok()) return given_up(std::move(error).error());
   BareStep step;
   for (std::size_t i = 0; i < finish_.size(); ++i) {
     Seconds finish = host_finish_[i];
     if (finish_[i] != nullptr) {
       step.events += mark_of_[i] == i ? 1 : 2;
       if (mark_of_[i] != i) continue;
-      if (auto fault = fault_of(time_of(finish_[i], finish), "reading the time of a step"))
-        return *fault;
+      FORESHARD_TRY(fault_of(time_of(finish_[i], finish), "reading the time of a step"));
     }
     step.total = std::max(step.total, finish);
   }
@@ -513,7 +507,7 @@ Result<StepTimes> GpuExecutor::times() const {
       auto status = time_of(start_[i], result.start[i]);
       if (status == cudaSuccess) status = time_of(finish_[i], result.finish[i]);
       if (status != cudaSuccess)
-        return *fault_of(status, "reading the time of " + describe(*plan_, i));
+        return fault_of(status, "reading the time of " + describe(*plan_, i)).error();
     }
     result.total = std::max(result.total, result.finish[i]);
   }
@@ -549,12 +543,15 @@ std::vector<Seconds> GpuExecutor::slack_of(const StepTimes& times) const {
 
 Result<Verification> GpuExecutor::verify(Watch& watch) {
   if (!communicators_) {
-    if (auto error = carry_out(watch, nullptr)) return given_up(*std::move(error));
+    if (const Status error = carry_out(watch, nullptr); !error.ok())
+      return given_up(std::move(error).error());
     return Verification{};
   }
   Inspector inspector(*plan_, *communicators_, streams_);
-  if (auto error = inspector.prepare()) return given_up(*std::move(error));
-  if (auto error = carry_out(watch, &inspector)) return given_up(*std::move(error));
+  if (const Status error = inspector.prepare(); !error.ok())
+    return given_up(std::move(error).error());
+  if (const Status error = carry_out(watch, &inspector); !error.ok())
+    return given_up(std::move(error).error());
   return inspector.result();
 }
 

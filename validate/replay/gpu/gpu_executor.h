@@ -36,7 +36,7 @@ class GpuExecutor final : public Executor {
   GpuExecutor(const GpuExecutor&) = delete;
   GpuExecutor& operator=(const GpuExecutor&) = delete;
 
-  std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override;
+  Status prepare(const RankPlan& plan, Watch& watch) override;
   Result<StepTimes> step(Watch& watch) override;
   Result<std::optional<BareStep>> bare_step(Watch& watch) override;
   Result<Verification> verify(Watch& watch) override;
@@ -62,25 +62,25 @@ class GpuExecutor final : public Executor {
   // What an issue does with a communication beside its operation; see gpu_verify.cc.
   class Inspector;
 
-  std::optional<Error> make_work();
-  std::optional<Error> make_memory();
-  std::optional<Error> make_streams();
+  Status make_work();
+  Status make_memory();
+  Status make_streams();
   void find_marks();
-  std::optional<Error> choose_gemms(Watch& watch);
-  std::optional<Error> load_kernels(Watch& watch);
+  Status choose_gemms(Watch& watch);
+  Status load_kernels(Watch& watch);
   /// Every communicator's first operations, in the order in which they are made.
-  std::optional<Error> connect(Watch& watch);
+  Status connect(Watch& watch);
 
   /// All streams go on together with those of the other ranks; sets `began_`.
-  std::optional<Error> begin(Watch& watch);
+  Status begin(Watch& watch);
   /// Issues everything and waits for it.
-  std::optional<Error> carry_out(Watch& watch, Inspector* inspector);
-  std::optional<Error> issue(std::size_t instance, Inspector* inspector);
-  std::optional<Error> launch_kernel(const Work& work, cudaStream_t stream, std::int32_t number);
-  std::optional<Error> communicate(std::size_t instance, const Work& work, cudaStream_t stream);
-  std::optional<Error> on_host(std::size_t instance, Watch& watch);
+  Status carry_out(Watch& watch, Inspector* inspector);
+  Status issue(std::size_t instance, Inspector* inspector);
+  Status launch_kernel(const Work& work, cudaStream_t stream, std::int32_t number);
+  Status communicate(std::size_t instance, const Work& work, cudaStream_t stream);
+  Status on_host(std::size_t instance, Watch& watch);
   /// Waits for an event; gives up with an error when asked to stop or when NCCL failed.
-  std::optional<Error> wait_for(cudaEvent_t event, Watch& watch, bool idle);
+  Status wait_for(cudaEvent_t event, Watch& watch, bool idle);
   /// Tells `watch` the earliest unfinished instance.
   void look_around(Watch& watch);
   Result<StepTimes> times() const;

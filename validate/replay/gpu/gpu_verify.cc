@@ -29,7 +29,7 @@ std::string number(float value) {
 
 }  // namespace
 
-std::optional<Error> GpuExecutor::Inspector::prepare() {
+Status GpuExecutor::Inspector::prepare() {
   // One element of any type at least.
   std::vector<std::size_t> most_send(streams_.size(), sizeof(std::int64_t));
   std::vector<std::size_t> most_receive(streams_.size(), sizeof(std::int64_t));
@@ -49,10 +49,8 @@ std::optional<Error> GpuExecutor::Inspector::prepare() {
   for (std::size_t s = 0; s < streams_.size(); ++s) {
     send_.push_back(std::make_unique<DeviceMemory>());
     receive_.push_back(std::make_unique<DeviceMemory>());
-    if (auto error = send_.back()->allocate(most_send[s], "the numbers that are sent"))
-      return error;
-    if (auto error = receive_.back()->allocate(most_receive[s], "the numbers that are received"))
-      return error;
+    FORESHARD_TRY(send_.back()->allocate(most_send[s], "the numbers that are sent"));
+    FORESHARD_TRY(receive_.back()->allocate(most_receive[s], "the numbers that are received"));
   }
   std::vector<std::int32_t> members;
   for (const Communicator& communicator : plan_.communicators) {
@@ -60,12 +58,10 @@ std::optional<Error> GpuExecutor::Inspector::prepare() {
     members.insert(members.end(), communicator.members.begin(), communicator.members.end());
   }
   const std::size_t bytes = members.size() * sizeof(std::int32_t);
-  if (auto error = members_.allocate(std::max<std::size_t>(bytes, 1), "lists of ranks"))
-    return error;
+  FORESHARD_TRY(members_.allocate(std::max<std::size_t>(bytes, 1), "lists of ranks"));
   const std::vector<CheckResult> fresh(most_items_, CheckResult{.first = ~0ULL});
-  if (auto error = results_.allocate(std::max<std::size_t>(1, most_items_ * sizeof(CheckResult)),
-                                     "results of checks"))
-    return error;
+  FORESHARD_TRY(results_.allocate(std::max<std::size_t>(1, most_items_ * sizeof(CheckResult)),
+                                  "results of checks"));
   auto status = bytes == 0
                     ? cudaSuccess
                     : cudaMemcpy(members_.data(), members.data(), bytes, cudaMemcpyHostToDevice);
@@ -167,9 +163,8 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::expected_piec
   return {Piece{.first = 0, .count = elements.receive, .expected = expected}};
 }
 
-std::optional<Error> GpuExecutor::Inspector::communicate(std::size_t instance,
-                                                         const Elements& elements,
-                                                         cudaStream_t stream) {
+Status GpuExecutor::Inspector::communicate(std::size_t instance, const Elements& elements,
+                                           cudaStream_t stream) {
   const auto s = static_cast<std::size_t>(plan_.expansion.instances[instance].stream);
   const program::Communication& body = communication_of(plan_, instance);
   const auto element = static_cast<std::size_t>(size_of(body.dtype).in_base());
@@ -187,7 +182,7 @@ std::optional<Error> GpuExecutor::Inspector::communicate(std::size_t instance,
     status = cudaMemsetAsync(receive, 0x5a, static_cast<std::size_t>(elements.receive) * element,
                              stream);
   if (status != cudaSuccess) return fault_of(status, "filling");
-  if (auto error = communicators_.issue(instance, elements, send, receive, stream)) return error;
+  FORESHARD_TRY(communicators_.issue(instance, elements, send, receive, stream));
   for (const Piece& piece : expected_pieces(instance, elements)) {
     FORESHARD_CHECK(items_.size() < most_items_);
     auto* result = static_cast<CheckResult*>(results_.data()) + items_.size();
@@ -196,17 +191,15 @@ std::optional<Error> GpuExecutor::Inspector::communicate(std::size_t instance,
                            body.dtype, piece.expected, result, stream);
     if (status != cudaSuccess) return fault_of(status, "checking");
   }
-  return std::nullopt;
+  return {};
 }
 
 Result<Verification> GpuExecutor::Inspector::result() {
   std::vector<CheckResult> results(items_.size());
   if (!results.empty())
-    if (auto error =
-            fault_of(cudaMemcpy(results.data(), results_.data(),
-                                results.size() * sizeof(CheckResult), cudaMemcpyDeviceToHost),
-                     "reading the checks"))
-      return *error;
+    FORESHARD_TRY(fault_of(cudaMemcpy(results.data(), results_.data(),
+                                      results.size() * sizeof(CheckResult), cudaMemcpyDeviceToHost),
+                           "reading the checks"));
   Verification verification{.operations = operations_};
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Item& item = items_[i];

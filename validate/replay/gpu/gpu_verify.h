@@ -19,9 +19,8 @@ class GpuExecutor::Inspector {
       : plan_(plan), communicators_(communicators), streams_(streams) {}
 
   /// \return kInfeasible if there is no memory for the messages.
-  std::optional<Error> prepare();
-  std::optional<Error> communicate(std::size_t instance, const Elements& elements,
-                                   cudaStream_t stream);
+  Status prepare();
+  Status communicate(std::size_t instance, const Elements& elements, cudaStream_t stream);
   /// \pre all that was issued is done.
   Result<Verification> result();
 

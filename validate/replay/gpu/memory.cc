@@ -111,16 +111,16 @@ DeviceMemory::~DeviceMemory() {
   if (data_ != nullptr) cudaFree(data_);
 }
 
-std::optional<Error> DeviceMemory::allocate(std::size_t bytes, const std::string& what) {
+Status DeviceMemory::allocate(std::size_t bytes, const std::string& what) {
   FORESHARD_CHECK(data_ == nullptr);
-  if (bytes == 0) return std::nullopt;
+  if (bytes == 0) return {};
   std::size_t free = 0;
   std::size_t total = 0;
   cudaMemGetInfo(&free, &total);
   const cudaError_t status = cudaMalloc(&data_, bytes);
   if (status == cudaSuccess) {
     bytes_ = bytes;
-    return std::nullopt;
+    return {};
   }
   data_ = nullptr;
   cudaGetLastError();  // an allocation that failed is no reason for later calls to fail

@@ -16,7 +16,6 @@
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,7 +65,7 @@ class DeviceMemory {
   ~DeviceMemory();
 
   /// \return kInfeasible: "out of memory for `what`: 3 GB asked for, 1 GB of 141 GB free".
-  std::optional<Error> allocate(std::size_t bytes, const std::string& what);
+  Status allocate(std::size_t bytes, const std::string& what);
   void* data() const { return data_; }
   std::size_t size() const { return bytes_; }
 

@@ -65,7 +65,7 @@ Result<std::vector<std::optional<Seconds>>> time_proposals(
     }
     if (!times.empty()) medians[i] = measure::quantile(times, 0.5);
   }
-  if (auto error = fault_of(status, "timing proposals")) return *error;
+  FORESHARD_TRY(fault_of(status, "timing proposals"));
   return medians;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -170,9 +169,8 @@ class Ring final : public Collective {
   Step post_receives() {
     bool moved = false;
     while (posted_ < receives_.size() && (posted_ < kSlots || released(posted_ - kSlots))) {
-      const auto ticket = wire_.receive(previous_, spec_.channel, target(posted_));
-      if (!ticket) return ticket.error();
-      receives_[posted_++].ticket = *ticket;
+      FORESHARD_ASSIGN(const auto ticket, wire_.receive(previous_, spec_.channel, target(posted_)));
+      receives_[posted_++].ticket = ticket;
       moved = true;
     }
     return moved;
@@ -181,9 +179,8 @@ class Ring final : public Collective {
     bool moved = false;
     while (sent_ < sends_.size() && sent_ - sends_done_ < kSlots &&
            (sends_[sent_].after == kNone || sends_[sent_].after < received_)) {
-      const auto ticket = wire_.send(next_, spec_.channel, source(sends_[sent_]));
-      if (!ticket) return ticket.error();
-      sends_[sent_++].ticket = *ticket;
+      FORESHARD_ASSIGN(const auto ticket, wire_.send(next_, spec_.channel, source(sends_[sent_])));
+      sends_[sent_++].ticket = ticket;
       moved = true;
     }
     return moved;
@@ -254,16 +251,16 @@ class Messages final : public Collective {
   }
 
   Result<Progress> advance() override {
-    if (fault_) return *fault_;
+    FORESHARD_TRY(fault_);
     const std::size_t before = open_.size();
-    std::optional<Error> fault;
+    Status fault;
     std::erase_if(open_, [&](Wire::Ticket ticket) {
-      if (fault) return false;
+      if (!fault.ok()) return false;
       const auto done = wire_.done(ticket);
       if (!done) fault = done.error();
       return done && *done;
     });
-    if (fault) return *fault;
+    FORESHARD_TRY(std::move(fault));
     if (open_.empty()) return Progress::kDone;
     return open_.size() < before ? Progress::kMoved : Progress::kStalled;
   }
@@ -275,14 +272,14 @@ class Messages final : public Collective {
   void keep(const Result<Wire::Ticket>& ticket) {
     if (ticket)
       open_.push_back(*ticket);
-    else if (!fault_)
+    else if (fault_.ok())
       fault_ = ticket.error();
   }
 
   const CollectiveSpec spec_;
   Wire& wire_;
   std::vector<Wire::Ticket> open_;
-  std::optional<Error> fault_;
+  Status fault_;
 };
 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {

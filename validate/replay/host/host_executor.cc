@@ -69,12 +69,12 @@ class HostExecutor final : public Executor, private Work {
                const RegionBounds& bounds)
       : options_(options), bounds_(bounds), wire_(std::move(wire)) {}
 
-  std::optional<Error> prepare(const RankPlan& plan, Watch& watch) override {
+  Status prepare(const RankPlan& plan, Watch& watch) override {
     plan_ = &plan;
     FORESHARD_CHECK(options_.mode == measure::Mode::kWhole ||
                     options_.arrivals.size() == plan.expansion.instances.size());
     if (wire_) {
-      if (auto fault = wire_->join(plan.rank, plan.program->ranks())) return fault;
+      FORESHARD_TRY(wire_->join(plan.rank, plan.program->ranks()));
       bind_to_core(wire_->local_rank(), wire_->local_ranks());
       // Bound to one core, it does not see what the others have.
       yields_ = wire_->local_ranks() > (core_count() == 1 ? cores_of_host() : core_count());
@@ -82,12 +82,12 @@ class HostExecutor final : public Executor, private Work {
       bind_to_core(options_.local_rank, options_.local_rank + 1);
     }
     use_one_thread();
-    if (auto fault = look_at_tasks()) return fault;
+    FORESHARD_TRY(look_at_tasks());
     memory_.emplace(plan);
-    if (auto fault = check_memory(watch)) return fault;
-    if (auto fault = allocate(watch)) return fault;
+    FORESHARD_TRY(check_memory(watch));
+    FORESHARD_TRY(allocate(watch));
     streams_.emplace(plan);
-    return std::nullopt;
+    return {};
   }
 
   Result<StepTimes> step(Watch& watch) override { return run(watch); }
@@ -119,7 +119,7 @@ class HostExecutor final : public Executor, private Work {
 
  private:
   // Largest footprints, and whether all can be run.
-  std::optional<Error> look_at_tasks() {
+  Status look_at_tasks() {
     for (std::size_t i = 0; i < plan_->expansion.instances.size(); ++i) {
       const auto& body = plan_->task(i).body;
       if (const auto* kernel = std::get_if<Kernel>(&body)) {
@@ -136,7 +136,7 @@ class HostExecutor final : public Executor, private Work {
         largest_buffers_ = std::max(largest_buffers_, buffers.send + buffers.receive + 2 * kLine);
       }
     }
-    return std::nullopt;
+    return {};
   }
 
   std::size_t region_size(std::size_t largest) const {
@@ -153,21 +153,20 @@ class HostExecutor final : public Executor, private Work {
 
   // The ranks of a host take from one memory, in their order. All see the same numbers, so all give
   // up together: the first that does not fit names what is too much, the others name it.
-  std::optional<Error> check_memory(Watch& watch) {
+  Status check_memory(Watch& watch) {
     const Bytes need = scratch_need() + memory_->need();
     const Bytes own = address_space_left();
     Bytes left = available_memory();
     if (!wire_)
-      return need > std::min(left, own) ? out_of_memory(shortage(std::min(left, own)))
-                                        : std::nullopt;
-    const auto free = wire_->gather_on_host(left.in_base(), watch);
-    if (!free) return free.error();
-    const auto needs = wire_->gather_on_host(
-        need > own ? std::numeric_limits<double>::infinity() : need.in_base(), watch);
-    if (!needs) return needs.error();
-    left = Bytes::from_base(*std::ranges::min_element(*free));
+      return need > std::min(left, own) ? out_of_memory(shortage(std::min(left, own))) : Status();
+    FORESHARD_ASSIGN(const auto free, wire_->gather_on_host(left.in_base(), watch));
+    FORESHARD_ASSIGN(
+        const auto needs,
+        wire_->gather_on_host(need > own ? std::numeric_limits<double>::infinity() : need.in_base(),
+                              watch));
+    left = Bytes::from_base(*std::ranges::min_element(free));
     for (std::int32_t local = 0; local < wire_->local_ranks(); ++local) {
-      const Bytes other = Bytes::from_base((*needs)[static_cast<std::size_t>(local)]);
+      const Bytes other = Bytes::from_base(needs[static_cast<std::size_t>(local)]);
       if (other > left)
         return out_of_memory(local == wire_->local_rank()
                                  ? shortage(std::min(left, own))
@@ -178,9 +177,9 @@ class HostExecutor final : public Executor, private Work {
                                        " left for it; its message says what is too much");
       left -= other;
     }
-    return std::nullopt;
+    return {};
   }
-  static std::optional<Error> out_of_memory(const std::string& why) {
+  static Status out_of_memory(const std::string& why) {
     return Error{Error::Code::kInfeasible, "out of memory " + why};
   }
   std::string shortage(Bytes available) const {
@@ -193,8 +192,8 @@ class HostExecutor final : public Executor, private Work {
            " of the Program's buffers" + free;
   }
 
-  std::optional<Error> allocate(Watch& watch) {
-    if (auto fault = memory_->reserve()) return fault;
+  Status allocate(Watch& watch) {
+    FORESHARD_TRY(memory_->reserve());
     watch.beat();
     const std::pair<Region*, std::size_t> regions[] = {
         {&read_, region_size(largest_.read)},
@@ -202,17 +201,15 @@ class HostExecutor final : public Executor, private Work {
         {&zero_, region_size(largest_buffers_)},
     };
     for (const auto& [region, size] : regions) {
-      auto made = Region::make(
-          size, region == &read_ ? Region::Content::kOrdinary : Region::Content::kZero);
-      if (!made) return made.error();
-      *region = *std::move(made);
+      FORESHARD_ASSIGN(auto made, Region::make(size, region == &read_ ? Region::Content::kOrdinary
+                                                                      : Region::Content::kZero));
+      *region = std::move(made);
       watch.beat();
     }
-    auto work = Pages::reserve(largest_.work);
-    if (!work) return work.error();
-    work_ = *std::move(work);
+    FORESHARD_ASSIGN(auto work, Pages::reserve(largest_.work));
+    work_ = std::move(work);
     if (!work_.bytes().empty()) std::memset(work_.bytes().data(), 0, work_.bytes().size());
-    return std::nullopt;
+    return {};
   }
 
   Result<StepTimes> run(Watch& watch) {
@@ -223,10 +220,9 @@ class HostExecutor final : public Executor, private Work {
     zero_.rewind();
     open_.clear();
     if (wire_) {
-      if (auto fault = wire_->barrier(watch)) return *fault;
-      const auto zero = wire_->common_beginning(watch);
-      if (!zero) return zero.error();
-      zero_time_ = *zero;
+      FORESHARD_TRY(wire_->barrier(watch));
+      FORESHARD_ASSIGN(const auto zero, wire_->common_beginning(watch));
+      zero_time_ = zero;
       while (seconds_now() < zero_time_) continue;
     } else {
       zero_time_ = seconds_now();
@@ -242,7 +238,7 @@ class HostExecutor final : public Executor, private Work {
 
   // Of Work.
   Seconds now() override { return (seconds_now() - zero_time_) * 1_s; }
-  std::optional<Error> starts(std::size_t instance) override { return memory_->starts(instance); }
+  Status starts(std::size_t instance) override { return memory_->starts(instance); }
   void finished(std::size_t instance) override { memory_->finished(instance); }
   void compute(std::size_t instance) override {
     foreshard::replay::host::run(std::get<Kernel>(plan_->task(instance).body), read_, written_,
@@ -252,8 +248,8 @@ class HostExecutor final : public Executor, private Work {
     if (yields_) sched_yield();
   }
 
-  std::optional<Error> begin(std::size_t instance) override {
-    if (!wire_) return std::nullopt;
+  Status begin(std::size_t instance) override {
+    if (!wire_) return {};
     const auto& communication = std::get<Communication>(plan_->task(instance).body);
     const Operation& operation = plan_->operations[instance];
     const Communicator& communicator =
@@ -292,7 +288,7 @@ class HostExecutor final : public Executor, private Work {
     if (open.stage.size() < stage_bytes(spec)) open.stage.resize(stage_bytes(spec));
     open.collective = start_collective(spec, *wire_, send, receive, open.stage);
     open_.push_back(std::move(open));
-    return std::nullopt;
+    return {};
   }
 
   Result<Progress> advance(std::size_t instance) override {
@@ -346,9 +342,8 @@ std::unique_ptr<Executor> make_executor_on(std::unique_ptr<MpiWire> wire,
 Result<std::unique_ptr<Executor>> make_host_executor(const ExecutorOptions& options,
                                                      Store& /*store*/) {
   if (options.mode == measure::Mode::kOneRank) return host::make_executor_on(nullptr, options);
-  auto wire = host::MpiWire::start();
-  if (!wire) return wire.error();
-  return host::make_executor_on(*std::move(wire), options);
+  FORESHARD_ASSIGN(auto wire, host::MpiWire::start());
+  return host::make_executor_on(std::move(wire), options);
 }
 
 }  // namespace foreshard::replay

@@ -139,10 +139,9 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 }
 
 Result<Region> Region::make(std::size_t bytes, Content content) {
-  auto pages = Pages::reserve(bytes);
-  if (!pages) return pages.error();
+  FORESHARD_ASSIGN(auto pages, Pages::reserve(bytes));
   Region region;
-  region.pages_ = *std::move(pages);
+  region.pages_ = std::move(pages);
   const auto all = region.pages_.bytes();
   if (content == Content::kZero) {
     if (!all.empty()) std::memset(all.data(), 0, all.size());

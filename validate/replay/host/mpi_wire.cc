@@ -16,8 +16,8 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-std::optional<Error> fault_of(int code, std::string_view what) {
-  if (code == MPI_SUCCESS) return std::nullopt;
+Status fault_of(int code, std::string_view what) {
+  if (code == MPI_SUCCESS) return {};
   std::string text(MPI_MAX_ERROR_STRING, '\0');
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
@@ -39,9 +39,9 @@ class Mpi final : public MpiWire {
     MPI_Finalize();
   }
 
-  std::optional<Error> join(std::int32_t rank, std::int64_t ranks) override {
+  Status join(std::int32_t rank, std::int64_t ranks) override {
     int processes = 0;
-    if (auto fault = kept(MPI_Comm_size(MPI_COMM_WORLD, &processes), "MPI_Comm_size")) return fault;
+    FORESHARD_TRY(kept(MPI_Comm_size(MPI_COMM_WORLD, &processes), "MPI_Comm_size"));
     if (processes != ranks)
       return Error{
           Error::Code::kInvalidInput,
@@ -49,20 +49,17 @@ class Mpi final : public MpiWire {
               std::to_string(processes) +
               (processes == 1 ? " process (of its own: this is no MPI launch)" : " processes") +
               "; start it with mpirun -n " + std::to_string(ranks)};
-    if (auto fault = kept(MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &all_), "MPI_Comm_split"))
-      return fault;
+    FORESHARD_TRY(kept(MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &all_), "MPI_Comm_split"));
     MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN);
     int me = 0;
-    if (auto fault = kept(MPI_Comm_rank(all_, &me), "MPI_Comm_rank")) return fault;
+    FORESHARD_TRY(kept(MPI_Comm_rank(all_, &me), "MPI_Comm_rank"));
     if (me != rank)
       return Error{Error::Code::kInvalidInput, "MPI's processes do not hold the ranks 0 to " +
                                                    std::to_string(ranks - 1) + " once each: rank " +
                                                    std::to_string(rank) + " is number " +
                                                    std::to_string(me) + " of them"};
-    if (auto fault =
-            kept(MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node_),
-                 "MPI_Comm_split_type"))
-      return fault;
+    FORESHARD_TRY(kept(MPI_Comm_split_type(all_, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node_),
+                       "MPI_Comm_split_type"));
     MPI_Comm_set_errhandler(node_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(node_, &local_rank_);
     MPI_Comm_size(node_, &local_ranks_);
@@ -70,7 +67,7 @@ class Mpi final : public MpiWire {
     int found = 0;
     MPI_Comm_get_attr(all_, MPI_TAG_UB, static_cast<void*>(&value), &found);
     if (found != 0) largest_tag_ = *static_cast<int*>(value);
-    return std::nullopt;
+    return {};
   }
 
   std::int32_t local_rank() const override { return local_rank_; }
@@ -79,24 +76,22 @@ class Mpi final : public MpiWire {
   Result<std::vector<double>> gather_on_host(double mine, Watch& watch) override {
     std::vector<double> all(static_cast<std::size_t>(local_ranks_));
     MPI_Request request = MPI_REQUEST_NULL;
-    if (auto fault =
-            kept(MPI_Iallgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, node_, &request),
-                 "MPI_Iallgather"))
-      return *fault;
-    if (auto fault = wait(request, watch, "MPI_Iallgather")) return *fault;
+    FORESHARD_TRY(
+        kept(MPI_Iallgather(&mine, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, node_, &request),
+             "MPI_Iallgather"));
+    FORESHARD_TRY(wait(request, watch, "MPI_Iallgather"));
     return all;
   }
 
-  std::optional<Error> barrier(Watch& watch) override {
+  Status barrier(Watch& watch) override {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (auto fault = kept(MPI_Ibarrier(all_, &request), "MPI_Ibarrier")) return fault;
+    FORESHARD_TRY(kept(MPI_Ibarrier(all_, &request), "MPI_Ibarrier"));
     return wait(request, watch, "MPI_Ibarrier");
   }
 
   Result<double> common_beginning(Watch& watch) override {
-    const auto all = gather_on_host(now(), watch);
-    if (!all) return all.error();
-    return *std::ranges::max_element(*all) + kMargin;
+    FORESHARD_ASSIGN(const auto all, gather_on_host(now(), watch));
+    return *std::ranges::max_element(all) + kMargin;
   }
 
   Result<Ticket> send(std::int32_t to, std::int64_t channel,
@@ -115,7 +110,7 @@ class Mpi final : public MpiWire {
     int flag = 0;
     const int code =
         MPI_Test(&requests_[static_cast<std::size_t>(ticket)], &flag, MPI_STATUS_IGNORE);
-    if (auto fault = kept(code, "MPI_Test")) return *fault;
+    FORESHARD_TRY(kept(code, "MPI_Test"));
     if (flag != 0) free_.push_back(ticket);
     return flag != 0;
   }
@@ -130,9 +125,9 @@ class Mpi final : public MpiWire {
   }
 
  private:
-  std::optional<Error> kept(int code, std::string_view what) {
+  Status kept(int code, std::string_view what) {
     auto fault = fault_of(code, what);
-    failed_ = failed_ || fault;
+    failed_ = failed_ || !fault.ok();
     return fault;
   }
 
@@ -150,20 +145,20 @@ class Mpi final : public MpiWire {
     const Ticket ticket = free_.back();
     const int code = call(static_cast<int>(bytes), static_cast<int>(channel),
                           &requests_[static_cast<std::size_t>(ticket)]);
-    if (auto fault = kept(code, what)) return *fault;
+    FORESHARD_TRY(kept(code, what));
     free_.pop_back();
     return ticket;
   }
 
-  std::optional<Error> wait(MPI_Request& request, Watch& watch, std::string_view what) {
+  Status wait(MPI_Request& request, Watch& watch, std::string_view what) {
     for (int flag = 0; flag == 0;) {
-      if (auto fault = kept(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), what)) return fault;
+      FORESHARD_TRY(kept(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), what));
       if (watch.stopped()) {
         failed_ = true;
         return Error{Error::Code::kIo, "stopped while waiting for the other ranks"};
       }
     }
-    return std::nullopt;
+    return {};
   }
 
   bool started_here_;
@@ -181,12 +176,11 @@ class Mpi final : public MpiWire {
 
 Result<std::unique_ptr<MpiWire>> MpiWire::start() {
   int started = 0;
-  if (auto fault = fault_of(MPI_Initialized(&started), "MPI_Initialized")) return *fault;
+  FORESHARD_TRY(fault_of(MPI_Initialized(&started), "MPI_Initialized"));
   if (started == 0) {
     int provided = 0;
-    if (auto fault = fault_of(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided),
-                              "MPI_Init_thread"))
-      return *fault;
+    FORESHARD_TRY(fault_of(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided),
+                           "MPI_Init_thread"));
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   return std::unique_ptr<MpiWire>(std::make_unique<Mpi>(started == 0));

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +27,7 @@ class MpiWire : public Wire {
 
   /// Orders the processes by `rank`.
   /// \return kInvalidInput if there are not `ranks` of them.
-  virtual std::optional<Error> join(std::int32_t rank, std::int64_t ranks) = 0;
+  virtual Status join(std::int32_t rank, std::int64_t ranks) = 0;
 
   /// This process among those of its host, and how many they are.
   /// \pre joined
@@ -41,7 +40,7 @@ class MpiWire : public Wire {
 
   /// Waits for all processes.
   /// \return kIo if the watch stops it.
-  virtual std::optional<Error> barrier(Watch& watch) = 0;
+  virtual Status barrier(Watch& watch) = 0;
 
   /// After a barrier: an instant of std::chrono::steady_clock, in seconds, that lies ahead for all
   /// processes of this host and is the same for them. Processes of other hosts agree with it

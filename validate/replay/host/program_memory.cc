@@ -104,12 +104,11 @@ std::optional<std::string> ProgramMemory::shortage(Bytes available) const {
   return name_of(largest) + " and the others ask for " + format(need());
 }
 
-std::optional<Error> ProgramMemory::reserve() {
-  auto pages = Pages::reserve(static_bytes_ + extent_);
-  if (!pages) return pages.error();
-  pages_ = *std::move(pages);
+Status ProgramMemory::reserve() {
+  FORESHARD_ASSIGN(auto pages, Pages::reserve(static_bytes_ + extent_));
+  pages_ = std::move(pages);
   if (!pages_.bytes().empty()) std::memset(pages_.bytes().data(), 0, pages_.bytes().size());
-  return std::nullopt;
+  return {};
 }
 
 void ProgramMemory::begin_step() {
@@ -120,7 +119,7 @@ void ProgramMemory::begin_step() {
   }
 }
 
-std::optional<Error> ProgramMemory::starts(std::size_t instance) {
+Status ProgramMemory::starts(std::size_t instance) {
   for (const std::uint32_t index : allocated_by_[instance]) {
     Buffer& buffer = buffers_[index];
     buffer.offset = heap_.allocate(buffer.bytes);
@@ -137,7 +136,7 @@ std::optional<Error> ProgramMemory::starts(std::size_t instance) {
       buffer.live = false;
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 void ProgramMemory::finished(std::size_t instance) {

@@ -31,12 +31,12 @@ class ProgramMemory {
   std::optional<std::string> shortage(Bytes available) const;
 
   /// \return kInfeasible.
-  std::optional<Error> reserve();
+  Status reserve();
 
   void begin_step();
   /// The Allocates of an instance that starts.
   /// \return kInfeasible if gaps leave no room.
-  std::optional<Error> starts(std::size_t instance);
+  Status starts(std::size_t instance);
   /// The Frees of which it was the last.
   void finished(std::size_t instance);
 

@@ -36,13 +36,11 @@ Result<StepTimes> Streams::run(Work& work, Watch& watch) {
   while (left_ > 0) {
     if (watch.stopped()) return Error{Error::Code::kIo, "stopped by the watchdog"};
     const bool issued = issue(work, watch);
-    const auto started = start_communications(work, watch);
-    if (!started) return started.error();
-    const auto advanced = advance_communications(work, watch);
-    if (!advanced) return advanced.error();
-    if (issued || *started || *advanced || moving(work.now())) continue;
+    FORESHARD_ASSIGN(const auto started, start_communications(work, watch));
+    FORESHARD_ASSIGN(const auto advanced, advance_communications(work, watch));
+    if (issued || started || advanced || moving(work.now())) continue;
     if (const auto next = next_on_core()) {
-      if (auto fault = run_on_core(*next, work, watch)) return *fault;
+      FORESHARD_TRY(run_on_core(*next, work, watch));
     } else if (left_ > 0) {
       work.idle();
     }
@@ -100,8 +98,8 @@ Result<bool> Streams::start_communications(Work& work, Watch& watch) {
     if (head >= issued_ || bodies_[head] != Body::kCommunication || !ready(head)) continue;
     watch.issuing(static_cast<std::int64_t>(head));
     times_.start[head] = work.now();
-    if (auto fault = work.starts(head)) return *fault;
-    if (auto fault = work.begin(head)) return *fault;
+    FORESHARD_TRY(work.starts(head));
+    FORESHARD_TRY(work.begin(head));
     stream.running = true;
     stream.moved = times_.start[head];
     report(watch);
@@ -114,11 +112,10 @@ Result<bool> Streams::advance_communications(Work& work, Watch& watch) {
   bool any = false;
   for (Stream& stream : streams_) {
     if (!stream.running) continue;
-    const auto progress = work.advance(stream.head());
-    if (!progress) return progress.error();
-    if (*progress == Progress::kStalled) continue;
+    FORESHARD_ASSIGN(const auto progress, work.advance(stream.head()));
+    if (progress == Progress::kStalled) continue;
     any = true;
-    if (*progress == Progress::kDone) {
+    if (progress == Progress::kDone) {
       stream.running = false;
       finish(stream.order[stream.next++], work, watch);
     } else {
@@ -135,11 +132,11 @@ bool Streams::moving(Seconds now) const {
   });
 }
 
-std::optional<Error> Streams::run_on_core(std::size_t instance, Work& work, Watch& watch) {
+Status Streams::run_on_core(std::size_t instance, Work& work, Watch& watch) {
   watch.issuing(static_cast<std::int64_t>(instance));
   watch.at(static_cast<std::int64_t>(instance));
   times_.start[instance] = work.now();
-  if (auto fault = work.starts(instance)) return fault;
+  FORESHARD_TRY(work.starts(instance));
   if (bodies_[instance] == Body::kHostWork) {
     const Seconds end =
         times_.start[instance] + std::get<program::HostWork>(plan_.task(instance).body).time;
@@ -150,7 +147,7 @@ std::optional<Error> Streams::run_on_core(std::size_t instance, Work& work, Watc
     ++streams_[static_cast<std::size_t>(plan_.expansion.instances[instance].stream)].next;
   }
   finish(instance, work, watch);
-  return std::nullopt;
+  return {};
 }
 
 // The earliest unfinished instance: of those issued, or the one that holds issuing up.

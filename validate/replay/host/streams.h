@@ -41,12 +41,12 @@ class Work {
   virtual Seconds now() = 0;
   /// An instance starts: its Allocates happen.
   /// \return kInfeasible.
-  virtual std::optional<Error> starts(std::size_t instance) = 0;
+  virtual Status starts(std::size_t instance) = 0;
   /// Its Frees happen, those whose other instances are done.
   virtual void finished(std::size_t instance) = 0;
   /// Runs the kernel to its end.
   virtual void compute(std::size_t instance) = 0;
-  virtual std::optional<Error> begin(std::size_t communication) = 0;
+  virtual Status begin(std::size_t communication) = 0;
   virtual Result<Progress> advance(std::size_t communication) = 0;
   /// Nothing can be done just now.
   virtual void idle() = 0;
@@ -79,7 +79,7 @@ class Streams {
   Result<bool> start_communications(Work& work, Watch& watch);
   Result<bool> advance_communications(Work& work, Watch& watch);
   bool moving(Seconds now) const;
-  std::optional<Error> run_on_core(std::size_t instance, Work& work, Watch& watch);
+  Status run_on_core(std::size_t instance, Work& work, Watch& watch);
   void report(Watch& watch) const;
 
   const RankPlan& plan_;

@@ -1,7 +1,6 @@
 #include "validate/replay/internal/directory.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -123,11 +122,11 @@ Result<Directory> Directory::of(const Program& program, const Expander& expander
     for (const Task* task : communications_of(program, role)) {
       if (!is_transfer(std::get<Communication>(task->body)))
         out.enter_collective(program, role, *task);
-      else if (auto fault = out.enter_transfer(program, role, *task))
-        return *fault;
+      else
+        FORESHARD_TRY(out.enter_transfer(program, role, *task));
     }
   }
-  if (auto fault = out.compare_orders(program, expander)) return *fault;
+  FORESHARD_TRY(out.compare_orders(program, expander));
   return out;
 }
 
@@ -184,8 +183,7 @@ void Directory::enter_collective(const Program& program, const Role& role, const
   }
 }
 
-std::optional<Error> Directory::enter_transfer(const Program& program, const Role& role,
-                                               const Task& task) {
+Status Directory::enter_transfer(const Program& program, const Role& role, const Task& task) {
   const auto& communication = std::get<Communication>(task.body);
   for (const Task* other : communications_of(program, role)) {
     const auto& theirs = std::get<Communication>(other->body);
@@ -210,13 +208,12 @@ std::optional<Error> Directory::enter_transfer(const Program& program, const Rol
         {{std::min(from, to), std::max(from, to)},
          tag_of(task) + " from rank " + std::to_string(from) + " to rank " + std::to_string(to)});
   }
-  return std::nullopt;
+  return {};
 }
 
 // Whoever shares a set of ranks must do the same on it. Ranks of a role do, unless their groups
 // coincide differently, so sequences are made per role and list of coinciding groups.
-std::optional<Error> Directory::compare_orders(const Program& program,
-                                               const Expander& expander) const {
+Status Directory::compare_orders(const Program& program, const Expander& expander) const {
   struct First {
     std::int32_t rank;
     const std::vector<Step>* steps;
@@ -249,7 +246,7 @@ std::optional<Error> Directory::compare_orders(const Program& program,
       }
     }
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace foreshard::replay::internal

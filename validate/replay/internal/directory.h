@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -48,10 +47,9 @@ class Directory {
   void learn(const program::Program& program, const program::Group& group);
   void enter_collective(const program::Program& program, const program::Role& role,
                         const program::Task& task);
-  std::optional<Error> enter_transfer(const program::Program& program, const program::Role& role,
-                                      const program::Task& task);
-  std::optional<Error> compare_orders(const program::Program& program,
-                                      const program::Expander& expander) const;
+  Status enter_transfer(const program::Program& program, const program::Role& role,
+                        const program::Task& task);
+  Status compare_orders(const program::Program& program, const program::Expander& expander) const;
 
   std::vector<Entry> entries_;
   Groups sets_of_group_;  // Per rank; -1 where it takes no part.

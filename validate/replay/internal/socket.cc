@@ -146,9 +146,8 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
   const bool loopback = is_local(address);
   Addresses local;
   if (loopback) {
-    auto found = resolve(address, port);
-    if (!found) return found.error();
-    local = *std::move(found);
+    FORESHARD_ASSIGN(auto found, resolve(address, port));
+    local = std::move(found);
   }
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;

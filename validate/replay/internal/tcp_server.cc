@@ -259,14 +259,13 @@ class Service {
 }  // namespace
 
 Result<std::unique_ptr<TcpServer>> TcpServer::start(const ServerOptions& options) {
-  auto listening = listen_on(options.address, options.port);
-  if (!listening) return listening.error();
+  FORESHARD_ASSIGN(auto listening, listen_on(options.address, options.port));
   auto server = std::unique_ptr<TcpServer>(new TcpServer());
-  server->port_ = listening->port;
+  server->port_ = listening.port;
   server->stop_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
   if (!server->stop_.valid())
     return Error{Error::Code::kIo, std::string("cannot make an eventfd: ") + std::strerror(errno)};
-  Listening own = *std::move(listening);
+  Listening own = std::move(listening);
   server->thread_ =
       std::thread([service = std::make_unique<Service>(options, std::move(own.socket),
                                                        server->stop_.get())] { service->run(); });

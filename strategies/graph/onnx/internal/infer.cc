@@ -4,7 +4,6 @@
 #include <limits>
 #include <onnx/defs/schema.h>
 #include <onnx/shape_inference/implementation.h>
-#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -12,7 +11,7 @@ namespace foreshard::onnx_file {
 namespace {
 
 // ONNX divides by these without a look at them.
-std::optional<Error> fault_in_window(const ::onnx::NodeProto& node) {
+Status fault_in_window(const ::onnx::NodeProto& node) {
   for (const ::onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() != "strides" && attribute.name() != "dilations") continue;
     for (const std::int64_t step : attribute.ints())
@@ -21,7 +20,7 @@ std::optional<Error> fault_in_window(const ::onnx::NodeProto& node) {
                                                      "' must be at least 1, found " +
                                                      std::to_string(step)};
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
@@ -36,7 +35,7 @@ Result<std::vector<::onnx::TypeProto>> inferred_types(::onnx::NodeProto node,
   if (schema == nullptr || !schema->has_type_and_shape_inference_function())
     return Error{Error::Code::kUnsupported, "it has no rule for the shape of its results"};
 
-  if (auto fault = fault_in_window(node)) return *std::move(fault);
+  FORESHARD_TRY(fault_in_window(node));
   // Inputs by position: two of one name are the same value.
   std::unordered_map<std::string, ::onnx::TypeProto*> types;
   std::unordered_map<std::string, const ::onnx::TensorProto*> data;

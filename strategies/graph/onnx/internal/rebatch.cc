@@ -55,7 +55,7 @@ class Rebatch {
   }
 
   // Why what was read again is not the same model with another batch.
-  std::optional<Error> fault(const Model& again) const {
+  Status fault(const Model& again) const {
     std::map<std::string, Shape> shapes;
     for (const Value& value : again.values) shapes[value.name] = value.shape;
     const auto place_of = [&](ValueIndex index) {
@@ -79,7 +79,7 @@ class Rebatch {
       if (place_of(output) != 0)
         return Error{Error::Code::kUnsupported,
                      fmt::format("output '{}' has no dimension of the batch", value(output).name)};
-    return std::nullopt;
+    return {};
   }
 
  private:
@@ -156,7 +156,7 @@ Result<Model> with_batch(const ::onnx::ModelProto& file, Model model, std::int64
   auto read_again = read(rebatch.rewritten(file));
   if (!read_again) return refused(read_again.error().message);
   Model again = *std::move(read_again);
-  if (const auto fault = rebatch.fault(again)) return refused(fault->message);
+  if (const Status fault = rebatch.fault(again); !fault.ok()) return refused(fault.error().message);
   again.remarks.push_back(
       fmt::format("the file's batch is written as {}; it is {} here", fixed, batch));
   return again;

@@ -18,15 +18,14 @@ ValueIndex input(const Node& node, std::size_t index) {
   return index < node.inputs.size() ? node.inputs[index] : kNone;
 }
 
-Outcome emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
-             Settings settings) {
-  auto made = add_operator(scope.graph(), {.type = std::move(type),
-                                           .name = node.name,
-                                           .inputs = std::move(inputs),
-                                           .settings = std::move(settings)});
-  if (!made) return made.error();
-  scope.set(node.outputs[0], made->front());
-  return std::nullopt;
+Status emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
+            Settings settings) {
+  FORESHARD_ASSIGN(auto made, add_operator(scope.graph(), {.type = std::move(type),
+                                                           .name = node.name,
+                                                           .inputs = std::move(inputs),
+                                                           .settings = std::move(settings)}));
+  scope.set(node.outputs[0], made.front());
+  return {};
 }
 
 Result<TensorId> step(Scope& scope, const Node& node, const std::string& part, std::string type,
@@ -61,7 +60,7 @@ std::optional<std::vector<std::int64_t>> listed(Scope& scope, const Node& node,
 }
 
 // --- element by element ----------------------------------------------------------------------
-Outcome unary(Scope& scope, const Node& node) {
+Status unary(Scope& scope, const Node& node) {
   static const std::map<std::string, std::string> names{{"Abs", "abs"},
                                                         {"Ceil", "ceil"},
                                                         {"Clip", "clip"},
@@ -94,7 +93,7 @@ Outcome unary(Scope& scope, const Node& node) {
   return emit(scope, node, "unary", {scope.tensor(node.inputs[0])}, settings);
 }
 
-Outcome binary(Scope& scope, const Node& node) {
+Status binary(Scope& scope, const Node& node) {
   static const std::map<std::string, std::string> names{
       {"Add", "add"},   {"And", "and"}, {"Div", "div"}, {"Equal", "equal"}, {"Greater", "greater"},
       {"Less", "less"}, {"Max", "max"}, {"Min", "min"}, {"Mod", "mod"},     {"Mul", "mul"},
@@ -103,39 +102,39 @@ Outcome binary(Scope& scope, const Node& node) {
   TensorId sum = scope.tensor(node.inputs[0]);
   if (node.inputs.size() == 1) {
     scope.set(node.outputs[0], sum);
-    return std::nullopt;
+    return {};
   }
   for (std::size_t i = 1; i + 1 < node.inputs.size(); ++i) {
-    const auto next = step(scope, node, std::to_string(i), "binary",
-                           {sum, scope.tensor(node.inputs[i])}, {{"operation", operation}});
-    if (!next) return next.error();
-    sum = *next;
+    FORESHARD_ASSIGN(const auto next,
+                     step(scope, node, std::to_string(i), "binary",
+                          {sum, scope.tensor(node.inputs[i])}, {{"operation", operation}}));
+    sum = next;
   }
   return emit(scope, node, "binary", {sum, scope.tensor(node.inputs.back())},
               {{"operation", operation}});
 }
 
 // a >= b is not (a < b).
-Outcome not_strict(Scope& scope, const Node& node) {
-  const auto strict = step(scope, node, "strict", "binary",
-                           {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])},
-                           {{"operation", node.op == "GreaterOrEqual" ? "less"s : "greater"s}});
-  if (!strict) return strict.error();
-  return emit(scope, node, "unary", {*strict}, {{"operation", "not"s}});
+Status not_strict(Scope& scope, const Node& node) {
+  FORESHARD_ASSIGN(const auto strict,
+                   step(scope, node, "strict", "binary",
+                        {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])},
+                        {{"operation", node.op == "GreaterOrEqual" ? "less"s : "greater"s}}));
+  return emit(scope, node, "unary", {strict}, {{"operation", "not"s}});
 }
 
-Outcome where(Scope& scope, const Node& node) {
+Status where(Scope& scope, const Node& node) {
   return emit(
       scope, node, "where",
       {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1]), scope.tensor(node.inputs[2])});
 }
 
-Outcome same(Scope& scope, const Node& node) {
+Status same(Scope& scope, const Node& node) {
   scope.set(node.outputs[0], scope.tensor(node.inputs[0]));
-  return std::nullopt;
+  return {};
 }
 
-Outcome cast(Scope& scope, const Node& node) {
+Status cast(Scope& scope, const Node& node) {
   const TensorId from = scope.tensor(node.inputs[0]);
   const Value& to = scope.value(node.outputs[0]);
   const DType wanted = to.is_real() ? scope.options().precision : to.dtype;
@@ -144,7 +143,7 @@ Outcome cast(Scope& scope, const Node& node) {
 }
 
 // With its mask, if something takes it. Where nothing is dropped, all is kept.
-Outcome dropout(Scope& scope, const Node& node) {
+Status dropout(Scope& scope, const Node& node) {
   const bool masked = node.outputs.size() > 1 && node.outputs[1] != kNone;
   if (!scope.options().training) {
     if (masked)
@@ -158,33 +157,32 @@ Outcome dropout(Scope& scope, const Node& node) {
     const auto* reals = std::get_if<std::vector<double>>(&*scope.value(given).numbers);
     if (reals != nullptr && reals->size() == 1) rate = reals->front();
   }
-  const auto made = add_operator(scope.graph(), {.type = "dropout",
-                                                 .name = node.name,
-                                                 .inputs = {scope.tensor(node.inputs[0])},
-                                                 .settings = {{"rate", rate}}});
-  if (!made) return made.error();
-  scope.set(node.outputs[0], (*made)[0]);
-  if (masked) scope.set(node.outputs[1], (*made)[1]);
-  return std::nullopt;
+  FORESHARD_ASSIGN(const auto made,
+                   add_operator(scope.graph(), {.type = "dropout",
+                                                .name = node.name,
+                                                .inputs = {scope.tensor(node.inputs[0])},
+                                                .settings = {{"rate", rate}}}));
+  scope.set(node.outputs[0], made[0]);
+  if (masked) scope.set(node.outputs[1], made[1]);
+  return {};
 }
 
 // --- products --------------------------------------------------------------------------------
-Outcome matmul(Scope& scope, const Node& node) {
+Status matmul(Scope& scope, const Node& node) {
   return emit(scope, node, "matmul", {scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])});
 }
 
-Outcome gemm(Scope& scope, const Node& node) {
+Status gemm(Scope& scope, const Node& node) {
   const Settings settings{{"transpose_a", integer_of(node, "transA", 0) != 0},
                           {"transpose_b", integer_of(node, "transB", 0) != 0}};
   const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
   if (input(node, 2) == kNone) return emit(scope, node, "matmul", operands, settings);
-  const auto product = step(scope, node, "product", "matmul", operands, settings);
-  if (!product) return product.error();
-  return emit(scope, node, "binary", {*product, scope.tensor(node.inputs[2])},
+  FORESHARD_ASSIGN(const auto product, step(scope, node, "product", "matmul", operands, settings));
+  return emit(scope, node, "binary", {product, scope.tensor(node.inputs[2])},
               {{"operation", "add"s}});
 }
 
-Outcome einsum(Scope& scope, const Node& node) {
+Status einsum(Scope& scope, const Node& node) {
   std::string equation = text_of(node, "equation", "");
   std::erase(equation, ' ');
   std::vector<TensorId> operands;
@@ -197,7 +195,7 @@ Outcome einsum(Scope& scope, const Node& node) {
 // --- norms -----------------------------------------------------------------------------------
 // In training by the statistics of each replica, as frameworks do by default; else by those that
 // the file has.
-Outcome batch_norm(Scope& scope, const Node& node) {
+Status batch_norm(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
   const std::int64_t channels = shape_of(scope, node.inputs[0]).at(1);
   TensorId statistics;
@@ -214,7 +212,7 @@ Outcome batch_norm(Scope& scope, const Node& node) {
               {{"scope", "replica"s}});
 }
 
-Outcome layer_norm(Scope& scope, const Node& node) {
+Status layer_norm(Scope& scope, const Node& node) {
   const ValueIndex shift = input(node, 2);
   const TensorId scale = scope.tensor(node.inputs[1]);
   const TensorId bias =
@@ -225,7 +223,7 @@ Outcome layer_norm(Scope& scope, const Node& node) {
               {{"axis", integer_of(node, "axis", -1)}});
 }
 
-Outcome softmax(Scope& scope, const Node& node) {
+Status softmax(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.inputs[0]);
   const bool old = node.opset < 13;
   const std::int64_t axis = positive_axis(integer_of(node, "axis", old ? 1 : -1), shape);
@@ -248,10 +246,10 @@ Outcome softmax(Scope& scope, const Node& node) {
   if (y && together) y = reshaped(scope, node, "shape", *y, shape);
   if (!y) return y.error();
   scope.set(node.outputs[0], *y);
-  return std::nullopt;
+  return {};
 }
 
-Outcome reduce(Scope& scope, const Node& node) {
+Status reduce(Scope& scope, const Node& node) {
   static const std::map<std::string, std::string> names{
       {"ReduceMax", "max"}, {"ReduceMean", "mean"}, {"ReduceMin", "min"}, {"ReduceSum", "sum"}};
   const auto axes = listed(scope, node, "axes", 1);
@@ -267,21 +265,21 @@ Outcome reduce(Scope& scope, const Node& node) {
 }
 
 // --- shapes ----------------------------------------------------------------------------------
-Outcome reshape(Scope& scope, const Node& node) {
+Status reshape(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
   const Shape& shape = shape_of(scope, node.outputs[0]);
   if (scope.graph()[x].shape == shape) return same(scope, node);
   return emit(scope, node, "reshape", {x}, {{"shape", shape}});
 }
 
-Outcome expand(Scope& scope, const Node& node) {
+Status expand(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
   const Shape& shape = shape_of(scope, node.outputs[0]);
   if (scope.graph()[x].shape == shape) return same(scope, node);
   return emit(scope, node, "expand", {x}, {{"shape", shape}});
 }
 
-Outcome transpose(Scope& scope, const Node& node) {
+Status transpose(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.inputs[0]);
   Integers order = integers_of(node, "perm").value_or(Integers{});
   if (order.empty())
@@ -289,7 +287,7 @@ Outcome transpose(Scope& scope, const Node& node) {
   return emit(scope, node, "transpose", {scope.tensor(node.inputs[0])}, {{"order", order}});
 }
 
-Outcome concat(Scope& scope, const Node& node) {
+Status concat(Scope& scope, const Node& node) {
   std::vector<TensorId> pieces;
   for (const ValueIndex each : node.inputs) pieces.push_back(scope.tensor(each));
   if (pieces.size() == 1) return same(scope, node);
@@ -298,7 +296,7 @@ Outcome concat(Scope& scope, const Node& node) {
   return emit(scope, node, "concat", pieces, {{"axis", axis}});
 }
 
-Outcome split(Scope& scope, const Node& node) {
+Status split(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.inputs[0]);
   const std::int64_t axis = positive_axis(integer_of(node, "axis", 0), shape);
   Integers sizes;
@@ -306,16 +304,16 @@ Outcome split(Scope& scope, const Node& node) {
     if (output == kNone) return unsupported(node, "outputs that are left out are");
     sizes.push_back(shape_of(scope, output).at(static_cast<std::size_t>(axis)));
   }
-  const auto pieces = add_operator(scope.graph(), {.type = "split",
-                                                   .name = node.name,
-                                                   .inputs = {scope.tensor(node.inputs[0])},
-                                                   .settings = {{"axis", axis}, {"sizes", sizes}}});
-  if (!pieces) return pieces.error();
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) scope.set(node.outputs[i], (*pieces)[i]);
-  return std::nullopt;
+  FORESHARD_ASSIGN(const auto pieces,
+                   add_operator(scope.graph(), {.type = "split",
+                                                .name = node.name,
+                                                .inputs = {scope.tensor(node.inputs[0])},
+                                                .settings = {{"axis", axis}, {"sizes", sizes}}}));
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) scope.set(node.outputs[i], pieces[i]);
+  return {};
 }
 
-Outcome slice(Scope& scope, const Node& node) {
+Status slice(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.inputs[0]);
   const auto starts = listed(scope, node, "starts", 1);
   const auto ends = listed(scope, node, "ends", 2);
@@ -340,16 +338,16 @@ Outcome slice(Scope& scope, const Node& node) {
     const std::int64_t start = bound((*starts)[i]);
     const std::int64_t end = bound((*ends)[i]);
     if (start == 0 && end == extent && by == 1) continue;
-    const auto next = step(scope, node, std::to_string(i), "slice", {x},
-                           {{"axis", axis}, {"start", start}, {"end", end}, {"step", by}});
-    if (!next) return next.error();
-    x = *next;
+    FORESHARD_ASSIGN(const auto next,
+                     step(scope, node, std::to_string(i), "slice", {x},
+                          {{"axis", axis}, {"start", start}, {"end", end}, {"step", by}}));
+    x = next;
   }
   scope.set(node.outputs[0], x);
-  return std::nullopt;
+  return {};
 }
 
-Outcome pad(Scope& scope, const Node& node) {
+Status pad(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.inputs[0]);
   const auto pads = listed(scope, node, "pads", 1);
   const std::size_t rank = shape.size();
@@ -368,11 +366,11 @@ Outcome pad(Scope& scope, const Node& node) {
     x = *next;
   }
   scope.set(node.outputs[0], x);
-  return std::nullopt;
+  return {};
 }
 
 // Rows of a table by index are an embedding; one index is a slice; the rest is a gather.
-Outcome gather(Scope& scope, const Node& node) {
+Status gather(Scope& scope, const Node& node) {
   const Value& data = scope.value(node.inputs[0]);
   const Value& indices = scope.value(node.inputs[1]);
   const std::int64_t axis = positive_axis(integer_of(node, "axis", 0), data.shape);
@@ -380,13 +378,13 @@ Outcome gather(Scope& scope, const Node& node) {
   if (known && known->size() == 1) {
     const std::int64_t extent = data.shape.at(static_cast<std::size_t>(axis));
     const std::int64_t at = known->front() < 0 ? known->front() + extent : known->front();
-    const auto row = step(scope, node, "row", "slice", {scope.tensor(node.inputs[0])},
-                          {{"axis", axis}, {"start", at}, {"end", at + 1}});
-    if (!row) return row.error();
-    const auto shaped = reshaped(scope, node, "shape", *row, shape_of(scope, node.outputs[0]));
-    if (!shaped) return shaped.error();
-    scope.set(node.outputs[0], *shaped);
-    return std::nullopt;
+    FORESHARD_ASSIGN(const auto row,
+                     step(scope, node, "row", "slice", {scope.tensor(node.inputs[0])},
+                          {{"axis", axis}, {"start", at}, {"end", at + 1}}));
+    FORESHARD_ASSIGN(const auto shaped,
+                     reshaped(scope, node, "shape", row, shape_of(scope, node.outputs[0])));
+    scope.set(node.outputs[0], shaped);
+    return {};
   }
   const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
   if (axis == 0 && data.kind == Value::Kind::kParameter && data.shape.size() == 2)
@@ -394,18 +392,18 @@ Outcome gather(Scope& scope, const Node& node) {
   return emit(scope, node, "gather", operands, {{"axis", axis}});
 }
 
-Outcome top_k(Scope& scope, const Node& node) {
+Status top_k(Scope& scope, const Node& node) {
   const Shape& shape = shape_of(scope, node.outputs[0]);
   if (positive_axis(integer_of(node, "axis", -1), shape) + 1 != std::ssize(shape))
     return unsupported(node, "only the last dimension is");
-  const auto made = add_operator(scope.graph(), {.type = "top_k",
-                                                 .name = node.name,
-                                                 .inputs = {scope.tensor(node.inputs[0])},
-                                                 .settings = {{"k", shape.back()}}});
-  if (!made) return made.error();
-  for (std::size_t i = 0; i < node.outputs.size() && i < made->size(); ++i)
-    if (node.outputs[i] != kNone) scope.set(node.outputs[i], (*made)[i]);
-  return std::nullopt;
+  FORESHARD_ASSIGN(const auto made,
+                   add_operator(scope.graph(), {.type = "top_k",
+                                                .name = node.name,
+                                                .inputs = {scope.tensor(node.inputs[0])},
+                                                .settings = {{"k", shape.back()}}}));
+  for (std::size_t i = 0; i < node.outputs.size() && i < made.size(); ++i)
+    if (node.outputs[i] != kNone) scope.set(node.outputs[i], made[i]);
+  return {};
 }
 
 const std::map<std::string, Translate>& translations() {

@@ -2,7 +2,6 @@
 /// One ONNX node -> operators of foreshard's table.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +27,9 @@ class Scope {
   virtual TensorId constant(const std::string& name, TensorType type) = 0;
 };
 
-using Outcome = std::optional<Error>;
-
 /// \return an error where shapes do not fit; kUnsupported if the node has attributes that no
 ///     operator has.
-using Translate = Outcome (*)(Scope& scope, const Node& node);
+using Translate = Status (*)(Scope& scope, const Node& node);
 /// \return nullptr if there is no counterpart. If and Loop are not among them.
 Translate find_translation(const std::string& op);
 std::vector<std::string> translated_operators();
@@ -43,8 +40,8 @@ const Shape& shape_of(Scope& scope, ValueIndex index);
 /// kNone beyond the last.
 ValueIndex input(const Node& node, std::size_t index);
 /// Adds an operator whose first output is the node's.
-Outcome emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
-             Settings settings = {});
+Status emit(Scope& scope, const Node& node, std::string type, std::vector<TensorId> inputs,
+            Settings settings = {});
 /// An operator between, named after the node and `part`.
 Result<TensorId> step(Scope& scope, const Node& node, const std::string& part, std::string type,
                       std::vector<TensorId> inputs, Settings settings = {});
@@ -52,11 +49,11 @@ Result<TensorId> reshaped(Scope& scope, const Node& node, const std::string& par
                           const Shape& shape);
 
 namespace windows {  // windows.cc
-Outcome convolution(Scope& scope, const Node& node);
-Outcome transposed_convolution(Scope& scope, const Node& node);
-Outcome pool(Scope& scope, const Node& node);
-Outcome local_response_norm(Scope& scope, const Node& node);
-Outcome resize(Scope& scope, const Node& node);
+Status convolution(Scope& scope, const Node& node);
+Status transposed_convolution(Scope& scope, const Node& node);
+Status pool(Scope& scope, const Node& node);
+Status local_response_norm(Scope& scope, const Node& node);
+Status resize(Scope& scope, const Node& node);
 }  // namespace windows
 
 }  // namespace foreshard::onnx_file

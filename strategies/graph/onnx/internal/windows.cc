@@ -39,13 +39,13 @@ Result<Settings> window(Scope& scope, const Node& node, const Shape& kernel) {
 }
 
 // A bias of each channel, added to `product`, the node's result without it.
-Outcome biased(Scope& scope, const Node& node, TensorId product, std::size_t rank,
-               std::int64_t channels) {
+Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank,
+              std::int64_t channels) {
   Shape shape(rank - 1, 1);
   shape[0] = channels;
-  const auto bias = reshaped(scope, node, "bias", scope.tensor(node.inputs[2]), shape);
-  if (!bias) return bias.error();
-  return emit(scope, node, "binary", {product, *bias}, {{"operation", "add"s}});
+  FORESHARD_ASSIGN(const auto bias,
+                   reshaped(scope, node, "bias", scope.tensor(node.inputs[2]), shape));
+  return emit(scope, node, "binary", {product, bias}, {{"operation", "add"s}});
 }
 
 // A convolution's gradient with regard to its input: the file's output is what that was. Pads that
@@ -78,46 +78,43 @@ Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& 
 
 }  // namespace
 
-Outcome convolution(Scope& scope, const Node& node) {
+Status convolution(Scope& scope, const Node& node) {
   const Shape& weight = shape_of(scope, node.inputs[1]);
-  const auto settings = window(scope, node, Shape(weight.begin() + 2, weight.end()));
-  if (!settings) return settings.error();
+  FORESHARD_ASSIGN(const auto settings,
+                   window(scope, node, Shape(weight.begin() + 2, weight.end())));
   const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
-  if (input(node, 2) == kNone) return emit(scope, node, "conv", operands, *settings);
-  const auto product = step(scope, node, "product", "conv", operands, *settings);
-  if (!product) return product.error();
-  return biased(scope, node, *product, weight.size(), weight[0]);
+  if (input(node, 2) == kNone) return emit(scope, node, "conv", operands, settings);
+  FORESHARD_ASSIGN(const auto product, step(scope, node, "product", "conv", operands, settings));
+  return biased(scope, node, product, weight.size(), weight[0]);
 }
 
-Outcome pool(Scope& scope, const Node& node) {
+Status pool(Scope& scope, const Node& node) {
   if (std::ranges::count(node.outputs, kNone) + 1 < std::ssize(node.outputs))
     return unsupported(node, "the indices of its maxima are");
   Settings settings{{"operation", node.op.ends_with("MaxPool") ? "max"s : "mean"s}};
   if (!node.op.starts_with("Global")) {
     const auto kernel = integers_of(node, "kernel_shape").value_or(Shape{});
-    const auto moves = window(scope, node, kernel);
-    if (!moves) return moves.error();
-    for (const auto& [name, value] : moves->all()) settings.set(name, value);
+    FORESHARD_ASSIGN(const auto moves, window(scope, node, kernel));
+    for (const auto& [name, value] : moves.all()) settings.set(name, value);
     settings.set("kernel", kernel);
     settings.set("ceiling", integer_of(node, "ceil_mode", 0) != 0);
   }
   return emit(scope, node, "pool", {scope.tensor(node.inputs[0])}, settings);
 }
 
-Outcome transposed_convolution(Scope& scope, const Node& node) {
+Status transposed_convolution(Scope& scope, const Node& node) {
   const Shape& weight = shape_of(scope, node.inputs[1]);
-  const auto settings = transposed_window(scope, node, weight);
-  if (!settings) return settings.error();
+  FORESHARD_ASSIGN(const auto settings, transposed_window(scope, node, weight));
   const std::vector<TensorId> operands{scope.tensor(node.inputs[0]), scope.tensor(node.inputs[1])};
-  if (input(node, 2) == kNone) return emit(scope, node, "conv_data_gradient", operands, *settings);
-  const auto product = step(scope, node, "product", "conv_data_gradient", operands, *settings);
-  if (!product) return product.error();
-  return biased(scope, node, *product, weight.size(), shape_of(scope, node.outputs[0])[1]);
+  if (input(node, 2) == kNone) return emit(scope, node, "conv_data_gradient", operands, settings);
+  FORESHARD_ASSIGN(const auto product,
+                   step(scope, node, "product", "conv_data_gradient", operands, settings));
+  return biased(scope, node, product, weight.size(), shape_of(scope, node.outputs[0])[1]);
 }
 
 // x / (bias + alpha * mean of x^2 over `size` neighbouring channels)^beta, in the pieces that
 // PyTorch runs (torch/nn/functional.py, local_response_norm).
-Outcome local_response_norm(Scope& scope, const Node& node) {
+Status local_response_norm(Scope& scope, const Node& node) {
   const TensorId x = scope.tensor(node.inputs[0]);
   const Shape shape = shape_of(scope, node.inputs[0]);
   const std::int64_t size = integer_of(node, "size", 1);
@@ -146,12 +143,12 @@ Outcome local_response_norm(Scope& scope, const Node& node) {
 }
 
 // The nearest element, whole times as many in each dimension: each is repeated.
-Outcome resize(Scope& scope, const Node& node) {
+Status resize(Scope& scope, const Node& node) {
   const Shape in = shape_of(scope, node.inputs[0]);
   const Shape out = shape_of(scope, node.outputs[0]);
   if (in == out) {
     scope.set(node.outputs[0], scope.tensor(node.inputs[0]));
-    return std::nullopt;
+    return {};
   }
   if (text_of(node, "mode", "nearest") != "nearest")
     return unsupported(node, fmt::format("mode '{}' is not supported, only 'nearest'",
@@ -168,11 +165,11 @@ Outcome resize(Scope& scope, const Node& node) {
     apart.push_back(1);
     repeated.push_back(out[d] / in[d]);
   }
-  const auto pieces = reshaped(scope, node, "apart", scope.tensor(node.inputs[0]), apart);
-  if (!pieces) return pieces.error();
-  const auto copies = step(scope, node, "copies", "expand", {*pieces}, {{"shape", repeated}});
-  if (!copies) return copies.error();
-  return emit(scope, node, "reshape", {*copies}, {{"shape", out}});
+  FORESHARD_ASSIGN(const auto pieces,
+                   reshaped(scope, node, "apart", scope.tensor(node.inputs[0]), apart));
+  FORESHARD_ASSIGN(const auto copies,
+                   step(scope, node, "copies", "expand", {pieces}, {{"shape", repeated}}));
+  return emit(scope, node, "reshape", {copies}, {{"shape", out}});
 }
 
 }  // namespace foreshard::onnx_file::windows

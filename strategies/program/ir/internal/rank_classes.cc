@@ -49,7 +49,7 @@ class Refiner {
     find_groups();
   }
 
-  Fault membership_fault() const {
+  Status membership_fault() const {
     for (std::size_t r = 0; r < ranks_; ++r)
       for (const std::int32_t g : groups_of_role_[at(role_of_[r])]) {
         const Partition& p = partitions_[at(g)];
@@ -58,7 +58,7 @@ class Refiner {
         if (p.fingerprint.empty() && p.cell[r] == static_cast<std::int32_t>(r))
           return violation(16, who(r), "sends to, or receives from, itself");
       }
-    return std::nullopt;
+    return {};
   }
 
   Result<RankClasses> refine() {
@@ -66,7 +66,7 @@ class Refiner {
     class_of_ = role_of_;
     std::size_t classes = program_.roles.size();
     for (;;) {
-      if (auto fault = find_attendees()) return *fault;
+      FORESHARD_TRY(find_attendees());
       const std::size_t refined = split();
       if (refined == classes) break;
       classes = refined;
@@ -125,17 +125,17 @@ class Refiner {
   }
 
   // Sets `attendance_` from `class_of_`.
-  Fault find_attendees() {
+  Status find_attendees() {
     lists_.clear();
     list_ids_.clear();
     for (std::size_t g = 0; g < partitions_.size(); ++g) {
       const bool transfer = partitions_[g].fingerprint.empty();
-      if (auto fault = transfer ? attendees_of_peer(g) : attendees_of_cells(g)) return fault;
+      FORESHARD_TRY(transfer ? attendees_of_peer(g) : attendees_of_cells(g));
     }
-    return std::nullopt;
+    return {};
   }
 
-  Fault attendees_of_peer(std::size_t g) {
+  Status attendees_of_peer(std::size_t g) {
     for (std::size_t r = 0; r < ranks_; ++r) {
       const auto own = own_index(r, g);
       if (!own) continue;
@@ -147,10 +147,10 @@ class Refiner {
             "sends to, or receives from, " + who(peer) + ", which never does so with it");
       attendance_[first_group_[r] + *own] = intern({{class_of_[peer], back}});
     }
-    return std::nullopt;
+    return {};
   }
 
-  Fault attendees_of_cells(std::size_t g) {
+  Status attendees_of_cells(std::size_t g) {
     const Partition& p = partitions_[g];
     std::vector<std::vector<Attendee>> of_cell(ranks_);
     std::vector<std::int32_t> silent(ranks_, kNone);
@@ -179,7 +179,7 @@ class Refiner {
             "communicates in a group with " + who(at(silent[cell])) + ", which never does so");
       attendance_[first_group_[r] + *own] = intern(of_cell[cell]);
     }
-    return std::nullopt;
+    return {};
   }
 
   std::optional<std::size_t> own_index(std::size_t rank, std::size_t group) const {
@@ -216,7 +216,7 @@ class Refiner {
 
   // The last `split` changed nothing but the numbers of the classes, so attendees are found again.
   Result<RankClasses> collect(std::size_t classes) {
-    if (auto fault = find_attendees()) return *fault;
+    FORESHARD_TRY(find_attendees());
     RankClasses out;
     for (const auto& groups : groups_of_role_) {
       auto& list = out.groups_of_role.emplace_back();
@@ -256,7 +256,7 @@ class Refiner {
 
 Result<RankClasses> rank_classes(const Program& program) {
   Refiner refiner(program);
-  if (auto fault = refiner.membership_fault()) return *fault;
+  FORESHARD_TRY(refiner.membership_fault());
   return refiner.refine();
 }
 

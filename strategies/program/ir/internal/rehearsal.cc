@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "base/index.h"
@@ -79,14 +78,14 @@ class Rehearsal {
     for (const RankClass& rank_class : classes.classes) states_.push_back(state(rank_class));
   }
 
-  Fault match() {
+  Status match() {
     for (std::size_t c = 0; c < states_.size(); ++c)
       for (std::size_t channel = 0; channel < states_[c].channels.size(); ++channel)
-        if (auto fault = match(c, channel)) return fault;
-    return std::nullopt;
+        FORESHARD_TRY(match(c, channel));
+    return {};
   }
 
-  Fault run() {
+  Status run() {
     std::vector<std::size_t> work;
     for (std::size_t c = states_.size(); c-- > 0;) work.push_back(c);
     while (!work.empty()) {
@@ -98,7 +97,7 @@ class Rehearsal {
     for (std::size_t c = 0; c < states_.size(); ++c)
       for (std::size_t s = 0; s < states_[c].head.size(); ++s)
         if (states_[c].head[s] < states_[c].plan->of_stream[s].size()) return deadlock(c, s);
-    return std::nullopt;
+    return {};
   }
 
  private:
@@ -169,7 +168,7 @@ class Rehearsal {
   }
 
   // The channels that meet `channel` of class `c`, itself included.
-  Fault match(std::size_t c, std::size_t channel) {
+  Status match(std::size_t c, std::size_t channel) {
     ClassState& own = states_[c];
     const ChannelKey key = own.channels[channel].key;
     std::vector<Member> members;
@@ -182,10 +181,10 @@ class Rehearsal {
       const std::vector<std::int32_t> none;
       const auto& theirs =
           found == other.channel_of.end() ? none : other.channels[at(found->second)].operations;
-      if (auto fault = compare(own, own.channels[channel], other, theirs)) return fault;
+      FORESHARD_TRY(compare(own, own.channels[channel], other, theirs));
       members.push_back({attendee.rank_class, found->second});
     }
-    if (members.size() < 2) return std::nullopt;
+    if (members.size() < 2) return {};
     std::sort(members.begin(), members.end());
     const auto [entry, is_new] =
         meeting_of_.emplace(members, static_cast<std::int32_t>(meetings_.size()));
@@ -193,13 +192,13 @@ class Rehearsal {
       meetings_.push_back(
           {members, std::vector<std::int32_t>(own.channels[channel].operations.size(), 0)});
     own.channels[channel].meeting = entry->second;
-    return std::nullopt;
+    return {};
   }
 
-  Fault compare(const ClassState& own, const Channel& channel, const ClassState& other,
-                const std::vector<std::int32_t>& theirs) const {
+  Status compare(const ClassState& own, const Channel& channel, const ClassState& other,
+                 const std::vector<std::int32_t>& theirs) const {
     const auto& ours = channel.operations;
-    if (&ours == &theirs) return std::nullopt;
+    if (&ours == &theirs) return {};
     const bool transfer = channel.key.end != End::kCollective;
     for (std::size_t n = 0; n < std::min(ours.size(), theirs.size()); ++n) {
       const auto& a = std::get<Communication>(task(own, ours[n]).body);
@@ -212,7 +211,7 @@ class Rehearsal {
                            in_quotes(std::string(channel.key.tag)) + ", but that of " + who(other) +
                            ", " + what(other, theirs[n]) + ", is " + text(b));
     }
-    if (ours.size() == theirs.size()) return std::nullopt;
+    if (ours.size() == theirs.size()) return {};
     return violation(
         17, who(own),
         "makes " + std::to_string(ours.size()) + " " + end_name(channel.key.end) + " with tag " +
@@ -342,9 +341,9 @@ class Rehearsal {
 
 }  // namespace
 
-Fault rehearse(const Program& program, const RankClasses& classes, const Expander& expander) {
+Status rehearse(const Program& program, const RankClasses& classes, const Expander& expander) {
   Rehearsal rehearsal(program, classes, expander);
-  if (auto fault = rehearsal.match()) return fault;
+  FORESHARD_TRY(rehearsal.match());
   return rehearsal.run();
 }
 

@@ -12,6 +12,6 @@ namespace foreshard::program::internal {
 
 /// Invariants 17 (operations match) and 18 (no deadlock).
 /// \pre invariants 1 to 16.
-Fault rehearse(const Program& program, const RankClasses& classes, const Expander& expander);
+Status rehearse(const Program& program, const RankClasses& classes, const Expander& expander);
 
 }  // namespace foreshard::program::internal

@@ -2,7 +2,6 @@
 /// How verify's messages are put together.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -10,8 +9,6 @@
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::program::internal {
-
-using Fault = std::optional<Error>;
 
 /// `number` is that of verify.h.
 inline Error violation(int number, const std::string& place, const std::string& why) {

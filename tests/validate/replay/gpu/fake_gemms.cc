@@ -29,11 +29,10 @@ class FakeGemms final : public Gemms {
     return measure::GemmChoice{
         .kernel = describe(Kernel(gemm)), .tried = 4, .taken = 20_us, .fastest = 15_us};
   }
-  std::optional<Error> run(const Gemm& gemm, std::span<void* const> operands, void*,
-                           cudaStream_t) override {
+  Status run(const Gemm& gemm, std::span<void* const> operands, void*, cudaStream_t) override {
     launch_kernel_of(gemm);
     std::memset(operands[2], 0, operands_of(Kernel(gemm))[2].bytes);
-    return std::nullopt;
+    return {};
   }
   std::string version() const override { return "0 (fake)"; }
 };

@@ -14,11 +14,11 @@ namespace foreshard::replay::gpu {
 
 class MemoryStore final : public Store {
  public:
-  std::optional<Error> set(std::string_view key, std::string_view value) override {
+  Status set(std::string_view key, std::string_view value) override {
     const std::lock_guard guard(mutex_);
     values_.emplace(key, value);
     changed_.notify_all();
-    return std::nullopt;
+    return {};
   }
   Result<std::string> get(std::string_view key, Seconds patience) override {
     std::unique_lock guard(mutex_);

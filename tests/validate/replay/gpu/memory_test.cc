@@ -42,19 +42,19 @@ TEST(Arena, PrefersTheTighterOfTwoGaps) {
 TEST(DeviceMemory, SaysWhatForHowMuchAndWhatIsFree) {
   fake_device().memory = std::size_t{1} << 20U;
   DeviceMemory held;
-  ASSERT_FALSE(held.allocate(std::size_t{512} << 10U, "the first"));
+  ASSERT_TRUE(held.allocate(std::size_t{512} << 10U, "the first").ok());
   DeviceMemory memory;
   const auto error = memory.allocate(std::size_t{1} << 20U, "layer3.scores");
   fake_device().memory = std::size_t{1} << 30U;
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->code, Error::Code::kInfeasible);
-  EXPECT_THAT(error->message,
+  EXPECT_EQ(error.error().code, Error::Code::kInfeasible);
+  EXPECT_THAT(error.error().message,
               HasSubstr("out of memory for layer3.scores: 1.00 MiB asked for, 512"));
 }
 
 TEST(Ring, GivesPiecesOneAfterAnotherAndBeginsAgain) {
   DeviceMemory memory;
-  ASSERT_FALSE(memory.allocate(1024, "a ring"));
+  ASSERT_TRUE(memory.allocate(1024, "a ring").ok());
   Ring ring;
   ring.over(memory);
   auto* base = static_cast<unsigned char*>(memory.data());

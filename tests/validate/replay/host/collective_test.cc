@@ -132,7 +132,7 @@ Outcome run(const std::vector<RankPlan>& plans, Net& net, unsigned seed) {
 
 std::vector<RankPlan> plans_of(const Program& program) {
   const auto violation = program::verify(program);
-  EXPECT_FALSE(violation) << violation->message;
+  EXPECT_TRUE(violation.ok()) << violation.error().message;
   std::vector<RankPlan> plans;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     auto plan = plan_rank(program, rank);

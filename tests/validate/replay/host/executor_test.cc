@@ -37,7 +37,7 @@ constexpr RegionBounds kSmall{.least = 64_KiB, .most = 64_KiB};
 
 std::vector<RankPlan> plans_of(const Program& program) {
   const auto violation = program::verify(program);
-  EXPECT_FALSE(violation) << violation->message;
+  EXPECT_TRUE(violation.ok()) << violation.error().message;
   std::vector<RankPlan> plans;
   for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
     auto plan = plan_rank(program, rank);
@@ -57,7 +57,7 @@ struct Replayed {
 // Verifies on every rank, then runs `steps` more.
 Replayed replay(const std::vector<RankPlan>& plans, Net& net, int steps = 1) {
   struct Rank {
-    std::optional<Error> error;
+    Status error;
     Verification verification;
     Bytes peak;
   };
@@ -72,7 +72,7 @@ Replayed replay(const std::vector<RankPlan>& plans, Net& net, int steps = 1) {
       const auto executor =
           make_executor_on(std::make_unique<MemoryWire>(net, plans[r].rank), {}, kSmall);
       rank.error = executor->prepare(plans[r], watch);
-      if (rank.error) return;
+      if (!rank.error.ok()) return;
       auto verification = executor->verify(watch);
       if (!verification) {
         rank.error = verification.error();
@@ -88,7 +88,7 @@ Replayed replay(const std::vector<RankPlan>& plans, Net& net, int steps = 1) {
   for (std::thread& thread : threads) thread.join();
   Replayed out;
   for (Rank& rank : ranks) {
-    if (rank.error) out.errors.push_back(rank.error->message);
+    if (!rank.error.ok()) out.errors.push_back(rank.error.error().message);
     for (auto& fault : rank.verification.faults) out.faults.push_back(std::move(fault));
     out.operations += rank.verification.operations;
     out.peaks.push_back(rank.peak);
@@ -234,8 +234,8 @@ TEST(HostExecutor, ObeysTheLimitOfAddressSpace) {
     setrlimit(RLIMIT_AS, &limit);
     Watch watch;
     const auto error = make_executor_on(nullptr, alone(plan, {}), kSmall)->prepare(plan, watch);
-    _exit(error && error->code == Error::Code::kInfeasible &&
-                  error->message.find("buffer act of kernel mlp") != std::string::npos
+    _exit(!error.ok() && error.error().code == Error::Code::kInfeasible &&
+                  error.error().message.find("buffer act of kernel mlp") != std::string::npos
               ? 0
               : 1);
   }
@@ -253,7 +253,7 @@ TEST(HostExecutor, OneRankWaitsForSimulatedArrivals) {
   const RankPlan plan = plans_of(program)[0];
   const auto executor = make_executor_on(nullptr, alone(plan, {0_s, 0_s, 20_ms, 0_s}), kSmall);
   Watch watch;
-  ASSERT_FALSE(executor->prepare(plan, watch));
+  ASSERT_TRUE(executor->prepare(plan, watch).ok());
   const auto times = executor->step(watch);
   ASSERT_TRUE(times) << times.error().message;
   EXPECT_GE(times->finish[2], 20_ms);
@@ -271,7 +271,7 @@ TEST(HostExecutor, StopsWhenTheWatchSaysSo) {
   const RankPlan plan = plans_of(program)[0];
   const auto executor = make_executor_on(nullptr, alone(plan, {0_s, 1000_s, 0_s}), kSmall);
   Watch watch;
-  ASSERT_FALSE(executor->prepare(plan, watch));
+  ASSERT_TRUE(executor->prepare(plan, watch).ok());
   std::thread stopper([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(watch.instance(), 1);  // The rank is in the all-reduce.

@@ -7,8 +7,8 @@
 
 namespace foreshard::replay::host {
 
-std::optional<Error> MemoryWire::join(std::int32_t /*rank*/, std::int64_t ranks) {
-  if (ranks == net_.ranks_) return std::nullopt;
+Status MemoryWire::join(std::int32_t /*rank*/, std::int64_t ranks) {
+  if (ranks == net_.ranks_) return {};
   return Error{Error::Code::kInvalidInput, "another number of ranks"};
 }
 
@@ -20,16 +20,16 @@ Result<std::vector<double>> MemoryWire::gather_on_host(double mine, Watch& /*wat
   return all;
 }
 
-std::optional<Error> MemoryWire::barrier(Watch& /*watch*/) {
+Status MemoryWire::barrier(Watch& /*watch*/) {
   net_.meeting_.arrive_and_wait();
-  return std::nullopt;
+  return {};
 }
 
 Result<double> MemoryWire::common_beginning(Watch& watch) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  const auto all = gather_on_host(std::chrono::duration<double>(now).count(), watch);
-  if (!all) return all.error();
-  return *std::max_element(all->begin(), all->end()) + 1e-4;
+  FORESHARD_ASSIGN(const auto all,
+                   gather_on_host(std::chrono::duration<double>(now).count(), watch));
+  return *std::max_element(all.begin(), all.end()) + 1e-4;
 }
 
 Wire::Ticket MemoryWire::keep(std::shared_ptr<bool> done) {

@@ -61,11 +61,11 @@ class MemoryWire final : public MpiWire {
  public:
   MemoryWire(Net& net, std::int32_t rank) : net_(net), rank_(rank) {}
 
-  std::optional<Error> join(std::int32_t rank, std::int64_t ranks) override;
+  Status join(std::int32_t rank, std::int64_t ranks) override;
   std::int32_t local_rank() const override { return rank_; }
   std::int32_t local_ranks() const override { return net_.ranks_; }
   Result<std::vector<double>> gather_on_host(double mine, Watch& watch) override;
-  std::optional<Error> barrier(Watch& watch) override;
+  Status barrier(Watch& watch) override;
   Result<double> common_beginning(Watch& watch) override;
   std::string version() const override { return "memory"; }
 

@@ -70,13 +70,14 @@ int main(int argc, char** argv) {
   if (!text) return failed(text.error());
   const auto program = program::program_from_json(*text);
   if (!program) return failed(program.error());
-  if (const auto fault = program::verify(*program)) return failed(*fault);
+  if (const Status fault = program::verify(*program); !fault.ok()) return failed(fault.error());
   auto plan = plan_rank(*program, rank);
   if (!plan) return failed(plan.error());
   RankPlan mine = *std::move(plan);
   spoil(mine, value_of("--spoil"));
   Watch watch;
-  if (const auto fault = (*executor)->prepare(mine, watch)) return failed(*fault);
+  if (const Status fault = (*executor)->prepare(mine, watch); !fault.ok())
+    return failed(fault.error());
 
   std::size_t faults = 0;
   if (has("--verify")) {

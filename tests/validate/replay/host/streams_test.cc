@@ -61,15 +61,15 @@ class Script : public Work {
   Watch* stop_at_idle = nullptr;
 
   Seconds now() override { return now_ += 1_us; }
-  std::optional<Error> starts(std::size_t instance) override {
+  Status starts(std::size_t instance) override {
     log.push_back("+" + plan_.task(instance).name);
-    return std::nullopt;
+    return {};
   }
   void finished(std::size_t instance) override { log.push_back("-" + plan_.task(instance).name); }
   void compute(std::size_t /*instance*/) override { now_ += 1_ms; }
-  std::optional<Error> begin(std::size_t instance) override {
+  Status begin(std::size_t instance) override {
     began_[instance] = now_;
-    return std::nullopt;
+    return {};
   }
   Result<Progress> advance(std::size_t instance) override {
     const Communicated& of = communications[plan_.task(instance).name];
