@@ -101,15 +101,14 @@ Status copy_all(const Source& source, const fs::path& to, std::int32_t threads) 
     std::vector<char> block(std::size_t{4} << 20);
     for (std::size_t i = next++; i < source.files.size(); i = next++) {
       FORESHARD_ASSIGN(const auto input, InputFile::open(source.files[i].path));
-      FORESHARD_ASSIGN(auto created, OutputFile::create(to / source.files[i].path.filename()));
-      OutputFile output = std::move(created);
+      FORESHARD_ASSIGN(OutputFile output, OutputFile::create(to / source.files[i].path.filename()));
       while (output.bytes() < input.bytes()) {
         const auto rest = static_cast<std::size_t>(input.bytes() - output.bytes());
         const auto piece = std::span(block).first(std::min(block.size(), rest));
         FORESHARD_TRY(input.read(output.bytes(), piece));
         FORESHARD_TRY(output.append({piece.data(), piece.size()}));
       }
-      FORESHARD_ASSIGN(const auto digest, output.finish());
+      FORESHARD_TRY(output.finish());
     }
     return flush_directory(to);
   };

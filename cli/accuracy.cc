@@ -42,26 +42,23 @@ class Accuracy final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     std::optional<double> limit;
     if (!limit_.empty()) {
-      const auto read = percentage(limit_);
-      if (!read) return fail(read.error());
-      limit = *read;
+      FORESHARD_ASSIGN(const auto read, percentage(limit_));
+      limit = read;
     }
     for (const std::string& table : tables_)
       if (table.ends_with(".yaml") || table.ends_with(".yml"))
         return fail(table + " is no table of measurements (CSV)",
                     "foreshard accuracy TABLE.csv; foreshard compare STUDY.yaml MEASUREMENT.json "
                     "compares one step");
-    const auto report = scored(environment);
-    if (!report) return fail(report.error());
+    FORESHARD_ASSIGN(const auto report, scored(environment));
     if (summary_ && format_ == "csv")
       return fail({Error::Code::kInvalidInput,
                    "--summary leaves out the rows, which are all that CSV has; use --format json"});
-    if (const Status error = write_result(output_, written(*report)); !error.ok())
-      return fail(error.error());
-    return limit ? gate(*report, *limit) : kDone;
+    FORESHARD_TRY(write_result(output_, written(report)));
+    return limit ? gate(report, *limit) : kDone;
   }
 
  private:

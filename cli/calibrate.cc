@@ -70,7 +70,7 @@ class Calibrate final : public Command {
                        "machine's files into this folder.");
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     const MachineRequest request{.studies = studies_,
                                  .cluster = cluster_,
                                  .communication = communication_,
@@ -97,37 +97,33 @@ class Calibrate final : public Command {
     yaml::Loader loader({.catalogue = environment.catalogue});
     std::optional<ClusterConfig> machine;
     if (!machine_.empty()) {
-      auto read = yaml::read_given<ClusterConfig>(machine_, loader, "machine");
-      if (!read) return fail(read.error());
-      machine = *std::move(read);
+      FORESHARD_ASSIGN(auto read, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
+      machine = std::move(read);
     }
-    const auto start = yaml::read_given<comm::Parameters>(start_, loader, "start");
-    if (!start) return fail(start.error());
-    auto input = calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
-                                       *start, machine, told_operation(operation_));
-    if (!input) return fail(input.error());
-    if (cross_validate_) return both_ways(*input, *start);
+    FORESHARD_ASSIGN(const auto start, yaml::read_given<comm::Parameters>(start_, loader, "start"));
+    FORESHARD_ASSIGN(auto input,
+                     calibrate::read_input({tables_.begin(), tables_.end()}, environment.catalogue,
+                                           start, machine, told_operation(operation_)));
+    if (cross_validate_) return both_ways(input, start);
 
-    const auto chosen = this->chosen(*input);
+    const auto chosen = this->chosen(input);
     if (chosen.empty())
       return fail({Error::Code::kInvalidInput,
                    "no machine is chosen by --machines and --half; "
                    "there are " +
-                       join(calibrate::machines_of(*input))});
-    const calibrate::Input part = calibrate::only(*input, chosen);
-    const auto fit = calibrate::fit(part, *start);
-    if (!fit) return fail(fit.error());
-    const auto rows = calibrate::predictions(part, fit->parameters);
-    if (!rows) return fail(rows.error());
-    const std::string errors = accuracy::to_text(accuracy::collective_summary(*rows));
-    if (dry_run_) return written("", calibrate::to_text(*fit) + errors);
-    note(calibrate::to_text(*fit) + errors);
-    return written(output_, calibrate::to_yaml(fit->parameters, header(part, errors)));
+                       join(calibrate::machines_of(input))});
+    const calibrate::Input part = calibrate::only(input, chosen);
+    FORESHARD_ASSIGN(const auto fit, calibrate::fit(part, start));
+    FORESHARD_ASSIGN(const auto rows, calibrate::predictions(part, fit.parameters));
+    const std::string errors = accuracy::to_text(accuracy::collective_summary(rows));
+    if (dry_run_) return written("", calibrate::to_text(fit) + errors);
+    note(calibrate::to_text(fit) + errors);
+    return written(output_, calibrate::to_yaml(fit.parameters, header(part, errors)));
   }
 
  private:
-  static ExitCode written(const std::string& file, const std::string& text) {
-    if (const Status error = write_result(file, text); !error.ok()) return fail(error.error());
+  static Result<ExitCode> written(const std::string& file, const std::string& text) {
+    FORESHARD_TRY(write_result(file, text));
     return kDone;
   }
 
@@ -210,7 +206,7 @@ class Calibrate final : public Command {
     return text;
   }
 
-  ExitCode both_ways(const calibrate::Input& input, const comm::Parameters& start) const {
+  Result<ExitCode> both_ways(const calibrate::Input& input, const comm::Parameters& start) const {
     const auto halves = calibrate::halves_of(input);
     std::vector<std::string> half[2];
     for (const auto& [machine, second] : halves) half[second ? 1 : 0].push_back(machine);
@@ -220,13 +216,12 @@ class Calibrate final : public Command {
                                            join(calibrate::machines_of(input))});
     std::string text;
     for (int side = 0; side < 2; ++side) {
-      const auto fit = calibrate::fit(calibrate::only(input, half[side]), start);
-      if (!fit) return fail(fit.error());
+      FORESHARD_ASSIGN(const auto fit, calibrate::fit(calibrate::only(input, half[side]), start));
       text += fmt::format("fitted to the {} half:\n", side == 0 ? "first" : "second");
       for (const std::string& machine : half[side]) text += "  " + machine + "\n";
       const auto rows =
-          calibrate::predictions(calibrate::only(input, half[1 - side]), fit->parameters);
-      if (!rows) return fail(rows.error());
+          calibrate::predictions(calibrate::only(input, half[1 - side]), fit.parameters);
+      if (!rows) return rows.error();
       text += fmt::format("{:<40} {:>6} {:>18} {:>6} {:>18}\n",
                           "the other half, median of |error| in %", "rows",
                           fmt::format("<1 MiB (bar {:.0f})", kBarBelow), "rows",
@@ -238,8 +233,8 @@ class Calibrate final : public Command {
                             beside(one.from_pct, kBarFrom));
       for (const std::string& machine : half[1 - side]) {
         const auto of_machine =
-            calibrate::predictions(calibrate::only(input, {machine}), fit->parameters);
-        if (!of_machine) return fail(of_machine.error());
+            calibrate::predictions(calibrate::only(input, {machine}), fit.parameters);
+        if (!of_machine) return of_machine.error();
         for (const auto& [operation, one] : accuracy::collective_summary(*of_machine).operations)
           text += fmt::format("    {:<36.36} {:>6} {:>18} {:>6} {:>18}  {}\n", machine,
                               one.rows_below, beside(one.below_pct, kBarBelow), one.rows_from,

@@ -139,33 +139,30 @@ Result<std::string> predictions(const std::vector<Planned>& studies,
 
 }  // namespace
 
-ExitCode write_plan(const MachineRequest& request, const Environment& environment) {
+Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment) {
   if (request.studies.empty())
     return fail({Error::Code::kInvalidInput, "--plan needs the studies to measure for"});
   const Busy busy("planning");
-  const auto studies = planned(request, environment);
-  if (!studies) return fail(studies.error());
+  FORESHARD_ASSIGN(const auto studies, planned(request, environment));
   std::vector<program::Program> programs;
-  programs.reserve(studies->size());
-  for (const Planned& one : *studies) programs.push_back(one.program);
+  programs.reserve(studies.size());
+  for (const Planned& one : studies) programs.push_back(one.program);
   const auto plan =
-      calibrate::microbenchmarks(programs, {.device = device_of(studies->front().study.cluster)});
-  if (!plan) return fail(plan.error());
-  if (const Status error = write_result(request.output, program::to_json(*plan)); !error.ok())
-    return fail(error.error());
+      calibrate::microbenchmarks(programs, {.device = device_of(studies.front().study.cluster)});
+  if (!plan) return plan.error();
+  FORESHARD_TRY(write_result(request.output, program::to_json(*plan)));
   return kDone;
 }
 
-ExitCode fit_machine(const MachineRequest& request, const Environment& environment) {
+Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& environment) {
   const Busy busy("fitting");
   const auto studies = planned(request, environment);
-  if (!studies) return fail(studies.error());
+  if (!studies) return studies.error();
   if (request.output.empty() && !request.dry_run)
     return fail(
         {Error::Code::kInvalidInput,
          "give the folder for the files with -o FOLDER, or --dry-run to see the numbers only"});
-  const auto runs = runs_of(request, *studies);
-  if (!runs) return fail(runs.error());
+  FORESHARD_ASSIGN(const auto runs, runs_of(request, *studies));
 
   calibrate::MachineStart start;
   if (!studies->empty()) {
@@ -175,33 +172,31 @@ ExitCode fit_machine(const MachineRequest& request, const Environment& environme
     yaml::Loader loader({.catalogue = environment.catalogue});
     if (request.cluster.empty())
       return fail({Error::Code::kInvalidInput, "give the machine with --cluster, or a study"});
-    auto cluster = yaml::read_given<ClusterConfig>(request.cluster, loader, "cluster");
-    if (!cluster) return fail(cluster.error());
-    const bool on_host = runs->front().measurement.backend == "host";
+    FORESHARD_ASSIGN(auto cluster,
+                     yaml::read_given<ClusterConfig>(request.cluster, loader, "cluster"));
+    const bool on_host = runs.front().measurement.backend == "host";
     const std::string usual(on_host ? kHostCommunication : study::kDefaultCommunication);
-    auto communication = yaml::read_given<comm::Parameters>(
-        request.communication.empty() ? usual : request.communication, loader, "communication");
-    if (!communication) return fail(communication.error());
-    start = {*std::move(cluster), *std::move(communication)};
+    FORESHARD_ASSIGN(auto communication,
+                     yaml::read_given<comm::Parameters>(
+                         request.communication.empty() ? usual : request.communication, loader,
+                         "communication"));
+    start = {std::move(cluster), std::move(communication)};
   }
 
   const auto machine =
-      calibrate::calibrate_machine(start, *runs, {.own_kernels = request.own_kernels});
-  if (!machine) return fail(machine.error());
-  const auto steps = predictions(*studies, start, *machine);
-  if (!steps) return fail(steps.error());
-  const std::string report = calibrate::to_text(*machine) + *steps;
+      calibrate::calibrate_machine(start, runs, {.own_kernels = request.own_kernels});
+  if (!machine) return machine.error();
+  FORESHARD_ASSIGN(const auto steps, predictions(*studies, start, *machine));
+  const std::string report = calibrate::to_text(*machine) + steps;
   if (request.dry_run) {
-    if (const Status error = write_result("", report); !error.ok()) return fail(error.error());
+    FORESHARD_TRY(write_result("", report));
     return kDone;
   }
   std::error_code status;
   fs::create_directories(request.output, status);
   if (status) return fail({Error::Code::kIo, request.output + ": " + status.message()});
   for (const calibrate::OutputFile& file : calibrate::files_of(*machine))
-    if (const Status error = write_file(fs::path(request.output) / file.name, file.text);
-        !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_file(fs::path(request.output) / file.name, file.text));
   note(report);
   return kDone;
 }

@@ -23,10 +23,10 @@ struct MachineRequest {
 };
 
 /// Writes the microbenchmark Program of the studies.
-ExitCode write_plan(const MachineRequest& request, const Environment& environment);
+Result<ExitCode> write_plan(const MachineRequest& request, const Environment& environment);
 
 /// Fits device and communication to the measurements; writes their files into the folder, or, with
 /// `dry_run`, prints the numbers and each study's new prediction.
-ExitCode fit_machine(const MachineRequest& request, const Environment& environment);
+Result<ExitCode> fit_machine(const MachineRequest& request, const Environment& environment);
 
 }  // namespace foreshard::cli

@@ -29,7 +29,7 @@ class Catalog final : public Command {
     show.required_argument("NAME", entry_, "Name of the entry, as files refer to it.");
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     if (kind_ == "operators" && !show_) return operators();
     if (environment.catalogue.empty())
       return fail("there is no catalogue",
@@ -38,7 +38,7 @@ class Catalog final : public Command {
   }
 
  private:
-  ExitCode list(const Environment& environment) const {
+  Result<ExitCode> list(const Environment& environment) const {
     const Kind* only = kind_.empty() ? nullptr : find_kind(kind_);
     if (!kind_.empty() && only == nullptr) {
       const auto near = nearest_name(kind_, kind_names());
@@ -56,23 +56,19 @@ class Catalog final : public Command {
       for (const std::string& name : names) text += fmt::format("  {}\n", name);
     }
     const Json json{{"schema", "foreshard.catalog/1"}, {"entries", std::move(entries)}};
-    if (const Status error = write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text);
-        !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text));
     return kDone;
   }
 
   // The table of operators, as docs/graph-format.md has it.
-  ExitCode operators() const {
-    if (const Status error = write_result(
-            {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown());
-        !error.ok())
-      return fail(error.error());
+  Result<ExitCode> operators() const {
+    FORESHARD_TRY(write_result(
+        {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()));
     return kDone;
   }
 
   // Names are unique within a kind only: all that have this name are shown.
-  ExitCode show(const Environment& environment) const {
+  Result<ExitCode> show(const Environment& environment) const {
     std::string text;
     std::vector<std::string> all;
     for (const Kind& kind : kinds()) {
@@ -80,14 +76,13 @@ class Catalog final : public Command {
       all.insert(all.end(), names.begin(), names.end());
       if (std::ranges::find(names, entry_) == names.end()) continue;
       yaml::Loader loader({.catalogue = environment.catalogue});
-      const auto echo = kind.echo_entry(loader, entry_);
-      if (!echo) return fail(echo.error());
+      FORESHARD_ASSIGN(const auto echo, kind.echo_entry(loader, entry_));
       text += fmt::format("{}# {}: {}/{}\n{}", text.empty() ? "" : "---\n", kind.name, kind.folder,
-                          entry_, *echo);
+                          entry_, echo);
     }
     if (text.empty())
       return fail(fmt::format("the catalogue has no '{}'", entry_), nearest(std::move(all)));
-    if (const Status error = write_result({}, text); !error.ok()) return fail(error.error());
+    FORESHARD_TRY(write_result({}, text));
     return kDone;
   }
 

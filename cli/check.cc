@@ -46,42 +46,36 @@ class Check final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment& environment) override {
-    const auto overrides = overrides_of(sets_);
-    if (!overrides) return fail(overrides.error());
-    if (file_.ends_with(".onnx")) return check_onnx(*overrides);
+  Result<ExitCode> run(const Environment& environment) override {
+    FORESHARD_ASSIGN(const auto overrides, overrides_of(sets_));
+    if (file_.ends_with(".onnx")) return check_onnx(overrides);
     std::error_code status;
     if (std::filesystem::is_directory(file_, status) && study::is_hf_config(file_))
-      return check_hf_config(*overrides);
-    const auto bytes = read_file(file_, kLargestFile);
-    if (!bytes) return fail(bytes.error());
-    if (kind_.empty() && looks_like_hf_config(*bytes) && study::is_hf_config(file_))
-      return check_hf_config(*overrides);
-    if (const ImportFormat* format = import_format_of(*bytes)) return not_imported(*format);
-    const Kind* kind = kind_.empty() ? &kind_of(file_, *bytes) : find_kind(kind_);
+      return check_hf_config(overrides);
+    FORESHARD_ASSIGN(const auto bytes, read_file(file_, kLargestFile));
+    if (kind_.empty() && looks_like_hf_config(bytes) && study::is_hf_config(file_))
+      return check_hf_config(overrides);
+    if (const ImportFormat* format = import_format_of(bytes)) return not_imported(*format);
+    const Kind* kind = kind_.empty() ? &kind_of(file_, bytes) : find_kind(kind_);
     if (kind == nullptr) {
       const auto near = nearest_name(kind_, kind_names());
       return fail(
           fmt::format("no kind of file is called '{}'", kind_),
           near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(kind_names()));
     }
-    const yaml::Options options{.catalogue = environment.catalogue, .overrides = *overrides};
+    const yaml::Options options{.catalogue = environment.catalogue, .overrides = overrides};
     yaml::Loader loader(options);
-    auto echo = kind->echo_file(loader, file_);
-    if (!echo) return fail(echo.error());
+    FORESHARD_ASSIGN(auto echo, kind->echo_file(loader, file_));
     std::string text = fmt::format("# {} is a well-formed {}.\n", file_, kind->name);
     if (kind->name == "study") {
-      auto summary = check_study(options);
-      if (!summary) return fail(summary.error());
-      text += *summary;
+      FORESHARD_ASSIGN(auto summary, check_study(options));
+      text += summary;
     }
     if (kind->name == "graph") {
-      const auto summary = check_graph(options);
-      if (!summary) return fail(summary.error());
-      text += *summary;
+      FORESHARD_ASSIGN(const auto summary, check_graph(options));
+      text += summary;
     }
-    if (const Status error = write_result(output_, text + *echo); !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(output_, text + echo));
     return kDone;
   }
 
@@ -94,22 +88,20 @@ class Check final : public Command {
   }
 
   // The model of a config.json, as a file of kind model.
-  ExitCode check_hf_config(const std::vector<yaml::Override>& overrides) const {
+  Result<ExitCode> check_hf_config(const std::vector<yaml::Override>& overrides) const {
     yaml::Loader loader({.overrides = overrides});
     const auto source =
         loader.read_text<study::HuggingFaceModel>("config: \"" + file_ + "\"", "command line");
-    if (!source) return fail(source.error());
+    if (!source) return source.error();
     auto imported = study::import_model(*source, {});
-    if (!imported) return fail(in_file(file_, imported.error()));
+    if (!imported) return in_file(file_, imported.error());
     const auto model = checked(imported->model);
-    if (!model) return fail(in_file(file_, model.error()));
+    if (!model) return in_file(file_, model.error());
     std::string text = fmt::format(
         "# {} is a config.json of Hugging Face that foreshard can model.\n# parameters  {}\n",
         file_, parameter_count(*model));
     for (const std::string& remark : imported->remarks) text += "# remark: " + remark + "\n";
-    if (const Status error = write_result(output_, text + yaml::echo(with_sizes(*model)));
-        !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(output_, text + yaml::echo(with_sizes(*model))));
     return kDone;
   }
 
@@ -118,7 +110,7 @@ class Check final : public Command {
     return error.code == Error::Code::kIo ? error : Error{error.code, path + ": " + error.message};
   }
 
-  ExitCode check_onnx(const std::vector<yaml::Override>& overrides) const {
+  Result<ExitCode> check_onnx(const std::vector<yaml::Override>& overrides) const {
     std::map<std::string, std::int64_t> dims;
     for (const yaml::Override& each : overrides) {
       std::int64_t size = 0;
@@ -132,10 +124,8 @@ class Check final : public Command {
             "write dims.NAME=N, for example dims.sequence=128");
       dims[each.path.substr(5)] = size;
     }
-    const auto summary = study::onnx_summary(file_, dims);
-    if (!summary) return fail(summary.error());
-    if (const Status error = write_result(output_, *summary); !error.ok())
-      return fail(error.error());
+    FORESHARD_ASSIGN(const auto summary, study::onnx_summary(file_, dims));
+    FORESHARD_TRY(write_result(output_, summary));
     return kDone;
   }
 
@@ -143,7 +133,7 @@ class Check final : public Command {
   Result<std::string> check_study(yaml::Options options) const {
     FORESHARD_ASSIGN(const auto study, study::load_study({.study = file_}, std::move(options)));
     FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
-    FORESHARD_ASSIGN(const auto program, study::program_of(study, cluster));
+    FORESHARD_TRY(study::program_of(study, cluster));
     return as_comments("Its parts fit together.", report::subject_of(study));
   }
 

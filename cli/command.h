@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "cli/declaration.h"
 #include "cli/exit_code.h"
 
@@ -25,7 +26,7 @@ class Command {
   virtual ~Command() = default;
   virtual void declare(Declaration& declaration) = 0;
   /// Runs with the options that were read. Results go to stdout, all else to stderr.
-  virtual ExitCode run(const Environment& environment) = 0;
+  virtual Result<ExitCode> run(const Environment& environment) = 0;
 };
 
 struct CommandInfo {

@@ -44,21 +44,19 @@ class Compare final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     std::optional<double> limit;
     if (!limit_.empty()) {
-      const auto read = percentage(limit_);
-      if (!read) return fail(read.error());
-      limit = *read;
+      FORESHARD_ASSIGN(const auto read, percentage(limit_));
+      limit = read;
     }
-    if (const Status error = refuse_trace(trace_, output_); !error.ok()) return fail(error.error());
-    const auto comparison = compared(environment);
-    if (!comparison) return fail(comparison.error());
+    FORESHARD_TRY(refuse_trace(trace_, output_));
+    FORESHARD_ASSIGN(const auto comparison, compared(environment));
     const std::string text =
-        format_ == "json" ? compare::to_json(*comparison)
-                          : compare::to_text(*comparison, static_cast<std::size_t>(residuals_));
-    if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
-    return limit ? gate(*comparison, *limit) : kDone;
+        format_ == "json" ? compare::to_json(comparison)
+                          : compare::to_text(comparison, static_cast<std::size_t>(residuals_));
+    FORESHARD_TRY(write_result(output_, text));
+    return limit ? gate(comparison, *limit) : kDone;
   }
 
  private:

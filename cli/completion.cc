@@ -191,11 +191,11 @@ class Completion final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment&) override {
+  Result<ExitCode> run(const Environment&) override {
     for (const Shell& shell : {kBash, kZsh}) {
       if (shell_ != shell.name) continue;
-      const auto error = write_result(output_, script(shell));
-      return error.ok() ? kDone : fail(error.error());
+      FORESHARD_TRY(write_result(output_, script(shell)));
+      return kDone;
     }
     return fail(fmt::format("there is no completion for '{}'", shell_), "use 'bash' or 'zsh'");
   }

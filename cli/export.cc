@@ -22,7 +22,7 @@ class Export final : public Command {
     declaration.option("-o,--output,--program", "FILE", program_,
                        "Write the Program (JSON) to this file; - is stdout.");
     declaration.option("--plan", "FILE", plan_,
-                       "Write the step plan of a transformer, for people: what each pipeline stage "
+                       "Write the step plan, for people: what each pipeline stage "
                        "does, in order, and what it waits for; - is stdout.");
     declaration.option("--arrivals", "FILE", arrivals_,
                        "Write the simulated times at which the results of one rank's "
@@ -34,7 +34,7 @@ class Export final : public Command {
                        "and a compiler (and CUDA or MPI); needs no study.");
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     const bool needs_study = !program_.empty() || !plan_.empty() || !arrivals_.empty();
     if (!needs_study && bundle_.empty())
       return fail("nothing to write",
@@ -49,40 +49,30 @@ class Export final : public Command {
     for (const auto& error : {refuse_same_place("--program", program_, "--arrivals", arrivals_),
                               refuse_same_place("--program", program_, "--plan", plan_),
                               refuse_same_place("--plan", plan_, "--arrivals", arrivals_)})
-      if (!error.ok()) return fail(error.error());
+      FORESHARD_TRY(error);
     if (!bundle_.empty()) {
-      const auto files = replay::write_bundle(bundle_);
-      if (!files) return fail(files.error());
+      FORESHARD_TRY(replay::write_bundle(bundle_));
       if (!needs_study) return kDone;
     }
     const Busy busy("lowering");
-    const auto study = study_.load(environment);
-    if (!study) return fail(study.error());
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
     if (!plan_.empty()) {
-      if (const Status error = write_plan(*study); !error.ok()) return fail(error.error());
+      FORESHARD_TRY(write_plan(study));
       if (program_.empty() && arrivals_.empty()) return kDone;
     }
-    const auto cluster = study::cluster_of(*study);
-    if (!cluster) return fail(cluster.error());
-    const auto program = study::program_of(*study, *cluster);
-    if (!program) return fail(program.error());
+    FORESHARD_ASSIGN(const auto cluster, study::cluster_of(study));
+    FORESHARD_ASSIGN(const auto program, study::program_of(study, cluster));
     if (!arrivals_.empty()) {
-      if (const Status error = write_arrivals(*study, *cluster, *program); !error.ok())
-        return fail(error.error());
+      FORESHARD_TRY(write_arrivals(study, cluster, program));
     }
     if (program_.empty()) return kDone;
-    if (const Status error = write_result(program_, program::to_json(*program)); !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(program_, program::to_json(program)));
     return kDone;
   }
 
  private:
   Status write_plan(const study::LoadedStudy& study) const {
-    if (study.graph)
-      return Error{Error::Code::kUnsupported,
-                   "--plan: a general graph has no step plan yet; --program FILE writes what its "
-                   "ranks do"};
-    FORESHARD_ASSIGN(const auto plan, lower::plan_of(study.model, study.strategy));
+    FORESHARD_ASSIGN(const auto plan, study::plan_of(study));
     FORESHARD_TRY(plan::verify(plan));
     return write_result(plan_, plan::to_text(plan));
   }

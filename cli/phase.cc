@@ -9,9 +9,8 @@ namespace foreshard::cli {
 
 Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::string_view at) {
   if (!study::is_hf_config(name)) {
-    auto model = yaml::read_given<Model>(name, loader, at);
-    if (!model) return model;
-    return checked(*std::move(model));
+    FORESHARD_ASSIGN(auto model, yaml::read_given<Model>(name, loader, at));
+    return checked(std::move(model));
   }
   auto imported = study::import_model({.config = name, .name = {}, .sequence = {}}, {});
   if (imported) {
@@ -25,9 +24,7 @@ Result<Model> load_model(const std::string& name, yaml::Loader& loader, std::str
 Result<Strategy> load_strategy(const std::string& name, const Model& model,
                                const Environment& environment) {
   yaml::Loader loader({.catalogue = environment.catalogue, .overrides = {}});
-  auto strategy = yaml::read_given<Strategy>(name, loader);
-  if (!strategy) return strategy;
-  Strategy complete = *std::move(strategy);
+  FORESHARD_ASSIGN(Strategy complete, yaml::read_given<Strategy>(name, loader));
   if (complete.framework->name.empty()) {
     FORESHARD_ASSIGN(auto framework,
                      loader.read_ref<Framework>(study::kDefaultFramework, "framework"));

@@ -77,7 +77,7 @@ class Replay final : public Command {
                      "Let several ranks share one GPU, to check correctness, not speed.");
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     if (output_.empty() && !verify_)
       return fail("nothing to do", "give -o FILE to measure, --verify to check numbers");
     const Scratch scratch;
@@ -89,14 +89,13 @@ class Replay final : public Command {
     const bool is_program = given.ends_with(".json");
     const auto error =
         is_program ? use_program(given, call) : use_study(environment, scratch, call);
-    if (!error.ok()) return fail(error.error());
+    FORESHARD_TRY(error);
     if (processes_ != 0 && processes_ != call.ranks)
       return fail(fmt::format("-n is {}, but the Program has {} {}", processes_, call.ranks,
                               plural(call.ranks, "rank")));
     add_options(call);
-    const auto code = replay(call);
-    if (!code) return fail(code.error());
-    return static_cast<ExitCode>(*code);
+    FORESHARD_ASSIGN(const auto code, replay(call));
+    return static_cast<ExitCode>(code);
   }
 
  private:

@@ -71,7 +71,7 @@ class Reshard final : public Command {
     add_output(declaration, options_.output);
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     const auto asked =
         std::ranges::count_if(modes_, [](const auto& mode) { return mode->asked(); });
     if (asked != 1)
@@ -86,9 +86,8 @@ class Reshard final : public Command {
     for (const std::string& set : options_.sets)
       if (const auto code = unreachable(set, mode.settable(options_))) return *code;
     if (!down_.empty()) {
-      auto down = numbers_in(down_);
-      if (!down) return fail(down.error());
-      options_.down = *std::move(down);
+      FORESHARD_ASSIGN(auto down, numbers_in(down_));
+      options_.down = std::move(down);
     }
     return mode.run(options_, environment);
   }

@@ -38,7 +38,7 @@ class ReshardMode {
   virtual std::vector<std::string> options() const = 0;
   /// What `--set` reaches: the first parts of its paths.
   virtual std::vector<std::string> settable(const ReshardOptions& options) const = 0;
-  virtual ExitCode run(const ReshardOptions& options, const Environment& environment) = 0;
+  virtual Result<ExitCode> run(const ReshardOptions& options, const Environment& environment) = 0;
 };
 
 std::unique_ptr<ReshardMode> make_reshard_checkpoint();

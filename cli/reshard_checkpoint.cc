@@ -64,9 +64,7 @@ Result<Target> target_of_names(const Source& source, const Model& model, const S
                  "--to-strategy: tensors with the names of Hugging Face are not cut over "
                  "data-parallel ranks (zero_stage: 3)\n   help: give zero_stage: 2"};
   const auto placed = parameters_of(model, strategy);
-  auto target = checkpoint::target_by_parameters(source, placed);
-  if (!target) return target;
-  Target named = *std::move(target);
+  FORESHARD_ASSIGN(Target named, checkpoint::target_by_parameters(source, placed));
   FORESHARD_TRY(checkpoint::other_elements(named, placed));
   named.origin =
       fmt::format("{}{}, tensor {} x pipeline {} x data {}", checkpoint::kHuggingFace, model.name,
@@ -104,7 +102,7 @@ class ReshardCheckpoint final : public ReshardMode {
     return file ? std::vector<std::string>{"model"} : std::vector<std::string>{};
   }
 
-  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+  Result<ExitCode> run(const ReshardOptions& options, const Environment& environment) override {
     if (!options.to.empty() && !options.model.empty())
       return fail("--model does not apply with --to", "it applies with --to-strategy");
     if (out_.empty()) return fail("--checkpoint also needs --out");
@@ -112,22 +110,18 @@ class ReshardCheckpoint final : public ReshardMode {
       return fail("--checkpoint also needs either --to or --to-strategy");
     const auto memory = parse<Bytes>(max_memory_);
     if (!memory) return fail(Error{memory.error().code, "--max-memory: " + memory.error().message});
-    const auto plan = plan_for(options, environment);
-    if (!plan) return fail(plan.error());
+    FORESHARD_ASSIGN(const auto plan, plan_for(options, environment));
 
-    Progress progress("converting", plan->bytes_to_verify + plan->bytes_to_write);
+    Progress progress("converting", plan.bytes_to_verify + plan.bytes_to_write);
     const auto result = checkpoint::convert(
-        *plan, out_,
-        {.max_memory = *memory, .replace = force_, .progress = [&](std::int64_t bytes) {
-           progress.tick(bytes);
-         }});
+        plan, out_, {.max_memory = *memory, .replace = force_, .progress = [&](std::int64_t bytes) {
+                       progress.tick(bytes);
+                     }});
     if (!result) {
       fail(result.error());
       return result.error().code == Error::Code::kIo ? kInternalError : kBadInput;
     }
-    if (const Status error = write_result(options.output, written(options, *plan, *result));
-        !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(options.output, written(options, plan, *result)));
     return kDone;
   }
 
@@ -135,8 +129,7 @@ class ReshardCheckpoint final : public ReshardMode {
   Result<ConversionPlan> plan_for(const ReshardOptions& options,
                                   const Environment& environment) const {
     FORESHARD_ASSIGN(auto source, checkpoint::open_source(directory_, options.down));
-    FORESHARD_ASSIGN(auto target, target_for(source, options, environment));
-    Target wanted = std::move(target);
+    FORESHARD_ASSIGN(Target wanted, target_for(source, options, environment));
     if (wanted.origin.empty()) wanted.origin = source.origin;
     wanted.format =
         shards_ == "raw" ? checkpoint::FileFormat::kRaw : checkpoint::FileFormat::kSafetensors;

@@ -74,7 +74,7 @@ class ReshardStrategy final : public ReshardMode {
     return parts;
   }
 
-  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+  Result<ExitCode> run(const ReshardOptions& options, const Environment& environment) override {
     for (const auto& [name, value] :
          {std::pair("--to-strategy", &options.to_strategy), std::pair("--model", &options.model),
           std::pair("--cluster", &options.cluster)})
@@ -88,8 +88,7 @@ class ReshardStrategy final : public ReshardMode {
     const std::string text = options.format == "json"  ? to_json(*explained)
                              : options.format == "csv" ? to_csv(*explained)
                                                        : to_text(*explained);
-    if (const Status error = write_result(options.output, text); !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(options.output, text));
     return explained->peak_memory > explained->memory_capacity ? kInfeasible : kDone;
   }
 
@@ -123,8 +122,7 @@ class ReshardStrategy final : public ReshardMode {
         loader.read_ref<comm::Parameters>(study::kDefaultCommunication, "communication");
     if (!communication) return communication.error();
     const sim::SimulatedCost cost(where.view, *communication);
-    FORESHARD_ASSIGN(auto explained, conversion::explain(std::move(plan), cost, where.view));
-    Explanation result = std::move(explained);
+    FORESHARD_ASSIGN(Explanation result, conversion::explain(std::move(plan), cost, where.view));
     result.model = model.name;
     result.from = text_of(from);
     result.to = text_of(to);

@@ -40,29 +40,26 @@ class ReshardTensor final : public ReshardMode {
     return {"cluster", "communication"};
   }
 
-  ExitCode run(const ReshardOptions& options, const Environment& environment) override {
+  Result<ExitCode> run(const ReshardOptions& options, const Environment& environment) override {
     for (const auto& [name, value] :
          {std::pair("--from", &options.from), std::pair("--to", &options.to),
           std::pair("--cluster", &options.cluster)})
       if (value->empty()) return fail(fmt::format("--tensor also needs {}", name));
     if (!program_.empty() && program_ == options.output)
       return fail("--program and --output name one file: " + program_);
-    auto overrides = overrides_of(options.sets);
-    if (!overrides) return fail(overrides.error());
-    const auto move = study::load_reshard(
-        {.tensor = tensor_, .from = options.from, .to = options.to, .cluster = options.cluster},
-        {.catalogue = environment.catalogue, .overrides = *std::move(overrides)}, "--");
-    if (!move) return fail(move.error());
-    const auto explanation = explained(*move);
+    FORESHARD_ASSIGN(auto overrides, overrides_of(options.sets));
+    FORESHARD_ASSIGN(
+        const auto move,
+        study::load_reshard(
+            {.tensor = tensor_, .from = options.from, .to = options.to, .cluster = options.cluster},
+            {.catalogue = environment.catalogue, .overrides = std::move(overrides)}, "--"));
+    const auto explanation = explained(move);
     if (!explanation) {
       fail(explanation.error());
       return explanation.error().code == Error::Code::kInfeasible ? kInfeasible : kBadInput;
     }
-    if (const Status error = write_program(explanation->choice.best().plan, *move); !error.ok())
-      return fail(error.error());
-    if (const Status error = write_result(options.output, written(*explanation, options.format));
-        !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_program(explanation->choice.best().plan, move));
+    FORESHARD_TRY(write_result(options.output, written(*explanation, options.format)));
     return kDone;
   }
 

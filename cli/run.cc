@@ -145,11 +145,11 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-ExitCode run_command(const std::vector<Declared>& declared, const std::string& configs) {
-  auto catalogue = study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS);
-  if (!catalogue) return fail(catalogue.error());
+Result<ExitCode> run_command(const std::vector<Declared>& declared, const std::string& configs) {
+  FORESHARD_ASSIGN(auto catalogue,
+                   study::find_catalogue(configs, "--configs", FORESHARD_SOURCE_CONFIGS));
   for (const Declared& one : declared)
-    if (one.app->parsed()) return one.command->run({.catalogue = *std::move(catalogue)});
+    if (one.app->parsed()) return one.command->run({.catalogue = std::move(catalogue)});
   return kInternalError;
 }
 
@@ -183,7 +183,8 @@ int run(int argc, char** argv) {
                 "for example: " + first_example(command) + "; see " + help_line(command));
   }
   try {
-    return run_command(declared, configs);
+    const Result<ExitCode> code = run_command(declared, configs);
+    return code ? *code : fail(code.error());
   } catch (const std::exception& error) {
     std::cerr << "internal error: " << error.what() << '\n';
     return kInternalError;

@@ -25,7 +25,7 @@ class Schema final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment&) override {
+  Result<ExitCode> run(const Environment&) override {
     auto names = kind_names();
     const bool is_kind = std::ranges::find(names, kind_) != names.end();
     auto schema = is_kind ? std::nullopt : result_schema(kind_);
@@ -38,8 +38,7 @@ class Schema final : public Command {
                   near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
     }
     constexpr int kIndent = 2;
-    if (const Status error = write_result(output_, schema->dump(kIndent) + "\n"); !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(output_, schema->dump(kIndent) + "\n"));
     return kDone;
   }
 

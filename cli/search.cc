@@ -32,15 +32,13 @@ class Search final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment& environment) override {
-    const auto study = study_.load(environment, false);
-    if (!study) return fail(study.error());
+  Result<ExitCode> run(const Environment& environment) override {
+    FORESHARD_ASSIGN(const auto study, study_.load(environment, false));
     search::SearchOptions options;
     if (!space_.empty()) {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
-      auto space = loader.read_file<search::SearchSpace>(space_);
-      if (!space) return fail(space.error());
-      options.space = *std::move(space);
+      FORESHARD_ASSIGN(auto space, loader.read_file<search::SearchSpace>(space_));
+      options.space = std::move(space);
     }
     if (effort_ > 0) options.space.effort = effort_;
     if (options.space.effort > 3) return fail("--effort: 1, 2 or 3");
@@ -48,15 +46,14 @@ class Search final : public Command {
     options.certify = certify_;
     options.threads = threads_;
     if (max_seconds_ > 0) options.time_limit = std::chrono::seconds(max_seconds_);
-    if (study->strategy.devices() > 1)
+    if (study.strategy.devices() > 1)
       note(
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
                       "framework, batch and precision do",
-                      foreshard::describe(study->strategy)));
-    const auto result = searched(*study, std::move(options));
-    if (!result) return fail(result.error());
-    if (const Status error = write_result(output_, written(*study, *result)); !error.ok())
-      return fail(error.error());
+                      foreshard::describe(study.strategy)));
+    const auto result = searched(study, std::move(options));
+    if (!result) return result.error();
+    FORESHARD_TRY(write_result(output_, written(study, *result)));
     if (result->simulated.empty() || !result->simulated.front().fits)
       return result->partial ? kPartial : kInfeasible;
     return result->partial ? kPartial : kDone;

@@ -40,20 +40,16 @@ class Simulate final : public Command {
     add_output(declaration, output_);
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     const auto start = std::chrono::steady_clock::now();
-    if (const Status error = refuse_trace(trace_, output_); !error.ok()) return fail(error.error());
-    const auto study = study_.load(environment);
-    if (!study) return fail(study.error());
-    auto predicted = predict(*study);
-    if (!predicted) return fail(predicted.error());
-    report::Report report = *std::move(predicted);
+    FORESHARD_TRY(refuse_trace(trace_, output_));
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    FORESHARD_ASSIGN(report::Report report, predict(study));
     if (timing_) {
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
       report.wall = wall.count() * 1_s;
     }
-    if (const Status error = write_result(output_, written(report)); !error.ok())
-      return fail(error.error());
+    FORESHARD_TRY(write_result(output_, written(report)));
     return report.prediction.fits && !report.prediction.interruption ? kDone : kInfeasible;
   }
 

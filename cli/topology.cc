@@ -33,25 +33,20 @@ class Topology final : public Command {
     check_.declare(declaration);
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     if (import_.chosen()) return import_.run(environment);
     if (collectives_.chosen()) return collectives_.run(environment);
     if (check_.chosen()) return check_.run(environment);
-    auto overrides = overrides_of(sets_);
-    if (!overrides) return fail(overrides.error());
-    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-    auto config = load_cluster_or_node(cluster_, loader);
-    if (!config) return fail(config.error());
-    ClusterConfig chosen = *std::move(config);
+    FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
+    yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
+    FORESHARD_ASSIGN(ClusterConfig chosen, load_cluster_or_node(cluster_, loader));
     if (format_ == "simgrid" && chosen.routing != Routing::kEcmpHash) {
       note("SimGrid's routes have one path each: paths are chosen as with routing: ecmp-hash");
       chosen.routing = Routing::kEcmpHash;
     }
-    const auto cluster = build_cluster(chosen, loader);
-    if (!cluster) return fail(cluster.error());
-    const auto text = written(*cluster);
-    if (!text) return fail(text.error());
-    if (const Status error = write_result(output_, *text); !error.ok()) return fail(error.error());
+    FORESHARD_ASSIGN(const auto cluster, build_cluster(chosen, loader));
+    FORESHARD_ASSIGN(const auto text, written(cluster));
+    FORESHARD_TRY(write_result(output_, text));
     return kDone;
   }
 

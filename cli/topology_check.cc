@@ -23,21 +23,17 @@ void TopologyCheck::declare(Declaration& topology) {
   add_output(command, output_);
 }
 
-ExitCode TopologyCheck::run(const Environment& environment) const {
-  auto overrides = overrides_of(sets_);
-  if (!overrides) return fail(overrides.error());
-  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load_cluster_or_node(cluster_, loader);
-  if (!config) return fail(config.error());
-  const auto cluster = build_cluster(*config, loader);
-  if (!cluster) return fail(cluster.error());
+Result<ExitCode> TopologyCheck::run(const Environment& environment) const {
+  FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
+  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
+  FORESHARD_ASSIGN(const auto config, load_cluster_or_node(cluster_, loader));
+  FORESHARD_ASSIGN(const auto cluster, build_cluster(config, loader));
   yaml::Loader catalogue({.catalogue = environment.catalogue});
-  const auto hardware = read_hardware(catalogue);
-  if (!hardware) return fail(hardware.error());
+  FORESHARD_ASSIGN(const auto hardware, read_hardware(catalogue));
 
-  const auto findings = implausible(*config, *cluster, *hardware);
+  const auto findings = implausible(config, cluster, hardware);
   const std::string text = format_ == "json" ? to_json(findings) : to_text(findings);
-  if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
+  FORESHARD_TRY(write_result(output_, text));
   const bool warned = std::ranges::count(findings, Severity::kWarning, &Finding::severity) > 0;
   return strict_ && warned ? kGateFailed : kDone;
 }

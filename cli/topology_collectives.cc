@@ -323,19 +323,15 @@ void TopologyCollectives::declare(Declaration& topology) {
   add_output(declaration, output_);
 }
 
-ExitCode TopologyCollectives::run(const Environment& environment) const {
-  auto overrides = overrides_of(sets_);
-  if (!overrides) return fail(overrides.error());
-  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = *std::move(overrides)});
-  const auto config = load_cluster_or_node(cluster_, loader);
-  if (!config) return fail(config.error());
-  const auto cluster = build_cluster(*config, loader);
-  if (!cluster) return fail(cluster.error());
+Result<ExitCode> TopologyCollectives::run(const Environment& environment) const {
+  FORESHARD_ASSIGN(auto overrides, overrides_of(sets_));
+  yaml::Loader loader({.catalogue = environment.catalogue, .overrides = std::move(overrides)});
+  FORESHARD_ASSIGN(const auto config, load_cluster_or_node(cluster_, loader));
+  FORESHARD_ASSIGN(const auto cluster, build_cluster(config, loader));
 
   yaml::Loader plain({.catalogue = environment.catalogue});
-  auto read = yaml::read_given<comm::Parameters>(communication_, plain);
-  if (!read) return fail(read.error());
-  comm::Parameters parameters = *std::move(read);
+  FORESHARD_ASSIGN(comm::Parameters parameters,
+                   yaml::read_given<comm::Parameters>(communication_, plain));
   if (tuner_ == "fastest") parameters.tuner = comm::TunerKind::kFastest;
   if (tuner_ == "nccl") {
     if (!parameters.nccl)
@@ -343,34 +339,29 @@ ExitCode TopologyCollectives::run(const Environment& environment) const {
                   "' has no constants of NCCL's tuner; add nccl: nccl-2.28");
     parameters.tuner = comm::TunerKind::kNccl;
   }
-  if (const Status fault = add_choice(operation_, algorithm_, protocol_, channels_, parameters);
-      !fault.ok())
-    return fail(fault.error());
+  FORESHARD_TRY(add_choice(operation_, algorithm_, protocol_, channels_, parameters));
 
   const CollectiveKind kind = kind_named(operation_);
-  auto devices = devices_of(ranks_, *cluster);
-  if (!devices) return fail(devices.error());
-  const auto sizes = sizes_of(sizes_, step_);
-  if (!sizes) return fail(sizes.error());
+  FORESHARD_ASSIGN(auto devices, devices_of(ranks_, cluster));
+  FORESHARD_ASSIGN(const auto sizes, sizes_of(sizes_, step_));
   std::set<std::int32_t> nodes;
-  for (const DeviceId device : *devices) nodes.insert(cluster->devices()[device.index()].node);
+  for (const DeviceId device : devices) nodes.insert(cluster.devices()[device.index()].node);
 
   Table table{.operation = operation_,
-              .cluster = &*cluster,
-              .ranks = std::ssize(*devices),
+              .cluster = &cluster,
+              .ranks = std::ssize(devices),
               .nodes = std::ssize(nodes),
               .communication = parameters.name,
               .tuner = parameters.tuner == comm::TunerKind::kNccl ? "nccl" : "fastest",
               .all = all_,
               .rows = {}};
-  const comm::Participants group{.cluster = &*cluster, .devices = *std::move(devices)};
-  auto rows = comm::sweep(kind, group, parameters, *sizes, all_);
-  if (!rows) return fail(rows.error());
-  table.rows = *std::move(rows);
+  const comm::Participants group{.cluster = &cluster, .devices = std::move(devices)};
+  FORESHARD_ASSIGN(auto rows, comm::sweep(kind, group, parameters, sizes, all_));
+  table.rows = std::move(rows);
   const std::string text = format_ == "csv"    ? to_csv(table)
                            : format_ == "json" ? to_json(table)
                                                : to_text(table);
-  if (const Status error = write_result(output_, text); !error.ok()) return fail(error.error());
+  FORESHARD_TRY(write_result(output_, text));
   return kDone;
 }
 

@@ -16,7 +16,7 @@ class TopologyCollectives {
   /// Adds the subcommand to `topology`.
   void declare(Declaration& topology);
   bool chosen() const { return chosen_; }
-  ExitCode run(const Environment& environment) const;
+  Result<ExitCode> run(const Environment& environment) const;
 
  private:
   bool chosen_ = false;

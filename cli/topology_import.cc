@@ -50,11 +50,10 @@ void TopologyImport::declare(Declaration& topology) {
   add_output(command, output_);
 }
 
-ExitCode TopologyImport::run(const Environment& environment) const {
-  const auto text = read_file(file_, kLargestExport);
-  if (!text) return fail(text.error());
+Result<ExitCode> TopologyImport::run(const Environment& environment) const {
+  FORESHARD_ASSIGN(const auto text, read_file(file_, kLargestExport));
   ImportRequest request{
-      .text = *text, .name = file_, .format = format_, .device = device_, .node = node_};
+      .text = text, .name = file_, .format = format_, .device = device_, .node = node_};
   if (!link_rate_.empty()) {
     const auto rate = parse<BytesPerSecond>(link_rate_);
     if (!rate) return fail("--link-rate: " + rate.error().message);
@@ -62,11 +61,9 @@ ExitCode TopologyImport::run(const Environment& environment) const {
     request.link_rate = *rate;
   }
   yaml::Loader loader({.catalogue = environment.catalogue});
-  const auto imported = import_topology(request, loader);
-  if (!imported) return fail(imported.error());
-  if (const Status error = write_result(output_, to_yaml(*imported)); !error.ok())
-    return fail(error.error());
-  note_first(imported->remarks);
+  FORESHARD_ASSIGN(const auto imported, import_topology(request, loader));
+  FORESHARD_TRY(write_result(output_, to_yaml(imported)));
+  note_first(imported.remarks);
   return kDone;
 }
 

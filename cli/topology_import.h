@@ -14,7 +14,7 @@ class TopologyImport {
  public:
   void declare(Declaration& topology);
   bool chosen() const { return chosen_; }
-  ExitCode run(const Environment& environment) const;
+  Result<ExitCode> run(const Environment& environment) const;
 
  private:
   bool chosen_ = false;

@@ -67,13 +67,12 @@ class Validate final : public Command {
     add_format(declaration, format_, {"text", "json"});
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     catalogue_ = environment.catalogue;
     std::optional<double> limit;
     if (!limit_.empty()) {
-      const auto read = percentage(limit_);
-      if (!read) return fail(read.error());
-      limit = *read / 100;
+      FORESHARD_ASSIGN(const auto read, percentage(limit_));
+      limit = read / 100;
     }
     const auto until = percentage(until_);  // a fault is told before the first replay
     if (!until || !(*until > 0 && *until < 100))
@@ -85,7 +84,7 @@ class Validate final : public Command {
       const ExitCode code = fail(validation.error());
       return ended_ == kInfeasible || ended_ == kInterrupted ? *ended_ : code;
     }
-    if (const Status error = written(*validation); !error.ok()) return fail(error.error());
+    FORESHARD_TRY(written(*validation));
     return limit ? gate(*validation, *limit) : kDone;
   }
 

@@ -15,11 +15,11 @@ class Version final : public Command {
     add_format(declaration, format_, {"text", "json"});
   }
 
-  ExitCode run(const Environment& environment) override {
+  Result<ExitCode> run(const Environment& environment) override {
     const std::string catalogue =
         environment.catalogue.empty() ? "none" : environment.catalogue.front().string();
     const std::string text = format_ == "json" ? json(catalogue) : words(catalogue);
-    if (const Status error = write_result({}, text); !error.ok()) return fail(error.error());
+    FORESHARD_TRY(write_result({}, text));
     return kDone;
   }
 

@@ -70,8 +70,7 @@ Result<ClusterConfig> cluster_for(const ClusterRequest& request, yaml::Loader& l
   if (request.internode_per_gpu && !(*request.internode_per_gpu > BytesPerSecond()))
     return fault("the network rate per GPU must be positive");
   const std::string entry = request.node.empty() ? "by-device/" + request.device : request.node;
-  FORESHARD_ASSIGN(auto machine, loader.read_ref<NodeConfig>(entry, "node"));
-  NodeConfig node = std::move(machine);
+  FORESHARD_ASSIGN(NodeConfig node, loader.read_ref<NodeConfig>(entry, "node"));
   if (node.wiring) return fault("node '" + entry + "' is wired link by link and cannot be resized");
   if (node.device->name != request.device)
     return fault("node '" + entry + "' has " + node.device->name + ", not " + request.device);

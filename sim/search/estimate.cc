@@ -107,9 +107,8 @@ class Step {
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
-      const auto time = gathering(count);
-      if (!time) return time;
-      sum += *time + launch_;
+      FORESHARD_ASSIGN(const auto time, gathering(count));
+      sum += time + launch_;
     }
     return sum;
   }
@@ -117,9 +116,8 @@ class Step {
   Result<Seconds> walk(PlanShape& shape) {
     std::vector<double> durations;
     for (const Symbol& symbol : shape.symbols()) {
-      const auto time = time_of(symbol);
-      if (!time) return time;
-      durations.push_back(time->in_base());
+      FORESHARD_ASSIGN(const auto time, time_of(symbol));
+      durations.push_back(time.in_base());
     }
     return shape.walk(durations);
   }
@@ -188,12 +186,11 @@ class Step {
   // The parameters of a unit: whole for one pass, or for good.
   Result<Seconds> gathering(const Symbol& symbol) {
     if (!states_.cuts_parameters) return gathering(own_elements(symbol.block));
-    auto time = gathering(block(symbol.block));
-    if (!time) return time;
+    FORESHARD_ASSIGN(auto time, gathering(block(symbol.block)));
     // A backward pass that computes activations again gathers for each of the two.
     const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
                        framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
-    return (twice ? 2.0 : 1.0) * *time + cast_time(block(symbol.block).elements());
+    return (twice ? 2.0 : 1.0) * time + cast_time(block(symbol.block).elements());
   }
 
   // The residual stream to another stage, in pieces where the framework sends it so.
@@ -208,15 +205,13 @@ class Step {
     double count = 1;
     for (const auto extent : local_shape(blocks_.boundary_shape, sent, blocks_.mesh))
       count *= static_cast<double>(extent);
-    const auto time = times_.transfer(size_of(strategy_.precision) * count,
-                                      line_of(blocks_.mesh, pipeline_), from, to);
-    if (!time) return time;
+    FORESHARD_ASSIGN(const auto time, times_.transfer(size_of(strategy_.precision) * count,
+                                                      line_of(blocks_.mesh, pipeline_), from, to));
     Block block;
     lower::append_reshard(block, "", blocks_.boundary_shape, strategy_.precision, sent,
                           blocks_.boundary, blocks_.mesh, lower::stream(lower::kTensorStream), {});
-    const auto whole = chain_time(block, blocks_.mesh, times_);
-    if (!whole) return whole;
-    return *time + *whole;
+    FORESHARD_ASSIGN(const auto whole, chain_time(block, blocks_.mesh, times_));
+    return time + whole;
   }
 
   // The gradients of the `index`-th group of copies that `stage` holds.
@@ -327,7 +322,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     if (states.cuts_parameters) bytes.whole = parameter * static_cast<double>(of.elements());
     if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
     bytes.work = {of.transient_forward, of.transient_backward};
-    bytes.trails = {trails(of.forward), trails(of.backward)};
+    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};
   }
   return result;
 }
@@ -444,9 +439,7 @@ Result<Estimate> Estimator::memory(const Strategy& strategy) {
 }
 
 Result<Estimate> Estimator::estimate(const Strategy& strategy) {
-  auto estimate = memory(strategy);
-  if (!estimate) return estimate;
-  Estimate result = *estimate;
+  FORESHARD_ASSIGN(Estimate result, memory(strategy));
   FORESHARD_ASSIGN(const auto split, split_of(strategy));
   const lower::LoweredModel& blocks = split->blocks;
   const auto& kinds = places_.of_stages(blocks.mesh);

@@ -128,11 +128,11 @@ Result<Simulated> simulated(const study::LoadedStudy& study, const ClusterView& 
   FORESHARD_ASSIGN(auto lowered, lower::lower(study.model, candidate.strategy, {}));
   const auto program =
       study::with_launch_times(candidate.place->pool.placed(std::move(lowered)), cluster);
-  FORESHARD_ASSIGN(auto simulation, sim::simulate(cluster, program, study.communication,
-                                                  {.critical_path = false,
-                                                   .reserve = reserve_of(candidate.strategy),
-                                                   .links = study::links_of(study.cluster)}));
-  sim::Prediction prediction = std::move(simulation);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   sim::simulate(cluster, program, study.communication,
+                                 {.critical_path = false,
+                                  .reserve = reserve_of(candidate.strategy),
+                                  .links = study::links_of(study.cluster)}));
   set_interval(prediction, *study.strategy.framework, study.errors);
   const auto worst = static_cast<std::size_t>(prediction.worst_memory);
   return Simulated{.strategy = candidate.strategy,

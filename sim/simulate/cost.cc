@@ -23,10 +23,10 @@ Result<Seconds> SimulatedCost::communication_time(program::CollectiveKind kind, 
   auto key = std::pair(kind, devices);
   auto known = forms_.find(key);
   if (known == forms_.end()) {
-    FORESHARD_ASSIGN(auto found, comm::Repertoire::of(
-                                     kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
-                                     communication_));
-    comm::Repertoire repertoire = std::move(found);
+    FORESHARD_ASSIGN(
+        comm::Repertoire repertoire,
+        comm::Repertoire::of(kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
+                             communication_));
     repertoire.forget_loads();
     known = forms_.emplace(std::move(key), std::move(repertoire)).first;
   }
@@ -39,10 +39,10 @@ Result<Seconds> SimulatedCost::approximate_time(program::CollectiveKind kind, By
   auto key = std::pair(kind, devices);
   auto known = approximate_.find(key);
   if (known == approximate_.end()) {
-    FORESHARD_ASSIGN(auto found, comm::Repertoire::representative(
-                                     kind, {.cluster = &cluster_, .devices = devices, .flow = 0},
-                                     communication_));
-    comm::Repertoire repertoire = std::move(found);
+    FORESHARD_ASSIGN(
+        comm::Repertoire repertoire,
+        comm::Repertoire::representative(
+            kind, {.cluster = &cluster_, .devices = devices, .flow = 0}, communication_));
     repertoire.forget_loads();
     known = approximate_.emplace(std::move(key), std::move(repertoire)).first;
   }

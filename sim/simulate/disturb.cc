@@ -382,10 +382,9 @@ Result<BuiltWorkload> build_disturbed(const ClusterView& cluster, const Program&
                                       const std::vector<RoutesFrom>& routes) {
   const bool devices_fail = std::ranges::any_of(
       plan.outages, [](const Outage& outage) { return !outage.devices.empty(); });
-  auto result = build_workload(cluster, program, communicators, forms, folding, granularity,
-                               coalesce && !devices_fail, &plan);
-  if (!result) return result;
-  BuiltWorkload built = *std::move(result);
+  FORESHARD_ASSIGN(BuiltWorkload built,
+                   build_workload(cluster, program, communicators, forms, folding, granularity,
+                                  coalesce && !devices_fail, &plan));
   Events(built, cluster, program, folding).add(plan, routes);
   return built;
 }

@@ -23,9 +23,8 @@ Result<sim::Prediction> one_run(const LoadedStudy& study, const ClusterView& clu
   // A plan of nothing is the step itself.
   options.disturbances = plan.only_slow() ? nullptr : &plan;
   const auto slow = disturbance::slowed(cluster, plan);
-  auto result = sim::simulate(slow ? *slow : cluster, program, study.communication, options);
-  if (!result) return result;
-  sim::Prediction prediction = *std::move(result);
+  FORESHARD_ASSIGN(sim::Prediction prediction,
+                   sim::simulate(slow ? *slow : cluster, program, study.communication, options));
   prediction.disturbances =
       sim::DisturbanceSummary{.seed = plan.seed, .hits = plan.hits, .steps = {}, .interrupted = 0};
   return prediction;
@@ -56,9 +55,7 @@ Result<sim::Prediction> simulate_disturbed(const LoadedStudy& study, const Clust
     std::ranges::sort(ended);
     shown = ended[(ended.size() - 1) / 2].second;
   }
-  auto prediction = one_run(study, cluster, program, options, shown);
-  if (!prediction) return prediction;
-  sim::Prediction result = *std::move(prediction);
+  FORESHARD_ASSIGN(sim::Prediction result, one_run(study, cluster, program, options, shown));
   if (runs == 1 && !result.interruption) steps.push_back(result.step);
   if (runs < study.disturbances->runs)
     result.warnings.push_back(

@@ -171,10 +171,9 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
     return loader.error_at(place, fmt::format("'{}' is not a graph", source.file),
                            "give a file that ends in .onnx or .yaml");
   if (suffix == ".yaml") FORESHARD_TRY(only_for_onnx(source, loader, at));
-  auto graph = suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
-                                 : load_onnx(source, strategy, path, loader, place, inputs);
-  if (!graph) return graph;
-  LoadedGraph loaded = *std::move(graph);
+  FORESHARD_ASSIGN(LoadedGraph loaded,
+                   suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
+                                     : load_onnx(source, strategy, path, loader, place, inputs));
   FORESHARD_TRY(unused_probability(source, loaded.graph, loader, at));
   if (suffix == ".onnx")
     for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});

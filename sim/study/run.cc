@@ -30,8 +30,8 @@ Result<ClusterView> cluster_of(const LoadedStudy& study) {
 
 namespace {
 
-Result<program::Program> lowered_graph(const LoadedStudy& study,
-                                       std::vector<std::string>* remarks) {
+Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study,
+                                          std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
   auto annotated = annotate(graph, mesh_of(study.strategy, study.graph->axes),
                             {.annotations = study.graph->annotations, .batch = study.graph->batch});
@@ -45,10 +45,22 @@ Result<program::Program> lowered_graph(const LoadedStudy& study,
     for (const auto& lines : {study.graph->remarks, *annotated, lowered->remarks})
       remarks->insert(remarks->end(), lines.begin(), lines.end());
   }
-  return lowered->program;
+  return lowered;
+}
+
+Result<program::Program> lowered(const LoadedStudy& study, std::vector<std::string>* remarks) {
+  if (!study.graph) return lower::lower(study.model, study.strategy, {});
+  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, remarks));
+  return std::move(lowered.program);
 }
 
 }  // namespace
+
+Result<plan::StepPlan> plan_of(const LoadedStudy& study) {
+  if (!study.graph) return lower::plan_of(study.model, study.strategy);
+  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, nullptr));
+  return std::move(lowered.plan);
+}
 
 program::Program with_launch_times(program::Program program, const ClusterView& cluster) {
   std::vector<Seconds> times;
@@ -64,10 +76,8 @@ program::Program with_launch_times(program::Program program, const ClusterView& 
 
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks) {
-  auto program =
-      study.graph ? lowered_graph(study, remarks) : lower::lower(study.model, study.strategy, {});
-  if (!program) return program;
-  auto placed = with_launch_times(study.pool.placed(*std::move(program)), cluster);
+  FORESHARD_ASSIGN(auto program, lowered(study, remarks));
+  auto placed = with_launch_times(study.pool.placed(std::move(program)), cluster);
   FORESHARD_TRY(program::verify(placed));
   return placed;
 }

@@ -9,6 +9,7 @@
 
 #include "sim/simulate/simulate.h"
 #include "sim/study/study.h"
+#include "strategies/plan/step_plan.h"
 
 namespace foreshard::study {
 
@@ -24,6 +25,9 @@ program::Program with_launch_times(program::Program program, const ClusterView& 
 /// \return kInvalidInput where lowering or verification fails.
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks = nullptr);
+
+/// The step plan that the Program follows. Errors are those of program_of.
+Result<plan::StepPlan> plan_of(const LoadedStudy& study);
 
 /// Sets what the prediction costs on the study's cluster, and, of the training that the study
 /// describes, its steps.

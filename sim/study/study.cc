@@ -287,8 +287,7 @@ Result<ImportedModel> import_model(const HuggingFaceModel& source, const fs::pat
   FORESHARD_ASSIGN(auto bytes, foreshard::read_file(path, kLargestConfig));
   const std::string name = source.name.value_or(
       path == "-" ? "model" : fs::absolute(path).parent_path().filename().string());
-  FORESHARD_ASSIGN(auto read, read_hf_config(bytes, name, source.sequence));
-  HfModel model = std::move(read);
+  FORESHARD_ASSIGN(HfModel model, read_hf_config(bytes, name, source.sequence));
   return ImportedModel{std::move(model.model),
                        std::move(model.remarks),
                        {path == "-" ? "stdin" : path.string(), std::move(bytes)}};

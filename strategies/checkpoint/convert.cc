@@ -283,8 +283,7 @@ class Converter {
   }
 
   Result<std::string> make(const TargetFile& file, std::span<char> block, std::span<char> bounce) {
-    FORESHARD_ASSIGN(auto output, OutputFile::create(partial_ / name_of_file(file)));
-    OutputFile out = std::move(output);
+    FORESHARD_ASSIGN(OutputFile out, OutputFile::create(partial_ / name_of_file(file)));
     FORESHARD_TRY(out.append(file.header));
 
     internal::Gatherer gatherer(paths_, bounce);
@@ -317,11 +316,11 @@ class Converter {
       };
       if (slice.box.elements() > 0)
         internal::for_each_part(slice.box, element, static_cast<std::int64_t>(block.size()), visit);
-      FORESHARD_TRY(std::move(error));
+      FORESHARD_TRY(error);
       if (workers_.stopped()) return Error{Error::Code::kIo, "stopped"};
     }
     flush();
-    FORESHARD_TRY(std::move(error));
+    FORESHARD_TRY(error);
     FORESHARD_CHECK(out.bytes() == file.bytes);
     bytes_read_ += gatherer.bytes_read();
     bytes_written_ += out.bytes();

@@ -82,8 +82,7 @@ Status write_synthetic(const std::filesystem::path& directory, FileFormat format
       std::ranges::stable_sort(slices, std::greater<>{},
                                [](const auto& slice) { return size_of(slice.first->type); });
     ShardFile file{.rank = rank, .path = shard_name(rank, format)};
-    FORESHARD_ASSIGN(auto created, OutputFile::create(directory / file.path));
-    OutputFile output = std::move(created);
+    FORESHARD_ASSIGN(OutputFile output, OutputFile::create(directory / file.path));
     if (format == FileFormat::kSafetensors) {
       std::vector<StoredTensor> stored;
       for (const auto& [tensor, box] : slices) {

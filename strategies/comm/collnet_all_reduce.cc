@@ -61,8 +61,7 @@ Result<Pattern> collnet_chain_all_reduce(const Participants& group) {
       }
     }
   }
-  FORESHARD_ASSIGN(auto found, finished(heads, &traffic));
-  Pattern pattern = std::move(found);
+  FORESHARD_ASSIGN(Pattern pattern, finished(heads, &traffic));
   internal::Path longest;
   for (const auto& members : nodes) {
     internal::Path path;
@@ -95,8 +94,7 @@ Result<Pattern> collnet_direct_all_reduce(const Participants& group) {
       }
     }
   }
-  FORESHARD_ASSIGN(auto found, finished(heads, &traffic));
-  Pattern pattern = std::move(found);
+  FORESHARD_ASSIGN(Pattern pattern, finished(heads, &traffic));
   internal::Path longest;
   for (const auto& members : nodes) {
     for (std::size_t i = 1; i < members.size(); ++i) {

@@ -23,8 +23,7 @@ Status fault_in_nodes(const Participants& group) {
 
 Result<Pattern> with_copies(const Participants& group, const internal::Rounds& rounds) {
   FORESHARD_TRY(fault_in_nodes(group));
-  FORESHARD_ASSIGN(auto found, internal::pattern_of(group, rounds));
-  Pattern pattern = std::move(found);
+  FORESHARD_ASSIGN(Pattern pattern, internal::pattern_of(group, rounds));
   pattern.path.nvlink += static_cast<double>(group.devices.size());
   return pattern;
 }

@@ -264,9 +264,8 @@ class Annotator {
       ++count;
     }
     for (Graph& body : graph.bodies) {
-      const auto inner = pin(body, annotation);
-      if (!inner) return inner;
-      count += *inner;
+      FORESHARD_ASSIGN(const auto inner, pin(body, annotation));
+      count += inner;
     }
     return count;
   }

@@ -115,9 +115,7 @@ bool has(const Rule& rule, std::size_t operand, std::size_t factor) {
 }  // namespace
 
 Result<Rule> rule_from(std::string_view text, const Shapes& shapes, const RuleOptions& options) {
-  auto read = RuleReader(text).read();
-  if (!read) return read;
-  Rule rule = *std::move(read);
+  FORESHARD_ASSIGN(Rule rule, RuleReader(text).read());
   if (rule.operands.size() != shapes.size())
     return bad(text, fmt::format("has {} operands, not {}", rule.operands.size(), shapes.size()));
   for (std::size_t i = 0; i < shapes.size(); ++i) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <fmt/format.h>
 #include <utility>
@@ -15,6 +16,15 @@ constexpr std::array kPlanners{
     Planner{"gathers", plan_gathers},       Planner{"transfers", plan_transfers},
 };
 
+// Ranks that hold a copy of some parameter whose gradient is to be reduced.
+std::int64_t copies_of(const Parts& parts) {
+  std::int64_t most = 1;
+  for (const Block& block : parts.blocks)
+    for (const ParameterGroup& group : block.groups)
+      most = std::max(most, ways(group.over, parts.mesh));
+  return most;
+}
+
 }  // namespace
 
 std::span<const Planner> planners() {
@@ -28,8 +38,8 @@ Result<StepPlan> make_plan(Parts parts, const Strategy& strategy) {
 Result<StepPlan> make_plan(Parts parts, const Strategy& strategy,
                            std::span<const Planner> planners) {
   FORESHARD_CHECK(static_cast<std::int64_t>(parts.pieces.size()) == strategy.stages());
-  Draft draft{.strategy = strategy,
-              .plan = {.parts = std::move(parts), .states = state_sharding(strategy)}};
+  const StateSharding states = state_sharding(strategy, copies_of(parts));
+  Draft draft{.strategy = strategy, .plan = {.parts = std::move(parts), .states = states}};
   for (const Planner& planner : planners) FORESHARD_TRY(planner.add(draft));
   for (DraftRole& role : draft.roles) draft.plan.roles.push_back(std::move(role).finish());
   return std::move(draft.plan);

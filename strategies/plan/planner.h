@@ -51,8 +51,8 @@ class DraftRole {
   ActionRef last_pass() const;
   ActionRef optimizer() const;  ///< kNone where nothing is trained.
 
-  /// A bucket of everything that the role holds.
-  Bucket all_units() const;
+  /// All units that the role holds.
+  std::vector<Run> all_units() const;
 
   /// The role with its actions numbered in the order of issue.
   Role finish() &&;

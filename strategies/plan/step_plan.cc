@@ -1,5 +1,9 @@
 #include "strategies/plan/step_plan.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace foreshard::plan {
 
 const Block& Parts::block_of(std::int32_t unit) const {
@@ -10,10 +14,37 @@ const Tie* Parts::tie_in_one_piece() const {
   return tie && pieces.size() == 1 ? &*tie : nullptr;
 }
 
-std::int64_t Parts::own_elements(std::int32_t unit) const {
+std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
+  std::map<std::vector<Axis>, ParameterGroup> groups;
+  for (const ParameterGroup& group : block_of(unit).groups) {
+    ParameterGroup& sum = groups[group.over];
+    sum.over = group.over;
+    sum.elements += group.elements;
+    sum.reduced_inside += group.reduced_inside;
+  }
+  // The shared table is the largest parameter, of the group of most.
   const Tie* shared = tie_in_one_piece();
-  const bool is_copy = shared != nullptr && shared->last_unit == unit;
-  return block_of(unit).elements() - (is_copy ? shared->elements : 0);
+  if (shared != nullptr && shared->last_unit == unit)
+    std::ranges::max_element(groups, {}, [](const auto& entry) {
+      return entry.second.elements;
+    })->second.elements -= shared->elements;
+  std::vector<ParameterGroup> list;
+  for (auto& [over, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+std::int64_t Parts::own_elements(std::int32_t unit) const {
+  std::int64_t sum = 0;
+  for (const ParameterGroup& group : own_groups(unit)) sum += group.elements;
+  return sum;
+}
+
+std::int64_t Parts::copied_elements(const std::vector<ParameterGroup>& groups) const {
+  const Axis data = axis_of(mesh, "data");
+  std::int64_t sum = 0;
+  for (const ParameterGroup& group : groups)
+    if (std::ranges::find(group.over, data) != group.over.end()) sum += group.elements;
+  return sum;
 }
 
 Lane lane_of(const Action& action) {

@@ -35,11 +35,17 @@ namespace foreshard::plan {
 
 // --- what is planned ----------------------------------------------------------------------------
 
-/// Parameters of a block that one rank holds, told apart by over which axes, besides "data", their
-/// gradient is partial (norm scales under sequence parallelism: over "tensor").
+/// Parameters of a block that one rank holds, told apart by the axes over which their gradient is
+/// partial. Axes are ascending.
 struct ParameterGroup {
-  std::vector<Axis> also_partial{};  ///< Ascending.
-  std::int64_t elements = 0;         ///< On one rank, not cut over data-parallel ranks.
+  /// Reduced in buckets: "data" and, in a general graph, others. None: whole on every rank.
+  std::vector<Axis> over{};
+  /// Reduced behind the buckets (norm scales under sequence parallelism: over "tensor").
+  std::vector<Axis> also_partial{};
+  std::int64_t elements = 0;  ///< On one rank, not cut over data-parallel ranks.
+  /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
+  /// buckets of the framework's size.
+  std::int64_t reduced_inside = 0;
   bool operator==(const ParameterGroup&) const = default;
 };
 
@@ -91,8 +97,13 @@ struct Parts {
   const Block& block_of(std::int32_t unit) const;
   /// The tie, where both of its units lie in one piece.
   const Tie* tie_in_one_piece() const;
-  /// Elements of the unit's own parameters: those of a tie in one piece are the first unit's.
+  /// The unit's own parameters, those of equal `over` as one group: those of a tie in one piece are
+  /// the first unit's.
+  std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
+  /// Elements of the unit's own parameters.
   std::int64_t own_elements(std::int32_t unit) const;
+  /// Elements of the groups that data-parallel ranks hold copies of: what ZeRO cuts.
+  std::int64_t copied_elements(const std::vector<ParameterGroup>& groups) const;
 };
 
 // --- what a role does ---------------------------------------------------------------------------
@@ -134,7 +145,8 @@ struct Action {
   Direction direction = Direction::kForward;  ///< Of passes and what belongs to them.
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Run units{};  ///< Of passes.
+  Run units{};           ///< Of passes.
+  bool reduces = false;  ///< Of backward passes: of ParameterGroup::reduced_inside.
   /// The bucket of a gather or reduction, the crossing of a transfer or of the sync that follows a
   /// transfer, the entry of `copies`; -1: none.
   std::int32_t what = -1;
@@ -159,6 +171,7 @@ inline bool is_transfer(const Action& action) {
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {
   std::vector<Run> units{};
+  std::vector<Axis> over{};   ///< As in ParameterGroup, of gradients.
   std::int64_t elements = 0;  ///< On one rank, not cut.
   /// The unit whose backward pass is the first to add to its gradients: the output projection's,
   /// where that is the embedding.
@@ -198,7 +211,8 @@ struct Slot {
 struct Role {
   std::string name{};  ///< "stage 3".
   std::vector<Chunk> chunks{};
-  std::int64_t elements = 0;  ///< Of its parameters, on one rank, not cut.
+  std::int64_t elements = 0;         ///< Of its parameters, on one rank, not cut.
+  std::int64_t copied_elements = 0;  ///< Of these: Parts::copied_elements.
   /// In the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
   std::vector<Slot> slots{};

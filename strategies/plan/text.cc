@@ -138,7 +138,7 @@ class Text {
     switch (action.kind) {
       case ActionKind::kPass:
         return (action.direction == Direction::kForward ? "forward " : "backward ") +
-               units(action.units, action.direction);
+               units(action.units, action.direction) + (action.reduces ? ", reducing" : "");
       case ActionKind::kGather:
         return "gather " + bucket();
       case ActionKind::kReduce:

@@ -225,10 +225,18 @@ class RoleCheck {
     }
     if (when == Reduce::kNever) return std::nullopt;
     for (const auto& [unit, passes] : open)
-      if (!passes.empty() && plan_.parts.own_elements(unit) > 0)
+      if (!passes.empty() && leaves_gradients(unit, passes.back()))
         return at(5, passes.back(),
                   fmt::format("gradients of {} are not reduced", unit_name(unit)));
     return std::nullopt;
+  }
+
+  // Whether the last backward pass of the unit has left gradients that nobody reduces.
+  bool leaves_gradients(std::int32_t unit, ActionId last) const {
+    return std::ranges::any_of(plan_.parts.own_groups(unit), [&](const ParameterGroup& group) {
+      const std::int64_t inside = action(last).reduces ? group.reduced_inside : 0;
+      return !group.over.empty() && group.elements > inside;
+    });
   }
 
   Fault gathers() {

@@ -130,10 +130,9 @@ Result<Choice> choose(const TensorSpec& tensor, const Layout& from, const Layout
   FORESHARD_TRY(fault_in("to", to, tensor, placement));
 
   StepPricer price(tensor, cost, placement);
-  FORESHARD_ASSIGN(auto considered,
+  FORESHARD_ASSIGN(Candidates found,
                    candidates(tensor, from, to, [&](const Step& step) { return price(step); },
                               {.keep = options.keep, .node_of_rank = nodes_of_ranks(placement)}));
-  Candidates found = std::move(considered);
 
   Choice choice;
   choice.rejected = std::move(found.rejected);

@@ -29,9 +29,9 @@ StepPricer::StepPricer(const TensorSpec& tensor, const CostModel& cost, const Pl
 
 Result<Seconds> StepPricer::operator()(const Step& step) {
   if (is_local(step.primitive)) return copies(step);
-  auto time = step.primitive == Primitive::kTransfer ? transfer(step) : collective(step);
-  if (!time) return time;
-  return *time + copies(step);
+  FORESHARD_ASSIGN(auto time,
+                   step.primitive == Primitive::kTransfer ? transfer(step) : collective(step));
+  return time + copies(step);
 }
 
 Seconds StepPricer::copies(const Step& step) const {
@@ -81,10 +81,10 @@ Result<Seconds> StepPricer::collective(const Step& step) {
   Seconds slowest;
   const auto kind = *collective_of(step.primitive);
   for (const DistinctGroup& group : groups) {
-    const auto time = group.uniform ? cost_.approximate_time(kind, bytes, group.devices)
-                                    : cost_.communication_time(kind, bytes, group.devices);
-    if (!time) return time;
-    slowest = std::max(slowest, *time);
+    FORESHARD_ASSIGN(const auto time, group.uniform
+                                          ? cost_.approximate_time(kind, bytes, group.devices)
+                                          : cost_.communication_time(kind, bytes, group.devices));
+    slowest = std::max(slowest, time);
   }
   times_.emplace(key, slowest);
   return slowest;

@@ -72,7 +72,6 @@ TEST(CommandLine, MistakesAreUsageErrorsWithTheNearestName) {
        "--program and --arrivals both name '-'", ""},
       {"export configs/studies/host-dp2.yaml --plan - --arrivals -",
        "--plan and --arrivals both name '-'", ""},
-      {"export configs/studies/moe-layer-h100-8.yaml --plan -", "has no step plan yet", ""},
       {"simulate configs/studies/host-dp2.yaml --trace -", "a time line goes to a file", ""},
       {"simulate configs/studies/host-dp2.yaml -o /tmp/x/../x.json --trace /tmp/x.json",
        "both name '/tmp/x/../x.json'", "its own file"},

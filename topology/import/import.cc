@@ -96,9 +96,7 @@ Result<Imported> import_topology(const ImportRequest& as_saved, yaml::Loader& lo
     FORESHARD_TRY(internal::foreign_text(request, known));
   }
   FORESHARD_ASSIGN(const auto format, format_of(request));
-  auto read = format->read(request, loader);
-  if (!read) return read;
-  Imported imported = *std::move(read);
+  FORESHARD_ASSIGN(Imported imported, format->read(request, loader));
   FORESHARD_TRY(fault_in_result(request, imported, loader));
   return imported;
 }

@@ -428,8 +428,7 @@ Result<Imported> read_nvidia_smi(const ImportRequest& request, yaml::Loader& loa
         "NICs are taken with the rate of the same machine's; all of them are kept, "
         "also those that may serve storage only");
   }
-  FORESHARD_ASSIGN(auto tree, tree_of(request, *matrix, lane));
-  HostTree host = std::move(tree);
+  FORESHARD_ASSIGN(HostTree host, tree_of(request, *matrix, lane));
   host.bridges_from = defaults->usual();
   host.ports_from = request.link_rate ? kLinkRate : defaults->usual();
   FORESHARD_TRY(add_nvlinks(request, *matrix, *defaults, host));

@@ -341,8 +341,7 @@ Result<NodeConfig> PaddleReader::node(std::size_t machine, yaml::Loader& loader)
   if (gpus.empty()) return at(machine, "devices", "has no device of type GPU");
   FORESHARD_ASSIGN(const auto name, device_of(machine));
   if (!defaults_.contains(name)) {
-    FORESHARD_ASSIGN(auto read, defaults_of(name, hardware_, loader, remarks));
-    Defaults own = std::move(read);
+    FORESHARD_ASSIGN(Defaults own, defaults_of(name, hardware_, loader, remarks));
     // Paddle's bandwidths are what its cost model divides by: payload.
     const yaml::Sourced<double> payload{1, request_.name + ": rates of payload",
                                         yaml::Evidence::kTransferred};
@@ -447,8 +446,8 @@ bool looks_like_paddle(std::string_view text) {
 
 Result<Imported> read_paddle(const ImportRequest& request, yaml::Loader& loader) {
   yaml::Loader json({.most_nodes = kMostNodesOfJson, .most_errors = kMostFaultsShown});
-  FORESHARD_ASSIGN(auto parsed, json.read_text<paddle::Cluster>(request.text, request.name));
-  paddle::Cluster cluster = std::move(parsed);
+  FORESHARD_ASSIGN(paddle::Cluster cluster,
+                   json.read_text<paddle::Cluster>(request.text, request.name));
   FORESHARD_TRY(take_numbers(cluster, json));
   FORESHARD_ASSIGN(const auto hardware, read_hardware(loader));
   PaddleReader reader(request, cluster, json, hardware);

@@ -58,7 +58,7 @@ class Row {
     }
     if (best) return *std::move(best);
     if (closest) return simulated(*closest);
-    FORESHARD_TRY(std::move(error));
+    FORESHARD_TRY(error);
     return Error{Error::Code::kUnsupported,
                  fmt::format("{} sequences do not divide into {} equal parts",
                              setting_.strategy.global_batch, setting_.strategy.data_parallel)};

@@ -159,9 +159,7 @@ Environment environment() {
 }
 
 Result<Identity> identity_from(const Environment& environment) {
-  const auto found = launched(environment);
-  if (!found) return found;
-  Identity identity = *found;
+  FORESHARD_ASSIGN(Identity identity, launched(environment));
   if (const auto token = environment("FORESHARD_TOKEN")) identity.token = *token;
   return identity;
 }

@@ -65,7 +65,7 @@ Result<std::unique_ptr<Store>> open_by_file(const std::string& file, TcpOptions 
     // When all have found it, nobody needs it any more.
     Status met = barrier(*store, "found", 0, options.ranks, options.patience);
     ::unlink(file.c_str());
-    FORESHARD_TRY(std::move(met));
+    FORESHARD_TRY(met);
     return store;
   }
   const Seconds patience = options.patience;

@@ -143,11 +143,9 @@ Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, Lin
                                   std::int64_t ranks) {
   const auto key = std::tuple(kind, bytes.in_base(), line, ranks);
   if (const auto it = slower_ends_.find(key); it != slower_ends_.end()) return it->second;
-  const auto first = group(kind, bytes, line, 0);
-  if (!first) return first;
-  const auto last = group(kind, bytes, line, ranks / line.size - 1);
-  if (!last) return last;
-  return slower_ends_.emplace(key, std::max(*first, *last)).first->second;
+  FORESHARD_ASSIGN(const auto first, group(kind, bytes, line, 0));
+  FORESHARD_ASSIGN(const auto last, group(kind, bytes, line, ranks / line.size - 1));
+  return slower_ends_.emplace(key, std::max(first, last)).first->second;
 }
 
 Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line) const {
@@ -158,11 +156,10 @@ Result<Seconds> Times::ends(program::CollectiveKind kind, Bytes bytes, Line line
 Result<Seconds> Times::transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to) {
   const std::tuple key{bytes.in_base(), line, from, to};
   if (const auto it = transfers_.find(key); it != transfers_.end()) return it->second;
-  const auto time = cost_.communication_time(
-      program::CollectiveKind::kSend, bytes,
-      {places_.device(from * line.stride), places_.device(to * line.stride)});
-  if (!time) return time;
-  return transfers_.emplace(key, *time).first->second;
+  FORESHARD_ASSIGN(const auto time, cost_.communication_time(program::CollectiveKind::kSend, bytes,
+                                                             {places_.device(from * line.stride),
+                                                              places_.device(to * line.stride)}));
+  return transfers_.emplace(key, time).first->second;
 }
 
 Result<PassTime> pass_time(const program::Block& block, const std::vector<MeshAxis>& mesh,
@@ -220,12 +217,13 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& ki
     const program::Block& block;
     PassTime& into;
   };
-  for (const Part& part : {Part{model.embedding.forward, result.embedding.forward},
-                           Part{model.embedding.backward, result.embedding.backward},
-                           Part{model.layer.forward, result.layer.forward},
-                           Part{model.layer.backward, result.layer.backward},
-                           Part{model.head.forward, result.head.forward},
-                           Part{model.head.backward, result.head.backward}}) {
+  for (const Part& part :
+       {Part{lower::only_block(model.embedding.forward), result.embedding.forward},
+        Part{lower::only_block(model.embedding.backward), result.embedding.backward},
+        Part{lower::only_block(model.layer.forward), result.layer.forward},
+        Part{lower::only_block(model.layer.backward), result.layer.backward},
+        Part{lower::only_block(model.head.forward), result.head.forward},
+        Part{lower::only_block(model.head.backward), result.head.backward}}) {
     FORESHARD_ASSIGN(const auto time, pass_time(part.block, model.mesh, kinds, times));
     part.into = time;
   }

@@ -169,7 +169,7 @@ Result<Seconds> time_by_messages(const Operation& operation) {
                              .work = 0,
                              .release_from = {},
                              .release_lag = {}});
-  FORESHARD_ASSIGN(const auto ends, writer.write({0, 0}, begins, [&] { return operation; }));
+  FORESHARD_TRY(writer.write({0, 0}, begins, [&] { return operation; }));
   FORESHARD_ASSIGN(const auto times, engine::run_fluid(workload));
   return times.makespan;
 }

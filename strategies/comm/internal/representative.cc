@@ -110,8 +110,7 @@ Result<Pattern> representative_pattern(const Algorithm& algorithm, const Partici
       std::max<std::size_t>(is_tree ? 4 : 2, kMostMembers / nodes.front().size() / 2 * 2);
   if (nodes.size() <= kept) return algorithm.pattern(group);
   const Participants part = first_nodes(group, nodes, kept);
-  FORESHARD_ASSIGN(auto found, algorithm.pattern(part));
-  Pattern pattern = std::move(found);
+  FORESHARD_ASSIGN(Pattern pattern, algorithm.pattern(part));
 
   if (growth == Growth::kNone) return pattern;
   if (is_tree) {  // of each level of nodes as much as the last doubling took

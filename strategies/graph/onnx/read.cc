@@ -252,9 +252,8 @@ class Reader {
         node.outputs.push_back(kNone);
         continue;
       }
-      FORESHARD_ASSIGN(auto result,
+      FORESHARD_ASSIGN(Value made,
                        computed(node, proto.output(i), (*types)[static_cast<std::size_t>(i)]));
-      Value made = std::move(result);
       if (abbreviates(node, made)) {
         made.kind = Value::Kind::kParameter;
       } else if (is_constant) {
@@ -362,8 +361,8 @@ class Reader {
     operands.resize(static_cast<std::size_t>(plain.input_size()));
     if (keeps_shape(node.op) && !operands.empty() && operands[0].type != nullptr)
       return std::vector<::onnx::TypeProto>{*operands[0].type};
-    FORESHARD_ASSIGN(auto inferred, inferred_types(std::move(plain), operands, node.opset));
-    std::vector<::onnx::TypeProto> types = std::move(inferred);
+    FORESHARD_ASSIGN(std::vector<::onnx::TypeProto> types,
+                     inferred_types(std::move(plain), operands, node.opset));
     // The schemas before opset 10 leave the mask open: it is as large as what is dropped.
     if (node.op == "Dropout" && types.size() == 2 && !types[1].has_tensor_type())
       types[1] = types[0];

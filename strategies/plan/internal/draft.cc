@@ -63,9 +63,9 @@ ActionRef DraftRole::optimizer() const {
   return it == end.actions.end() ? kNone : *it;
 }
 
-Bucket DraftRole::all_units() const {
-  Bucket all{.elements = role.elements};
-  for (const Chunk& chunk : role.chunks) all.units.push_back(chunk.units);
+std::vector<Run> DraftRole::all_units() const {
+  std::vector<Run> all;
+  for (const Chunk& chunk : role.chunks) all.push_back(chunk.units);
   return all;
 }
 

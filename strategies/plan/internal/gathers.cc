@@ -14,10 +14,12 @@ void gather_at_start(Draft& draft, DraftRole& role) {
   std::map<std::int32_t, ActionRef> gather_of;  // by unit
   for (std::size_t chunk = 0; chunk < role.role.chunks.size(); ++chunk) {
     const Run units = role.role.chunks[chunk].units;
+    const Parts& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
-      const std::int32_t bucket = draft.add(Bucket{.units = {{unit, 1}},
-                                                   .elements = draft.plan.parts.own_elements(unit),
-                                                   .opened_by = unit});
+      const std::int32_t bucket =
+          draft.add(Bucket{.units = {{unit, 1}},
+                           .elements = parts.copied_elements(parts.own_groups(unit)),
+                           .opened_by = unit});
       gather_of[unit] = role.make(
           {.kind = ActionKind::kGather, .chunk = static_cast<std::int32_t>(chunk), .what = bucket});
       role.start.actions.push_back(gather_of[unit]);
@@ -84,10 +86,12 @@ class BeforeUse {
   ActionRef gather(Section& section, ActionRef pass) {
     const std::int32_t unit = role_[pass].units.first;
     const auto [bucket, is_new] = bucket_of_.emplace(unit, -1);
+    const Parts& parts = draft_.plan.parts;
     if (is_new)
-      bucket->second = draft_.add(Bucket{.units = {{unit, 1}},
-                                         .elements = draft_.plan.parts.block_of(unit).elements(),
-                                         .opened_by = unit});
+      bucket->second =
+          draft_.add(Bucket{.units = {{unit, 1}},
+                            .elements = parts.copied_elements(parts.block_of(unit).groups),
+                            .opened_by = unit});
     Action action = role_[pass];
     action.kind = ActionKind::kGather;
     action.units = {};
@@ -108,8 +112,9 @@ class BeforeUse {
 };
 
 void gather_at_end(Draft& draft, DraftRole& role) {
-  if (role.optimizer() == kNone) return;
-  const std::int32_t bucket = draft.add(role.all_units());
+  if (role.optimizer() == kNone || role.role.copied_elements == 0) return;
+  const std::int32_t bucket =
+      draft.add(Bucket{.units = role.all_units(), .elements = role.role.copied_elements});
   role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
                                         .direction = Direction::kBackward,
                                         .what = bucket,

@@ -15,8 +15,11 @@ Status plan_places(Draft& draft) {
          piece += static_cast<std::size_t>(stages)) {
       const Run units = pieces[piece];
       role.chunks.push_back({.piece = static_cast<std::int32_t>(piece), .units = units});
-      for (std::int32_t i = 0; i < units.count; ++i)
-        role.elements += draft.plan.parts.own_elements(units.first + i);
+      for (std::int32_t i = 0; i < units.count; ++i) {
+        const auto groups = draft.plan.parts.own_groups(units.first + i);
+        for (const ParameterGroup& group : groups) role.elements += group.elements;
+        role.copied_elements += draft.plan.parts.copied_elements(groups);
+      }
     }
   }
   return {};

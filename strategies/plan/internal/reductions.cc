@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -49,30 +50,43 @@ class BesidePasses {
         if (opens_bucket(unit)) role_[ref].takes |= kGradient;
       }
       pass_before_ = ref;
-      if (bucket_of(unit) < 0) continue;
-      Action reduction = role_[ref];
-      reduction.kind = ActionKind::kReduce;
-      reduction.units = {};
-      reduction.what = bucket_of(unit);
-      reduction.takes = 0;
-      reduction.gives_back = states().cuts_gradients ? kGradient : 0;
-      reduction.after = {ref};
-      reduced_before_ = std::exchange(reduced_, role_.make(std::move(reduction)));
-      actions.push_back(reduced_);
+      role_[ref].reduces = reduces_inside(unit);
+      for (const std::int32_t bucket : buckets_of(unit)) {
+        Action reduction = role_[ref];
+        reduction.kind = ActionKind::kReduce;
+        reduction.units = {};
+        reduction.reduces = false;
+        reduction.what = bucket;
+        reduction.takes = 0;
+        reduction.gives_back = states().cuts_gradients ? kGradient : 0;
+        reduction.after = {ref};
+        reduced_before_ = std::exchange(reduced_, role_.make(std::move(reduction)));
+        actions.push_back(reduced_);
+      }
     }
     section.actions = std::move(actions);
   }
 
-  // The unit's bucket; -1 if it has nothing to reduce.
-  std::int32_t bucket_of(std::int32_t unit) {
-    const auto [it, is_new] = bucket_of_.emplace(unit, -1);
-    const std::int64_t elements = draft_.plan.parts.own_elements(unit);
-    if (is_new && elements > 0) {
-      const Tie* tie = draft_.plan.parts.tie_in_one_piece();
-      const bool is_tied = tie != nullptr && tie->first_unit == unit;
-      it->second = draft_.add(Bucket{.units = {{unit, 1}},
-                                     .elements = elements,
-                                     .opened_by = is_tied ? tie->last_unit : unit});
+  bool reduces_inside(std::int32_t unit) const {
+    return std::ranges::any_of(draft_.plan.parts.block_of(unit).groups,
+                               [](const ParameterGroup& group) {
+                                 return !group.over.empty() && group.reduced_inside > 0;
+                               });
+  }
+
+  // The unit's buckets: what its backward pass leaves to reduce.
+  const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
+    const auto [it, is_new] = buckets_of_.try_emplace(unit);
+    if (!is_new) return it->second;
+    const Tie* tie = draft_.plan.parts.tie_in_one_piece();
+    const bool is_tied = tie != nullptr && tie->first_unit == unit;
+    for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
+      const std::int64_t elements = group.elements - group.reduced_inside;
+      if (elements == 0 || group.over.empty()) continue;
+      it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
+                                             .over = std::move(group.over),
+                                             .elements = elements,
+                                             .opened_by = is_tied ? tie->last_unit : unit}));
     }
     return it->second;
   }
@@ -81,23 +95,30 @@ class BesidePasses {
   bool opens_bucket(std::int32_t unit) {
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
     if (tie != nullptr && unit == tie->last_unit) return true;
-    return bucket_of(unit) >= 0 && (tie == nullptr || unit != tie->first_unit);
+    return !buckets_of(unit).empty() && (tie == nullptr || unit != tie->first_unit);
   }
 
   Draft& draft_;
   DraftRole& role_;
-  std::map<std::int32_t, std::int32_t> bucket_of_;  // by unit
+  std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
   ActionRef reduced_ = kNone;         // the last reduction
   ActionRef reduced_before_ = kNone;  // the one before it
 };
 
 void reduce_at_end(Draft& draft, DraftRole& role) {
-  const std::int32_t bucket = draft.add(role.all_units());
-  role.end.actions.push_back(role.make({.kind = ActionKind::kReduce,
-                                        .direction = Direction::kBackward,
-                                        .what = bucket,
-                                        .after = {role.last_pass()}}));
+  std::map<std::vector<Axis>, std::int64_t> elements;
+  const std::vector<Run> units = role.all_units();
+  for (const Run& run : units)
+    for (std::int32_t i = 0; i < run.count; ++i)
+      for (const ParameterGroup& group : draft.plan.parts.own_groups(run.first + i))
+        if (!group.over.empty()) elements[group.over] += group.elements;
+  for (const auto& [over, count] : elements)
+    role.end.actions.push_back(
+        role.make({.kind = ActionKind::kReduce,
+                   .direction = Direction::kBackward,
+                   .what = draft.add(Bucket{.units = units, .over = over, .elements = count}),
+                   .after = {role.last_pass()}}));
 }
 
 }  // namespace

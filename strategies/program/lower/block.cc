@@ -9,6 +9,7 @@
 
 #include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
@@ -42,7 +43,8 @@ std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
   }
   std::vector<plan::ParameterGroup> groups;
   groups.reserve(elements_of.size());
-  for (const auto& [axes, count] : elements_of) groups.push_back({axes, count});
+  for (const auto& [axes, count] : elements_of)
+    groups.push_back({.over = {data}, .also_partial = axes, .elements = count});
   return groups;
 }
 
@@ -75,17 +77,18 @@ std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& back
 }
 
 // Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
-LoweredBlock lower_forward_only(const ShardedGraph& forward) {
+LoweredBlock lower_forward_only(const ShardedGraph& forward, Axis data) {
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
-  lowered.forward.name = graph.name + ".forward";
-  lowered.backward.name = graph.name + ".backward";
-  Emitter(lowered.forward, false).emit(forward);
+  Block pass{.name = graph.name + ".forward"};
+  Emitter(pass, false).emit(forward);
+  lowered.forward = {{.block = std::move(pass)}};
+  lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
   add_sizes(lowered, graph, forward.mesh);
   const auto& sizes = lowered.parameter_sizes;
   const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (count > 0) lowered.parameters = {{{}, count}};
+  if (count > 0) lowered.parameters = {{.over = {data}, .elements = count}};
   return lowered;
 }
 
@@ -93,23 +96,25 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
                                  const Strategy& strategy, Recompute recompute) {
   const Framework& framework = *strategy.framework;
   FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward));
-  if (strategy.mode == Mode::kForward) return lower_forward_only(forward);
+  if (strategy.mode == Mode::kForward) return lower_forward_only(forward, data);
   const Graph back = backward_graph(forward, backward_options(strategy));
   FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
 
   LoweredBlock lowered;
-  lowered.forward.name = graph.name + ".forward";
-  lowered.backward.name = graph.name + ".backward";
+  Block ahead{.name = graph.name + ".forward"};
   // A forward pass has nothing to put beside a reshard: each operator needs the one before.
-  Emitter(lowered.forward, false).emit(forward);
+  Emitter(ahead, false).emit(forward);
+  lowered.forward = {{.block = std::move(ahead)}};
 
-  Emitter backward_tasks(lowered.backward, framework.overlap_tensor_gradients);
+  Block behind{.name = graph.name + ".backward"};
+  Emitter backward_tasks(behind, framework.overlap_tensor_gradients);
   if (recompute == Recompute::kFull) {
     backward_tasks.emit(forward);
   } else if (recompute == Recompute::kSelective) {
     backward_tasks.emit(forward, [](const Operator& op) { return op.core_attention; });
   }
   backward_tasks.emit(backward);
+  lowered.backward = {{.block = std::move(behind)}};
 
   const std::set<TensorId> kept = kept_tensors(graph, back, recompute);
   lowered.saved = bytes_held(kept, forward);
@@ -117,6 +122,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   lowered.transient_backward = backward_work(
       forward, backward, kept,
       {.recompute = recompute, .placeholders_kept = framework.keeps_gradient_placeholders});
+  lowered.recompute = recompute;
   lowered.placeholders = placeholders(backward);
   lowered.parameters = parameter_groups(forward, backward, data);
   add_sizes(lowered, graph, mesh);
@@ -198,6 +204,20 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
   return last;
 }
 
+void append_reduction(Block& block, const std::string& name, std::int64_t count,
+                      const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
+                      const Strategy& strategy, std::vector<std::int32_t> after) {
+  Attribute from = replicated(1);
+  from.partial = sums_over(axes);
+  Attribute to = replicated(1);
+  const bool cuts = state_sharding(strategy).cuts_optimizer;
+  for (const Axis axis : axes) {
+    if (cuts && mesh[static_cast<std::size_t>(axis)].name == "data") to.dims[0] = {axis};
+  }
+  append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
+                 to, mesh, stream(kDataStream), std::move(after));
+}
+
 Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
                   const std::vector<MeshAxis>& mesh) {
   Attribute sent = *boundary.pinned;
@@ -228,8 +248,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
                      lower_block(part.graph, lowered.mesh, data, strategy, part.recompute));
     part.into = std::move(block);
     if (strategy.framework->matrix_units_need_alignment)
-      for (program::Block* pass : {&part.into.forward, &part.into.backward})
-        leave_matrix_units(*pass);
+      for (Pieces* pass : {&part.into.forward, &part.into.backward})
+        visit_blocks(*pass, leave_matrix_units);
   }
   const Tensor& boundary = graphs.layer[graphs.layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;

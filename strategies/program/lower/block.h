@@ -17,6 +17,7 @@
 #include "strategies/parallelism/strategy.h"
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
+#include "strategies/program/lower/pieces.h"
 
 namespace foreshard::lower {
 
@@ -36,8 +37,9 @@ inline program::StreamId stream(StreamIndex index) {
 }
 
 struct LoweredBlock {
-  program::Block forward;
-  program::Block backward;
+  Pieces forward;
+  Pieces backward;
+  Pieces reducing{};        ///< `backward` with the reductions of ParameterGroup::reduced_inside.
   Bytes saved;              ///< Activations between forward and backward, one micro-batch.
   Bytes transient_forward;  ///< What its peak has besides `saved` (liveness.h).
   Bytes transient_backward;
@@ -46,6 +48,7 @@ struct LoweredBlock {
   /// By shape: the gradient tensors, in the type of their parameters, that autograd wants of
   /// products that add gradients up themselves.
   std::map<std::vector<std::int64_t>, Bytes> placeholders;
+  Recompute recompute = Recompute::kNone;  ///< By its backward pass.
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
 
   std::int64_t elements() const {
@@ -55,8 +58,9 @@ struct LoweredBlock {
   }
 };
 
-/// A model's three blocks under a strategy. Of `mode: forward`, `backward` has no tasks, nothing is
-/// saved, and the inputs of a block count among its other activations.
+/// A transformer's three blocks under a strategy; each pass through one is one block of the
+/// Program. Of `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a
+/// block count among its other activations.
 struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< Axes "tensor", "data", "pipeline" in the strategy's order.
   LoweredBlock embedding;
@@ -91,6 +95,12 @@ std::optional<std::int32_t> append_reshard(program::Block& block, const std::str
                                            const std::vector<MeshAxis>& mesh,
                                            program::StreamId stream,
                                            std::vector<std::int32_t> after);
+
+/// Appends the reduction of `count` gradients that are partial over `axes`: to shards of the
+/// data-parallel ranks if the strategy cuts the optimizer's states, else to all.
+void append_reduction(program::Block& block, const std::string& name, std::int64_t count,
+                      const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
+                      const Strategy& strategy, std::vector<std::int32_t> after);
 
 /// What communication along a mesh axis is booked under.
 program::Purpose purpose_of(const MeshAxis& axis);

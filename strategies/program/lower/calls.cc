@@ -1,16 +1,19 @@
 #include "strategies/program/lower/calls.h"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <map>
+#include <random>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
 
+#include "strategies/program/ir/group.h"
+#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
-#include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 using plan::Action;
 using plan::ActionId;
 using plan::ActionKind;
+using plan::Run;
 using plan::StepPlan;
 using program::Allocate;
 using program::Block;
@@ -32,9 +36,6 @@ using program::Purpose;
 using program::Role;
 using program::Task;
 
-// Blocks of parts_of().
-enum PartIndex : std::int32_t { kEmbedding, kLayer, kHead };
-
 Task memory_task(std::string name, program::TaskBody body) {
   return Task{.name = std::move(name), .body = std::move(body)};
 }
@@ -47,24 +48,53 @@ struct Subject {
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
   bool syncs = false;
+  std::vector<Axis> over{};      // of gradients
+  const Block* tasks = nullptr;  // of a pass
+  bool begins = true;            // the pass through a unit begins with it
+  bool ends = true;
   auto operator<=>(const Subject&) const = default;
+};
+
+// The branches that conditions take: drawn in the forward pass, taken again in the backward pass.
+class Branches {
+ public:
+  // Micro-batch, unit, the loops and conditions around, the iteration of these loops.
+  using Place = std::tuple<std::int32_t, std::int32_t, std::string, std::int64_t>;
+
+  explicit Branches(std::uint64_t seed) : random_(seed) {}
+
+  std::size_t draw(Place place, double probability, bool is_taken_again) {
+    const double draw = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
+    const std::size_t taken = draw < probability ? 0 : 1;
+    if (is_taken_again) taken_.insert_or_assign(std::move(place), taken);
+    return taken;
+  }
+  std::size_t take(const Place& place) {
+    const auto known = taken_.extract(place);
+    FORESHARD_CHECK(!known.empty());
+    return known.mapped();
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::map<Place, std::size_t> taken_;
 };
 
 // Writes the calls of all roles.
 class Writer {
  public:
   Writer(Program& program, const StepPlan& plan, const Strategy& strategy,
-         const LoweredModel& blocks)
+         const PlannedBlocks& blocks)
       : program_(program),
         plan_(plan),
         strategy_(strategy),
         framework_(*strategy.framework),
         states_(plan.states),
-        mesh_(blocks.mesh),
+        mesh_(plan.parts.mesh),
         blocks_(blocks),
-        lowered_{&blocks.embedding, &blocks.layer, &blocks.head},
         pipeline_(axis_of(mesh_, "pipeline")),
-        data_(axis_of(mesh_, "data")) {}
+        data_(axis_of(mesh_, "data")),
+        branches_(blocks.seed) {}
 
   void write(const plan::Role& from, Role& to) {
     from_ = &from;
@@ -76,7 +106,7 @@ class Writer {
         write_pass(id);
       } else if (is_sync_of_receive(id)) {
         call_of_[id] = call_of_[id - 1];
-      } else {
+      } else if (action.kind != ActionKind::kOptimizer || holds_parameters()) {
         const bool syncs = id + 1 < from.actions.size() && is_sync_of_receive(id + 1);
         Call one = between_units(action) ? Call{} : at(action);
         if (of_one_unit(action)) one.first_layer = unit(bucket(action).units.front().first).layer;
@@ -86,7 +116,9 @@ class Writer {
                            .of = subject_of(action),
                            .takes = action.takes,
                            .gives_back = action.gives_back,
-                           .syncs = syncs},
+                           .syncs = syncs,
+                           .over = action.kind == ActionKind::kReduce ? bucket(action).over
+                                                                      : std::vector<Axis>{}},
                    std::move(one), action.after);
       }
     }
@@ -104,9 +136,14 @@ class Writer {
     return plan_.parts.blocks[static_cast<std::size_t>(block)].name;
   }
   const LoweredBlock& lowered(std::int32_t block) const {
-    return *lowered_[static_cast<std::size_t>(block)];
+    return *blocks_.blocks[static_cast<std::size_t>(block)];
   }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
+
+  bool holds_parameters() const {
+    return std::ranges::any_of(plan_.roles,
+                               [](const plan::Role& role) { return role.elements > 0; });
+  }
 
   // Whether the action moves the bucket of one unit beside its passes, rather than all of a role's.
   bool of_one_unit(const Action& action) const {
@@ -152,32 +189,117 @@ class Writer {
     call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
   }
 
-  // One call for each run of units of one block.
+  // One call for each run of units of one block or, where a unit has several, one for each of them.
   void write_pass(std::size_t id) {
     const Action& pass = from_->actions[id];
     const bool is_forward = pass.direction == Direction::kForward;
-    const std::int32_t step = is_forward ? 1 : -1;
-    const auto nth = [&](std::int32_t i) -> const plan::Unit& {
-      return unit(is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i);
+    const auto nth = [&](std::int32_t i) {
+      return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
     };
-    std::vector<ActionId> after = pass.after;
+    awaited_ = pass.after;
+    const std::pair slot{pass.chunk, pass.micro_batch};
+    const auto before = last_call_.extract(slot);
+    before_ = before.empty() ? -1 : before.mapped();
     for (std::int32_t i = 0; i < pass.units.count;) {
-      const plan::Unit& first = nth(i);
+      const std::int32_t first = nth(i);
+      const LoweredBlock& block = lowered(unit(first).block);
+      const Pieces& pieces = is_forward     ? block.forward
+                             : pass.reduces ? block.reducing
+                                            : block.backward;
       std::int32_t n = 1;
-      while (i + n < pass.units.count && nth(i + n).block == first.block) ++n;
-      Call call = at(pass);
-      call.repeat = n;
-      call.first_layer = first.layer;
-      if (n > 1) call.layer_step = step;
-      write_call(id,
-                 Subject{.kind = ActionKind::kPass,
-                         .direction = pass.direction,
-                         .of = first.block,
-                         .takes = pass.takes,
-                         .gives_back = pass.gives_back},
-                 std::move(call), std::exchange(after, {}));
+      if (is_one_block(pieces)) {
+        while (i + n < pass.units.count && unit(nth(i + n)).block == unit(first).block) ++n;
+        Call call = at(pass);
+        call.repeat = n;
+        call.first_layer = unit(first).layer;
+        if (n > 1) call.layer_step = is_forward ? 1 : -1;
+        write_piece(id, pieces.front(), unit(first).block, std::move(call), true, true);
+      } else {
+        write_pieces(id, first, pieces, unit(first).layer, {});
+      }
       i += n;
     }
+    const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
+    const std::int32_t last = is_forward && strategy_.mode == Mode::kForward
+                                  ? chunk.first + chunk.count - 1
+                                  : chunk.first;
+    if (is_forward == (strategy_.mode == Mode::kForward) && pass.units.contains(last)) return;
+    last_call_[slot] = before_;
+  }
+
+  // `path`: the loops and conditions around the pieces, by their names in the forward pass;
+  // `layer`: the iteration of these loops.
+  void write_pieces(std::size_t id, std::int32_t of_unit, const Pieces& pieces, std::int64_t layer,
+                    const std::string& path) {
+    const bool is_forward = from_->actions[id].direction == Direction::kForward;
+    const auto first = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
+    const auto last = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
+      return piece.kind == Piece::Kind::kBlock;
+    });
+    for (const Piece& piece : pieces) {
+      if (piece.kind == Piece::Kind::kBlock) {
+        Call call = at(from_->actions[id]);
+        call.first_layer = static_cast<std::int32_t>(layer);
+        write_piece(id, piece, unit(of_unit).block, std::move(call),
+                    path.empty() && &piece == &*first, path.empty() && &piece == &*last);
+        continue;
+      }
+      const std::string inner = path + '/' + (is_forward ? piece.key : piece.key.substr(2));
+      if (piece.kind == Piece::Kind::kLoop)
+        write_loop(id, of_unit, piece, layer, inner);
+      else
+        write_pieces(id, of_unit, piece.bodies[branch(id, of_unit, piece, layer, inner)], layer,
+                     inner);
+    }
+  }
+
+  void write_loop(std::size_t id, std::int32_t of_unit, const Piece& piece, std::int64_t layer,
+                  const std::string& path) {
+    const Action& pass = from_->actions[id];
+    const Pieces& body = piece.bodies[0];
+    const bool is_forward = pass.direction == Direction::kForward;
+    const std::int64_t first = layer * piece.count + (is_forward ? 0 : piece.count - 1);
+    const std::int32_t step = is_forward ? 1 : -1;
+    if (is_one_block(body) && piece.count > 0) {
+      Call call = at(pass);
+      call.repeat = static_cast<std::int32_t>(piece.count);
+      call.first_layer = static_cast<std::int32_t>(first);
+      call.layer_step = step;
+      write_piece(id, body.front(), unit(of_unit).block, std::move(call), false, false);
+      return;
+    }
+    for (std::int64_t i = 0; i < piece.count; ++i)
+      write_pieces(id, of_unit, body, first + i * step, path);
+  }
+
+  std::size_t branch(std::size_t id, std::int32_t of_unit, const Piece& piece, std::int64_t layer,
+                     const std::string& path) {
+    const Action& pass = from_->actions[id];
+    const Branches::Place place{pass.micro_batch, of_unit, path, layer};
+    if (pass.direction == Direction::kBackward) return branches_.take(place);
+    return branches_.draw(place, piece.probability, strategy_.mode == Mode::kTrain);
+  }
+
+  // Waits for the conversion with which the call before it ends: no lane orders the two.
+  void write_piece(std::size_t id, const Piece& piece, std::int32_t of, Call call, bool begins,
+                   bool ends) {
+    const Action& pass = from_->actions[id];
+    if (blocks_.waits_for_conversions && before_ >= 0) {
+      const Call& before = to_->calls[static_cast<std::size_t>(before_)];
+      const std::int32_t conversion = open_conversion(program_.blocks[before.block.index()]);
+      if (conversion >= 0) call.after.push_back({.call = before_, .task = conversion});
+    }
+    write_call(id,
+               Subject{.kind = ActionKind::kPass,
+                       .direction = pass.direction,
+                       .of = of,
+                       .takes = pass.takes,
+                       .gives_back = pass.gives_back,
+                       .tasks = &piece.block,
+                       .begins = begins,
+                       .ends = ends},
+               std::move(call), std::exchange(awaited_, {}));
+    before_ = call_of_[id];
   }
 
   BlockId add(Block wanted) {
@@ -194,7 +316,7 @@ class Writer {
   Block block_for(const Action& action, const Subject& subject) const {
     switch (action.kind) {
       case ActionKind::kPass:
-        return pass(action, subject.of);
+        return pass(action, subject);
       case ActionKind::kGather:
         return gather(action, subject.of);
       case ActionKind::kReduce:
@@ -227,32 +349,41 @@ class Writer {
   }
 
   // Forward or backward tasks with what they keep in memory around them.
-  Block pass(const Action& action, std::int32_t of) const {
+  Block pass(const Action& action, const Subject& subject) const {
     const bool is_forward = action.direction == Direction::kForward;
-    const LoweredBlock& from = lowered(of);
-    const std::string& kind = block_name(of);
-    Block block = is_forward ? from.forward : from.backward;
+    const LoweredBlock& from = lowered(subject.of);
+    const std::string& kind = block_name(subject.of);
+    const std::string work = fmt::format("{}.{}.work", kind, word(action.direction));
     const Bytes transient = is_forward ? from.transient_forward : from.transient_backward;
-    std::vector<Task> tasks;
-    if ((action.takes & plan::kKept) != 0 && from.saved > 0_B)
-      tasks.push_back(memory_task(
-          "keep", Allocate{kind + ".activations", MemoryKind::kActivations, from.saved}));
-    if (transient > 0_B)
-      tasks.push_back(
-          memory_task("work", Allocate{block.name + ".work", MemoryKind::kBuffers, transient}));
-    if ((action.takes & plan::kGradient) != 0) take_gradients(action, of, tasks);
-    const auto shift = static_cast<std::int32_t>(tasks.size());
-    for (Task& task : block.tasks) {
-      for (std::int32_t& index : task.after) index += shift;
-      tasks.push_back(std::move(task));
+    Block block = *subject.tasks;
+    if (subject.begins) {
+      std::vector<Task> tasks;
+      if ((action.takes & plan::kKept) != 0 && from.saved > 0_B)
+        tasks.push_back(memory_task(
+            "keep", Allocate{kind + ".activations", MemoryKind::kActivations, from.saved}));
+      if (transient > 0_B)
+        tasks.push_back(memory_task("work", Allocate{work, MemoryKind::kBuffers, transient}));
+      if ((action.takes & plan::kGradient) != 0) take_gradients(action, subject.of, tasks);
+      put_before(block, std::move(tasks));
     }
-    if (transient > 0_B) tasks.push_back(memory_task("work done", Free{block.name + ".work"}));
-    if ((action.gives_back & plan::kWhole) != 0)
-      tasks.push_back(memory_task("release", Free{kind + ".parameters"}));
-    if ((action.gives_back & plan::kKept) != 0 && from.saved > 0_B)
-      tasks.push_back(memory_task("forget", Free{kind + ".activations"}));
-    block.tasks = std::move(tasks);
+    if (subject.ends) {
+      const std::vector<std::int32_t> uses =
+          reduces_inside(block) ? last_uses(block) : std::vector<std::int32_t>{};
+      const auto free = [&](std::string name, std::string buffer) {
+        block.tasks.push_back(
+            Task{.name = std::move(name), .body = Free{std::move(buffer)}, .after = uses});
+      };
+      if (transient > 0_B) free("work done", work);
+      if ((action.gives_back & plan::kWhole) != 0) free("release", kind + ".parameters");
+      if ((action.gives_back & plan::kKept) != 0 && from.saved > 0_B)
+        free("forget", kind + ".activations");
+    }
     return block;
+  }
+
+  // Whether tasks of the block outlast its use of activations.
+  static bool reduces_inside(const Block& block) {
+    return std::ranges::find(block.tasks, stream(kDataStream), &Task::stream) != block.tasks.end();
   }
 
   // The buckets of gradients that begin with the pass of a unit of block `of`.
@@ -277,18 +408,15 @@ class Writer {
   }
 
   // --- data parallelism ------------------------------------------------------------------------
-  // Gradients of `count` elements: partial over the data axis; then whole, or in shards.
   Block reduction(const Action& action, std::int32_t of) const {
-    const std::int64_t count = bucket(action).elements;
+    const plan::Bucket& summed = bucket(action);
     const bool alone = of_one_unit(action);
-    Block block{.name =
-                    alone ? block_name(of) + ".reduce" : fmt::format("gradients.reduce.{}", count)};
-    Attribute from = replicated(1);
-    from.partial = sums_over({data_});
-    Attribute to = replicated(1);
-    if (states_.cuts_optimizer) to.dims[0] = {data_};
-    append_reshard(block, "gradients", {count}, gradient_dtype(), from, to, mesh_,
-                   stream(kDataStream), {});
+    Block block{.name = alone ? block_name(of) + ".reduce"
+                              : fmt::format("gradients.reduce.{}", summed.elements)};
+    if (summed.over != std::vector{data_})
+      for (const Axis axis : summed.over)
+        block.name += "." + mesh_[static_cast<std::size_t>(axis)].name;
+    append_reduction(block, "gradients", summed.elements, summed.over, mesh_, strategy_, {});
     if ((action.gives_back & plan::kGradient) != 0)
       block.tasks.push_back(memory_task("release", Free{block_name(of) + ".gradients"}));
     return block;
@@ -311,10 +439,7 @@ class Writer {
                                                .rows = states_.shard_of(count),
                                                .dtype = strategy_.precision}},
                            .stream = stream(kDataStream)});
-    for (Task& task : gather.tasks) {
-      for (std::int32_t& index : task.after) index += static_cast<std::int32_t>(first.size());
-    }
-    gather.tasks.insert(gather.tasks.begin(), first.begin(), first.end());
+    put_before(gather, std::move(first));
     return gather;
   }
 
@@ -331,8 +456,8 @@ class Writer {
   // Each parameter by itself, the host waiting for it. A pass that computes activations again
   // gathers for that, and again for the gradients.
   Block gathering_each(const Action& action, std::int32_t of) const {
-    const bool twice = action.direction == Direction::kBackward &&
-                       strategy_.recompute == Recompute::kFull && of == kLayer;
+    const bool twice =
+        action.direction == Direction::kBackward && lowered(of).recompute == Recompute::kFull;
     Block gather{.name = block_name(of) + (twice ? ".gather_twice" : ".gather_each")};
     for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
       for (const std::int64_t count : lowered(of).parameter_sizes) {
@@ -418,12 +543,14 @@ class Writer {
   }
 
   Block optimizer() const {
-    const std::int64_t all = from_->elements;
-    const std::int64_t count = states_.cuts_optimizer ? states_.shard_of(all) : all;
+    const std::int64_t copied = from_->copied_elements;
+    const std::int64_t count =
+        from_->elements - copied + (states_.cuts_optimizer ? states_.shard_of(copied) : copied);
     // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
     std::vector<Axis> spread;
     for (Axis axis = 0; axis < static_cast<Axis>(mesh_.size()); ++axis) {
-      if (axis != data_ || states_.cuts_optimizer) spread.push_back(axis);
+      if (axis == data_ ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
+        spread.push_back(axis);
     }
     return optimizer_block(fmt::format("optimizer.{}", count), strategy_, mesh_, spread, count);
   }
@@ -434,59 +561,38 @@ class Writer {
   const Framework& framework_;
   const StateSharding& states_;
   const std::vector<MeshAxis>& mesh_;
-  const LoweredModel& blocks_;
-  std::array<const LoweredBlock*, 3> lowered_;  // by block of the plan
+  const PlannedBlocks& blocks_;
   Axis pipeline_;
   Axis data_;
+  Branches branches_;
   std::map<Subject, BlockId> block_of_;
   const plan::Role* from_ = nullptr;
   Role* to_ = nullptr;
   std::vector<std::int32_t> call_of_;  // by action: its last call
+  std::vector<ActionId> awaited_;      // by the next call of the pass
+  std::int32_t before_ = -1;           // the call that what it makes comes from
+  // By chunk and micro-batch: the last call of its passes, until all of them are written.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last_call_;
 };
-
-plan::Block planned(std::string name, const LoweredBlock& block) {
-  return {.name = std::move(name), .groups = block.parameters};
-}
 
 }  // namespace
 
-plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {
-  plan::Parts parts{
-      .name = fmt::format("{}, tensor {} x pipeline {} x data {}{}", model.name,
-                          strategy.tensor_parallel, strategy.pipeline_parallel,
-                          strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward"),
-      .mesh = blocks.mesh,
-      .blocks = {planned("embedding", blocks.embedding), planned("layer", blocks.layer),
-                 planned("head", blocks.head)},
-      .boundary = "layer_out"};
-  parts.units.push_back({.name = "embedding", .block = kEmbedding});
-  for (std::int32_t layer = 0; layer < model.layers; ++layer)
-    parts.units.push_back(
-        {.name = fmt::format("layer {}", layer), .block = kLayer, .layer = layer});
-  parts.units.push_back({.name = "head", .block = kHead});
-  std::int32_t next = 1;
-  for (const std::int64_t layers : layers_of_stages(strategy, model)) {
-    parts.pieces.push_back({next, static_cast<std::int32_t>(layers)});
-    next += static_cast<std::int32_t>(layers);
-  }
-  parts.pieces.front() = {0, parts.pieces.front().count + 1};
-  ++parts.pieces.back().count;
-  if (model.tied_embeddings)
-    parts.tie = plan::Tie{.first_unit = 0,
-                          .last_unit = static_cast<std::int32_t>(parts.units.size()) - 1,
-                          .elements = blocks.head.largest_parameter};
-  return parts;
-}
-
-void append_roles(Program& program, const StepPlan& plan, const Model& model,
-                  const Strategy& strategy, const LoweredModel& blocks) {
+Program program_of(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
+                   Seconds launch_time) {
+  Program program{.name = plan.parts.name, .mesh = plan.parts.mesh, .streams = streams()};
+  program.launch_time = launch_time + strategy.framework->host_time;
   Writer writer(program, plan, strategy, blocks);
-  for (std::size_t stage = 0; stage < plan.roles.size(); ++stage) {
-    Role& role = program.roles.emplace_back();
-    role.name = plan.roles[stage].name;
-    role.memory = resident_memory(strategy, model, blocks, static_cast<std::int64_t>(stage));
-    writer.write(plan.roles[stage], role);
+  const Axis pipeline = axis_of(program.mesh, "pipeline");
+  for (const plan::Role& role : plan.roles) {
+    program.roles.push_back({.name = role.name});
+    writer.write(role, program.roles.back());
   }
+  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
+    const auto stage = program::coordinate_of(program, rank, pipeline);
+    program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
+  }
+  if (strategy.framework->blocking_launches) block_launches(program);
+  return program;
 }
 
 }  // namespace foreshard::lower

@@ -1,20 +1,33 @@
 /// \file
-/// From a step plan to the calls of a Program's roles: private to lower.cc.
+/// From a step plan to a Program: the calls of its roles, and the blocks that they call.
 #pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
 
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
 
-/// The model as the planners take it. Its blocks are the embedding, a layer and the head, in this
-/// order.
-plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
+/// What the Program runs for the blocks of a plan.
+struct PlannedBlocks {
+  std::vector<const LoweredBlock*> blocks{};   ///< In the order of plan::Parts::blocks.
+  std::vector<std::int64_t> boundary_shape{};  ///< As in LoweredModel, of a pipeline.
+  Attribute boundary{};
+  Attribute boundary_sent{};
+  std::set<Axis> split_over{};  ///< Axes over which parameters are split.
+  std::uint64_t seed = 1;       ///< Of the branches that conditions draw.
+  /// A call waits for the conversion at the end of the call before it. Not modelled for
+  /// transformers, where that is the sum of vocabulary-parallel embeddings and that of the loss.
+  bool waits_for_conversions = false;
+};
 
-/// Appends the roles of `plan`, in its order and without ranks, to `program`, and the blocks that
-/// they call. Consecutive units of one block that a pass takes become one call that repeats it.
-/// \pre The plan is that of `parts_of(model, strategy, blocks)`.
-void append_roles(program::Program& program, const plan::StepPlan& plan, const Model& model,
-                  const Strategy& strategy, const LoweredModel& blocks);
+/// The Program of `plan`, without totals and without what a role holds during the whole step.
+/// Consecutive units of one block that a pass takes become one call that repeats it.
+/// \param launch_time  as in LowerOptions.
+program::Program program_of(const plan::StepPlan& plan, const Strategy& strategy,
+                            const PlannedBlocks& blocks, Seconds launch_time);
 
 }  // namespace foreshard::lower

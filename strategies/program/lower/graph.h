@@ -1,7 +1,8 @@
 /// \file
 /// Any operator graph + strategy -> Program: the graph is distributed from its annotations, its
-/// backward pass made and distributed likewise, both become blocks; gradients are reduced over the
-/// axes that they are partial on; the optimizer steps. No pipeline: all ranks do the same.
+/// backward pass made and distributed likewise; both are the passes of one unit of a step plan.
+/// Gradients are reduced over the axes that they are partial on. No pipeline: all ranks do the
+/// same.
 ///
 ///  - Loops are blocks that are called as often as they run. A condition takes one branch per
 ///    micro-batch and iteration of the loops around it, drawn with its probability from `seed`;
@@ -19,6 +20,7 @@
 
 #include "strategies/graph/graph.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {
@@ -31,6 +33,7 @@ struct GraphOptions {
 };
 
 struct LoweredGraph {
+  plan::StepPlan plan{};  ///< Of one unit, the whole graph.
   program::Program program{};
   std::vector<std::string> remarks{};  ///< What was decided on the way, for people.
 };

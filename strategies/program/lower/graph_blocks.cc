@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 
 #include "strategies/graph/operators/build.h"
-#include "strategies/parallelism/state_sharding.h"
-#include "strategies/program/lower/block.h"
 #include "strategies/program/lower/emitter.h"
+#include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
 
 namespace foreshard::lower {
@@ -67,6 +67,25 @@ void issue_early(Block& block, std::size_t first) {
   block.tasks = std::move(tasks);
 }
 
+// Elements of gradients, by the axes over which they are partial.
+using Partial = std::map<std::vector<Axis>, std::int64_t>;
+
+std::vector<Axis> partial_axes(const Attribute& attribute, const std::vector<MeshAxis>& mesh) {
+  std::vector<Axis> axes = axes_of(attribute.partial);
+  std::erase_if(axes, [&](Axis axis) { return mesh[static_cast<std::size_t>(axis)].size == 1; });
+  return axes;
+}
+
+struct PassOptions {
+  Direction direction = Direction::kForward;
+  bool overlap = false;        // as for Emitter
+  Partial* reduced = nullptr;  // gradients are reduced in buckets as they come, and counted here
+  std::int64_t times = 1;      // the pass through this graph in one through all
+  bool seeds = true;           // a backward pass begins with gradients that nothing around it gives
+  const Strategy* strategy = nullptr;
+};
+
+// Cuts a pass at its loops and conditions.
 class Cutter {
  public:
   Cutter(const ShardedGraph& sharded, std::string name, const PassOptions& options)
@@ -97,13 +116,12 @@ class Cutter {
     if (options_.direction == Direction::kBackward && options_.seeds && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);
     emitter.emit(sharded_, selected_, done_);
-    std::map<std::vector<Axis>, std::int64_t> reduced;
-    if (options_.reduces) reduced = reductions(block, emitter);
+    if (options_.reduced != nullptr) reductions(block, emitter);
     emitter.convert(sharded_, trailing, done_);
     selected_.clear();
     if (block.tasks.empty()) return;
     ++count_;
-    pieces_.push_back({.block = std::move(block), .reduced = std::move(reduced)});
+    pieces_.push_back({.block = std::move(block)});
   }
 
   // The gradients that the backward pass starts from, written once.
@@ -132,9 +150,10 @@ class Cutter {
       const auto body = static_cast<std::size_t>(op.bodies[b]);
       PassOptions inner = options_;
       inner.seeds = false;
+      inner.times *= piece.count;
       // Parameters that iterations share have their gradient when the last one is done.
-      if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduces = false;
-      if (op.type == "condition") inner.reduces = false;
+      if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduced = nullptr;
+      if (op.type == "condition") inner.reduced = nullptr;
       const std::string branch = op.bodies.size() > 1 ? fmt::format(".{}", b) : "";
       piece.bodies.push_back(
           Cutter(sharded_.bodies[body], fmt::format("{}.{}{}", name_, op.name, branch), inner)
@@ -144,7 +163,7 @@ class Cutter {
   }
 
   // Buckets fill in the order in which gradients come; each is sent when its last one is there.
-  std::map<std::vector<Axis>, std::int64_t> reductions(Block& block, const Emitter& emitter) {
+  void reductions(Block& block, const Emitter& emitter) {
     struct Bucket {
       std::int64_t count = 0;
       std::vector<std::int32_t> after;
@@ -162,16 +181,15 @@ class Cutter {
                        sharded_.mesh, *options_.strategy, std::move(bucket.after));
       bucket = {};
     };
-    std::map<std::vector<Axis>, std::int64_t> reduced;
     for (const std::size_t i : selected_) {
       for (const TensorId id : graph_.operators[i].outputs) {
         if (!complete_.contains(id)) continue;
         const Attribute& lies = sharded_.attributes[id.index()];
-        const auto axes = axes_of(lies.partial);
+        const auto axes = partial_axes(lies, sharded_.mesh);
         const auto task = emitter.ready(id);
         if (axes.empty() || !task) continue;
         const std::int64_t count = local_elements(graph_[id], lies, sharded_.mesh);
-        reduced[axes] += count;
+        (*options_.reduced)[axes] += options_.times * count;
         Bucket& bucket = buckets[axes];
         bucket.count += count;
         bucket.after.push_back(*task);
@@ -182,8 +200,7 @@ class Cutter {
     }
     for (auto& [axes, bucket] : buckets) send(axes, bucket);
     issue_early(block, first);
-    if (!reduced.empty()) block.name += ".reduce";
-    return reduced;
+    if (sent > 0) block.name += ".reduce";
   }
 
   const ShardedGraph& sharded_;
@@ -209,30 +226,6 @@ Piece* last_block(Pieces& pieces) {
   return it == pieces.rend() ? nullptr : &*it;
 }
 
-// Puts a task before all others of a block.
-void prepend(Block& block, Task task) {
-  for (Task& each : block.tasks)
-    for (std::int32_t& index : each.after) ++index;
-  block.tasks.insert(block.tasks.begin(), std::move(task));
-}
-
-// The last task of each stream that reads or writes activations; gradients are sent from elsewhere.
-std::vector<std::int32_t> last_uses(const Block& block) {
-  std::vector<std::int32_t> last;
-  for (const StreamIndex where : {kComputeStream, kTensorStream}) {
-    for (std::size_t t = block.tasks.size(); t-- > 0;) {
-      const Task& task = block.tasks[t];
-      const bool runs = std::holds_alternative<Kernel>(task.body) ||
-                        std::holds_alternative<program::Communication>(task.body);
-      if (!runs || task.stream != stream(where)) continue;
-      last.push_back(static_cast<std::int32_t>(t));
-      break;
-    }
-  }
-  std::ranges::sort(last);
-  return last;
-}
-
 // A buffer from the first block of `begin` to the end of the last one of `end`.
 void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind, Bytes bytes) {
   Piece* first = first_block(begin);
@@ -240,7 +233,7 @@ void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind
   if (bytes == 0_B || first == nullptr || last == nullptr) return;
   last->block.tasks.push_back(
       Task{.name = "free " + buffer, .body = Free{buffer}, .after = last_uses(last->block)});
-  prepend(first->block, Task{.name = "keep " + buffer, .body = Allocate{buffer, kind, bytes}});
+  put_before(first->block, {Task{.name = "keep " + buffer, .body = Allocate{buffer, kind, bytes}}});
 }
 
 const Operator* backward_of(const Graph* backward, const Operator& op) {
@@ -256,23 +249,20 @@ Piece* piece_named(Pieces& pieces, const std::string& key) {
   return nullptr;
 }
 
-void add_memory_named(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
-                      const ShardedGraph* backward_graph, Pieces* backward) {
-  const Graph& graph = *forward_graph.graph;
-  std::set<TensorId> kept;
-  if (backward_graph != nullptr) {
-    const auto saved = saved_tensors(graph, *backward_graph->graph);
-    kept.insert(saved.begin(), saved.end());
-  }
-  hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
-       forward_work(forward_graph, kept));
-  if (backward != nullptr) {
-    hold(*backward, *backward, name + ".backward.work", MemoryKind::kBuffers,
-         backward_work(forward_graph, *backward_graph, kept, {}));
-    hold(forward, *backward, name + ".activations", MemoryKind::kActivations,
-         bytes_held(kept, forward_graph));
-  }
-  for (const Operator& op : graph.operators) {
+void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
+                const ShardedGraph* backward_graph, Pieces* backward);
+
+std::set<TensorId> kept_between(const ShardedGraph& forward, const ShardedGraph* backward) {
+  if (backward == nullptr) return {};
+  const auto saved = saved_tensors(*forward.graph, *backward->graph);
+  return {saved.begin(), saved.end()};
+}
+
+// Books what lives in memory within the bodies of loops and conditions: what comes and goes in each
+// pass and, with a backward pass, what is kept between the two.
+void add_memory_of_bodies(const std::string& name, const ShardedGraph& forward_graph,
+                          Pieces& forward, const ShardedGraph* backward_graph, Pieces* backward) {
+  for (const Operator& op : forward_graph.graph->operators) {
     if (op.bodies.empty()) continue;
     Piece* own = piece_named(forward, op.name);
     const Operator* back =
@@ -283,14 +273,28 @@ void add_memory_named(const std::string& name, const ShardedGraph& forward_graph
       const ShardedGraph* inner_back =
           other == nullptr ? nullptr
                            : &backward_graph->bodies[static_cast<std::size_t>(back->bodies[b])];
-      add_memory_named(fmt::format("{}.{}.{}", name, op.name, b), inner, own->bodies[b], inner_back,
-                       other == nullptr ? nullptr : &other->bodies[b]);
+      add_memory(fmt::format("{}.{}.{}", name, op.name, b), inner, own->bodies[b], inner_back,
+                 other == nullptr ? nullptr : &other->bodies[b]);
     }
   }
 }
 
+void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
+                const ShardedGraph* backward_graph, Pieces* backward) {
+  const std::set<TensorId> kept = kept_between(forward_graph, backward_graph);
+  hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
+       forward_work(forward_graph, kept));
+  if (backward != nullptr) {
+    hold(*backward, *backward, name + ".backward.work", MemoryKind::kBuffers,
+         backward_work(forward_graph, *backward_graph, kept, {}));
+    hold(forward, *backward, name + ".activations", MemoryKind::kActivations,
+         bytes_held(kept, forward_graph));
+  }
+  add_memory_of_bodies(name, forward_graph, forward, backward_graph, backward);
+}
+
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
-             GraphParameters& into) {
+             GraphParameters& into, Partial& elements) {
   const Graph& graph = *forward.graph;
   const auto gradients =
       backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
@@ -303,7 +307,7 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
     into.bytes += size_of(tensor.dtype) * static_cast<double>(count);
     if (gradient != gradients.end())
-      into.elements[axes_of(backward->attributes[gradient->second.index()].partial)] += count;
+      elements[partial_axes(backward->attributes[gradient->second.index()], forward.mesh)] += count;
     else if (!is_whole_number(tensor.dtype))
       into.untrained.push_back(tensor.name);
   }
@@ -314,40 +318,52 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
       collect(
           forward.bodies[static_cast<std::size_t>(op.bodies[b])],
           back == nullptr ? nullptr : &backward->bodies[static_cast<std::size_t>(back->bodies[b])],
-          own ? copies * op.settings.integer("count") : copies, into);
+          own ? copies * op.settings.integer("count") : copies, into, elements);
     }
   }
 }
 
 }  // namespace
 
-Pieces pieces_of(const ShardedGraph& sharded, const std::string& name, const PassOptions& options) {
-  return Cutter(sharded, name, options).run();
-}
+LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* backward,
+                               const Strategy& strategy, GraphParameters& parameters) {
+  const std::string& name = forward.graph->name;
+  const std::set<TensorId> kept = kept_between(forward, backward);
+  Partial elements;
+  Partial reduced;
+  collect(forward, backward, 1, parameters, elements);
 
-void add_memory(const ShardedGraph& forward_graph, Pieces& forward,
-                const ShardedGraph* backward_graph, Pieces* backward) {
-  add_memory_named(forward_graph.graph->name, forward_graph, forward, backward_graph, backward);
-}
-
-GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward) {
-  GraphParameters parameters;
-  collect(forward, backward, 1, parameters);
-  return parameters;
-}
-
-void append_reduction(Block& block, const std::string& name, std::int64_t count,
-                      const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
-                      const Strategy& strategy, std::vector<std::int32_t> after) {
-  Attribute from = replicated(1);
-  from.partial = sums_over(axes);
-  Attribute to = replicated(1);
-  const bool cuts = state_sharding(strategy).cuts_optimizer;
-  for (const Axis axis : axes) {
-    if (cuts && mesh[static_cast<std::size_t>(axis)].name == "data") to.dims[0] = {axis};
+  LoweredBlock lowered;
+  const std::string behind = name + ".backward";
+  lowered.forward = Cutter(forward, name + ".forward", {.strategy = &strategy}).run();
+  if (first_block(lowered.forward) != nullptr)
+    lowered.transient_forward = forward_work(forward, kept);
+  if (backward == nullptr) {
+    add_memory_of_bodies(name, forward, lowered.forward, nullptr, nullptr);
+  } else {
+    PassOptions options{.direction = Direction::kBackward,
+                        .overlap = strategy.framework->overlap_tensor_gradients,
+                        .strategy = &strategy};
+    lowered.backward = Cutter(*backward, behind, options).run();
+    options.reduced = &reduced;
+    lowered.reducing = Cutter(*backward, behind, options).run();
+    // Both variants of the backward pass give back what the forward pass keeps.
+    Pieces again = lowered.forward;
+    add_memory_of_bodies(name, forward, again, backward, &lowered.reducing);
+    add_memory_of_bodies(name, forward, lowered.forward, backward, &lowered.backward);
+    if (first_block(lowered.backward) != nullptr) {
+      if (first_block(lowered.forward) != nullptr) lowered.saved = bytes_held(kept, forward);
+      lowered.transient_backward = backward_work(forward, *backward, kept, {});
+    }
   }
-  append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
-                 to, mesh, stream(kDataStream), std::move(after));
+  for (const auto& [axes, count] : elements)
+    parameters.groups.push_back(
+        {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
+  lowered.parameters = parameters.groups;
+  if (strategy.framework->matrix_units_need_alignment)
+    for (Pieces* pass : {&lowered.forward, &lowered.backward, &lowered.reducing})
+      visit_blocks(*pass, leave_matrix_units);
+  return lowered;
 }
 
 }  // namespace foreshard::lower

@@ -3,11 +3,19 @@
 #include <fmt/format.h>
 
 #include "strategies/parallelism/state_sharding.h"
-#include "strategies/program/ir/group.h"
-#include "strategies/program/lower/calls.h"
-#include "strategies/program/lower/era.h"
+#include "strategies/program/lower/resident.h"
 
 namespace foreshard::lower {
+namespace {
+
+// Blocks of parts_of().
+enum PartIndex : std::int32_t { kEmbedding, kLayer, kHead };
+
+plan::Block planned(std::string name, const LoweredBlock& block) {
+  return {.name = std::move(name), .groups = block.parameters};
+}
+
+}  // namespace
 
 Bytes optimizer_bytes(DType precision) {
   return precision == DType::kFp32 || precision == DType::kTf32 ? 8_B : 12_B;
@@ -42,6 +50,42 @@ void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t c
                           .optimizer = true});
 }
 
+plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {
+  plan::Parts parts{
+      .name = fmt::format("{}, tensor {} x pipeline {} x data {}{}", model.name,
+                          strategy.tensor_parallel, strategy.pipeline_parallel,
+                          strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward"),
+      .mesh = blocks.mesh,
+      .blocks = {planned("embedding", blocks.embedding), planned("layer", blocks.layer),
+                 planned("head", blocks.head)},
+      .boundary = "layer_out"};
+  parts.units.push_back({.name = "embedding", .block = kEmbedding});
+  for (std::int32_t layer = 0; layer < model.layers; ++layer)
+    parts.units.push_back(
+        {.name = fmt::format("layer {}", layer), .block = kLayer, .layer = layer});
+  parts.units.push_back({.name = "head", .block = kHead});
+  std::int32_t next = 1;
+  for (const std::int64_t layers : layers_of_stages(strategy, model)) {
+    parts.pieces.push_back({next, static_cast<std::int32_t>(layers)});
+    next += static_cast<std::int32_t>(layers);
+  }
+  parts.pieces.front() = {0, parts.pieces.front().count + 1};
+  ++parts.pieces.back().count;
+  if (model.tied_embeddings)
+    parts.tie = plan::Tie{.first_unit = 0,
+                          .last_unit = static_cast<std::int32_t>(parts.units.size()) - 1,
+                          .elements = blocks.head.largest_parameter};
+  return parts;
+}
+
+PlannedBlocks planned_blocks(const LoweredModel& blocks) {
+  return {.blocks = {&blocks.embedding, &blocks.layer, &blocks.head},
+          .boundary_shape = blocks.boundary_shape,
+          .boundary = blocks.boundary,
+          .boundary_sent = blocks.boundary_sent,
+          .split_over = {axis_of(blocks.mesh, "tensor"), axis_of(blocks.mesh, "pipeline")}};
+}
+
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LowerOptions& options) {
   FORESHARD_ASSIGN(const auto blocks, lower_blocks(model, strategy));
@@ -61,18 +105,11 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
 Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
   FORESHARD_ASSIGN(const auto plan, plan_of(model, strategy, blocks));
-  program::Program program;
-  program.name = plan.parts.name;
-  program.mesh = blocks.mesh;
-  program.streams = streams();
-  program.launch_time = options.launch_time + strategy.framework->host_time;
-  append_roles(program, plan, model, strategy, blocks);
-  const Axis pipeline = axis_of(program.mesh, "pipeline");
-  for (std::int32_t rank = 0; rank < program.ranks(); ++rank) {
-    const auto stage = program::coordinate_of(program, rank, pipeline);
-    program.roles[static_cast<std::size_t>(stage)].ranks.push_back(rank);
-  }
-  if (strategy.framework->blocking_launches) block_launches(program);
+  program::Program program =
+      program_of(plan, strategy, planned_blocks(blocks), options.launch_time);
+  for (std::size_t stage = 0; stage < program.roles.size(); ++stage)
+    program.roles[stage].memory =
+        resident_memory(strategy, model, blocks, static_cast<std::int64_t>(stage));
   const bool trains = strategy.mode == Mode::kTrain;
   const auto samples = static_cast<double>(strategy.global_batch);
   program.totals = {

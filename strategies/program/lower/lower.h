@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 
-#include "strategies/program/lower/block.h"
+#include "strategies/program/lower/calls.h"
 
 namespace foreshard::lower {
 
@@ -29,6 +29,11 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
 
 /// The step plan that `lower` follows. Preconditions and errors are those of `lower`.
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
+
+/// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
+/// layer and the head, in this order.
+plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
+PlannedBlocks planned_blocks(const LoweredModel& blocks);
 
 /// Both from blocks that are there already (the search lowers blocks once for many strategies).
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

@@ -56,7 +56,7 @@ TEST(Workload, FaultNamesWorkThatNothingBounds) {
   EXPECT_TRUE(fault_in(w).ok());
   w.add_activity(task(nothing, 1));
   const auto fault = fault_in(w);
-  ASSERT_TRUE(fault);
+  ASSERT_FALSE(fault.ok());
   EXPECT_EQ(fault.error().code, Error::Code::kInvalidInput);
   EXPECT_THAT(fault.error().message, HasSubstr("activity 1 has work but neither"));
   EXPECT_FALSE(run_fluid(w));
@@ -70,7 +70,7 @@ TEST(Workload, FaultNamesAnActivityThatStarvesItself) {
   shape.occupations = {{.resource = device, .amount = 1}};
   w.add_activity(task(w.add_shape(shape), 1));
   const auto fault = fault_in(w);
-  ASSERT_TRUE(fault);
+  ASSERT_FALSE(fault.ok());
   EXPECT_EQ(fault.error().code, Error::Code::kInfeasible);
   EXPECT_THAT(fault.error().message, HasSubstr("activity 0"));
   EXPECT_THAT(fault.error().message, HasSubstr("'device 3'"));

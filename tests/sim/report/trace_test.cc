@@ -83,7 +83,7 @@ TEST(Trace, HasAProcessPerClassAThreadPerStreamAndAnEventPerTask) {
 
 TEST(Trace, LeavesNothingWhereItCannotWrite) {
   const auto error = write_trace("/nonexistent/trace.json", {}, example_program());
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_THAT(error.error().message, HasSubstr("/nonexistent/trace.json"));
 }
 

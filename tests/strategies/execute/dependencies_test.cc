@@ -162,7 +162,7 @@ TEST(Dependencies, AreAllNeeded) {
     if (one.invariant.empty()) {
       EXPECT_TRUE(fault.ok());
     } else {
-      ASSERT_TRUE(fault);
+      ASSERT_FALSE(fault.ok());
       EXPECT_THAT(fault.error().message, testing::HasSubstr(one.invariant + ":"));
     }
     std::cout << fmt::format("without {} ({}): wrong in {} of {} orders; {}\n", one.name, dropped,
@@ -222,7 +222,7 @@ TEST(Dependencies, SyncsStandForOthers) {
   EXPECT_TRUE(plan::verify(unsynced(plan)).ok());
   EXPECT_EQ(wrong_orders(model, strategy, unsynced(plan)), 0);
   const auto fault = plan::verify(unsynced(synced));
-  ASSERT_TRUE(fault);
+  ASSERT_FALSE(fault.ok());
   EXPECT_THAT(fault.error().message, testing::HasSubstr("invariant 6:"));
   EXPECT_GT(wrong_orders(model, strategy, unsynced(synced)), 0);
 }

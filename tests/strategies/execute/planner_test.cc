@@ -37,8 +37,10 @@ Status reduce_every_second(plan::Draft& draft) {
         const std::int64_t elements = draft.plan.parts.own_elements(unit);
         if (elements == 0) continue;
         if (!bucket_of.contains(unit))
-          bucket_of[unit] = draft.add(
-              plan::Bucket{.units = {{unit, 1}}, .elements = elements, .opened_by = unit});
+          bucket_of[unit] = draft.add(plan::Bucket{.units = {{unit, 1}},
+                                                   .over = {axis_of(draft.plan.parts.mesh, "data")},
+                                                   .elements = elements,
+                                                   .opened_by = unit});
         actions.push_back(role.make({.kind = ActionKind::kReduce,
                                      .direction = Direction::kBackward,
                                      .chunk = section.slot->chunk,
@@ -90,10 +92,8 @@ TEST(Planner, ReducesEverySecondMicroBatch) {
     }
 
     // And it is lowered.
-    program::Program program{.name = "toy", .mesh = blocks->mesh, .streams = lower::streams()};
-    lower::append_roles(program, *plan, model, strategy, *blocks);
-    for (std::int32_t rank = 0; rank < program.ranks(); ++rank)  // the pipeline axis is the last
-      program.roles[static_cast<std::size_t>(rank / 4)].ranks.push_back(rank);
+    const program::Program program =
+        lower::program_of(*plan, strategy, lower::planned_blocks(*blocks), 1_us);
     const auto violation = program::verify(program);
     EXPECT_TRUE(violation.ok()) << violation.error().message;
   }

@@ -12,6 +12,7 @@
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
 namespace {
@@ -66,6 +67,8 @@ LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options
   auto result = lower_graph(graph, s, options);
   EXPECT_TRUE(result) << result.error().message;
   if (!result) return {};
+  const Status fault = plan::verify(result->plan);
+  EXPECT_TRUE(fault.ok()) << fault.error().message;
   const auto violation = program::verify(result->program);
   EXPECT_TRUE(violation.ok()) << violation.error().message;
   return *std::move(result);
@@ -422,6 +425,9 @@ TEST(LowerGraph, FreesActivationsBeforeGradientsAreSent) {
   const Program program = lowered(mlp(), strategy(1, 2)).program;
   std::int64_t frees = 0;
   for (const program::Block& block : program.blocks) {
+    if (std::ranges::find(block.tasks, stream(kDataStream), &program::Task::stream) ==
+        block.tasks.end())
+      continue;
     for (const program::Task& task : block.tasks) {
       if (!std::holds_alternative<program::Free>(task.body)) continue;
       ++frees;

@@ -287,7 +287,7 @@ TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
     EXPECT_TRUE(blocks);
     Moved sum;
     double elements = 0;
-    for (const program::Task& task : blocks->layer.backward.tasks) {
+    for (const program::Task& task : only_block(blocks->layer.backward).tasks) {
       const bool sums = task.name.starts_with("accumulate.");
       if (!sums && !task.name.starts_with("cast.d.")) continue;
       const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));

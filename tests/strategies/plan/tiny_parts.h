@@ -16,9 +16,9 @@ inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
               .mesh = {{"tensor", strategy.tensor_parallel},
                        {"data", strategy.data_parallel},
                        {"pipeline", strategy.pipeline_parallel}},
-              .blocks = {{"embedding", {{.elements = 50}}},
-                         {"layer", {{.elements = 100}}},
-                         {"head", {{.elements = 50}}}},
+              .blocks = {{"embedding", {{.over = {1}, .elements = 50}}},
+                         {"layer", {{.over = {1}, .elements = 100}}},
+                         {"head", {{.over = {1}, .elements = 50}}}},
               .boundary = "layer_out"};
   parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < layers; ++layer)

@@ -97,7 +97,7 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
     EXPECT_TRUE(verify(plan).ok()) << broken.invariant;
     broken.change(plan);
     const auto fault = verify(plan);
-    ASSERT_TRUE(fault) << broken.invariant << "\n" << to_text(plan);
+    ASSERT_FALSE(fault.ok()) << broken.invariant << "\n" << to_text(plan);
     EXPECT_THAT(fault.error().message, HasSubstr(broken.invariant));
   }
 }
@@ -117,7 +117,7 @@ TEST(VerifyPlan, FindsRolesThatWaitForEachOther) {
   const auto plan = make_plan(tiny_parts(strategy, 6), strategy, with_another);
   ASSERT_TRUE(plan) << plan.error().message;
   const auto fault = verify(*plan);
-  ASSERT_TRUE(fault);
+  ASSERT_FALSE(fault.ok());
   EXPECT_THAT(fault.error().message, HasSubstr("invariant 9: stage 0 waits for ever"));
 }
 

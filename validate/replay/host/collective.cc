@@ -260,7 +260,7 @@ class Messages final : public Collective {
       if (!done) fault = done.error();
       return done && *done;
     });
-    FORESHARD_TRY(std::move(fault));
+    FORESHARD_TRY(fault);
     if (open_.empty()) return Progress::kDone;
     return open_.size() < before ? Progress::kMoved : Progress::kStalled;
   }

@@ -52,9 +52,7 @@ Status biased(Scope& scope, const Node& node, TensorId product, std::size_t rank
 // the file leaves to the runtime follow from the shapes.
 Result<Settings> transposed_window(Scope& scope, const Node& node, const Shape& weight) {
   const Shape kernel(weight.begin() + 2, weight.end());
-  auto moves = window(scope, node, kernel);
-  if (!moves) return moves;
-  Settings settings = *std::move(moves);
+  FORESHARD_ASSIGN(Settings settings, window(scope, node, kernel));
   const Shape& in = shape_of(scope, node.inputs[0]);
   const Shape& out = shape_of(scope, node.outputs[0]);
   const std::size_t rank = kernel.size();

@@ -105,7 +105,7 @@ TEST_F(GpuExecutorTest, RefusesProductsThatTheLibraryWouldTakeOtherwise) {
       {{"gemm", Kernel(Gemm{.m = 32, .n = 32, .k = 31, .matrix_units = false}), StreamId(0), {}}});
   const RankPlan plan = plan_of(program, 0);
   const auto error = make()->prepare(plan, watch_);
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
   EXPECT_THAT(error.error().message, HasSubstr("matrix_units_need_alignment"));
 }
@@ -262,7 +262,7 @@ TEST_F(GpuExecutorTest, KeepsWhatTheProgramAllocates) {
   const RankPlan large = plan_of(program, 0);
   const auto second = make();
   const auto error = second->prepare(large, watch_);
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().code, Error::Code::kInfeasible);
   EXPECT_THAT(error.error().message, HasSubstr("activations x at kernel a"));
   EXPECT_THAT(error.error().message, HasSubstr("200 MiB"));
@@ -280,7 +280,7 @@ TEST_F(GpuExecutorTest, RefusesWhatItHasNoKernelFor) {
                                     {}}});
   const RankPlan plan = plan_of(program, 0);
   const auto error = make()->prepare(plan, watch_);
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
   EXPECT_THAT(error.error().message, HasSubstr("heads are multiples of 8 up to 128"));
 }
@@ -306,7 +306,7 @@ TEST_F(GpuExecutorTest, SaysThatNcclIsMissingOnlyWhereItIsNeeded) {
   const auto two = line_of(2, {communicate("sum", CollectiveKind::kAllReduce)});
   const RankPlan first = plan_of(two, 0);
   const auto error = make()->prepare(first, watch_);
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().code, Error::Code::kUnsupported);
   EXPECT_THAT(error.error().message, HasSubstr("NCCL is not here"));
 }

@@ -46,7 +46,7 @@ TEST(DeviceMemory, SaysWhatForHowMuchAndWhatIsFree) {
   DeviceMemory memory;
   const auto error = memory.allocate(std::size_t{1} << 20U, "layer3.scores");
   fake_device().memory = std::size_t{1} << 30U;
-  ASSERT_TRUE(error);
+  ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().code, Error::Code::kInfeasible);
   EXPECT_THAT(error.error().message,
               HasSubstr("out of memory for layer3.scores: 1.00 MiB asked for, 512"));

@@ -1,0 +1,54 @@
+/// \file
+/// What a pass through a unit of the model is in the Program: blocks and, in a general graph, loops
+/// and conditions around them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::lower {
+
+/// A piece of a pass, in the order of execution.
+struct Piece {
+  enum class Kind : std::uint8_t {
+    kBlock,   ///< A block.
+    kLoop,    ///< bodies[0], `count` times.
+    kChoice,  ///< bodies[0] with `probability`, else bodies[1].
+  } kind = Kind::kBlock;
+  program::Block block{};
+  std::string key{};  ///< Of loops and conditions: the forward operator's name.
+  std::int64_t count = 1;
+  double probability = 1;
+  std::vector<std::vector<Piece>> bodies{};
+};
+using Pieces = std::vector<Piece>;
+
+inline bool is_one_block(const Pieces& pieces) {
+  return pieces.size() == 1 && pieces.front().kind == Piece::Kind::kBlock;
+}
+
+/// \pre is_one_block(pieces)
+const program::Block& only_block(const Pieces& pieces);
+
+/// Calls `visit` with every block, those of bodies too.
+template <class Visit>
+void visit_blocks(Pieces& pieces, Visit visit) {
+  for (Piece& piece : pieces) {
+    if (piece.kind == Piece::Kind::kBlock) visit(piece.block);
+    for (Pieces& body : piece.bodies) visit_blocks(body, visit);
+  }
+}
+
+/// Puts tasks, none of which waits for another, before all others of the block.
+void put_before(program::Block& block, std::vector<program::Task> tasks);
+
+/// The last task of each stream that reads or writes activations. Gradients are sent on another.
+std::vector<std::int32_t> last_uses(const program::Block& block);
+
+/// The conversion at the end of the block that no kernel in it waits for; -1: none.
+std::int32_t open_conversion(const program::Block& block);
+
+}  // namespace foreshard::lower
