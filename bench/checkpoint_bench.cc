@@ -118,7 +118,7 @@ Status copy_all(const Source& source, const fs::path& to, std::int32_t threads) 
     workers.emplace_back([&] {
       if (const Status error = work(); !error.ok()) {
         const std::scoped_lock lock(failing);
-        first = std::move(error);
+        first = error;
       }
     });
   workers.clear();

@@ -357,7 +357,7 @@ Result<StepwiseTimes> stepwise_times(std::string_view algorithm, comm::Collectiv
   } else if (const Status fault = run_engine(form, bytes, *ways, classes, *group.cluster,
                                              options.every_message, times);
              !fault.ok()) {
-    return std::move(fault).error();
+    return fault.error();
   }
   return times;
 }

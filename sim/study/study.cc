@@ -311,7 +311,7 @@ Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices
               const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
   std::vector<std::string> messages;
   if (const Status unknown = unknown_schedule(strategy.schedule, loader, at); !unknown.ok())
-    messages.push_back(std::move(unknown.error().message));
+    messages.push_back(unknown.error().message);
   for (const StrategyFault& fault : faults_in(strategy, model, devices))
     messages.push_back(shown(fault, loader, at, shortage));
   if (messages.empty()) return {};

@@ -67,7 +67,7 @@ Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& gro
   std::optional<nccl::Communicator> communicator;
   if (parameters.nccl && members > 1) {
     FORESHARD_ASSIGN(auto found, nccl::communicator_of(group, **parameters.nccl));
-    communicator = std::move(found);
+    communicator = found;
   }
   std::vector<SweepRow> rows;
   for (const Bytes bytes : sizes) {

@@ -29,6 +29,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
       return entry.second.elements;
     })->second.elements -= shared->elements;
   std::vector<ParameterGroup> list;
+  list.reserve(groups.size());
   for (auto& [over, group] : groups) list.push_back(std::move(group));
   return list;
 }

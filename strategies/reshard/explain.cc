@@ -68,7 +68,7 @@ Result<Explanation> explain(const TensorSpec& tensor, const Layout& from, const 
   const Plan& plan = result.choice.best().plan;
   for (const Step& step : plan.steps) {
     FORESHARD_ASSIGN(auto numbers, numbers_of(step, tensor, price));
-    result.steps.push_back(std::move(numbers));
+    result.steps.push_back(numbers);
   }
   if (!(plan.estimate > 0_s)) return result;
   result.links_known = result.choice.best().simulated.has_value() || options.simulate == 0;

@@ -8,7 +8,7 @@
 #include "tests/strategies/execute/tiny_models.h"
 
 #include "strategies/program/ir/verify.h"
-#include "strategies/program/lower/calls.h"
+#include "strategies/program/lower/lower.h"
 
 namespace foreshard::execute {
 namespace {

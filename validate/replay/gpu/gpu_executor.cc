@@ -464,8 +464,7 @@ void GpuExecutor::look_around(Watch& watch) {
 }
 
 Result<StepTimes> GpuExecutor::step(Watch& watch) {
-  if (const Status error = carry_out(watch, nullptr); !error.ok())
-    return given_up(std::move(error).error());
+  if (const Status error = carry_out(watch, nullptr); !error.ok()) return given_up(error.error());
   return times();
 }
 
@@ -543,15 +542,13 @@ std::vector<Seconds> GpuExecutor::slack_of(const StepTimes& times) const {
 
 Result<Verification> GpuExecutor::verify(Watch& watch) {
   if (!communicators_) {
-    if (const Status error = carry_out(watch, nullptr); !error.ok())
-      return given_up(std::move(error).error());
+    if (const Status error = carry_out(watch, nullptr); !error.ok()) return given_up(error.error());
     return Verification{};
   }
   Inspector inspector(*plan_, *communicators_, streams_);
-  if (const Status error = inspector.prepare(); !error.ok())
-    return given_up(std::move(error).error());
+  if (const Status error = inspector.prepare(); !error.ok()) return given_up(error.error());
   if (const Status error = carry_out(watch, &inspector); !error.ok())
-    return given_up(std::move(error).error());
+    return given_up(error.error());
   return inspector.result();
 }
 
