@@ -33,7 +33,7 @@ bool is_small(const foreshard::program::Program& program) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace foreshard::program;
   const auto program = program_from_json({reinterpret_cast<const char*>(data), size});
-  if (!program || !is_small(*program) || verify(*program)) return 0;
+  if (!program || !is_small(*program) || !verify(*program).ok()) return 0;
   const std::string text = to_json(*program);
   const auto back = program_from_json(text);
   FORESHARD_CHECK(back && *back == *program && to_json(*back) == text);
