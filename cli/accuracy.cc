@@ -45,8 +45,7 @@ class Accuracy final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     std::optional<double> limit;
     if (!limit_.empty()) {
-      FORESHARD_ASSIGN(const auto read, percentage(limit_));
-      limit = read;
+      FORESHARD_ASSIGN(limit, percentage(limit_));
     }
     for (const std::string& table : tables_)
       if (table.ends_with(".yaml") || table.ends_with(".yml"))
@@ -70,8 +69,8 @@ class Accuracy final : public Command {
     accuracy::Options options{.catalogue = environment.catalogue,
                               .communication = *std::move(communication)};
     if (!machine_.empty()) {
-      FORESHARD_ASSIGN(auto machine, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
-      options.machine = std::move(machine);
+      FORESHARD_ASSIGN(options.machine,
+                       yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
     }
     options.operation = told_operation(operation_);
     options.threads = static_cast<int>(

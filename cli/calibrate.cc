@@ -97,8 +97,7 @@ class Calibrate final : public Command {
     yaml::Loader loader({.catalogue = environment.catalogue});
     std::optional<ClusterConfig> machine;
     if (!machine_.empty()) {
-      FORESHARD_ASSIGN(auto read, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
-      machine = std::move(read);
+      FORESHARD_ASSIGN(machine, yaml::read_given<ClusterConfig>(machine_, loader, "machine"));
     }
     FORESHARD_ASSIGN(const auto start, yaml::read_given<comm::Parameters>(start_, loader, "start"));
     FORESHARD_ASSIGN(auto input,

@@ -47,8 +47,7 @@ class Compare final : public Command {
   Result<ExitCode> run(const Environment& environment) override {
     std::optional<double> limit;
     if (!limit_.empty()) {
-      FORESHARD_ASSIGN(const auto read, percentage(limit_));
-      limit = read;
+      FORESHARD_ASSIGN(limit, percentage(limit_));
     }
     FORESHARD_TRY(refuse_trace(trace_, output_));
     FORESHARD_ASSIGN(const auto comparison, compared(environment));

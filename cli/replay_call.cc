@@ -170,8 +170,7 @@ Result<std::vector<std::string>> command_of(const ReplayCall& call) {
   FORESHARD_ASSIGN(auto program, replay_program());
   std::vector<std::string> words;
   if (!call.launch.empty()) {
-    FORESHARD_ASSIGN(auto launch, words_of(call.launch));
-    words = std::move(launch);
+    FORESHARD_ASSIGN(words, words_of(call.launch));
   } else if (call.ranks > 1) {
     words = mpirun(call.ranks);
   }

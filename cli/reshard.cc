@@ -86,8 +86,7 @@ class Reshard final : public Command {
     for (const std::string& set : options_.sets)
       if (const auto code = unreachable(set, mode.settable(options_))) return *code;
     if (!down_.empty()) {
-      FORESHARD_ASSIGN(auto down, numbers_in(down_));
-      options_.down = std::move(down);
+      FORESHARD_ASSIGN(options_.down, numbers_in(down_));
     }
     return mode.run(options_, environment);
   }

@@ -37,8 +37,7 @@ class Search final : public Command {
     search::SearchOptions options;
     if (!space_.empty()) {
       yaml::Loader loader(yaml::Options{.catalogue = environment.catalogue, .overrides = {}});
-      FORESHARD_ASSIGN(auto space, loader.read_file<search::SearchSpace>(space_));
-      options.space = std::move(space);
+      FORESHARD_ASSIGN(options.space, loader.read_file<search::SearchSpace>(space_));
     }
     if (effort_ > 0) options.space.effort = effort_;
     if (options.space.effort > 3) return fail("--effort: 1, 2 or 3");

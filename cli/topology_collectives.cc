@@ -356,8 +356,7 @@ Result<ExitCode> TopologyCollectives::run(const Environment& environment) const 
               .all = all_,
               .rows = {}};
   const comm::Participants group{.cluster = &cluster, .devices = std::move(devices)};
-  FORESHARD_ASSIGN(auto rows, comm::sweep(kind, group, parameters, sizes, all_));
-  table.rows = std::move(rows);
+  FORESHARD_ASSIGN(table.rows, comm::sweep(kind, group, parameters, sizes, all_));
   const std::string text = format_ == "csv"    ? to_csv(table)
                            : format_ == "json" ? to_json(table)
                                                : to_text(table);

@@ -256,9 +256,8 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     prediction.timeline = timeline_of(program, built, shown);
     prediction.class_of_rank = folding.class_of_rank;
   }
-  FORESHARD_ASSIGN(auto warnings,
+  FORESHARD_ASSIGN(prediction.warnings,
                    granularity_warnings(cluster, program, communicators, forms, options));
-  prediction.warnings = std::move(warnings);
   prediction.low = prediction.step;
   prediction.high = prediction.step;
   return prediction;

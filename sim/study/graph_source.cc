@@ -114,8 +114,7 @@ Result<LoadedGraph> load_yaml(const GraphSource& source, const Strategy& strateg
     if (!own && !source.axes.contains(axis.name)) loaded.axes.push_back(axis);
   }
   for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
-  FORESHARD_ASSIGN(auto graph, build_graph(config, mesh_of(strategy, loaded.axes), loader));
-  loaded.graph = std::move(graph);
+  FORESHARD_ASSIGN(loaded.graph, build_graph(config, mesh_of(strategy, loaded.axes), loader));
   if (!loaded.graph.inputs.empty()) {
     const Tensor& first = loaded.graph[loaded.graph.inputs.front()];
     if (!first.shape.empty() && first.shape[0] > 0) loaded.batch = first.shape[0];

@@ -406,10 +406,8 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
   if (has_graph(study, files)) {
-    FORESHARD_ASSIGN(auto loaded,
-                     load_graph(*study.graph, strategy, folder_of(loader, "graph.file"), loader,
-                                "graph", imported));
-    graph = std::move(loaded);
+    FORESHARD_ASSIGN(graph, load_graph(*study.graph, strategy, folder_of(loader, "graph.file"),
+                                       loader, "graph", imported));
     Model named;
     named.name = graph->graph.name;
     model = std::move(named);

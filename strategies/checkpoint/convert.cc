@@ -274,8 +274,7 @@ class Converter {
               return {};
             }
           }
-          FORESHARD_ASSIGN(auto digest, make(file, block, bounce));
-          done.sha256 = std::move(digest);
+          FORESHARD_ASSIGN(done.sha256, make(file, block, bounce));
           FORESHARD_TRY(journal_->add(done));
           any_finished_ = true;
           return {};

@@ -202,8 +202,7 @@ Result<Source> open_hugging_face(const std::filesystem::path& directory, bool in
   WeightMap wanted;
   std::set<std::string> names{std::string(kSingleName)};
   if (indexed) {
-    FORESHARD_ASSIGN(auto map, weight_map_of(directory / kHfIndexName));
-    wanted = std::move(map);
+    FORESHARD_ASSIGN(wanted, weight_map_of(directory / kHfIndexName));
     names.clear();
     for (const auto& [tensor, file] : wanted) names.insert(file);
   }

@@ -106,8 +106,7 @@ Status write_synthetic(const std::filesystem::path& directory, FileFormat format
       if (!error.ok()) return error;
     }
     file.bytes = output.bytes();
-    FORESHARD_ASSIGN(auto digest, output.finish());
-    file.sha256 = std::move(digest);
+    FORESHARD_ASSIGN(file.sha256, output.finish());
     manifest.files.push_back(std::move(file));
   }
   return write_file(directory / kManifestName, to_json(manifest));

@@ -65,8 +65,7 @@ Result<Repertoire> Repertoire::made(CollectiveKind kind, const Participants& gro
   if (!forms) return forms.error();
   Repertoire repertoire(kind, group, parameters, *std::move(forms));
   if (parameters.tuner == TunerKind::kNccl && parameters.nccl && repertoire.forms_.size() > 1) {
-    FORESHARD_ASSIGN(const auto communicator, nccl::communicator_of(group, **parameters.nccl));
-    repertoire.communicator_ = communicator;
+    FORESHARD_ASSIGN(repertoire.communicator_, nccl::communicator_of(group, **parameters.nccl));
   }
   return repertoire;
 }

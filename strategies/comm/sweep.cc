@@ -60,14 +60,12 @@ Result<std::vector<SweepRow>> sweep(CollectiveKind kind, const Participants& gro
   if (also_on_request) {
     Parameters every = parameters;
     for (FormParameters& each : every.forms) each.on_request = false;
-    FORESHARD_ASSIGN(auto forms, flat_forms(kind, group, every));
-    listed = std::move(forms);
+    FORESHARD_ASSIGN(listed, flat_forms(kind, group, every));
   }
   const auto members = static_cast<std::int64_t>(group.devices.size());
   std::optional<nccl::Communicator> communicator;
   if (parameters.nccl && members > 1) {
-    FORESHARD_ASSIGN(auto found, nccl::communicator_of(group, **parameters.nccl));
-    communicator = found;
+    FORESHARD_ASSIGN(communicator, nccl::communicator_of(group, **parameters.nccl));
   }
   std::vector<SweepRow> rows;
   for (const Bytes bytes : sizes) {

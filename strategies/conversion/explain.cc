@@ -59,13 +59,11 @@ Result<Explanation> explain(Conversion conversion, const CostModel& cost,
     transfers.reserve(known.transfers.size());
     for (const Transfer& transfer : known.transfers)
       transfers.push_back({DeviceId{transfer.from}, DeviceId{transfer.to}, bytes(transfer.bytes)});
-    FORESHARD_ASSIGN(const auto closed_form, cost.exchange_time(transfers));
-    result.closed_form = closed_form;
+    FORESHARD_ASSIGN(result.closed_form, cost.exchange_time(transfers));
     const auto program = program_of(known, "conversion");
     FORESHARD_CHECK(program.has_value());
     if (static_cast<std::int64_t>(known.transfers.size()) <= kMostSimulated) {
-      FORESHARD_ASSIGN(const auto simulated, cost.program_time(*program));
-      result.simulated = simulated;
+      FORESHARD_ASSIGN(result.simulated, cost.program_time(*program));
     }
     FORESHARD_ASSIGN(const auto loads, cost.link_bytes(*program));
     for (const LinkBytes& load : loads) {

@@ -259,8 +259,7 @@ class Annotator {
     std::int64_t count = 0;
     for (Tensor& tensor : graph.tensors) {
       if (!matches(annotation.tensor, tensor.name)) continue;
-      FORESHARD_ASSIGN(auto attribute, attribute_for(annotation, tensor, mesh_));
-      tensor.pinned = std::move(attribute);
+      FORESHARD_ASSIGN(tensor.pinned, attribute_for(annotation, tensor, mesh_));
       ++count;
     }
     for (Graph& body : graph.bodies) {

@@ -71,8 +71,7 @@ class HfConfigReader {
     FORESHARD_TRY(keys_.error());
     model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
     model.name = std::move(name);
-    FORESHARD_ASSIGN(auto sound, checked(std::move(model)));
-    read.model = std::move(sound);
+    FORESHARD_ASSIGN(read.model, checked(std::move(model)));
     return read;
   }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "base/check.h"
+
 namespace foreshard::plan {
 
 const Block& Parts::block_of(std::int32_t unit) const {
@@ -22,12 +24,14 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.elements += group.elements;
     sum.reduced_inside += group.reduced_inside;
   }
-  // The shared table is the largest parameter, of the group of most.
+  // Tied parameters are in the largest group.
   const Tie* shared = tie_in_one_piece();
-  if (shared != nullptr && shared->last_unit == unit)
-    std::ranges::max_element(groups, {}, [](const auto& entry) {
-      return entry.second.elements;
-    })->second.elements -= shared->elements;
+  if (shared != nullptr && shared->last_unit == unit) {
+    FORESHARD_CHECK(!groups.empty());
+    const auto size = [](const auto& entry) { return entry.second.elements; };
+    const auto largest = std::ranges::max_element(groups, {}, size);
+    largest->second.elements -= shared->elements;
+  }
   std::vector<ParameterGroup> list;
   list.reserve(groups.size());
   for (auto& [over, group] : groups) list.push_back(std::move(group));

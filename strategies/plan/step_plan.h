@@ -225,16 +225,16 @@ struct Role {
 ///     trains, backward once, in the slot of that chunk, direction and micro-batch; the backward
 ///     pass waits for the forward pass. All roles have the same micro-batches.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
-///  are
-///     within the plan.
+///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the
 ///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
 ///     gives the last but one back.
-///  5. Each bucket is reduced once in a round (a step or a micro-batch), and the reduction waits
-///     for the last backward pass of its units in that round. Of gradients that are given back, no
-///     more than two are ready and not reduced: such a pass waits for the reduction before the
-///     last. A bucket that is gathered once in a step is gathered before the first pass of its
-///     units, which waits for it, or behind the optimizer.
+///  5. Each bucket, and what a pass reduces itself, is reduced once in a round (a step or a
+///     micro-batch), and nothing is left out. A reduction waits for the last backward pass of its
+///     units in that round. Of gradients that are given back, no more than two are ready and not
+///     reduced: such a pass waits for the reduction before the last. A bucket that is gathered once
+///     in a step is gathered before the first pass of its units, which waits for it, or behind the
+///     optimizer.
 ///  6. Each slot receives over the crossing before its piece and sends over the one behind it, in
 ///     its direction. Sends and receives of a crossing have the same order; a send waits
 ///     for the pass that makes the tensor, and the pass that reads it waits for the receive.

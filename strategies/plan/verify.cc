@@ -194,14 +194,26 @@ class RoleCheck {
   Fault reductions() {
     using Reduce = StateSharding::Reduce;
     const Reduce when = plan_.states.reduce;
-    // Backward passes, by unit, that no reduction has followed.
-    std::map<std::int32_t, std::vector<ActionId>> open;
+    // Backward passes, by unit and axes of its groups, that no reduction has followed.
+    std::map<std::pair<std::int32_t, std::vector<Axis>>, std::vector<ActionId>> open;
     std::set<std::int32_t> reduced;
+    std::set<std::int32_t> reduced_inside;
     std::vector<ActionId> freed;  // the reductions that gave gradients back, in order
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
+      if (it.reduces && (when == Reduce::kNever || when == Reduce::kEndOfStep))
+        return at(5, id, "reduces gradients that stay until the end of the step");
       if (is(it, ActionKind::kPass, Direction::kBackward)) {
-        for (std::int32_t i = 0; i < it.units.count; ++i) open[it.units.first + i].push_back(id);
+        for (std::int32_t unit = it.units.first; unit < it.units.first + it.units.count; ++unit) {
+          if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
+            return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
+          for (const ParameterGroup& group : groups_of(unit)) {
+            if (group.over.empty() || group.elements == 0) continue;
+            std::vector<ActionId>& passes = open[{unit, group.over}];
+            passes.push_back(id);
+            if (it.reduces && group.elements == group.reduced_inside) passes.clear();
+          }
+        }
       }
       if (it.kind != ActionKind::kReduce) continue;
       if (!reduced.insert(it.what).second && when != Reduce::kEveryMicroBatch)
@@ -209,7 +221,7 @@ class RoleCheck {
       ActionId last_pass = -1;
       for (const Run& run : bucket(it).units) {
         for (std::int32_t i = 0; i < run.count; ++i) {
-          for (const ActionId pass : std::exchange(open[run.first + i], {})) {
+          for (const ActionId pass : std::exchange(open[{run.first + i, bucket(it).over}], {})) {
             if (!order_->waits(id, pass))
               return at(5, id,
                         fmt::format("does not wait for the backward pass of {}",
@@ -224,19 +236,17 @@ class RoleCheck {
         return at(5, last_pass, "a third gradient is ready and not reduced");
     }
     if (when == Reduce::kNever) return std::nullopt;
-    for (const auto& [unit, passes] : open)
-      if (!passes.empty() && leaves_gradients(unit, passes.back()))
+    for (const auto& [group, passes] : open)
+      if (!passes.empty())
         return at(5, passes.back(),
-                  fmt::format("gradients of {} are not reduced", unit_name(unit)));
+                  fmt::format("gradients of {} are not reduced", unit_name(group.first)));
     return std::nullopt;
   }
 
-  // Whether the last backward pass of the unit has left gradients that nobody reduces.
-  bool leaves_gradients(std::int32_t unit, ActionId last) const {
-    return std::ranges::any_of(plan_.parts.own_groups(unit), [&](const ParameterGroup& group) {
-      const std::int64_t inside = action(last).reduces ? group.reduced_inside : 0;
-      return !group.over.empty() && group.elements > inside;
-    });
+  const std::vector<ParameterGroup>& groups_of(std::int32_t unit) {
+    const auto [it, is_new] = groups_.try_emplace(unit);
+    if (is_new) it->second = plan_.parts.own_groups(unit);
+    return it->second;
   }
 
   Fault gathers() {
@@ -261,19 +271,23 @@ class RoleCheck {
       if (it.kind != ActionKind::kPass || when != Gather::kStartOfStep) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
         const auto found = gathered.find(it.units.first + i);
-        if (found == gathered.end() || !order_->waits(id, found->second))
+        const bool is_whole = found != gathered.end() && order_->waits(id, found->second);
+        if (!is_whole && is_cut(it.units.first + i))
           return at(
               5, id,
               fmt::format("does not wait for the parameters of {}", unit_name(it.units.first + i)));
       }
     }
-    std::size_t units = 0;
-    for (const Chunk& chunk : role_.chunks) units += static_cast<std::size_t>(chunk.units.count);
-    if (gathered.size() != units)
-      return fmt::format("invariant 5: {} gathers {} of {} units", role_.name, gathered.size(),
-                         units);
+    for (const Chunk& chunk : role_.chunks)
+      for (std::int32_t i = 0; i < chunk.units.count; ++i)
+        if (is_cut(chunk.units.first + i) && !gathered.contains(chunk.units.first + i))
+          return fmt::format("invariant 5: {} does not gather {}", role_.name,
+                             unit_name(chunk.units.first + i));
     return std::nullopt;
   }
+
+  // Whether data-parallel ranks hold shards of some of the unit's parameters.
+  bool is_cut(std::int32_t unit) { return plan_.parts.copied_elements(groups_of(unit)) > 0; }
 
   // Each slot receives before its first pass and sends behind its last one.
   Fault transfers() {
@@ -357,6 +371,7 @@ class RoleCheck {
   const StepPlan& plan_;
   const Role& role_;
   std::optional<Order> order_;
+  std::map<std::int32_t, std::vector<ParameterGroup>> groups_;  // by unit
 };
 
 std::optional<std::string> places_fault(const StepPlan& plan) {

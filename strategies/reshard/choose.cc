@@ -49,8 +49,7 @@ Status simulate(Alternative& alternative, const TensorSpec& tensor, const CostMo
     return {};
   }
   FORESHARD_ASSIGN(const auto program, program_of(alternative.plan, tensor, placement));
-  FORESHARD_ASSIGN(const auto time, cost.program_time(program));
-  alternative.simulated = time;
+  FORESHARD_ASSIGN(alternative.simulated, cost.program_time(program));
   return {};
 }
 

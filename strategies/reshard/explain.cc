@@ -34,8 +34,7 @@ Result<Explanation::StepNumbers> numbers_of(const Step& step, const TensorSpec& 
     numbers.ranks_per_group = is_local(step.primitive) ? 1 : ways(step.axes, step.to.mesh.axes);
     numbers.groups = ranks / numbers.ranks_per_group;
   }
-  FORESHARD_ASSIGN(const auto time, price(step));
-  numbers.time = time;
+  FORESHARD_ASSIGN(numbers.time, price(step));
   return numbers;
 }
 

@@ -312,6 +312,13 @@ TEST(Export, WritesTheProgram) {
   EXPECT_EQ(json::parse(outcome.out)["schema"], "foreshard.program/1");
 }
 
+TEST(Export, WritesTheStepPlanOfAGraphToo) {
+  const Outcome outcome = foreshard("export configs/studies/moe-layer-h100-8.yaml --plan -");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("backward moe-layer, reducing"));
+  EXPECT_THAT(outcome.out, HasSubstr("optimizer < 7"));
+}
+
 TEST(Simulate, PrintsTheContractTheSameTwice) {
   const std::string command = std::string("simulate ") + kSmall + " --format json";
   const Outcome first = foreshard(command);

@@ -256,12 +256,10 @@ Status NcclXmlReader::read_gpu(const XmlElement& gpu, const XmlElement& pci, std
   if (const std::string* id = pci.attribute("device")) found.pci_id = *id;
   if (const std::string* gcn = gpu.attribute("gcn")) found.gcn = *gcn;
   if (gpu.attribute("dev") != nullptr) {
-    FORESHARD_ASSIGN(const auto dev, number(gpu, "dev", 0, 1 << 20, std::nullopt));
-    found.dev = dev;
+    FORESHARD_ASSIGN(found.dev, number(gpu, "dev", 0, 1 << 20, std::nullopt));
   }
   if (gpu.attribute("sm") != nullptr && !rccl_) {
-    FORESHARD_ASSIGN(const auto sm, number(gpu, "sm", 0, 10'000, std::nullopt));
-    found.sm = sm;
+    FORESHARD_ASSIGN(found.sm, number(gpu, "sm", 0, 10'000, std::nullopt));
   }
   for (const auto& child : gpu.children) {
     if (child.name == "nvlink" || child.name == "xgmi" || child.name == "c2c") {

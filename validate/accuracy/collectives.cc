@@ -63,13 +63,10 @@ class Group {
   Status prepare(const CollectiveRow& row, const Context& context,
                  const std::vector<KnownMachine>& machines) {
     yaml::Loader loader({.catalogue = context.catalogue});
-    FORESHARD_ASSIGN(auto group, measured_group(row, machines, loader, context.machine));
-    group_ = std::move(group);
+    FORESHARD_ASSIGN(group_, measured_group(row, machines, loader, context.machine));
     range_ = range_among(group_->group, context);
     parameters_ = group_->allowed(context.communication);
-    FORESHARD_ASSIGN(auto repertoire,
-                     comm::Repertoire::of(group_->kind, group_->group, parameters_));
-    repertoire_ = std::move(repertoire);
+    FORESHARD_ASSIGN(repertoire_, comm::Repertoire::of(group_->kind, group_->group, parameters_));
     if (row.nodes > 1 && has_own_tuner(row.inter_net)) return {};
     tables_ = loader.read_ref<Tables>("nccl-2.28");
     if (!*tables_) return tables_->error();

@@ -418,8 +418,7 @@ Result<std::shared_ptr<PreparedGroup>> prepared(const accuracy::CollectiveRow& r
   const auto& members = group->measured.group;
   group->generation = generation_of(members.cluster->type_of(members.devices.front()));
   if (row.nodes > 1) {
-    FORESHARD_ASSIGN(auto transport, comm::transport_of(members, start));
-    group->transport = std::move(transport);
+    FORESHARD_ASSIGN(group->transport, comm::transport_of(members, start));
   }
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     if (algorithm.kind != group->measured.kind || !allowed(*group, algorithm)) continue;

@@ -224,8 +224,7 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& ki
         Part{lower::only_block(model.layer.backward), result.layer.backward},
         Part{lower::only_block(model.head.forward), result.head.forward},
         Part{lower::only_block(model.head.backward), result.head.backward}}) {
-    FORESHARD_ASSIGN(const auto time, pass_time(part.block, model.mesh, kinds, times));
-    part.into = time;
+    FORESHARD_ASSIGN(part.into, pass_time(part.block, model.mesh, kinds, times));
   }
   return result;
 }

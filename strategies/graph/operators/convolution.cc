@@ -41,10 +41,8 @@ Result<Window> window_of(const Settings& settings, Shape kernel) {
   const std::size_t spatial = kernel.size();
   Window window{
       .kernel = std::move(kernel), .strides = {}, .dilations = {}, .before = {}, .after = {}};
-  FORESHARD_ASSIGN(auto strides, each(settings, "strides", spatial, 1, 1));
-  window.strides = std::move(strides);
-  FORESHARD_ASSIGN(auto dilations, each(settings, "dilations", spatial, 1, 1));
-  window.dilations = std::move(dilations);
+  FORESHARD_ASSIGN(window.strides, each(settings, "strides", spatial, 1, 1));
+  FORESHARD_ASSIGN(window.dilations, each(settings, "dilations", spatial, 1, 1));
   Shape pads = settings.integers("pads");
   if (pads.empty()) pads = {0};
   if (pads.size() == 1) pads.resize(2 * spatial, pads[0]);

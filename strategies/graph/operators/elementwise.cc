@@ -78,8 +78,7 @@ std::vector<Kernel> unary_gradient_kernels(const Call& local, const Call&) {
 Result<Inferred> infer_broadcast(const Call& call, Linearity linearity, DType dtype) {
   Shape whole = call.inputs[0].shape;
   for (const TensorType& input : call.inputs) {
-    FORESHARD_ASSIGN(auto wider, broadcast(whole, input.shape));
-    whole = std::move(wider);
+    FORESHARD_ASSIGN(whole, broadcast(whole, input.shape));
   }
   RuleMaker make;
   const auto factors = make.each(whole);

@@ -16,10 +16,10 @@ void gather_at_start(Draft& draft, DraftRole& role) {
     const Run units = role.role.chunks[chunk].units;
     const Parts& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
+      const std::int64_t elements = parts.copied_elements(parts.own_groups(unit));
+      if (elements == 0) continue;
       const std::int32_t bucket =
-          draft.add(Bucket{.units = {{unit, 1}},
-                           .elements = parts.copied_elements(parts.own_groups(unit)),
-                           .opened_by = unit});
+          draft.add(Bucket{.units = {{unit, 1}}, .elements = elements, .opened_by = unit});
       gather_of[unit] = role.make(
           {.kind = ActionKind::kGather, .chunk = static_cast<std::int32_t>(chunk), .what = bucket});
       role.start.actions.push_back(gather_of[unit]);
@@ -28,8 +28,11 @@ void gather_at_start(Draft& draft, DraftRole& role) {
   for (Section& section : role.slots) {
     if (section.slot->direction != Direction::kForward || section.slot->micro_batch != 0) continue;
     role.split_passes(section);
-    for (const ActionRef ref : section.actions)
-      if (role.is_pass(ref)) role.wait(ref, gather_of.at(role[ref].units.first));
+    for (const ActionRef ref : section.actions) {
+      if (!role.is_pass(ref)) continue;
+      const auto gathered = gather_of.find(role[ref].units.first);
+      if (gathered != gather_of.end()) role.wait(ref, gathered->second);
+    }
   }
 }
 

@@ -244,9 +244,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   for (const Part& part : {Part{graphs.embedding, Recompute::kNone, lowered.embedding},
                            Part{graphs.layer, strategy.recompute, lowered.layer},
                            Part{graphs.head, Recompute::kNone, lowered.head}}) {
-    FORESHARD_ASSIGN(auto block,
+    FORESHARD_ASSIGN(part.into,
                      lower_block(part.graph, lowered.mesh, data, strategy, part.recompute));
-    part.into = std::move(block);
     if (strategy.framework->matrix_units_need_alignment)
       for (Pieces* pass : {&part.into.forward, &part.into.backward})
         visit_blocks(*pass, leave_matrix_units);

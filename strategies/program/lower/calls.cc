@@ -1,7 +1,6 @@
 #include "strategies/program/lower/calls.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
 #include <random>
 #include <string>
@@ -11,9 +10,8 @@
 #include "base/check.h"
 
 #include "strategies/program/ir/group.h"
+#include "strategies/program/lower/action_blocks.h"
 #include "strategies/program/lower/era.h"
-#include "strategies/program/lower/lower.h"
-#include "strategies/program/lower/optimizer_block.h"
 
 namespace foreshard::lower {
 namespace {
@@ -23,37 +21,11 @@ using plan::ActionId;
 using plan::ActionKind;
 using plan::Run;
 using plan::StepPlan;
-using program::Allocate;
 using program::Block;
 using program::BlockId;
 using program::Call;
-using program::CollectiveKind;
-using program::Communication;
-using program::Free;
-using program::MemoryKind;
 using program::Program;
-using program::Purpose;
 using program::Role;
-using program::Task;
-
-Task memory_task(std::string name, program::TaskBody body) {
-  return Task{.name = std::move(name), .body = std::move(body)};
-}
-
-// What a block of the Program is made for. Actions that agree in it share a block.
-struct Subject {
-  ActionKind kind = ActionKind::kPass;
-  Direction direction = Direction::kForward;
-  std::int32_t of = 0;  // a block of the plan, a role, or an index as in Action::what
-  std::uint8_t takes = 0;
-  std::uint8_t gives_back = 0;
-  bool syncs = false;
-  std::vector<Axis> over{};      // of gradients
-  const Block* tasks = nullptr;  // of a pass
-  bool begins = true;            // the pass through a unit begins with it
-  bool ends = true;
-  auto operator<=>(const Subject&) const = default;
-};
 
 // The branches that conditions take: drawn in the forward pass, taken again in the backward pass.
 class Branches {
@@ -88,18 +60,16 @@ class Writer {
       : program_(program),
         plan_(plan),
         strategy_(strategy),
-        framework_(*strategy.framework),
-        states_(plan.states),
-        mesh_(plan.parts.mesh),
         blocks_(blocks),
-        pipeline_(axis_of(mesh_, "pipeline")),
-        data_(axis_of(mesh_, "data")),
+        trains_(strategy.mode == Mode::kTrain),
         branches_(blocks.seed) {}
 
   void write(const plan::Role& from, Role& to) {
     from_ = &from;
     to_ = &to;
     call_of_.assign(from.actions.size(), -1);
+    awaited_.clear();
+    last_call_.clear();
     for (std::size_t id = 0; id < from.actions.size(); ++id) {
       const Action& action = from.actions[id];
       if (action.kind == ActionKind::kPass) {
@@ -109,7 +79,8 @@ class Writer {
       } else if (action.kind != ActionKind::kOptimizer || holds_parameters()) {
         const bool syncs = id + 1 < from.actions.size() && is_sync_of_receive(id + 1);
         Call one = between_units(action) ? Call{} : at(action);
-        if (of_one_unit(action)) one.first_layer = unit(bucket(action).units.front().first).layer;
+        if (of_one_unit(plan_.states, action))
+          one.first_layer = unit(bucket(action).units.front().first).layer;
         write_call(id,
                    Subject{.kind = action.kind,
                            .direction = action.direction,
@@ -132,36 +103,24 @@ class Writer {
   const plan::Bucket& bucket(const Action& action) const {
     return plan_.buckets[static_cast<std::size_t>(action.what)];
   }
-  const std::string& block_name(std::int32_t block) const {
-    return plan_.parts.blocks[static_cast<std::size_t>(block)].name;
-  }
-  const LoweredBlock& lowered(std::int32_t block) const {
-    return *blocks_.blocks[static_cast<std::size_t>(block)];
-  }
-  DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
   bool holds_parameters() const {
     return std::ranges::any_of(plan_.roles,
                                [](const plan::Role& role) { return role.elements > 0; });
   }
 
-  // Whether the action moves the bucket of one unit beside its passes, rather than all of a role's.
-  bool of_one_unit(const Action& action) const {
-    if (action.kind == ActionKind::kGather)
-      return states_.gather != StateSharding::Gather::kEndOfStep;
-    return action.kind == ActionKind::kReduce &&
-           states_.reduce != StateSharding::Reduce::kEndOfStep;
-  }
   // Whether the action belongs to the step rather than to a micro-batch.
   bool between_units(const Action& action) const {
     const bool moves = action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce;
-    return (moves && !of_one_unit(action)) || action.kind == ActionKind::kReduceCopies ||
-           action.kind == ActionKind::kOptimizer || action.kind == ActionKind::kSync;
+    return (moves && !of_one_unit(plan_.states, action)) ||
+           action.kind == ActionKind::kReduceCopies || action.kind == ActionKind::kOptimizer ||
+           action.kind == ActionKind::kSync;
   }
   std::int32_t subject_of(const Action& action) const {
     if (action.kind == ActionKind::kOptimizer)
       return static_cast<std::int32_t>(from_ - plan_.roles.data());
-    return of_one_unit(action) ? unit(bucket(action).units.front().first).block : action.what;
+    return of_one_unit(plan_.states, action) ? unit(bucket(action).units.front().first).block
+                                             : action.what;
   }
   // A sync that waits for the receive before it alone is a task of the receive's block.
   bool is_sync_of_receive(std::size_t id) const {
@@ -179,10 +138,14 @@ class Writer {
   void write_call(std::size_t id, const Subject& subject, Call call,
                   const std::vector<ActionId>& after) {
     const auto [found, is_new] = block_of_.emplace(subject, BlockId{});
-    if (is_new) found->second = add(block_for(from_->actions[id], subject));
+    if (is_new)
+      found->second =
+          add(block_for(plan_, strategy_, blocks_, *from_, from_->actions[id], subject));
     call.block = found->second;
-    for (const ActionId earlier : after)
-      call.after.push_back({.call = call_of_[static_cast<std::size_t>(earlier)]});
+    for (const ActionId earlier : after) {
+      const std::int32_t awaited = call_of_[static_cast<std::size_t>(earlier)];
+      if (awaited >= 0) call.after.push_back({.call = awaited});
+    }
     std::ranges::sort(call.after);
     call.after.erase(std::unique(call.after.begin(), call.after.end()), call.after.end());
     to_->calls.push_back(std::move(call));
@@ -196,13 +159,13 @@ class Writer {
     const auto nth = [&](std::int32_t i) {
       return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
     };
-    awaited_ = pass.after;
+    awaited_.insert(awaited_.end(), pass.after.begin(), pass.after.end());
     const std::pair slot{pass.chunk, pass.micro_batch};
     const auto before = last_call_.extract(slot);
     before_ = before.empty() ? -1 : before.mapped();
     for (std::int32_t i = 0; i < pass.units.count;) {
       const std::int32_t first = nth(i);
-      const LoweredBlock& block = lowered(unit(first).block);
+      const LoweredBlock& block = *blocks_.blocks[static_cast<std::size_t>(unit(first).block)];
       const Pieces& pieces = is_forward     ? block.forward
                              : pass.reduces ? block.reducing
                                             : block.backward;
@@ -219,12 +182,12 @@ class Writer {
       }
       i += n;
     }
+    // A pass that took branches without tasks has no call: who waits for it waits for all before.
+    if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
     const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
-    const std::int32_t last = is_forward && strategy_.mode == Mode::kForward
-                                  ? chunk.first + chunk.count - 1
-                                  : chunk.first;
-    if (is_forward == (strategy_.mode == Mode::kForward) && pass.units.contains(last)) return;
-    last_call_[slot] = before_;
+    const bool is_last = is_forward != trains_ &&
+                         pass.units.contains(trains_ ? chunk.first : chunk.first + chunk.count - 1);
+    if (!is_last) last_call_[slot] = before_;
   }
 
   // `path`: the loops and conditions around the pieces, by their names in the forward pass;
@@ -260,7 +223,9 @@ class Writer {
     const bool is_forward = pass.direction == Direction::kForward;
     const std::int64_t first = layer * piece.count + (is_forward ? 0 : piece.count - 1);
     const std::int32_t step = is_forward ? 1 : -1;
-    if (is_one_block(body) && piece.count > 0) {
+    // Iterations of one call do not wait for each other's conversions.
+    const bool repeats = is_one_block(body) && open_conversion(body.front().block) < 0;
+    if (repeats && piece.count > 0) {
       Call call = at(pass);
       call.repeat = static_cast<std::int32_t>(piece.count);
       call.first_layer = static_cast<std::int32_t>(first);
@@ -277,7 +242,7 @@ class Writer {
     const Action& pass = from_->actions[id];
     const Branches::Place place{pass.micro_batch, of_unit, path, layer};
     if (pass.direction == Direction::kBackward) return branches_.take(place);
-    return branches_.draw(place, piece.probability, strategy_.mode == Mode::kTrain);
+    return branches_.draw(place, piece.probability, trains_);
   }
 
   // Waits for the conversion with which the call before it ends: no lane orders the two.
@@ -312,258 +277,11 @@ class Writer {
     return BlockId{static_cast<std::int64_t>(program_.blocks.size()) - 1};
   }
 
-  // --- blocks --------------------------------------------------------------------------------
-  Block block_for(const Action& action, const Subject& subject) const {
-    switch (action.kind) {
-      case ActionKind::kPass:
-        return pass(action, subject);
-      case ActionKind::kGather:
-        return gather(action, subject.of);
-      case ActionKind::kReduce:
-        return reduction(action, subject.of);
-      case ActionKind::kReduceCopies:
-        return copies(plan_.copies[static_cast<std::size_t>(action.what)]);
-      case ActionKind::kSend:
-        return send(action);
-      case ActionKind::kReceive:
-        return receive(action, subject.syncs);
-      case ActionKind::kOptimizer:
-        return optimizer();
-      case ActionKind::kSync:
-        break;
-    }
-    return sync(action.what < 0 ? "pass.sync" : "pipeline.sync");
-  }
-
-  static Block sync(const std::string& name) {
-    Block wait{.name = name};
-    wait.tasks.push_back(Task{.name = name, .body = program::Sync{}});
-    return wait;
-  }
-
-  // A block with one communication.
-  static Block communication(const std::string& name, Communication what, StreamIndex where) {
-    Block block{.name = name};
-    block.tasks.push_back(Task{.name = name, .body = std::move(what), .stream = stream(where)});
-    return block;
-  }
-
-  // Forward or backward tasks with what they keep in memory around them.
-  Block pass(const Action& action, const Subject& subject) const {
-    const bool is_forward = action.direction == Direction::kForward;
-    const LoweredBlock& from = lowered(subject.of);
-    const std::string& kind = block_name(subject.of);
-    const std::string work = fmt::format("{}.{}.work", kind, word(action.direction));
-    const Bytes transient = is_forward ? from.transient_forward : from.transient_backward;
-    Block block = *subject.tasks;
-    if (subject.begins) {
-      std::vector<Task> tasks;
-      if ((action.takes & plan::kKept) != 0 && from.saved > 0_B)
-        tasks.push_back(memory_task(
-            "keep", Allocate{kind + ".activations", MemoryKind::kActivations, from.saved}));
-      if (transient > 0_B)
-        tasks.push_back(memory_task("work", Allocate{work, MemoryKind::kBuffers, transient}));
-      if ((action.takes & plan::kGradient) != 0) take_gradients(action, subject.of, tasks);
-      put_before(block, std::move(tasks));
-    }
-    if (subject.ends) {
-      const std::vector<std::int32_t> uses =
-          reduces_inside(block) ? last_uses(block) : std::vector<std::int32_t>{};
-      const auto free = [&](std::string name, std::string buffer) {
-        block.tasks.push_back(
-            Task{.name = std::move(name), .body = Free{std::move(buffer)}, .after = uses});
-      };
-      if (transient > 0_B) free("work done", work);
-      if ((action.gives_back & plan::kWhole) != 0) free("release", kind + ".parameters");
-      if ((action.gives_back & plan::kKept) != 0 && from.saved > 0_B)
-        free("forget", kind + ".activations");
-    }
-    return block;
-  }
-
-  // Whether tasks of the block outlast its use of activations.
-  static bool reduces_inside(const Block& block) {
-    return std::ranges::find(block.tasks, stream(kDataStream), &Task::stream) != block.tasks.end();
-  }
-
-  // The buckets of gradients that begin with the pass of a unit of block `of`.
-  void take_gradients(const Action& action, std::int32_t of, std::vector<Task>& tasks) const {
-    std::vector<std::int32_t> opened;
-    for (const Action& other : from_->actions)
-      if (other.kind == ActionKind::kReduce && action.units.contains(bucket(other).opened_by))
-        opened.push_back(other.what);
-    // In the order of the model: of a tied table, the embedding's before the head's.
-    std::ranges::sort(opened, {}, [&](std::int32_t i) {
-      return plan_.buckets[static_cast<std::size_t>(i)].units.front();
-    });
-    opened.erase(std::unique(opened.begin(), opened.end()), opened.end());
-    FORESHARD_CHECK(!opened.empty() && unit(action.units.first).block == of);
-    for (const std::int32_t index : opened) {
-      const plan::Bucket& one = plan_.buckets[static_cast<std::size_t>(index)];
-      const Bytes whole = size_of(gradient_dtype()) * static_cast<double>(one.elements);
-      tasks.push_back(memory_task(
-          "gradients", Allocate{block_name(unit(one.units.front().first).block) + ".gradients",
-                                MemoryKind::kGradients, whole}));
-    }
-  }
-
-  // --- data parallelism ------------------------------------------------------------------------
-  Block reduction(const Action& action, std::int32_t of) const {
-    const plan::Bucket& summed = bucket(action);
-    const bool alone = of_one_unit(action);
-    Block block{.name = alone ? block_name(of) + ".reduce"
-                              : fmt::format("gradients.reduce.{}", summed.elements)};
-    if (summed.over != std::vector{data_})
-      for (const Axis axis : summed.over)
-        block.name += "." + mesh_[static_cast<std::size_t>(axis)].name;
-    append_reduction(block, "gradients", summed.elements, summed.over, mesh_, strategy_, {});
-    if ((action.gives_back & plan::kGradient) != 0)
-      block.tasks.push_back(memory_task("release", Free{block_name(of) + ".gradients"}));
-    return block;
-  }
-
-  Block gather(const Action& action, std::int32_t of) const {
-    const std::int64_t count = bucket(action).elements;
-    if (!of_one_unit(action)) return gathering(fmt::format("parameters.gather.{}", count), count);
-    const std::string name = block_name(of) + ".gather";
-    if ((action.takes & plan::kWhole) == 0) return gathering(name, count);
-    Block gather =
-        framework_.shards.gather_each ? gathering_each(action, of) : gathering(name, count);
-    const Bytes whole = size_of(strategy_.precision) * static_cast<double>(count);
-    std::vector<Task> first{memory_task(
-        "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
-    // A kernel on the stream of the gather that follows.
-    if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
-      first.push_back(Task{.name = "cast",
-                           .body = Kernel{Pass{.kind = PassKind::kCast,
-                                               .rows = states_.shard_of(count),
-                                               .dtype = strategy_.precision}},
-                           .stream = stream(kDataStream)});
-    put_before(gather, std::move(first));
-    return gather;
-  }
-
-  // Parameters of `count` elements: from shards to whole.
-  Block gathering(const std::string& name, std::int64_t count) const {
-    Block block{.name = name};
-    Attribute from = replicated(1);
-    from.dims[0] = {data_};
-    append_reshard(block, "parameters", {count}, strategy_.precision, from, replicated(1), mesh_,
-                   stream(kDataStream), {});
-    return block;
-  }
-
-  // Each parameter by itself, the host waiting for it. A pass that computes activations again
-  // gathers for that, and again for the gradients.
-  Block gathering_each(const Action& action, std::int32_t of) const {
-    const bool twice =
-        action.direction == Direction::kBackward && lowered(of).recompute == Recompute::kFull;
-    Block gather{.name = block_name(of) + (twice ? ".gather_twice" : ".gather_each")};
-    for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
-      for (const std::int64_t count : lowered(of).parameter_sizes) {
-        if (count <= *framework_.shards.gather_each) continue;
-        Block one = gathering(gather.name, count);
-        FORESHARD_CHECK(one.tasks.size() == 1);
-        gather.tasks.push_back(std::move(one.tasks.front()));
-        const auto gathered = static_cast<std::int32_t>(gather.tasks.size()) - 1;
-        gather.tasks.push_back(
-            Task{.name = "gather.sync", .body = program::Sync{}, .after = {gathered}});
-      }
-    }
-    return gather;
-  }
-
-  // --- transfers between stages ----------------------------------------------------------------
-  // The stage on the other side of the crossing.
-  std::int64_t peer(const Action& action) const {
-    const plan::Crossing& crossing = plan_.crossings[static_cast<std::size_t>(action.what)];
-    const bool to_later =
-        (action.kind == ActionKind::kSend) == (action.direction == Direction::kForward);
-    return to_later ? crossing.to_role : crossing.from_role;
-  }
-
-  static std::string_view word(Direction direction) {
-    return direction == Direction::kForward ? "forward" : "backward";
-  }
-
-  Communication transfer(CollectiveKind kind, const Action& action) const {
-    double count = 1;
-    for (const auto extent : local_shape(blocks_.boundary_shape, blocks_.boundary_sent, mesh_))
-      count *= static_cast<double>(extent);
-    return {.kind = kind,
-            .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer(action)},
-            .bytes = size_of(strategy_.precision) * count,
-            .dtype = strategy_.precision,
-            .purpose = Purpose::kPipeline,
-            .tag = std::string(word(action.direction))};
-  }
-
-  Block receive(const Action& action, bool syncs) const {
-    const bool is_forward = action.direction == Direction::kForward;
-    Block receive =
-        communication(fmt::format("receive_{}.from{}", word(action.direction), peer(action)),
-                      transfer(CollectiveKind::kReceive, action),
-                      is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
-    append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision,
-                   blocks_.boundary_sent, blocks_.boundary, mesh_, stream(kTensorStream), {0});
-    if (syncs) receive.tasks.push_back(Task{.name = "sync", .body = program::Sync{}, .after = {0}});
-    return receive;
-  }
-
-  Block send(const Action& action) const {
-    return communication(
-        fmt::format("send_{}.to{}", word(action.direction), peer(action)),
-        transfer(CollectiveKind::kSend, action),
-        action.direction == Direction::kForward ? kSendForwardStream : kSendBackwardStream);
-  }
-
-  // --- end of the step -------------------------------------------------------------------------
-  Block copies(const plan::Copies& copies) const {
-    if (copies.roles.size() > 1) return tied(copies);
-    Block block{.name = fmt::format("replicated_gradients.reduce.{}", copies.elements)};
-    Attribute from = replicated(1);
-    from.partial = sums_over(copies.axes);
-    append_reshard(block, "replicated_gradients", {copies.elements}, gradient_dtype(), from,
-                   replicated(1), mesh_, stream(kTensorStream), {});
-    return block;
-  }
-
-  // Stages that hold a copy each of a parameter add up their gradients.
-  Block tied(const plan::Copies& copies) const {
-    const std::string name = "tied_embedding.reduce";
-    Communication sum{
-        .kind = CollectiveKind::kAllReduce,
-        .group = program::AxisGroup{.axes = {pipeline_},
-                                    .coordinates = {copies.roles.begin(), copies.roles.end()}},
-        .bytes = size_of(gradient_dtype()) * static_cast<double>(copies.elements),
-        .dtype = gradient_dtype(),
-        .purpose = Purpose::kPipeline,
-        .tag = name};
-    return communication(name, std::move(sum), kTensorStream);
-  }
-
-  Block optimizer() const {
-    const std::int64_t copied = from_->copied_elements;
-    const std::int64_t count =
-        from_->elements - copied + (states_.cuts_optimizer ? states_.shard_of(copied) : copied);
-    // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
-    std::vector<Axis> spread;
-    for (Axis axis = 0; axis < static_cast<Axis>(mesh_.size()); ++axis) {
-      if (axis == data_ ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
-        spread.push_back(axis);
-    }
-    return optimizer_block(fmt::format("optimizer.{}", count), strategy_, mesh_, spread, count);
-  }
-
   Program& program_;
   const StepPlan& plan_;
   const Strategy& strategy_;
-  const Framework& framework_;
-  const StateSharding& states_;
-  const std::vector<MeshAxis>& mesh_;
   const PlannedBlocks& blocks_;
-  Axis pipeline_;
-  Axis data_;
+  bool trains_;
   Branches branches_;
   std::map<Subject, BlockId> block_of_;
   const plan::Role* from_ = nullptr;

@@ -149,9 +149,9 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     FORESHARD_ASSIGN(backward, distributed(back, mesh));
     for (const std::string& remark : seed_remarks(graph, back)) result.remarks.push_back(remark);
   }
-  GraphParameters parameters;
-  const LoweredBlock block =
-      lower_graph_block(forward, backward ? &*backward : nullptr, strategy, parameters);
+  const ShardedGraph* behind = backward ? &*backward : nullptr;
+  const GraphParameters parameters = parameters_of(forward, behind);
+  const LoweredBlock block = lower_graph_block(forward, behind, strategy);
   if (trains)
     for (const std::string& remark : untrained_remarks(parameters.untrained))
       result.remarks.push_back(remark);
@@ -162,7 +162,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
           {.name = fmt::format("{}, tensor {} x data {}{}", graph.name, strategy.tensor_parallel,
                                strategy.data_parallel, trains ? "" : ", forward"),
            .mesh = mesh,
-           .blocks = {{.name = graph.name, .groups = parameters.groups}},
+           .blocks = {{.name = graph.name, .groups = block.parameters}},
            .units = {{.name = graph.name}},
            .pieces = {{.first = 0, .count = 1}}},
           strategy));

@@ -293,8 +293,13 @@ void add_memory(const std::string& name, const ShardedGraph& forward_graph, Piec
   add_memory_of_bodies(name, forward_graph, forward, backward_graph, backward);
 }
 
+struct Collected {
+  GraphParameters parameters{};
+  Partial elements{};  // of parameters that are trained
+};
+
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
-             GraphParameters& into, Partial& elements) {
+             Collected& into) {
   const Graph& graph = *forward.graph;
   const auto gradients =
       backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
@@ -303,13 +308,14 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     if (tensor.role != TensorRole::kParameter) continue;
     const Attribute& lies = forward.attributes[t];
     const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
-    for (const auto& axes : lies.dims) into.split_over.insert(axes.begin(), axes.end());
+    for (const auto& axes : lies.dims) into.parameters.split_over.insert(axes.begin(), axes.end());
     const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
-    into.bytes += size_of(tensor.dtype) * static_cast<double>(count);
+    into.parameters.bytes += size_of(tensor.dtype) * static_cast<double>(count);
     if (gradient != gradients.end())
-      elements[partial_axes(backward->attributes[gradient->second.index()], forward.mesh)] += count;
+      into.elements[partial_axes(backward->attributes[gradient->second.index()], forward.mesh)] +=
+          count;
     else if (!is_whole_number(tensor.dtype))
-      into.untrained.push_back(tensor.name);
+      into.parameters.untrained.push_back(tensor.name);
   }
   for (const Operator& op : graph.operators) {
     const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);
@@ -318,21 +324,28 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
       collect(
           forward.bodies[static_cast<std::size_t>(op.bodies[b])],
           back == nullptr ? nullptr : &backward->bodies[static_cast<std::size_t>(back->bodies[b])],
-          own ? copies * op.settings.integer("count") : copies, into, elements);
+          own ? copies * op.settings.integer("count") : copies, into);
     }
   }
 }
 
+Collected collected(const ShardedGraph& forward, const ShardedGraph* backward) {
+  Collected all;
+  collect(forward, backward, 1, all);
+  return all;
+}
+
 }  // namespace
 
+GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward) {
+  return collected(forward, backward).parameters;
+}
+
 LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* backward,
-                               const Strategy& strategy, GraphParameters& parameters) {
+                               const Strategy& strategy) {
   const std::string& name = forward.graph->name;
   const std::set<TensorId> kept = kept_between(forward, backward);
-  Partial elements;
   Partial reduced;
-  collect(forward, backward, 1, parameters, elements);
-
   LoweredBlock lowered;
   const std::string behind = name + ".backward";
   lowered.forward = Cutter(forward, name + ".forward", {.strategy = &strategy}).run();
@@ -356,10 +369,9 @@ LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* 
       lowered.transient_backward = backward_work(forward, *backward, kept, {});
     }
   }
-  for (const auto& [axes, count] : elements)
-    parameters.groups.push_back(
+  for (const auto& [axes, count] : collected(forward, backward).elements)
+    lowered.parameters.push_back(
         {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
-  lowered.parameters = parameters.groups;
   if (strategy.framework->matrix_units_need_alignment)
     for (Pieces* pass : {&lowered.forward, &lowered.backward, &lowered.reducing})
       visit_blocks(*pass, leave_matrix_units);

@@ -15,18 +15,20 @@
 namespace foreshard::lower {
 
 struct GraphParameters {
-  std::vector<plan::ParameterGroup> groups{};
-  Bytes bytes{};  ///< Of these and of parameters that nothing flows back to, as they are stored.
+  Bytes bytes{};  ///< As they are stored.
   std::set<Axis> split_over{};
-  std::vector<std::string> untrained{};  ///< Of a pass backward: those that it leaves out.
+  std::vector<std::string> untrained{};  ///< Those that nothing flows back to.
 };
+
+/// What a rank holds of the parameters of a graph and its bodies.
+/// \param backward  null: nothing is trained.
+GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward);
 
 /// The passes through `forward`, named after its graph.
 /// Not modelled: what a graph keeps outside of its loops and conditions if it has no operator
 /// there.
-/// \param backward    null: nothing is trained.
-/// \param parameters  takes the parameters of the graph and its bodies.
+/// \param backward  null: nothing is trained.
 LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* backward,
-                               const Strategy& strategy, GraphParameters& parameters);
+                               const Strategy& strategy);
 
 }  // namespace foreshard::lower

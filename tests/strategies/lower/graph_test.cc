@@ -3,116 +3,17 @@
 
 #include <algorithm>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <map>
 #include <string>
 
-#include "strategies/graph/annotate.h"
-#include "strategies/graph/operators/build.h"
-#include "strategies/parallelism/graphs.h"
-#include "strategies/program/ir/expand.h"
-#include "strategies/program/ir/verify.h"
+#include "tests/strategies/lower/lowered_graphs.h"
+
 #include "strategies/program/lower/block.h"
 
 namespace foreshard::lower {
 namespace {
 
-using program::CollectiveKind;
-using program::MemoryKind;
-using program::Program;
-using program::Purpose;
 using testing::HasSubstr;
 
-constexpr std::int64_t kBatch = 8;
-constexpr std::int64_t kHidden = 16;
-constexpr std::int64_t kWide = 64;
-
-TensorId added(Graph& graph, OperatorSpec spec) {
-  auto id = add_single(graph, std::move(spec));
-  EXPECT_TRUE(id) << id.error().message;
-  return *id;
-}
-
-// x [8, 16] -> up [16, 64] -> relu -> down [64, 16].
-Graph mlp() {
-  Graph graph{.name = "mlp"};
-  const TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
-  const TensorId up = add_parameter(graph, "up.weight", {DType::kBf16, {kHidden, kWide}});
-  const TensorId down = add_parameter(graph, "down.weight", {DType::kBf16, {kWide, kHidden}});
-  const TensorId wide = added(graph, {.type = "matmul", .name = "up", .inputs = {x, up}});
-  const TensorId active = added(graph, {.type = "unary",
-                                        .name = "relu",
-                                        .inputs = {wide},
-                                        .settings = {{"operation", std::string("relu")}}});
-  graph.outputs = {added(graph, {.type = "matmul", .name = "down", .inputs = {active, down}})};
-  return graph;
-}
-
-Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t micro_batches = 1) {
-  Strategy s;
-  s.tensor_parallel = tp;
-  s.data_parallel = dp;
-  s.micro_batch = kBatch / dp;
-  s.global_batch = kBatch * micro_batches;
-  s.framework.value.gradient_clipping = false;
-  return s;
-}
-
-LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options = {},
-                     std::vector<Annotation> annotations = {}) {
-  const auto mesh = mesh_of(s, options.axes);
-  const auto remarks =
-      annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch});
-  EXPECT_TRUE(remarks) << remarks.error().message;
-  auto result = lower_graph(graph, s, options);
-  EXPECT_TRUE(result) << result.error().message;
-  if (!result) return {};
-  const Status fault = plan::verify(result->plan);
-  EXPECT_TRUE(fault.ok()) << fault.error().message;
-  const auto violation = program::verify(result->program);
-  EXPECT_TRUE(violation.ok()) << violation.error().message;
-  return *std::move(result);
-}
-
-struct Traffic {
-  std::int64_t operations = 0;
-  double bytes = 0;
-  bool operator==(const Traffic&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
-  return out << traffic.operations << " operations, " << traffic.bytes << " B";
-}
-
-template <class Visit>
-void visit_tasks(const Program& program, Visit visit) {
-  for (const program::Call& call : program.roles[0].calls) {
-    for (std::int32_t i = 0; i < call.repeat; ++i)
-      for (const program::Task& task : program.blocks[call.block.index()].tasks) visit(task);
-  }
-}
-
-std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose purpose) {
-  std::map<CollectiveKind, Traffic> sums;
-  visit_tasks(program, [&](const program::Task& task) {
-    const auto* what = std::get_if<program::Communication>(&task.body);
-    if (what == nullptr || what->purpose != purpose) return;
-    ++sums[what->kind].operations;
-    sums[what->kind].bytes += what->bytes.in_base();
-  });
-  return sums;
-}
-
-double gemm_flops(const Program& program) {
-  double sum = 0;
-  visit_tasks(program, [&](const program::Task& task) {
-    const auto* kernel = std::get_if<Kernel>(&task.body);
-    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
-      sum += flops_of(*kernel).in_base();
-  });
-  return sum;
-}
-
-using Sums = std::map<CollectiveKind, Traffic>;
 constexpr double kWeights = 2 * kHidden * kWide;  // elements
 
 // Two products forward of 2 b h f each; backward two weight gradients and one data gradient: nobody
@@ -163,6 +64,45 @@ TEST(LowerGraph, DataParallelReducesGradients) {
   s.framework.value.gradient_reduction = GradientReduction::kAfterBackward;
   EXPECT_EQ(traffic(lowered(mlp(), s).program, Purpose::kData),
             (Sums{{CollectiveKind::kAllReduce, {1, 4 * kWeights}}}));
+}
+
+// With ZeRO, a framework that gathers beside the forward pass does so here too: the first pass
+// waits.
+TEST(LowerGraph, GathersWhenTheFrameworkDoes) {
+  Strategy s = strategy(1, 2, 2);
+  s.zero_stage = 1;
+  for (const bool early : {true, false}) {
+    s.framework.value.overlap_parameter_gather = early;
+    const Program program = lowered(mlp(), s).program;
+    const auto& calls = program.roles[0].calls;
+    const auto gathers = [&](const program::Call& call) {
+      return program.blocks[call.block.index()].name.find("gather") != std::string::npos;
+    };
+    EXPECT_EQ(std::ranges::count_if(calls, gathers), 1);
+    EXPECT_EQ(gathers(calls.front()), early);
+    EXPECT_EQ(gathers(calls.back()), !early);
+    EXPECT_EQ(calls[1].after, early ? (std::vector<program::CallDependency>{{.call = 0}})
+                                    : std::vector<program::CallDependency>{});
+  }
+}
+
+// A table that is split over the data-parallel ranks has no copies: nothing is gathered or reduced.
+TEST(LowerGraph, LeavesWhatHasNoCopies) {
+  Graph graph = mlp();
+  std::erase_if(graph.operators, [](const Operator& op) { return op.name != "up"; });
+  graph.outputs = graph.operators.front().outputs;
+  for (const bool early : {true, false}) {
+    Strategy s = strategy(1, 2);
+    s.zero_stage = 1;
+    s.framework.value.overlap_parameter_gather = early;
+    const LoweredGraph one =
+        lowered(graph, s, {}, {{.tensor = "up.weight", .dims = {"data", "-"}}});
+    EXPECT_EQ(one.plan.roles[0].elements, kWeights / 4);
+    EXPECT_EQ(one.plan.roles[0].copied_elements, 0);
+    for (const plan::Action& action : one.plan.roles[0].actions)
+      EXPECT_THAT(action.kind,
+                  testing::AnyOf(plan::ActionKind::kPass, plan::ActionKind::kOptimizer));
+  }
 }
 
 // A bucket goes when its gradient is there, not when the backward pass is over.
@@ -251,175 +191,6 @@ TEST(LowerGraph, KeepsActivationsForTheBackwardPass) {
   EXPECT_EQ(kept, 2.0 * kBatch * (kHidden + 2 * kWide));
 }
 
-// Twelve layers of one matrix each, as a loop whose iterations have their own.
-Graph stack(bool own) {
-  Graph layer{.name = "layer"};
-  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
-  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
-  layer.outputs = {added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}})};
-  Graph graph{.name = "stack"};
-  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  graph.outputs = {added(graph, {.type = "loop",
-                                 .name = "layers",
-                                 .inputs = {in},
-                                 .settings = {{"count", std::int64_t{12}}, {"own_parameters", own}},
-                                 .bodies = {layer}})};
-  return graph;
-}
-
-// The body is a block that is called twelve times each way.
-TEST(LowerGraph, CallsTheBlockOfALoopAgainAndAgain) {
-  const Program program = lowered(stack(true), strategy(1, 2)).program;
-  const double product = 2.0 * kBatch * kHidden * kHidden / 2;
-  EXPECT_EQ(gemm_flops(program), 12 * 3 * product);
-  std::int64_t seeds = 0;  // iterations take their gradients from the one before
-  visit_tasks(program, [&](const program::Task& task) { seeds += task.name.starts_with("seed."); });
-  EXPECT_EQ(seeds, 1);
-  EXPECT_EQ(program.totals.model_flops.in_base(), 3 * 12 * 2 * product);
-  std::vector<std::int32_t> repeats;
-  for (const program::Call& call : program.roles[0].calls)
-    if (call.repeat > 1) repeats.push_back(call.repeat);
-  EXPECT_EQ(repeats, (std::vector<std::int32_t>{12, 12}));
-  constexpr double kEach = kHidden * kHidden;
-  EXPECT_EQ(program.roles[0].memory[0].bytes.in_base(), 2 * 12 * kEach);
-  // Each iteration's gradient is reduced when it is there.
-  EXPECT_EQ(traffic(program, Purpose::kData),
-            (Sums{{CollectiveKind::kAllReduce, {12, 4 * 12 * kEach}}}));
-}
-
-// One parameter for all iterations: its gradient is complete after the last.
-TEST(LowerGraph, ReducesWhatIterationsShareOnce) {
-  const Program program = lowered(stack(false), strategy(1, 2)).program;
-  constexpr double kEach = kHidden * kHidden;
-  EXPECT_EQ(program.roles[0].memory[0].bytes.in_base(), 2 * kEach);
-  EXPECT_EQ(traffic(program, Purpose::kData), (Sums{{CollectiveKind::kAllReduce, {1, 4 * kEach}}}));
-}
-
-// With probability 1/4 a matrix, else nothing but a ReLU.
-Graph choice() {
-  Graph yes{.name = "yes"};
-  const TensorId x = add_input(yes, "x", {DType::kBf16, {kBatch, kHidden}});
-  const TensorId w = add_parameter(yes, "weight", {DType::kBf16, {kHidden, kHidden}});
-  yes.outputs = {added(yes, {.type = "matmul", .name = "product", .inputs = {x, w}})};
-  Graph no{.name = "no"};
-  const TensorId same = add_input(no, "x", {DType::kBf16, {kBatch, kHidden}});
-  no.outputs = {added(no, {.type = "unary",
-                           .name = "relu",
-                           .inputs = {same},
-                           .settings = {{"operation", std::string("relu")}}})};
-  Graph graph{.name = "choice"};
-  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  graph.outputs = {added(graph, {.type = "condition",
-                                 .name = "branch",
-                                 .inputs = {in},
-                                 .settings = {{"probability", 0.25}},
-                                 .bodies = {yes, no}})};
-  return graph;
-}
-
-// Of 400 micro-batches about 100 take the matrix (four deviations of the binomial are 35), the
-// same ones each time; the totals count the expected quarter.
-TEST(LowerGraph, DrawsABranchForEachMicroBatch) {
-  Strategy s = strategy(1, 1, 400);
-  s.mode = Mode::kForward;
-  const Program program = lowered(choice(), s).program;
-  const double product = 2.0 * kBatch * kHidden * kHidden;
-  EXPECT_NEAR(gemm_flops(program) / product, 100, 35);
-  EXPECT_DOUBLE_EQ(program.totals.model_flops.in_base(), 400 * product / 4);
-  EXPECT_EQ(lowered(choice(), s).program, program);
-  EXPECT_NE(lowered(choice(), s, {.seed = 2}).program, program);
-}
-
-// Within a loop every iteration draws anew, and its backward pass takes the branch that its forward
-// pass took: one product forward, two backward, and what is kept is freed (which verify() checks).
-TEST(LowerGraph, DrawsABranchForEachIteration) {
-  Graph layer{.name = "layer"};
-  const Graph inner = choice();
-  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
-  layer.outputs = {added(layer, {.type = "condition",
-                                 .name = "branch",
-                                 .inputs = {x},
-                                 .settings = {{"probability", 0.25}},
-                                 .bodies = inner.bodies})};
-  Graph graph{.name = "choices"};
-  TensorId last = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  for (const std::string name : {"first", "1"})  // bodies with the same names; a number as one
-    last = added(graph, {.type = "loop",
-                         .name = name,
-                         .inputs = {last},
-                         .settings = {{"count", std::int64_t{200}}},
-                         .bodies = {layer}});
-  graph.outputs = {last};
-  const double product = 2.0 * kBatch * kHidden * kHidden;
-  Strategy s = strategy(1, 1);
-  const double both = gemm_flops(lowered(graph, s).program) / product;
-  s.mode = Mode::kForward;
-  const double forward = gemm_flops(lowered(graph, s).program) / product;
-  EXPECT_NEAR(forward, 100, 35);
-  EXPECT_EQ(both, 3 * forward);
-}
-
-// Dimensions that a body splits together are split together outside: replicas that take a branch,
-// or iterate, over two inputs of their own samples move nothing forward.
-TEST(LowerGraph, KeepsBatchesSplitThroughBodies) {
-  const auto body = [](const std::string& operation) {
-    Graph both{.name = operation};
-    const TensorId a = add_input(both, "a", {DType::kBf16, {kBatch, kHidden}});
-    const TensorId b = add_input(both, "b", {DType::kBf16, {kBatch, kHidden}});
-    const TensorId w = add_parameter(both, "w", {DType::kBf16, {kHidden, kHidden}});
-    const TensorId y = added(both, {.type = "matmul", .name = "y", .inputs = {a, w}});
-    both.outputs = {added(both, {.type = "binary",
-                                 .name = "sum",
-                                 .inputs = {y, b},
-                                 .settings = {{"operation", operation}}})};
-    return both;
-  };
-  for (const bool loops : {true, false}) {
-    Graph graph{.name = "two"};
-    const TensorId a = add_input(graph, "a", {DType::kBf16, {kBatch, kHidden}});
-    const TensorId b = add_input(graph, "b", {DType::kBf16, {kBatch, kHidden}});
-    OperatorSpec spec{.type = "condition",
-                      .name = "op",
-                      .inputs = {a, b},
-                      .settings = {{"probability", 0.5}},
-                      .bodies = {body("add"), body("mul")}};
-    if (loops) {
-      spec.type = "loop";
-      spec.settings = {{"count", std::int64_t{3}}};
-      spec.bodies = {body("add")};
-    }
-    graph.outputs = {added(graph, std::move(spec))};
-    Strategy s = strategy(1, 2);
-    s.mode = Mode::kForward;
-    EXPECT_TRUE(traffic(lowered(graph, s).program, Purpose::kData).empty()) << loops;
-  }
-}
-
-// A loop that also adds something up over its iterations: its parameters are trained as well.
-TEST(LowerGraph, TrainsLoopsThatAddUp) {
-  Graph layer{.name = "layer"};
-  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
-  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
-  const TensorId y = added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}});
-  layer.outputs = {y, added(layer, {.type = "unary",
-                                    .name = "square",
-                                    .inputs = {y},
-                                    .settings = {{"operation", std::string("square")}}})};
-  Graph graph{.name = "adding"};
-  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  const auto out =
-      add_operator(graph, {.type = "loop",
-                           .name = "layers",
-                           .inputs = {in},
-                           .settings = {{"count", std::int64_t{12}}, {"carried", std::int64_t{1}}},
-                           .bodies = {layer}});
-  ASSERT_TRUE(out) << out.error().message;
-  graph.outputs = *out;
-  const Program program = lowered(graph, strategy(1, 1)).program;
-  EXPECT_EQ(gemm_flops(program), 12 * 3 * 2.0 * kBatch * kHidden * kHidden);
-  EXPECT_EQ(program.roles[0].memory[2].bytes.in_base(), 12.0 * 12 * kHidden * kHidden);
-}
-
 // Activations are given back when the kernels are done, not when the gradients are sent.
 TEST(LowerGraph, FreesActivationsBeforeGradientsAreSent) {
   const Program program = lowered(mlp(), strategy(1, 2)).program;
@@ -505,15 +276,6 @@ TEST(LowerGraph, NamesATensorWithoutElements) {
   ASSERT_FALSE(lowered);
   EXPECT_THAT(lowered.error().message,
               HasSubstr("tensor 'down.weight' of shape [64, 0] has no elements"));
-}
-
-// A million micro-batches are fine, a million of twelve iterations are not.
-TEST(LowerGraph, LimitsTheStep) {
-  const Strategy s = strategy(1, 1, std::int64_t{1} << 20);
-  EXPECT_TRUE(faults_in_graph(s, mlp(), {}, kBatch, 1).empty());
-  const auto faults = faults_in_graph(s, stack(true), {}, kBatch, 1);
-  ASSERT_EQ(faults.size(), 1u);
-  EXPECT_THAT(faults[0].message, HasSubstr("13631488 passes"));
 }
 
 }  // namespace

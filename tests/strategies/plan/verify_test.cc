@@ -31,6 +31,34 @@ StepPlan two_stages(std::int64_t zero_stage, bool gathers_early = false) {
   return planned(tiny_parts(strategy, 6), strategy);
 }
 
+// One unit of two groups of parameters: of the first, its pass reduces all but 40 elements itself.
+StepPlan two_groups() {
+  Strategy strategy = tiny_strategy(1, 2);
+  set_data(strategy, 2, 0);
+  Parts parts{.name = "graph",
+              .mesh = {{"tensor", 1}, {"data", 2}, {"pipeline", 1}, {"other", 2}},
+              .blocks = {{"graph",
+                          {{.over = {1}, .elements = 100, .reduced_inside = 60},
+                           {.over = {1, 3}, .elements = 10}}}},
+              .units = {{.name = "graph"}},
+              .pieces = {{0, 1}}};
+  return planned(parts, strategy);
+}
+
+// All of it.
+StepPlan all_inside() {
+  StepPlan plan = two_groups();
+  Strategy strategy = tiny_strategy(1, 2);
+  set_data(strategy, 2, 0);
+  Parts parts = plan.parts;
+  parts.blocks[0].groups = {{.over = {1}, .elements = 100, .reduced_inside = 100}};
+  return planned(parts, strategy);
+}
+
+Action& last_backward(StepPlan& plan) {
+  return find(plan, 0, ActionKind::kPass, 3);
+}
+
 struct Broken {
   const char* invariant;
   StepPlan plan;
@@ -66,6 +94,21 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
       {"reduces a bucket again", two_stages(0),
        [](StepPlan& p) {
          find(p, 0, ActionKind::kReduce, 1).what = find(p, 0, ActionKind::kReduce).what;
+       }},
+      {"does not wait for the backward pass of graph", two_groups(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kReduce).after = {0}; }},
+      {"gradients of graph are not reduced", two_groups(),
+       [](StepPlan& p) {
+         p.buckets[static_cast<std::size_t>(find(p, 0, ActionKind::kReduce, 1).what)].over = {1};
+       }},
+      {"gradients of graph again", two_groups(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kPass, 1).reduces = true; }},
+      {"gradients of graph are not reduced", all_inside(),
+       [](StepPlan& p) { last_backward(p).reduces = false; }},
+      {"stay until the end of the step", two_stages(0),
+       [](StepPlan& p) {
+         p.states.reduce = StateSharding::Reduce::kEndOfStep;
+         find(p, 0, ActionKind::kPass).reduces = true;
        }},
       {"does not wait for the parameters of", two_stages(1, true),
        [](StepPlan& p) { find(p, 0, ActionKind::kPass).after.clear(); }},

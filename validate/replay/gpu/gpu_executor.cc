@@ -69,8 +69,7 @@ Status GpuExecutor::prepare(const RankPlan& plan, Watch& watch) {
   FORESHARD_TRY(load_kernels(watch));
   watch.alone(nullptr);
   if (options_.mode == measure::Mode::kOneRank || plan.program->ranks() == 1) return {};
-  FORESHARD_ASSIGN(auto communicators, Communicators::make(plan, store_, options_.shared, watch));
-  communicators_ = std::move(communicators);
+  FORESHARD_ASSIGN(communicators_, Communicators::make(plan, store_, options_.shared, watch));
   return connect(watch);
 }
 
@@ -241,8 +240,7 @@ Status GpuExecutor::choose_gemms(Watch& watch) {
     const auto* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
     if (gemm == nullptr) continue;
     if (!gemms_) {
-      FORESHARD_ASSIGN(auto gemms, Gemms::make());
-      gemms_ = std::move(gemms);
+      FORESHARD_ASSIGN(gemms_, Gemms::make());
     }
     const auto [entry, fresh] = choice_of_.emplace(*gemm, choices_.size());
     if (fresh) {

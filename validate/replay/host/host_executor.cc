@@ -206,8 +206,7 @@ class HostExecutor final : public Executor, private Work {
       *region = std::move(made);
       watch.beat();
     }
-    FORESHARD_ASSIGN(auto work, Pages::reserve(largest_.work));
-    work_ = std::move(work);
+    FORESHARD_ASSIGN(work_, Pages::reserve(largest_.work));
     if (!work_.bytes().empty()) std::memset(work_.bytes().data(), 0, work_.bytes().size());
     return {};
   }
@@ -221,8 +220,7 @@ class HostExecutor final : public Executor, private Work {
     open_.clear();
     if (wire_) {
       FORESHARD_TRY(wire_->barrier(watch));
-      FORESHARD_ASSIGN(const auto zero, wire_->common_beginning(watch));
-      zero_time_ = zero;
+      FORESHARD_ASSIGN(zero_time_, wire_->common_beginning(watch));
       while (seconds_now() < zero_time_) continue;
     } else {
       zero_time_ = seconds_now();

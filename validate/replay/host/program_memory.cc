@@ -105,8 +105,7 @@ std::optional<std::string> ProgramMemory::shortage(Bytes available) const {
 }
 
 Status ProgramMemory::reserve() {
-  FORESHARD_ASSIGN(auto pages, Pages::reserve(static_bytes_ + extent_));
-  pages_ = std::move(pages);
+  FORESHARD_ASSIGN(pages_, Pages::reserve(static_bytes_ + extent_));
   if (!pages_.bytes().empty()) std::memset(pages_.bytes().data(), 0, pages_.bytes().size());
   return {};
 }

@@ -146,8 +146,7 @@ Result<Listening> listen_on(const std::string& address, std::uint16_t port) {
   const bool loopback = is_local(address);
   Addresses local;
   if (loopback) {
-    FORESHARD_ASSIGN(auto found, resolve(address, port));
-    local = std::move(found);
+    FORESHARD_ASSIGN(local, resolve(address, port));
   }
   sockaddr_in6 any6{};
   any6.sin6_family = AF_INET6;

@@ -105,10 +105,8 @@ Status binary(Scope& scope, const Node& node) {
     return {};
   }
   for (std::size_t i = 1; i + 1 < node.inputs.size(); ++i) {
-    FORESHARD_ASSIGN(const auto next,
-                     step(scope, node, std::to_string(i), "binary",
-                          {sum, scope.tensor(node.inputs[i])}, {{"operation", operation}}));
-    sum = next;
+    FORESHARD_ASSIGN(sum, step(scope, node, std::to_string(i), "binary",
+                               {sum, scope.tensor(node.inputs[i])}, {{"operation", operation}}));
   }
   return emit(scope, node, "binary", {sum, scope.tensor(node.inputs.back())},
               {{"operation", operation}});
@@ -338,10 +336,8 @@ Status slice(Scope& scope, const Node& node) {
     const std::int64_t start = bound((*starts)[i]);
     const std::int64_t end = bound((*ends)[i]);
     if (start == 0 && end == extent && by == 1) continue;
-    FORESHARD_ASSIGN(const auto next,
-                     step(scope, node, std::to_string(i), "slice", {x},
-                          {{"axis", axis}, {"start", start}, {"end", end}, {"step", by}}));
-    x = next;
+    FORESHARD_ASSIGN(x, step(scope, node, std::to_string(i), "slice", {x},
+                             {{"axis", axis}, {"start", start}, {"end", end}, {"step", by}}));
   }
   scope.set(node.outputs[0], x);
   return {};

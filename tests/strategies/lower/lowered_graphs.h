@@ -1,0 +1,116 @@
+// Small graphs as Programs, and what these compute and send.
+#pragma once
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <map>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strategies/graph/annotate.h"
+#include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/graph.h"
+
+namespace foreshard::lower {
+
+using program::CollectiveKind;
+using program::MemoryKind;
+using program::Program;
+using program::Purpose;
+
+inline constexpr std::int64_t kBatch = 8;
+inline constexpr std::int64_t kHidden = 16;
+inline constexpr std::int64_t kWide = 64;
+
+inline TensorId added(Graph& graph, OperatorSpec spec) {
+  auto id = add_single(graph, std::move(spec));
+  EXPECT_TRUE(id) << id.error().message;
+  return *id;
+}
+
+// x [8, 16] -> up [16, 64] -> relu -> down [64, 16].
+inline Graph mlp() {
+  Graph graph{.name = "mlp"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId up = add_parameter(graph, "up.weight", {DType::kBf16, {kHidden, kWide}});
+  const TensorId down = add_parameter(graph, "down.weight", {DType::kBf16, {kWide, kHidden}});
+  const TensorId wide = added(graph, {.type = "matmul", .name = "up", .inputs = {x, up}});
+  const TensorId active = added(graph, {.type = "unary",
+                                        .name = "relu",
+                                        .inputs = {wide},
+                                        .settings = {{"operation", std::string("relu")}}});
+  graph.outputs = {added(graph, {.type = "matmul", .name = "down", .inputs = {active, down}})};
+  return graph;
+}
+
+inline Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t micro_batches = 1) {
+  Strategy s;
+  s.tensor_parallel = tp;
+  s.data_parallel = dp;
+  s.micro_batch = kBatch / dp;
+  s.global_batch = kBatch * micro_batches;
+  s.framework.value.gradient_clipping = false;
+  return s;
+}
+
+inline LoweredGraph lowered(Graph graph, const Strategy& s, const GraphOptions& options = {},
+                            std::vector<Annotation> annotations = {}) {
+  const auto mesh = mesh_of(s, options.axes);
+  const auto remarks =
+      annotate(graph, mesh, {.annotations = std::move(annotations), .batch = kBatch});
+  EXPECT_TRUE(remarks) << remarks.error().message;
+  auto result = lower_graph(graph, s, options);
+  EXPECT_TRUE(result) << result.error().message;
+  if (!result) return {};
+  const Status fault = plan::verify(result->plan);
+  EXPECT_TRUE(fault.ok()) << fault.error().message;
+  const auto violation = program::verify(result->program);
+  EXPECT_TRUE(violation.ok()) << violation.error().message;
+  return *std::move(result);
+}
+
+struct Traffic {
+  std::int64_t operations = 0;
+  double bytes = 0;
+  bool operator==(const Traffic&) const = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
+  return out << traffic.operations << " operations, " << traffic.bytes << " B";
+}
+
+template <class Visit>
+void visit_tasks(const Program& program, Visit visit) {
+  for (const program::Call& call : program.roles[0].calls) {
+    for (std::int32_t i = 0; i < call.repeat; ++i)
+      for (const program::Task& task : program.blocks[call.block.index()].tasks) visit(task);
+  }
+}
+
+inline std::map<CollectiveKind, Traffic> traffic(const Program& program, Purpose purpose) {
+  std::map<CollectiveKind, Traffic> sums;
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->purpose != purpose) return;
+    ++sums[what->kind].operations;
+    sums[what->kind].bytes += what->bytes.in_base();
+  });
+  return sums;
+}
+
+inline double gemm_flops(const Program& program) {
+  double sum = 0;
+  visit_tasks(program, [&](const program::Task& task) {
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    if (kernel != nullptr && std::holds_alternative<Gemm>(*kernel))
+      sum += flops_of(*kernel).in_base();
+  });
+  return sum;
+}
+
+using Sums = std::map<CollectiveKind, Traffic>;
+
+}  // namespace foreshard::lower
