@@ -39,7 +39,7 @@ class Step {
         kinds_(kinds),
         times_(times),
         launch_(launch_time),
-        split_(layers_of_stages(strategy, model)),
+        split_(layers_of_stages(strategy, model.layers)),
         data_(axis_of(blocks.mesh, "data")),
         pipeline_(axis_of(blocks.mesh, "pipeline")) {}
 

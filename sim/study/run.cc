@@ -38,6 +38,7 @@ Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study,
   if (!annotated) return study.loader.error_at("graph.annotations", annotated.error().message);
   auto lowered = lower::lower_graph(graph, study.strategy,
                                     {.axes = study.graph->axes,
+                                     .cuts = study.graph->cuts,
                                      .tokens_per_sample = study.graph->tokens_per_sample,
                                      .seed = study.graph->seed});
   if (!lowered) return study.loader.error_at("graph", lowered.error().message);

@@ -305,29 +305,32 @@ std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::s
       .message;
 }
 
+// All that is wrong with the strategy at `at`.
+Status as_status(const Strategy& strategy, const std::vector<StrategyFault>& faults,
+                 const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
+  std::vector<std::string> messages;
+  if (const Status unknown = unknown_schedule(strategy.schedule, loader, at); !unknown.ok())
+    messages.push_back(unknown.error().message);
+  for (const StrategyFault& fault : faults) messages.push_back(shown(fault, loader, at, shortage));
+  if (messages.empty()) return {};
+  return Error{Error::Code::kInvalidInput, join(messages, "\n")};
+}
+
 }  // namespace
 
 Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices,
               const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
-  std::vector<std::string> messages;
-  if (const Status unknown = unknown_schedule(strategy.schedule, loader, at); !unknown.ok())
-    messages.push_back(unknown.error().message);
-  for (const StrategyFault& fault : faults_in(strategy, model, devices))
-    messages.push_back(shown(fault, loader, at, shortage));
-  if (messages.empty()) return {};
-  return Error{Error::Code::kInvalidInput, join(messages, "\n")};
+  return as_status(strategy, faults_in(strategy, model, devices), loader, at, shortage);
 }
 
 namespace {
 
 Status graph_misfit(const Strategy& strategy, const LoadedGraph& graph, const Pool& pool,
                     const yaml::Loader& loader) {
-  std::vector<std::string> messages;
-  for (const StrategyFault& fault :
-       faults_in_graph(strategy, graph.graph, graph.axes, graph.batch, pool.size()))
-    messages.push_back(shown(fault, loader, "strategy", pool.shortage));
-  if (messages.empty()) return {};
-  return Error{Error::Code::kInvalidInput, join(messages, "\n")};
+  const auto units = static_cast<std::int64_t>(graph.cuts.size()) + 1;
+  return as_status(
+      strategy, faults_in_graph(strategy, graph.graph, graph.axes, units, graph.batch, pool.size()),
+      loader, "strategy", pool.shortage);
 }
 
 Status fault_in_training(const std::string& text, const Strategy& strategy,

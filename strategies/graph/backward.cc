@@ -335,10 +335,17 @@ void Backward::derive(const Operator& op) {
 
 }  // namespace
 
-Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options) {
+Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options,
+                     std::map<TensorId, TensorId>* of_inputs) {
   Backward backward(*forward.graph, options);
   backward.pin(forward);
-  return backward.run();
+  Graph graph = backward.run();
+  if (of_inputs != nullptr) {
+    for (const TensorId input : forward.graph->inputs)
+      if (const TensorId gradient = backward.gradient_of(input); gradient.valid())
+        of_inputs->emplace(input, gradient);
+  }
+  return graph;
 }
 
 Graph training_graph(const Graph& forward, const BackwardOptions& options) {

@@ -3,6 +3,9 @@
 /// own, each with its own rule, so that the same propagation finds their communication.
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "strategies/graph/sharding.h"
 
 namespace foreshard {
@@ -23,7 +26,9 @@ struct BackwardOptions {
 /// An operator's data gradient precedes its weight gradient, so that reducing the first over the
 /// tensor-parallel ranks can overlap the second.
 /// Not modelled: summing the key and value gradients of grouped heads where attention is unfused.
-Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options);
+/// \param of_inputs  if not null, receives the gradients of the forward inputs that have one.
+Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options,
+                     std::map<TensorId, TensorId>* of_inputs = nullptr);
 
 /// The forward graph and its backward in one, no tensor pinned but those that the forward graph
 /// pins: for distribute() (distribute.h) to propagate through both at once. Its inputs are those of

@@ -74,7 +74,7 @@ class Placer {
     const bool tied = model_.tied_embeddings;
     place(graphs_.embedding, "", first,
           tied && stages > 1 ? std::vector<std::int64_t>{0, stages - 1} : first);
-    const auto split = layers_of_stages(strategy_, model_);
+    const auto split = layers_of_stages(strategy_, model_.layers);
     std::int64_t layer = 0;
     for (std::size_t piece = 0; piece < split.size(); ++piece) {
       const std::int64_t stage = static_cast<std::int64_t>(piece) % stages;

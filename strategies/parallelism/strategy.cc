@@ -125,6 +125,67 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
   }
 }
 
+// Faults of how `layers` (`what` names them) are divided into the stages of a pipeline.
+void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_view what,
+                     std::vector<StrategyFault>& faults) {
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (strategy.virtual_stages > 1 && strategy.schedule != "interleaved") {
+    fault("virtual_stages",
+          fmt::format("schedule '{}' has one stage per rank, not {}", strategy.schedule,
+                      strategy.virtual_stages),
+          "set schedule: interleaved");
+  }
+  if (strategy.virtual_stages > 1 && strategy.pipeline_parallel == 1) {
+    fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
+          "set virtual_stages: 1 or pipeline_parallel > 1");
+  }
+  // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
+  const Framework& framework = strategy.framework.value;
+  if (strategy.virtual_stages > 1 && framework.blocking_launches &&
+      framework.pipeline_transfers == PipelineTransfers::kBlocking) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each kernel and each transfer "
+                      "is not modelled (framework '{}': blocking_launches)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b");
+  }
+  if (strategy.virtual_stages > 1 && strategy.zero_stage == 3 && strategy.data_parallel > 1 &&
+      framework.shards.gather_each) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each gathered parameter is not "
+                      "modelled (framework '{}': gather_each)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b, or zero_stage: 1");
+  }
+  const std::int64_t stages = strategy.stages();
+  if (strategy.layers_per_stage.empty()) {
+    if (layers % stages != 0) {
+      fault("pipeline_parallel",
+            fmt::format("{} {} do not divide into {} equal stages", layers, what, stages),
+            fmt::format("give them: layers_per_stage: [{}]",
+                        fmt::join(even_split(layers, stages), ", ")));
+    }
+  } else {
+    const auto& split = strategy.layers_per_stage;
+    const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
+    if (static_cast<std::int64_t>(split.size()) != stages) {
+      fault("layers_per_stage",
+            fmt::format("{} entries for {} stages (pipeline_parallel x virtual_stages)",
+                        split.size(), stages),
+            fmt::format("layers_per_stage: [{}]", fmt::join(even_split(layers, stages), ", ")));
+    } else if (std::ranges::any_of(split, [](std::int64_t n) { return n < 0; })) {
+      fault("layers_per_stage", fmt::format("a stage cannot have a negative number of {}", what),
+            "");
+    } else if (sum != layers) {
+      fault("layers_per_stage",
+            fmt::format("the stages have {} {} together, the model has {}", sum, what, layers),
+            fmt::format("layers_per_stage: [{}]", fmt::join(even_split(layers, stages), ", ")));
+    }
+  }
+}
+
 // How often the bodies of a graph run, the graph itself included.
 double passes_through(const Graph& graph) {
   double passes = 1;
@@ -260,60 +321,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
         "set sequence_parallel: false or another tensor_parallel");
   }
-  if (strategy.virtual_stages > 1 && strategy.schedule != "interleaved") {
-    fault("virtual_stages",
-          fmt::format("schedule '{}' has one stage per rank, not {}", strategy.schedule,
-                      strategy.virtual_stages),
-          "set schedule: interleaved");
-  }
-  if (strategy.virtual_stages > 1 && pp == 1) {
-    fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
-          "set virtual_stages: 1 or pipeline_parallel > 1");
-  }
-  // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
-  const Framework& framework = strategy.framework.value;
-  if (strategy.virtual_stages > 1 && framework.blocking_launches &&
-      framework.pipeline_transfers == PipelineTransfers::kBlocking) {
-    fault("virtual_stages",
-          fmt::format("an interleaved pipeline whose host waits for each kernel and each transfer "
-                      "is not modelled (framework '{}': blocking_launches)",
-                      framework.name),
-          "set virtual_stages: 1 and schedule: 1f1b");
-  }
-  if (strategy.virtual_stages > 1 && strategy.zero_stage == 3 && dp > 1 &&
-      framework.shards.gather_each) {
-    fault("virtual_stages",
-          fmt::format("an interleaved pipeline whose host waits for each gathered parameter is not "
-                      "modelled (framework '{}': gather_each)",
-                      framework.name),
-          "set virtual_stages: 1 and schedule: 1f1b, or zero_stage: 1");
-  }
-  const std::int64_t stages = strategy.stages();
-  if (strategy.layers_per_stage.empty()) {
-    if (model.layers % stages != 0) {
-      fault("pipeline_parallel",
-            fmt::format("{} layers do not divide into {} equal stages", model.layers, stages),
-            fmt::format("give them: layers_per_stage: [{}]",
-                        fmt::join(even_split(model.layers, stages), ", ")));
-    }
-  } else {
-    const auto& split = strategy.layers_per_stage;
-    const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
-    if (static_cast<std::int64_t>(split.size()) != stages) {
-      fault(
-          "layers_per_stage",
-          fmt::format("{} entries for {} stages (pipeline_parallel x virtual_stages)", split.size(),
-                      stages),
-          fmt::format("layers_per_stage: [{}]", fmt::join(even_split(model.layers, stages), ", ")));
-    } else if (std::ranges::any_of(split, [](std::int64_t n) { return n < 0; })) {
-      fault("layers_per_stage", "a stage cannot have a negative number of layers", "");
-    } else if (sum != model.layers) {
-      fault(
-          "layers_per_stage",
-          fmt::format("the stages have {} layers together, the model has {}", sum, model.layers),
-          fmt::format("layers_per_stage: [{}]", fmt::join(even_split(model.layers, stages), ", ")));
-    }
-  }
+  pipeline_faults(strategy, model.layers, "layers", faults);
   if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
@@ -339,14 +347,14 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   return faults;
 }
 
-std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, const Model& model) {
+std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers) {
   if (!strategy.layers_per_stage.empty()) return strategy.layers_per_stage;
-  return even_split(model.layers, strategy.stages());
+  return even_split(layers, strategy.stages());
 }
 
 std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
-                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
-                                           std::int64_t devices) {
+                                           const std::vector<MeshAxis>& axes, std::int64_t units,
+                                           std::int64_t batch, std::int64_t devices) {
   std::vector<StrategyFault> faults;
   std::int64_t ranks = strategy.devices();
   std::string others;
@@ -362,23 +370,23 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                      strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
                      others, ranks, devices),
          ""});
-  if (strategy.pipeline_parallel != 1)
-    faults.push_back({"pipeline_parallel", "a general graph has no layers to cut into stages",
-                      "set pipeline_parallel: 1"});
   if (strategy.sequence_parallel)
     faults.push_back({"sequence_parallel",
                       "a general graph does not state which dimension is the sequence",
                       "annotate the tensors between the matrices instead (graph.annotations)"});
-  if (strategy.recompute != Recompute::kNone)
+  if (strategy.layers_per_stage.empty() && strategy.stages() > units)
     faults.push_back(
-        {"recompute", "activations of a general graph are not recomputed", "set recompute: none"});
-  if (strategy.zero_stage == 3)
-    faults.push_back({"zero_stage",
-                      "a general graph has no layers whose parameters could be gathered (ZeRO 3)",
-                      "set zero_stage: 2, or split the parameters by graph.annotations"});
-  if (strategy.mode == Mode::kForward && (strategy.zero_stage == 1 || strategy.zero_stage == 2))
-    faults.push_back({"zero_stage", "mode: forward has no gradients or optimizer state to shard",
-                      "set zero_stage: 0"});
+        {"pipeline_parallel",
+         fmt::format("the graph has {} for {} stages",
+                     units == 1 ? "one unit" : fmt::format("{} units", units), strategy.stages()),
+         fmt::format("name {} operators at which it can be cut (graph.cuts)",
+                     strategy.stages() - 1)});
+  else
+    pipeline_faults(strategy, units, "units", faults);
+  if (strategy.recompute == Recompute::kSelective)
+    faults.push_back({"recompute", "a general graph does not state what core attention is",
+                      "set recompute: full, which computes each unit again (graph.cuts), or none"});
+  if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (batch != strategy.micro_batch * strategy.data_parallel)
     faults.push_back(
         {"micro_batch",
@@ -397,7 +405,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
          fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
                      strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
          fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
-  const double passes = static_cast<double>(strategy.micro_batches()) * passes_through(graph);
+  const double passes = static_cast<double>(strategy.micro_batches()) *
+                        (passes_through(graph) + static_cast<double>(units - 1));
   if (passes > static_cast<double>(kMaxLayerPasses))
     faults.push_back(
         {"global_batch",

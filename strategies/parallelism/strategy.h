@@ -76,13 +76,15 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
 
 /// What the strategy cannot ask of a general graph.
 /// \param axes  those of the graph beside tensor, data and pipeline.
+/// \param units  that the graph is cut into.
 /// \param batch  samples of a micro-batch in the graph's shapes, over all data-parallel ranks.
 std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
-                                           const std::vector<MeshAxis>& axes, std::int64_t batch,
-                                           std::int64_t devices);
+                                           const std::vector<MeshAxis>& axes, std::int64_t units,
+                                           std::int64_t batch, std::int64_t devices);
 
-/// Layers of each stage, chunk-major: stage i of chunk c is entry c * pipeline_parallel + i.
+/// Layers of each stage (of a general graph: units), chunk-major: stage i of chunk c is entry
+/// c * pipeline_parallel + i.
 /// \pre faults_in is empty.
-std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, const Model& model);
+std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers);
 
 }  // namespace foreshard

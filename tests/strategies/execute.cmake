@@ -18,5 +18,5 @@ foreshard_test(executed_graph_test
   SOURCES execute/graph_test.cc execute/operators_test.cc graph/operator_examples.cc
   DEPS foreshard_oracle fmt::fmt)
 foreshard_test(many_graphs_test SLOW
-  SOURCES execute/many_graphs_test.cc graph/operator_examples.cc
+  SOURCES execute/many_graphs_test.cc execute/units_test.cc graph/operator_examples.cc
   DEPS foreshard_oracle fmt::fmt)

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
 
+#include "strategies/graph/distribute.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 
@@ -233,33 +235,57 @@ class Maker {
     return direction == Direction::kForward ? "forward" : "backward";
   }
 
+  const std::vector<Boundary>& handed(const Action& action) const {
+    const bool is_one = blocks_.boundaries.size() == 1;
+    return blocks_.boundaries[is_one ? 0 : static_cast<std::size_t>(action.what)];
+  }
+  static bool moves(const Boundary& boundary, const Action& action) {
+    return action.direction == Direction::kForward || boundary.has_gradient;
+  }
+
+  // "receive_forward.from2"; where crossings differ, with the crossing.
+  std::string transfer_name(std::string_view what, const Action& action) const {
+    const bool differ = std::ranges::adjacent_find(blocks_.boundaries, std::not_equal_to{}) !=
+                        blocks_.boundaries.end();
+    return fmt::format("{}{}{}", what, peer(action),
+                       differ ? fmt::format(".crossing{}", action.what) : "");
+  }
+
+  // All tensors of the crossing in one message.
   Communication transfer(CollectiveKind kind, const Action& action) const {
-    double count = 1;
-    for (const auto extent : local_shape(blocks_.boundary_shape, blocks_.boundary_sent, mesh_))
-      count *= static_cast<double>(extent);
-    return {.kind = kind,
-            .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer(action)},
-            .bytes = size_of(strategy_.precision) * count,
-            .dtype = strategy_.precision,
-            .purpose = Purpose::kPipeline,
-            .tag = std::string(word(action.direction))};
+    Communication one{.kind = kind,
+                      .group = program::AxisPeer{.axis = pipeline_, .coordinate = peer(action)},
+                      .dtype = handed(action).front().dtype,
+                      .purpose = Purpose::kPipeline,
+                      .tag = std::string(word(action.direction))};
+    for (const Boundary& boundary : handed(action)) {
+      if (!moves(boundary, action)) continue;
+      double count = 1;
+      for (const auto extent : largest_local_shape(boundary.shape, boundary.sent, mesh_))
+        count *= static_cast<double>(extent);
+      one.bytes += size_of(boundary.dtype) * count;
+    }
+    return one;
   }
 
   Block receive(const Action& action, bool syncs) const {
     const bool is_forward = action.direction == Direction::kForward;
     Block receive =
-        communication(fmt::format("receive_{}.from{}", word(action.direction), peer(action)),
+        communication(transfer_name(fmt::format("receive_{}.from", word(action.direction)), action),
                       transfer(CollectiveKind::kReceive, action),
                       is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
-    append_reshard(receive, "boundary", blocks_.boundary_shape, strategy_.precision,
-                   blocks_.boundary_sent, blocks_.boundary, mesh_, stream(kTensorStream), {0});
+    for (const Boundary& boundary : handed(action)) {
+      if (moves(boundary, action))
+        append_reshard(receive, "boundary", boundary.shape, boundary.dtype, boundary.sent,
+                       boundary.lies, mesh_, stream(kTensorStream), {0});
+    }
     if (syncs) receive.tasks.push_back(Task{.name = "sync", .body = program::Sync{}, .after = {0}});
     return receive;
   }
 
   Block send(const Action& action) const {
     return communication(
-        fmt::format("send_{}.to{}", word(action.direction), peer(action)),
+        transfer_name(fmt::format("send_{}.to", word(action.direction)), action),
         transfer(CollectiveKind::kSend, action),
         action.direction == Direction::kForward ? kSendForwardStream : kSendBackwardStream);
   }

@@ -41,10 +41,10 @@ class Branches {
     if (is_taken_again) taken_.insert_or_assign(std::move(place), taken);
     return taken;
   }
-  std::size_t take(const Place& place) {
-    const auto known = taken_.extract(place);
-    FORESHARD_CHECK(!known.empty());
-    return known.mapped();
+  std::size_t take(const Place& place) const {
+    const auto known = taken_.find(place);
+    FORESHARD_CHECK(known != taken_.end());
+    return known->second;
   }
 
  private:
@@ -194,7 +194,6 @@ class Writer {
   // `layer`: the iteration of these loops.
   void write_pieces(std::size_t id, std::int32_t of_unit, const Pieces& pieces, std::int64_t layer,
                     const std::string& path) {
-    const bool is_forward = from_->actions[id].direction == Direction::kForward;
     const auto first = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
     const auto last = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
       return piece.kind == Piece::Kind::kBlock;
@@ -207,7 +206,7 @@ class Writer {
                     path.empty() && &piece == &*first, path.empty() && &piece == &*last);
         continue;
       }
-      const std::string inner = path + '/' + (is_forward ? piece.key : piece.key.substr(2));
+      const std::string inner = path + '/' + piece.key;
       if (piece.kind == Piece::Kind::kLoop)
         write_loop(id, of_unit, piece, layer, inner);
       else

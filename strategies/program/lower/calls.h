@@ -11,12 +11,21 @@
 
 namespace foreshard::lower {
 
+/// A tensor that one piece of the model hands to the next.
+struct Boundary {
+  std::vector<std::int64_t> shape{};
+  DType dtype = DType::kBf16;
+  Attribute lies{};
+  Attribute sent{};          ///< How it lies while it is sent.
+  bool has_gradient = true;  ///< Its gradient is handed back.
+  bool operator==(const Boundary&) const = default;
+};
+
 /// What the Program runs for the blocks of a plan.
 struct PlannedBlocks {
-  std::vector<const LoweredBlock*> blocks{};   ///< In the order of plan::Parts::blocks.
-  std::vector<std::int64_t> boundary_shape{};  ///< As in LoweredModel, of a pipeline.
-  Attribute boundary{};
-  Attribute boundary_sent{};
+  std::vector<const LoweredBlock*> blocks{};  ///< In the order of plan::Parts::blocks.
+  /// By crossing, in the order of plan::StepPlan::crossings. One entry: for all of them.
+  std::vector<std::vector<Boundary>> boundaries{};
   std::set<Axis> split_over{};  ///< Axes over which parameters are split.
   std::uint64_t seed = 1;       ///< Of the branches that conditions draw.
   /// A call waits for the conversion at the end of the call before it. Not modelled for

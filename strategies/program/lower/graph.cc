@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <optional>
+#include <iterator>
 #include <utility>
 
-#include "strategies/graph/backward.h"
-#include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/calls.h"
-#include "strategies/program/lower/graph_blocks.h"
+#include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
@@ -18,65 +17,6 @@ namespace {
 
 using program::MemoryKind;
 using program::Program;
-
-Status uneven_conversion(const ShardedGraph& sharded) {
-  const auto uneven = [](const Attribute& attribute) {
-    return std::ranges::any_of(attribute.sizes, [](const auto& sizes) { return !sizes.empty(); });
-  };
-  for (const Conversion& wish : sharded.conversions) {
-    if (!uneven(wish.from) && !uneven(wish.to)) continue;
-    return Error{Error::Code::kUnsupported,
-                 fmt::format("tensor '{}' lies in slices of unequal size, {}, and would have to be "
-                             "converted to {}; annotate its readers alike, or split it evenly",
-                             (*sharded.graph)[wish.tensor].name, describe(wish.from, sharded.mesh),
-                             describe(wish.to, sharded.mesh))};
-  }
-  for (const ShardedGraph& body : sharded.bodies) {
-    FORESHARD_TRY(uneven_conversion(body));
-  }
-  return {};
-}
-
-Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  FORESHARD_ASSIGN(auto sharded, distribute(graph, mesh));
-  FORESHARD_TRY(uneven_conversion(sharded));
-  return sharded;
-}
-
-// What a rank holds during the whole step.
-std::vector<program::StaticMemory> memory_of(const plan::StepPlan& plan, const Strategy& strategy,
-                                             const GraphParameters& parameters) {
-  std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, parameters.bytes}};
-  if (strategy.mode == Mode::kForward) return memory;
-  const plan::Role& role = plan.roles.front();
-  const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
-    const std::int64_t copied = role.copied_elements;
-    const std::int64_t count =
-        role.elements - copied + (cut ? plan.states.shard_of(copied) : copied);
-    memory.push_back({kind, element * static_cast<double>(count)});
-  };
-  held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
-       plan.states.cuts_gradients);
-  held(MemoryKind::kOptimizer, optimizer_bytes(strategy.precision), plan.states.cuts_optimizer);
-  return memory;
-}
-
-// Without what only the gradients of the graph's inputs need: nobody asks for these.
-void prune(Graph& graph) {
-  std::vector<bool> read(graph.tensors.size());
-  std::vector<Operator> kept;
-  for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
-    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
-      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
-    });
-    if (!wanted) continue;
-    for (const TensorId id : op->inputs) read[id.index()] = true;
-    kept.push_back(std::move(*op));
-  }
-  std::ranges::reverse(kept);
-  graph.operators = std::move(kept);
-  graph.outputs.clear();
-}
 
 std::vector<std::string> untrained_remarks(const std::vector<std::string>& names) {
   if (names.empty()) return {};
@@ -88,16 +28,98 @@ std::vector<std::string> untrained_remarks(const std::vector<std::string>& names
                   names.front(), others)};
 }
 
-std::vector<std::string> seed_remarks(const Graph& graph, const Graph& backward) {
+std::vector<std::string> seed_remarks(const Graph& graph, const UnitGradients& unit) {
   std::vector<std::string> remarks;
-  for (const TensorId id : backward.inputs) {
-    if (elements(backward[id]) <= 1) continue;
+  for (const TensorId id : unit.seeds) {
+    if (elements(unit.backward[id]) <= 1) continue;
     remarks.push_back(
         fmt::format("output '{}' of '{}' has no loss behind it: the backward pass begins "
                     "with a gradient of its size, written once",
-                    backward[id].name.substr(2), graph.name));
+                    unit.backward[id].name.substr(2), graph.name));
   }
   return remarks;
+}
+
+std::vector<std::string> remarks_on(const ShardedUnits& units,
+                                    const std::vector<GraphParameters>& parameters,
+                                    const Strategy& strategy) {
+  std::vector<std::string> remarks = units.whole.remarks;
+  const auto add = [&](std::vector<std::string> lines) {
+    std::ranges::move(lines, std::back_inserter(remarks));
+  };
+  for (const UnitGradients& unit : units.gradients) add(seed_remarks(units.graph(), unit));
+  std::vector<std::string> untrained;
+  for (const GraphParameters& unit : parameters)
+    untrained.insert(untrained.end(), unit.untrained.begin(), unit.untrained.end());
+  if (units.trains()) add(untrained_remarks(untrained));
+  if (units.units.size() > 1) return remarks;
+  const std::string name = units.graph().name;
+  if (state_sharding(strategy).cuts_parameters)
+    add(
+        {fmt::format("'{}' is one unit: ZeRO 3 gathers all of its parameters at a time; name "
+                     "operators in graph.cuts",
+                     name)});
+  if (units.recompute != Recompute::kNone)
+    add(
+        {fmt::format("'{}' is one unit: all of its activations are computed again at a time; name "
+                     "operators in graph.cuts",
+                     name)});
+  return remarks;
+}
+
+// Units that do the same, and keep the same, share a block.
+plan::Parts parts_of(const ShardedUnits& units, const std::vector<LoweredBlock>& blocks,
+                     PlannedBlocks& planned) {
+  plan::Parts parts{.mesh = units.whole.mesh};
+  std::vector<std::size_t> first;  // by block: the first unit of it
+  for (std::size_t u = 0; u < units.units.size(); ++u) {
+    const std::string& name = units.units[u].graph.name;
+    const auto known = std::ranges::find_if(first, [&](std::size_t other) {
+      return blocks[other].saved == blocks[u].saved && alike(units, other, u);
+    });
+    const auto block = static_cast<std::int32_t>(known - first.begin());
+    if (known == first.end()) {
+      first.push_back(u);
+      parts.blocks.push_back({.name = name, .groups = blocks[u].parameters});
+      planned.blocks.push_back(&blocks[u]);
+    }
+    parts.units.push_back({.name = name, .block = block, .layer = static_cast<std::int32_t>(u)});
+  }
+  return parts;
+}
+
+std::string name_of(const Graph& graph, const Strategy& strategy) {
+  const std::string pipeline =
+      strategy.stages() == 1 ? "" : fmt::format(" x pipeline {}", strategy.pipeline_parallel);
+  return fmt::format("{}, tensor {}{} x data {}{}", graph.name, strategy.tensor_parallel, pipeline,
+                     strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward");
+}
+
+// What a rank holds during the whole step.
+std::vector<program::StaticMemory> memory_of(const plan::Role& role, const StateSharding& states,
+                                             const std::vector<GraphParameters>& parameters,
+                                             const Strategy& strategy) {
+  const ElementBytes each = element_bytes(strategy);
+  const auto shard = static_cast<double>(states.shard_of(role.copied_elements));
+  Bytes stored;
+  for (const plan::Chunk& chunk : role.chunks) {
+    for (std::int32_t i = 0; i < chunk.units.count; ++i) {
+      const auto& unit = parameters[static_cast<std::size_t>(chunk.units.first + i)];
+      stored += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
+    }
+  }
+  if (states.cuts_parameters) stored += each.parameter * shard;
+  std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, stored}};
+  if (strategy.mode == Mode::kForward) return memory;
+  const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
+    const auto copied = cut ? shard : static_cast<double>(role.copied_elements);
+    const auto others = static_cast<double>(role.elements - role.copied_elements);
+    memory.push_back({kind, element * (others + copied)});
+  };
+  held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
+       states.cuts_gradients);
+  held(MemoryKind::kOptimizer, each.optimizer, states.cuts_optimizer);
+  return memory;
 }
 
 }  // namespace
@@ -137,51 +159,50 @@ static Status hollow(const Graph& graph) {
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
   FORESHARD_TRY(hollow(graph));
-  const bool trains = strategy.mode == Mode::kTrain;
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
-  FORESHARD_ASSIGN(const auto forward, distributed(graph, mesh));
-  LoweredGraph result{.remarks = forward.remarks};
-  Graph back;
-  std::optional<ShardedGraph> backward;
-  if (trains) {
-    back = backward_graph(forward, backward_options(strategy));
-    prune(back);
-    FORESHARD_ASSIGN(backward, distributed(back, mesh));
-    for (const std::string& remark : seed_remarks(graph, back)) result.remarks.push_back(remark);
-  }
-  const ShardedGraph* behind = backward ? &*backward : nullptr;
-  const GraphParameters parameters = parameters_of(forward, behind);
-  const LoweredBlock block = lower_graph_block(forward, behind, strategy);
-  if (trains)
-    for (const std::string& remark : untrained_remarks(parameters.untrained))
-      result.remarks.push_back(remark);
+  FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(graph, mesh, strategy, options.cuts));
+  const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
+  const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
+  const std::vector<Bytes> activations = activations_of(units, pieces);
+  FORESHARD_ASSIGN(const std::int64_t tied, tied_elements(units));
+  FORESHARD_ASSIGN(const auto boundaries, boundaries_of(units, pieces));
 
-  FORESHARD_ASSIGN(
-      result.plan,
-      plan::make_plan(
-          {.name = fmt::format("{}, tensor {} x data {}{}", graph.name, strategy.tensor_parallel,
-                               strategy.data_parallel, trains ? "" : ", forward"),
-           .mesh = mesh,
-           .blocks = {{.name = graph.name, .groups = block.parameters}},
-           .units = {{.name = graph.name}},
-           .pieces = {{.first = 0, .count = 1}}},
-          strategy));
+  std::vector<LoweredBlock> blocks;
+  for (std::size_t u = 0; u < units.units.size(); ++u) {
+    blocks.push_back(lower_graph_block(units.passes(u), strategy));
+    if (blocks.back().saved > 0_B) blocks.back().saved = activations[u];
+  }
+  PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
+  plan::Parts parts = parts_of(units, blocks, planned);
+  parts.name = name_of(graph, strategy);
+  parts.pieces = pieces;
+  if (tied > 0)
+    parts.tie =
+        plan::Tie{.last_unit = static_cast<std::int32_t>(units.units.size()) - 1, .elements = tied};
+  for (const auto& crossing : boundaries) {
+    if (parts.boundary.empty()) parts.boundary = crossing.front().name;
+    std::vector<Boundary>& handed = planned.boundaries.emplace_back();
+    for (const NamedBoundary& one : crossing) handed.push_back(one.boundary);
+  }
+  for (const GraphParameters& unit : parameters)
+    planned.split_over.insert(unit.split_over.begin(), unit.split_over.end());
+
+  LoweredGraph result{.remarks = remarks_on(units, parameters, strategy)};
+  FORESHARD_ASSIGN(result.plan, plan::make_plan(std::move(parts), strategy));
   Program& program = result.program;
-  program = program_of(result.plan, strategy,
-                       {.blocks = {&block},
-                        .split_over = parameters.split_over,
-                        .seed = options.seed,
-                        .waits_for_conversions = true},
-                       options.launch_time);
-  program.roles.front().name = "all ranks";
-  program.roles.front().memory = memory_of(result.plan, strategy, parameters);
+  program = program_of(result.plan, strategy, planned, options.launch_time);
+  if (program.roles.size() == 1) program.roles.front().name = "all ranks";
+  for (std::size_t role = 0; role < program.roles.size(); ++role)
+    program.roles[role].memory =
+        memory_of(result.plan.roles[role], result.plan.states, parameters, strategy);
 
   const auto samples = static_cast<double>(strategy.global_batch);
-  const double passes = static_cast<double>(strategy.micro_batches()) * (trains ? 3 : 1);
+  const double passes =
+      static_cast<double>(strategy.micro_batches()) * (strategy.mode == Mode::kTrain ? 3 : 1);
   program.totals = {.samples = samples,
                     .tokens = samples * options.tokens_per_sample,
                     .model_flops = passes * product_flops(graph),
-                    .peak_dtype = std::string(name_of(strategy.precision))};
+                    .peak_dtype = std::string(foreshard::name_of(strategy.precision))};
   return result;
 }
 

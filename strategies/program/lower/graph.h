@@ -27,13 +27,15 @@ namespace foreshard::lower {
 
 struct GraphOptions {
   std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline; these vary slowest.
+  /// The operators with which units begin (strategies/graph/units.h), but for the first one.
+  std::vector<std::string> cuts{};
   double tokens_per_sample = 0;  ///< For throughput figures.
   std::uint64_t seed = 1;        ///< Of the branches that are drawn.
   Seconds launch_time{};         ///< As in LowerOptions.
 };
 
 struct LoweredGraph {
-  plan::StepPlan plan{};  ///< Of one unit, the whole graph.
+  plan::StepPlan plan{};
   program::Program program{};
   std::vector<std::string> remarks{};  ///< What was decided on the way, for people.
 };
@@ -41,11 +43,14 @@ struct LoweredGraph {
 /// The Program of one step of the annotated `graph` (annotate.h), whose shapes are those of one
 /// micro-batch over all ranks.
 ///
-/// Not modelled: activations that are computed again (recompute), ZeRO 3, running statistics of
-/// batch norm, copying inputs to the device.
+/// Not modelled: running statistics of batch norm, copying inputs to the device; in a pipeline, one
+/// message for each tensor that is handed on (they go in one), and the memory of those that a stage
+/// hands on without reading them.
 /// \pre faults_in_graph is empty.
-/// \return kInvalidInput where annotations contradict the operators; kUnsupported where slices of
-///     unequal size would have to be converted.
+/// \return kInvalidInput where annotations contradict the operators or a unit begins where none
+///     can; kUnsupported where slices of unequal size would have to be converted, where units share
+///     a parameter that is trained (other than the first and the last one), or where nothing passes
+///     from one stage of a pipeline to the next.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);
 

@@ -81,7 +81,7 @@ struct PassOptions {
   bool overlap = false;        // as for Emitter
   Partial* reduced = nullptr;  // gradients are reduced in buckets as they come, and counted here
   std::int64_t times = 1;      // the pass through this graph in one through all
-  bool seeds = true;           // a backward pass begins with gradients that nothing around it gives
+  const std::set<TensorId>* seeds = nullptr;  // gradients that a backward pass begins with
   const Strategy* strategy = nullptr;
 };
 
@@ -113,7 +113,7 @@ class Cutter {
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
     Emitter emitter(block, options_.overlap);
-    if (options_.direction == Direction::kBackward && options_.seeds && count_ == 0) seeds(block);
+    if (options_.seeds != nullptr && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);
     emitter.emit(sharded_, selected_, done_);
     if (options_.reduced != nullptr) reductions(block, emitter);
@@ -126,7 +126,7 @@ class Cutter {
 
   // The gradients that the backward pass starts from, written once.
   void seeds(Block& block) const {
-    for (const TensorId id : graph_.inputs) {
+    for (const TensorId id : *options_.seeds) {
       const std::int64_t count =
           local_elements(graph_[id], sharded_.attributes[id.index()], sharded_.mesh);
       if (count <= 1) continue;
@@ -138,7 +138,8 @@ class Cutter {
   }
 
   void nested(const Operator& op) {
-    Piece piece{.key = op.name};
+    const bool is_forward = options_.direction == Direction::kForward;
+    Piece piece{.key = is_forward ? op.name : op.name.substr(2)};
     if (op.type == "loop") {
       piece.kind = Piece::Kind::kLoop;
       piece.count = op.settings.integer("count");
@@ -149,7 +150,7 @@ class Cutter {
     for (std::size_t b = 0; b < op.bodies.size(); ++b) {
       const auto body = static_cast<std::size_t>(op.bodies[b]);
       PassOptions inner = options_;
-      inner.seeds = false;
+      inner.seeds = nullptr;
       inner.times *= piece.count;
       // Parameters that iterations share have their gradient when the last one is done.
       if (op.type == "loop" && !op.settings.flag("own_parameters")) inner.reduced = nullptr;
@@ -252,10 +253,10 @@ Piece* piece_named(Pieces& pieces, const std::string& key) {
 void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
                 const ShardedGraph* backward_graph, Pieces* backward);
 
-std::set<TensorId> kept_between(const ShardedGraph& forward, const ShardedGraph* backward) {
+std::set<TensorId> kept_by(const ShardedGraph& forward, const ShardedGraph* backward,
+                           Recompute recompute) {
   if (backward == nullptr) return {};
-  const auto saved = saved_tensors(*forward.graph, *backward->graph);
-  return {saved.begin(), saved.end()};
+  return kept_tensors(*forward.graph, *backward->graph, recompute);
 }
 
 // Books what lives in memory within the bodies of loops and conditions: what comes and goes in each
@@ -267,7 +268,7 @@ void add_memory_of_bodies(const std::string& name, const ShardedGraph& forward_g
     Piece* own = piece_named(forward, op.name);
     const Operator* back =
         backward_graph == nullptr ? nullptr : backward_of(backward_graph->graph, op);
-    Piece* other = back == nullptr ? nullptr : piece_named(*backward, back->name);
+    Piece* other = back == nullptr ? nullptr : piece_named(*backward, op.name);
     for (std::size_t b = 0; own != nullptr && b < op.bodies.size(); ++b) {
       const auto& inner = forward_graph.bodies[static_cast<std::size_t>(op.bodies[b])];
       const ShardedGraph* inner_back =
@@ -281,7 +282,7 @@ void add_memory_of_bodies(const std::string& name, const ShardedGraph& forward_g
 
 void add_memory(const std::string& name, const ShardedGraph& forward_graph, Pieces& forward,
                 const ShardedGraph* backward_graph, Pieces* backward) {
-  const std::set<TensorId> kept = kept_between(forward_graph, backward_graph);
+  const std::set<TensorId> kept = kept_by(forward_graph, backward_graph, Recompute::kNone);
   hold(forward, forward, name + ".forward.work", MemoryKind::kBuffers,
        forward_work(forward_graph, kept));
   if (backward != nullptr) {
@@ -295,7 +296,8 @@ void add_memory(const std::string& name, const ShardedGraph& forward_graph, Piec
 
 struct Collected {
   GraphParameters parameters{};
-  Partial elements{};  // of parameters that are trained
+  Partial elements{};                 // of parameters that are trained
+  std::vector<std::int64_t> sizes{};  // of those that data-parallel ranks hold copies of
 };
 
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
@@ -310,12 +312,17 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
     for (const auto& axes : lies.dims) into.parameters.split_over.insert(axes.begin(), axes.end());
     const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
-    into.parameters.bytes += size_of(tensor.dtype) * static_cast<double>(count);
-    if (gradient != gradients.end())
-      into.elements[partial_axes(backward->attributes[gradient->second.index()], forward.mesh)] +=
-          count;
-    else if (!is_whole_number(tensor.dtype))
+    const Bytes bytes = size_of(tensor.dtype) * static_cast<double>(count);
+    into.parameters.bytes += bytes;
+    if (gradient != gradients.end()) {
+      const auto over = partial_axes(backward->attributes[gradient->second.index()], forward.mesh);
+      into.elements[over] += count;
+      if (std::ranges::find(over, axis_of(forward.mesh, "data")) == over.end()) continue;
+      into.parameters.copied += bytes;
+      into.sizes.insert(into.sizes.end(), static_cast<std::size_t>(copies), count / copies);
+    } else if (!is_whole_number(tensor.dtype)) {
       into.parameters.untrained.push_back(tensor.name);
+    }
   }
   for (const Operator& op : graph.operators) {
     const Operator* back = backward == nullptr ? nullptr : backward_of(backward->graph, op);
@@ -329,47 +336,80 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
   }
 }
 
-Collected collected(const ShardedGraph& forward, const ShardedGraph* backward) {
+Collected collected(const GraphPasses& unit) {
   Collected all;
-  collect(forward, backward, 1, all);
+  collect(unit.forward, unit.backward, 1, all);
   return all;
 }
 
+// The passes through a unit before what it keeps in memory at its own level is booked.
+class Passes {
+ public:
+  Passes(const GraphPasses& unit, const Strategy& strategy)
+      : unit_(unit), strategy_(strategy), name_(unit.forward.graph->name) {}
+
+  Pieces forward() const { return forward_pass(".forward"); }
+
+  /// Books in `forward` what its bodies keep, and gives back what a backward pass of its own does.
+  Pieces backward(Pieces& forward, Partial* reduced) const {
+    PassOptions options{.direction = Direction::kBackward,
+                        .overlap = strategy_.framework->overlap_tensor_gradients,
+                        .reduced = reduced,
+                        .seeds = &unit_.seeds,
+                        .strategy = &strategy_};
+    Pieces pass = Cutter(*unit_.backward, name_ + ".backward", options).run();
+    if (unit_.recompute == Recompute::kNone) {
+      add_memory_of_bodies(name_, unit_.forward, forward, unit_.backward, &pass);
+      return pass;
+    }
+    Pieces again = forward_pass(".again");
+    add_memory_of_bodies(name_, unit_.forward, again, unit_.backward, &pass);
+    std::ranges::move(pass, std::back_inserter(again));
+    return again;
+  }
+
+ private:
+  Pieces forward_pass(const std::string& suffix) const {
+    return Cutter(unit_.forward, name_ + suffix, {.strategy = &strategy_}).run();
+  }
+
+  const GraphPasses& unit_;
+  const Strategy& strategy_;
+  const std::string& name_;
+};
+
 }  // namespace
 
-GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward) {
-  return collected(forward, backward).parameters;
+GraphParameters parameters_of(const GraphPasses& unit) {
+  return collected(unit).parameters;
 }
 
-LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* backward,
-                               const Strategy& strategy) {
-  const std::string& name = forward.graph->name;
-  const std::set<TensorId> kept = kept_between(forward, backward);
+LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy) {
+  const ShardedGraph& forward = unit.forward;
+  const std::set<TensorId> kept = kept_by(forward, unit.backward, unit.recompute);
+  const Passes passes(unit, strategy);
   Partial reduced;
   LoweredBlock lowered;
-  const std::string behind = name + ".backward";
-  lowered.forward = Cutter(forward, name + ".forward", {.strategy = &strategy}).run();
-  if (first_block(lowered.forward) != nullptr)
-    lowered.transient_forward = forward_work(forward, kept);
-  if (backward == nullptr) {
-    add_memory_of_bodies(name, forward, lowered.forward, nullptr, nullptr);
-  } else {
-    PassOptions options{.direction = Direction::kBackward,
-                        .overlap = strategy.framework->overlap_tensor_gradients,
-                        .strategy = &strategy};
-    lowered.backward = Cutter(*backward, behind, options).run();
-    options.reduced = &reduced;
-    lowered.reducing = Cutter(*backward, behind, options).run();
+  lowered.recompute = unit.recompute;
+  lowered.forward = passes.forward();
+  const bool has_blocks = first_block(lowered.forward) != nullptr;
+  if (has_blocks) lowered.transient_forward = forward_work(forward, kept);
+  if (unit.backward != nullptr) {
     // Both variants of the backward pass give back what the forward pass keeps.
     Pieces again = lowered.forward;
-    add_memory_of_bodies(name, forward, again, backward, &lowered.reducing);
-    add_memory_of_bodies(name, forward, lowered.forward, backward, &lowered.backward);
+    lowered.reducing = passes.backward(again, &reduced);
+    lowered.backward = passes.backward(lowered.forward, nullptr);
     if (first_block(lowered.backward) != nullptr) {
-      if (first_block(lowered.forward) != nullptr) lowered.saved = bytes_held(kept, forward);
-      lowered.transient_backward = backward_work(forward, *backward, kept, {});
+      if (has_blocks) lowered.saved = bytes_held(kept, forward);
+      lowered.transient_backward =
+          backward_work(forward, *unit.backward, kept, {.recompute = unit.recompute});
     }
   }
-  for (const auto& [axes, count] : collected(forward, backward).elements)
+  if (unit.backward == nullptr || unit.recompute != Recompute::kNone)
+    add_memory_of_bodies(forward.graph->name, forward, lowered.forward, nullptr, nullptr);
+  Collected all = collected(unit);
+  lowered.parameter_sizes = std::move(all.sizes);
+  for (const auto& [axes, count] : all.elements)
     lowered.parameters.push_back(
         {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
   if (strategy.framework->matrix_units_need_alignment)

@@ -1,7 +1,7 @@
 /// \file
-/// A general graph as a block of the plan: its passes as blocks for each stretch of operators
-/// between loops and conditions, and those of their bodies; what is kept between the passes; its
-/// parameters.
+/// A unit of a general graph as a block of the plan: its passes as blocks for each stretch of
+/// operators between loops and conditions, and those of their bodies; what is kept between the
+/// passes; its parameters.
 #pragma once
 
 #include <set>
@@ -15,20 +15,26 @@
 namespace foreshard::lower {
 
 struct GraphParameters {
-  Bytes bytes{};  ///< As they are stored.
+  Bytes bytes{};   ///< As they are stored.
+  Bytes copied{};  ///< Of these: of what data-parallel ranks hold copies of, if they train it.
   std::set<Axis> split_over{};
   std::vector<std::string> untrained{};  ///< Those that nothing flows back to.
 };
 
-/// What a rank holds of the parameters of a graph and its bodies.
-/// \param backward  null: nothing is trained.
-GraphParameters parameters_of(const ShardedGraph& forward, const ShardedGraph* backward);
+/// A unit of a general graph, sharded, with its backward pass.
+struct GraphPasses {
+  const ShardedGraph& forward;
+  const ShardedGraph* backward = nullptr;  ///< Null: nothing is trained.
+  std::set<TensorId> seeds{};              ///< As in UnitGradients.
+  Recompute recompute = Recompute::kNone;  ///< kNone or kFull.
+};
 
-/// The passes through `forward`, named after its graph.
+/// What a rank holds of the parameters of a unit and its bodies.
+GraphParameters parameters_of(const GraphPasses& unit);
+
+/// The passes through a unit, named after its graph.
 /// Not modelled: what a graph keeps outside of its loops and conditions if it has no operator
 /// there.
-/// \param backward  null: nothing is trained.
-LoweredBlock lower_graph_block(const ShardedGraph& forward, const ShardedGraph* backward,
-                               const Strategy& strategy);
+LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy);
 
 }  // namespace foreshard::lower

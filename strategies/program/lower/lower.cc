@@ -65,7 +65,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
         {.name = fmt::format("layer {}", layer), .block = kLayer, .layer = layer});
   parts.units.push_back({.name = "head", .block = kHead});
   std::int32_t next = 1;
-  for (const std::int64_t layers : layers_of_stages(strategy, model)) {
+  for (const std::int64_t layers : layers_of_stages(strategy, model.layers)) {
     parts.pieces.push_back({next, static_cast<std::int32_t>(layers)});
     next += static_cast<std::int32_t>(layers);
   }
@@ -78,11 +78,12 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   return parts;
 }
 
-PlannedBlocks planned_blocks(const LoweredModel& blocks) {
+PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy) {
   return {.blocks = {&blocks.embedding, &blocks.layer, &blocks.head},
-          .boundary_shape = blocks.boundary_shape,
-          .boundary = blocks.boundary,
-          .boundary_sent = blocks.boundary_sent,
+          .boundaries = {{{.shape = blocks.boundary_shape,
+                           .dtype = strategy.precision,
+                           .lies = blocks.boundary,
+                           .sent = blocks.boundary_sent}}},
           .split_over = {axis_of(blocks.mesh, "tensor"), axis_of(blocks.mesh, "pipeline")}};
 }
 
@@ -106,7 +107,7 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks, const LowerOptions& options) {
   FORESHARD_ASSIGN(const auto plan, plan_of(model, strategy, blocks));
   program::Program program =
-      program_of(plan, strategy, planned_blocks(blocks), options.launch_time);
+      program_of(plan, strategy, planned_blocks(blocks, strategy), options.launch_time);
   for (std::size_t stage = 0; stage < program.roles.size(); ++stage)
     program.roles[stage].memory =
         resident_memory(strategy, model, blocks, static_cast<std::int64_t>(stage));

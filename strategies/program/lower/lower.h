@@ -33,7 +33,7 @@ Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy);
 /// The model as the planners take it, and what the Program runs for its blocks: the embedding, a
 /// layer and the head, in this order.
 plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks);
-PlannedBlocks planned_blocks(const LoweredModel& blocks);
+PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy);
 
 /// Both from blocks that are there already (the search lowers blocks once for many strategies).
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

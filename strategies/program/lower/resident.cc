@@ -14,7 +14,7 @@ using program::MemoryKind;
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
-  const auto split = layers_of_stages(strategy, model);
+  const auto split = layers_of_stages(strategy, model.layers);
   std::int64_t layers = 0;
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
     layers += split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)];

@@ -93,7 +93,7 @@ TEST(Planner, ReducesEverySecondMicroBatch) {
 
     // And it is lowered.
     const program::Program program =
-        lower::program_of(*plan, strategy, lower::planned_blocks(*blocks), 1_us);
+        lower::program_of(*plan, strategy, lower::planned_blocks(*blocks, strategy), 1_us);
     const auto violation = program::verify(program);
     EXPECT_TRUE(violation.ok()) << violation.error().message;
   }

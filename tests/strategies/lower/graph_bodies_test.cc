@@ -166,10 +166,14 @@ TEST(LowerGraph, DrawsABranchForEachIteration) {
   const double product = 2.0 * kBatch * kHidden * kHidden;
   Strategy s = strategy(1, 1);
   const double both = gemm_flops(lowered(graph, s).program) / product;
+  s.recompute = Recompute::kFull;
+  const double again = gemm_flops(lowered(graph, s).program) / product;
+  s.recompute = Recompute::kNone;
   s.mode = Mode::kForward;
   const double forward = gemm_flops(lowered(graph, s).program) / product;
   EXPECT_NEAR(forward, 100, 35);
   EXPECT_EQ(both, 3 * forward);
+  EXPECT_EQ(again, 4 * forward);
 }
 
 // Dimensions that a body splits together are split together outside: replicas that take a branch,
@@ -236,8 +240,8 @@ TEST(LowerGraph, TrainsLoopsThatAddUp) {
 // A million micro-batches are fine, a million of twelve iterations are not.
 TEST(LowerGraph, LimitsTheStep) {
   const Strategy s = strategy(1, 1, std::int64_t{1} << 20);
-  EXPECT_TRUE(faults_in_graph(s, mlp(), {}, kBatch, 1).empty());
-  const auto faults = faults_in_graph(s, stack(true), {}, kBatch, 1);
+  EXPECT_TRUE(faults_in_graph(s, mlp(), {}, 1, kBatch, 1).empty());
+  const auto faults = faults_in_graph(s, stack(true), {}, 1, kBatch, 1);
   ASSERT_EQ(faults.size(), 1u);
   EXPECT_THAT(faults[0].message, HasSubstr("13631488 passes"));
 }

@@ -249,20 +249,19 @@ TEST(LowerGraph, SaysWhatAStrategyCannotAsk) {
   s.pipeline_parallel = 2;
   s.zero_stage = 3;
   s.sequence_parallel = true;
-  s.recompute = Recompute::kFull;
+  s.recompute = Recompute::kSelective;
   std::vector<std::string> keys;
-  for (const StrategyFault& fault : faults_in_graph(s, mlp(), {{"expert", 2}}, 7, 4))
+  for (const StrategyFault& fault : faults_in_graph(s, mlp(), {{"expert", 2}}, 1, 7, 4))
     keys.push_back(fault.key);
-  EXPECT_EQ(keys,
-            (std::vector<std::string>{"data_parallel", "pipeline_parallel", "sequence_parallel",
-                                      "recompute", "zero_stage", "micro_batch"}));
-  EXPECT_TRUE(faults_in_graph(strategy(2, 2), mlp(), {}, kBatch, 4).empty());
+  EXPECT_EQ(keys, (std::vector<std::string>{"data_parallel", "sequence_parallel",
+                                            "pipeline_parallel", "recompute", "micro_batch"}));
+  EXPECT_TRUE(faults_in_graph(strategy(2, 2), mlp(), {}, 1, kBatch, 4).empty());
 }
 
 TEST(LowerGraph, SaysThatThePrecisionIsAnother) {
   Strategy s = strategy(1, 1);
   s.precision = DType::kFp32;
-  const auto faults = faults_in_graph(s, mlp(), {}, kBatch, 1);
+  const auto faults = faults_in_graph(s, mlp(), {}, 1, kBatch, 1);
   ASSERT_EQ(faults.size(), 1u);
   EXPECT_EQ(faults[0].key, "precision");
   EXPECT_EQ(faults[0].message, "most of the graph's parameters are bf16, not fp32");

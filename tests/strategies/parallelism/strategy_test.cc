@@ -121,7 +121,7 @@ TEST(Strategy, LayersMustDivideOrBeGiven) {
             "layers_per_stage: [3, 3, 2, 2]");
   s.layers_per_stage = {3, 3, 2, 2};
   EXPECT_EQ(only(s), "sound");
-  EXPECT_EQ(layers_of_stages(s, plain_model()), s.layers_per_stage);
+  EXPECT_EQ(layers_of_stages(s, plain_model().layers), s.layers_per_stage);
   s.layers_per_stage = {0, 5, 5, 0};
   EXPECT_EQ(only(s), "sound");
   s.layers_per_stage = {3, 3, 3, 2};
@@ -190,7 +190,7 @@ TEST(Strategy, TellsAllFaultsAtOnce) {
 TEST(Strategy, EqualStagesByDefault) {
   Strategy s = strategy();
   s.pipeline_parallel = 5;
-  EXPECT_EQ(layers_of_stages(s, plain_model()), (std::vector<std::int64_t>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(layers_of_stages(s, plain_model().layers), (std::vector<std::int64_t>{2, 2, 2, 2, 2}));
   EXPECT_EQ(s.micro_batches(), 24);
 }
 

@@ -1,0 +1,266 @@
+#include "strategies/graph/units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+
+namespace foreshard {
+namespace {
+
+bool is_in(const std::vector<TensorId>& list, TensorId id) {
+  return std::ranges::find(list, id) != list.end();
+}
+
+std::set<TensorId> made_by(const Graph& graph) {
+  std::set<TensorId> made;
+  for (const Operator& op : graph.operators) made.insert(op.outputs.begin(), op.outputs.end());
+  return made;
+}
+
+// Whether an exported operator's name says that it is a part of this module: "/encoder/layer.1" of
+// "/encoder/layer.1/MatMul".
+bool is_module_of(std::string_view module, std::string_view op) {
+  return op.size() > module.size() && op.starts_with(module) &&
+         (op[module.size()] == '/' || op[module.size()] == '.');
+}
+
+class Cutter {
+ public:
+  Cutter(const ShardedGraph& whole, std::vector<std::size_t> begins)
+      : sharded_(whole), whole_(*whole.graph), begins_(std::move(begins)), made_(made_by(whole_)) {
+    for (std::size_t unit = 0; unit + 1 < begins_.size(); ++unit) {
+      for (std::size_t i = begins_[unit]; i < begins_[unit + 1]; ++i) {
+        for (const TensorId id : whole_.operators[i].inputs) last_[id] = unit;
+        for (const TensorId id : whole_.operators[i].outputs) last_[id] = unit;
+      }
+    }
+  }
+
+  GraphUnit unit(std::size_t index) {
+    unit_ = {};
+    local_.clear();
+    unit_.graph.gradients_apart = whole_.gradients_apart;
+    unit_.graph.name = whole_.operators[begins_[index]].name;
+    for (std::size_t i = begins_[index]; i < begins_[index + 1]; ++i) add(whole_.operators[i]);
+    if (index == 0) add_unread_parameters();
+    const std::set<TensorId> made = made_by(unit_.graph);
+    for (std::size_t t = 0; t < unit_.graph.tensors.size(); ++t) {
+      const TensorId id{static_cast<std::int64_t>(t)};
+      const TensorId in_whole = unit_.whole[t];
+      if (whole_[in_whole].role == TensorRole::kParameter) {
+        pin(id);
+        continue;
+      }
+      const bool enters = !made.contains(id);
+      const bool leaves = made_.contains(in_whole) &&
+                          (last_.at(in_whole) > index || is_in(whole_.outputs, in_whole));
+      if (enters) unit_.graph.inputs.push_back(id);
+      if (leaves) unit_.graph.outputs.push_back(id);
+      if (enters || leaves) pin(id);
+    }
+    return std::move(unit_);
+  }
+
+ private:
+  TensorId local(TensorId id) {
+    const auto [found, is_new] = local_.try_emplace(id);
+    if (is_new) {
+      found->second = unit_.graph.add(whole_[id]);
+      unit_.whole.push_back(id);
+    }
+    return found->second;
+  }
+
+  void add(Operator op) {
+    for (TensorId& id : op.inputs) id = local(id);
+    for (TensorId& id : op.outputs) id = local(id);
+    for (std::int32_t& body : op.bodies) {
+      unit_.graph.bodies.push_back(whole_.bodies[static_cast<std::size_t>(body)]);
+      body = static_cast<std::int32_t>(unit_.graph.bodies.size()) - 1;
+    }
+    unit_.graph.operators.push_back(std::move(op));
+  }
+
+  void add_unread_parameters() {
+    for (std::size_t t = 0; t < whole_.tensors.size(); ++t) {
+      const TensorId id{static_cast<std::int64_t>(t)};
+      if (whole_[id].role == TensorRole::kParameter && !last_.contains(id)) local(id);
+    }
+  }
+
+  void pin(TensorId id) {
+    Tensor& tensor = unit_.graph[id];
+    tensor.pinned = sharded_.attributes[unit_.whole[id.index()].index()];
+    tensor.pinned->partial.clear();
+    tensor.open.clear();
+  }
+
+  const ShardedGraph& sharded_;
+  const Graph& whole_;
+  std::vector<std::size_t> begins_;       // of units, and the end of the last one
+  std::set<TensorId> made_;               // by operators
+  std::map<TensorId, std::size_t> last_;  // the last unit that makes or reads a tensor
+  GraphUnit unit_;
+  std::map<TensorId, TensorId> local_;
+};
+
+bool has_trained(const Graph& graph) {
+  return std::ranges::any_of(graph.tensors,
+                             [](const Tensor& tensor) {
+                               return tensor.role == TensorRole::kParameter &&
+                                      !is_whole_number(tensor.dtype);
+                             }) ||
+         std::ranges::any_of(graph.bodies, has_trained);
+}
+
+// The tensors that something which can be trained goes into.
+std::set<TensorId> trained(const Graph& graph) {
+  std::set<TensorId> found;
+  for (const Operator& op : graph.operators) {
+    const bool reaches =
+        std::ranges::any_of(op.inputs,
+                            [&](TensorId id) {
+                              const Tensor& input = graph[id];
+                              return found.contains(id) || (input.role == TensorRole::kParameter &&
+                                                            !is_whole_number(input.dtype));
+                            }) ||
+        std::ranges::any_of(op.bodies, [&](std::int32_t body) {
+          return has_trained(graph.bodies[static_cast<std::size_t>(body)]);
+        });
+    if (reaches) found.insert(op.outputs.begin(), op.outputs.end());
+  }
+  return found;
+}
+
+// Leaves out what neither gradients of parameters nor the graph's outputs need.
+void prune(Graph& graph) {
+  std::vector<bool> read(graph.tensors.size());
+  for (const TensorId id : graph.outputs) read[id.index()] = true;
+  std::vector<Operator> kept;
+  for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
+    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
+      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
+    });
+    if (!wanted) continue;
+    for (const TensorId id : op->inputs) read[id.index()] = true;
+    kept.push_back(std::move(*op));
+  }
+  std::ranges::reverse(kept);
+  graph.operators = std::move(kept);
+}
+
+}  // namespace
+
+Result<std::size_t> begin_of_unit(const Graph& graph, std::string_view name) {
+  auto found = std::ranges::find(graph.operators, name, &Operator::name);
+  if (found == graph.operators.end())
+    found = std::ranges::find_if(graph.operators,
+                                 [&](const Operator& op) { return is_module_of(name, op.name); });
+  if (found == graph.operators.end()) {
+    std::vector<std::string> names;
+    for (const Operator& op : graph.operators) names.push_back(op.name);
+    const auto near = nearest_name(name, names);
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("graph '{}' has no operator '{}'{}", graph.name, name,
+                             near ? fmt::format("; did you mean '{}'?", *near) : "")};
+  }
+  if (found == graph.operators.begin())
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("graph '{}' begins with operator '{}': nothing is before it",
+                             graph.name, found->name)};
+  return static_cast<std::size_t>(found - graph.operators.begin());
+}
+
+Result<std::vector<GraphUnit>> cut(const ShardedGraph& whole,
+                                   const std::vector<std::string>& begins) {
+  const Graph& graph = *whole.graph;
+  std::set<std::size_t> places{0, graph.operators.size()};
+  for (const std::string& name : begins) {
+    FORESHARD_ASSIGN(const std::size_t place, begin_of_unit(graph, name));
+    places.insert(place);
+  }
+  std::vector<GraphUnit> units;
+  if (begins.empty()) {
+    GraphUnit& unit = units.emplace_back(GraphUnit{.graph = graph});
+    for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+      unit.whole.emplace_back(static_cast<std::int64_t>(t));
+    return units;
+  }
+  Cutter cutter(whole, {places.begin(), places.end()});
+  for (std::size_t unit = 0; unit + 1 < places.size(); ++unit) units.push_back(cutter.unit(unit));
+  return units;
+}
+
+std::vector<TensorId> handed_over(const std::vector<GraphUnit>& units, std::size_t unit) {
+  std::set<TensorId> made;
+  for (std::size_t u = 0; u < unit; ++u)
+    for (const TensorId id : made_by(units[u].graph)) made.insert(units[u].whole[id.index()]);
+  std::set<TensorId> handed;
+  for (std::size_t u = unit; u < units.size(); ++u) {
+    for (const TensorId id : units[u].graph.inputs) {
+      const TensorId in_whole = units[u].whole[id.index()];
+      if (made.contains(in_whole)) handed.insert(in_whole);
+    }
+  }
+  return {handed.begin(), handed.end()};
+}
+
+std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<GraphUnit>& units,
+                                        const std::vector<ShardedGraph>& forward,
+                                        const BackwardOptions& options) {
+  const std::set<TensorId> wanted = trained(whole);
+  std::vector<UnitGradients> all(units.size());
+  std::set<TensorId> handed;      // gradients that come from behind
+  std::set<TensorId> read_later;  // tensors of the whole graph
+  for (std::size_t u = units.size(); u-- > 0;) {
+    const std::vector<TensorId>& in_whole = units[u].whole;
+    Graph graph = units[u].graph;
+    std::set<std::string> given;
+    std::erase_if(graph.outputs, [&](TensorId id) {
+      const TensorId tensor = in_whole[id.index()];
+      if (handed.contains(tensor)) given.insert(graph[id].name);
+      return read_later.contains(tensor) && !handed.contains(tensor);
+    });
+    for (const TensorId id : graph.inputs) read_later.insert(in_whole[id.index()]);
+    ShardedGraph sharded = forward[u];
+    sharded.graph = &graph;
+    std::map<TensorId, TensorId> of_inputs;
+    UnitGradients& unit = all[u];
+    unit.backward = backward_graph(sharded, options, &of_inputs);
+    std::erase_if(of_inputs, [&](const auto& entry) {
+      return !wanted.contains(in_whole[entry.first.index()]);
+    });
+    unit.backward.outputs.clear();
+    for (const auto& [input, gradient] : of_inputs) unit.backward.outputs.push_back(gradient);
+    prune(unit.backward);
+    for (const TensorId id : unit.backward.inputs)
+      if (!given.contains(unit.backward[id].name.substr(2))) unit.seeds.insert(id);
+    for (const TensorId id : made_by(graph)) handed.erase(in_whole[id.index()]);
+    for (const auto& [input, gradient] : of_inputs) handed.insert(in_whole[input.index()]);
+    unit.handed = handed;
+  }
+  return all;
+}
+
+bool alike(const Graph& a, const Graph& b) {
+  const auto same_tensor = [](const Tensor& x, const Tensor& y) {
+    return x.dtype == y.dtype && x.shape == y.shape && x.role == y.role && x.pinned == y.pinned &&
+           x.open == y.open && x.gradient_of == y.gradient_of;
+  };
+  const auto same_operator = [](const Operator& x, const Operator& y) {
+    return x.type == y.type && x.inputs == y.inputs && x.outputs == y.outputs &&
+           x.settings == y.settings && x.bodies == y.bodies && x.accumulates == y.accumulates &&
+           x.core_attention == y.core_attention;
+  };
+  return a.inputs == b.inputs && a.outputs == b.outputs && a.gradients_apart == b.gradients_apart &&
+         std::ranges::equal(a.tensors, b.tensors, same_tensor) &&
+         std::ranges::equal(a.operators, b.operators, same_operator) &&
+         std::ranges::equal(a.bodies, b.bodies, alike);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,204 @@
+#include "strategies/program/lower/graph_units.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/parallelism/graphs.h"
+#include "strategies/program/lower/liveness.h"
+
+namespace foreshard::lower {
+namespace {
+
+Status uneven_conversion(const ShardedGraph& sharded) {
+  const auto uneven = [](const Attribute& attribute) {
+    return std::ranges::any_of(attribute.sizes, [](const auto& sizes) { return !sizes.empty(); });
+  };
+  for (const Conversion& wish : sharded.conversions) {
+    if (!uneven(wish.from) && !uneven(wish.to)) continue;
+    return Error{Error::Code::kUnsupported,
+                 fmt::format("tensor '{}' lies in slices of unequal size, {}, and would have to be "
+                             "converted to {}; annotate its readers alike, or split it evenly",
+                             (*sharded.graph)[wish.tensor].name, describe(wish.from, sharded.mesh),
+                             describe(wish.to, sharded.mesh))};
+  }
+  for (const ShardedGraph& body : sharded.bodies) {
+    FORESHARD_TRY(uneven_conversion(body));
+  }
+  return {};
+}
+
+Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  FORESHARD_ASSIGN(auto sharded, distribute(graph, mesh));
+  FORESHARD_TRY(uneven_conversion(sharded));
+  return sharded;
+}
+
+bool is_trained(const ShardedUnits& units, std::size_t unit, TensorId parameter) {
+  return units.trains() &&
+         std::ranges::any_of(units.backward[unit].graph->tensors, [&](const Tensor& tensor) {
+           return tensor.role == TensorRole::kParameterGradient && tensor.gradient_of == parameter;
+         });
+}
+
+// Calls `visit` with every parameter of every unit.
+template <class Visit>
+void visit_parameters(const ShardedUnits& units, Visit visit) {
+  for (std::size_t u = 0; u < units.units.size(); ++u) {
+    const std::vector<Tensor>& tensors = units.units[u].graph.tensors;
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      if (tensors[t].role == TensorRole::kParameter)
+        visit(u, TensorId{static_cast<std::int64_t>(t)});
+  }
+}
+
+std::size_t piece_with(const std::vector<plan::Run>& pieces, std::size_t unit) {
+  return static_cast<std::size_t>(
+      std::ranges::find_if(
+          pieces,
+          [&](const plan::Run& piece) { return piece.contains(static_cast<std::int32_t>(unit)); }) -
+      pieces.begin());
+}
+
+// A tensor of the whole graph in a piece.
+using InPiece = std::set<std::pair<std::size_t, TensorId>>;
+
+}  // namespace
+
+GraphPasses ShardedUnits::passes(std::size_t unit) const {
+  if (!trains()) return {.forward = forward[unit]};
+  return {.forward = forward[unit],
+          .backward = &backward[unit],
+          .seeds = gradients[unit].seeds,
+          .recompute = recompute};
+}
+
+Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                   const Strategy& strategy, const std::vector<std::string>& cuts) {
+  ShardedUnits all;
+  FORESHARD_ASSIGN(all.whole, distributed(graph, mesh));
+  FORESHARD_ASSIGN(all.units, cut(all.whole, cuts));
+  if (all.units.size() == 1) {
+    all.forward = {all.whole};
+  } else {
+    for (const GraphUnit& unit : all.units) {
+      FORESHARD_ASSIGN(auto forward, distributed(unit.graph, mesh));
+      all.forward.push_back(std::move(forward));
+    }
+  }
+  if (strategy.mode == Mode::kForward) return all;
+  all.recompute = strategy.recompute;
+  all.gradients = gradients_of(graph, all.units, all.forward, backward_options(strategy));
+  for (const UnitGradients& unit : all.gradients) {
+    FORESHARD_ASSIGN(auto backward, distributed(unit.backward, mesh));
+    all.backward.push_back(std::move(backward));
+  }
+  return all;
+}
+
+std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units) {
+  std::vector<plan::Run> pieces;
+  std::int32_t next = 0;
+  for (const std::int64_t count : layers_of_stages(strategy, static_cast<std::int64_t>(units))) {
+    pieces.push_back({next, static_cast<std::int32_t>(count)});
+    next += static_cast<std::int32_t>(count);
+  }
+  return pieces;
+}
+
+std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<plan::Run>& pieces) {
+  const std::vector<TensorId> storage = storages_of(units.graph());
+  InPiece held;
+  std::vector<Bytes> activations(units.units.size());
+  for (std::size_t u = 0; units.trains() && u < units.units.size(); ++u) {
+    const GraphUnit& unit = units.units[u];
+    std::set<TensorId> own;
+    for (const TensorId id : kept_tensors(unit.graph, units.gradients[u].backward, units.recompute))
+      if (held.emplace(piece_with(pieces, u), storage[unit.whole[id.index()].index()]).second)
+        own.insert(id);
+    activations[u] = bytes_held(own, units.forward[u]);
+  }
+  return activations;
+}
+
+std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
+                                           const std::vector<plan::Run>& pieces) {
+  std::vector<GraphParameters> parameters;
+  for (std::size_t u = 0; u < units.units.size(); ++u)
+    parameters.push_back(parameters_of(units.passes(u)));
+  InPiece held;
+  visit_parameters(units, [&](std::size_t u, TensorId id) {
+    if (held.emplace(piece_with(pieces, u), units.units[u].whole[id.index()]).second) return;
+    const ShardedGraph& forward = units.forward[u];
+    parameters[u].bytes -=
+        local_bytes((*forward.graph)[id], forward.attributes[id.index()], forward.mesh);
+  });
+  return parameters;
+}
+
+Result<std::int64_t> tied_elements(const ShardedUnits& units) {
+  std::int64_t tied = 0;
+  Status fault;
+  std::map<TensorId, std::size_t> first;
+  visit_parameters(units, [&](std::size_t u, TensorId id) {
+    if (!is_trained(units, u, id)) return;
+    const GraphUnit& unit = units.units[u];
+    const auto [known, is_first] = first.emplace(unit.whole[id.index()], u);
+    if (is_first) return;
+    const Tensor& parameter = unit.graph[id];
+    if (known->second == 0 && u + 1 == units.units.size()) {
+      const ShardedGraph& forward = units.forward[u];
+      tied += local_elements(parameter, forward.attributes[id.index()], forward.mesh);
+    } else if (fault.ok()) {
+      fault = Error{
+          Error::Code::kUnsupported,
+          fmt::format("units '{}' and '{}' both train parameter '{}'; only the first and "
+                      "the last unit can share one: leave out the cuts between the two",
+                      units.units[known->second].graph.name, unit.graph.name, parameter.name)};
+    }
+  });
+  FORESHARD_TRY(fault);
+  return tied;
+}
+
+Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(
+    const ShardedUnits& units, const std::vector<plan::Run>& pieces) {
+  const Graph& graph = units.graph();
+  std::vector<std::vector<NamedBoundary>> boundaries;
+  for (std::size_t p = 0; p + 1 < pieces.size(); ++p) {
+    const auto behind = static_cast<std::size_t>(pieces[p + 1].first);
+    std::vector<NamedBoundary>& crossing = boundaries.emplace_back();
+    for (const TensorId id : handed_over(units.units, behind)) {
+      Attribute lies = units.whole.attributes[id.index()];
+      lies.partial.clear();
+      crossing.push_back(
+          {graph[id].name,
+           {.shape = graph[id].shape,
+            .dtype = graph[id].dtype,
+            .lies = lies,
+            .sent = lies,
+            .has_gradient = units.trains() && units.gradients[behind].handed.contains(id)}});
+    }
+    const bool returns = std::ranges::any_of(
+        crossing, [](const NamedBoundary& one) { return one.boundary.has_gradient; });
+    if (!crossing.empty() && (returns || !units.trains())) continue;
+    return Error{
+        Error::Code::kUnsupported,
+        fmt::format("{} passes from stage {} of the pipeline to stage {}; cut the graph elsewhere, "
+                    "or give other strategy.layers_per_stage",
+                    crossing.empty() ? "nothing" : "no tensor with a gradient", p, p + 1)};
+  }
+  return boundaries;
+}
+
+bool alike(const ShardedUnits& units, std::size_t a, std::size_t b) {
+  return alike(units.units[a].graph, units.units[b].graph) &&
+         (!units.trains() || (alike(units.gradients[a].backward, units.gradients[b].backward) &&
+                              units.gradients[a].seeds == units.gradients[b].seeds));
+}
+
+}  // namespace foreshard::lower

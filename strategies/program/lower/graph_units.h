@@ -1,0 +1,67 @@
+/// \file
+/// The units of a general graph (strategies/graph/units.h) under a strategy: each sharded, with its
+/// backward pass, and what they share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+#include "strategies/graph/units.h"
+#include "strategies/parallelism/strategy.h"
+#include "strategies/plan/step_plan.h"
+#include "strategies/program/lower/calls.h"
+#include "strategies/program/lower/graph_blocks.h"
+
+namespace foreshard::lower {
+
+/// By unit, in the order of the graph. Refers to the graph, and from member to member.
+struct ShardedUnits {
+  ShardedGraph whole{};
+  std::vector<GraphUnit> units{};
+  std::vector<ShardedGraph> forward{};
+  std::vector<UnitGradients> gradients{};  ///< None where nothing is trained.
+  std::vector<ShardedGraph> backward{};    ///< Of these.
+  Recompute recompute = Recompute::kNone;
+
+  const Graph& graph() const { return *whole.graph; }
+  bool trains() const { return !gradients.empty(); }
+  GraphPasses passes(std::size_t unit) const;
+};
+
+/// \return as lower_graph.
+Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                   const Strategy& strategy, const std::vector<std::string>& cuts);
+
+/// The pieces of a pipeline, by Strategy::layers_per_stage.
+std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units);
+
+/// What each unit keeps from its forward to its backward pass. What several units of a piece keep
+/// is the first one's.
+std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<plan::Run>& pieces);
+
+/// What each unit holds of its parameters; what several units of a piece read is the first one's.
+std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
+                                           const std::vector<plan::Run>& pieces);
+
+/// Elements on one rank of the parameters that the first and the last unit both train.
+/// \return kUnsupported where other units do.
+Result<std::int64_t> tied_elements(const ShardedUnits& units);
+
+/// A tensor by name, and how it passes from one piece to the next.
+struct NamedBoundary {
+  std::string name{};
+  Boundary boundary{};
+};
+/// What each piece hands to the next one.
+/// \return kUnsupported where that is nothing or, in training, nothing with a gradient.
+Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(const ShardedUnits& units,
+                                                              const std::vector<plan::Run>& pieces);
+
+/// Whether the passes through two units are the same but for names.
+bool alike(const ShardedUnits& units, std::size_t a, std::size_t b);
+
+}  // namespace foreshard::lower

@@ -1,0 +1,215 @@
+// General graphs cut into units: pipelines, ZeRO 3 and recomputation from their plans.
+#include <gmock/gmock.h>
+#include <set>
+
+#include "tests/strategies/lower/lowered_graphs.h"
+
+#include "strategies/graph/units.h"
+
+namespace foreshard::lower {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kLayers = 4;
+
+// x [8, 16] -> four times: w [16, 16], relu, + the layer's input. `skip`: the first relu is added
+// to the last result, too.
+Graph layers(bool skip = false) {
+  Graph graph{.name = "layers"};
+  TensorId x = add_input(graph, "x", {DType::kBf16, {kBatch, kHidden}});
+  TensorId first;
+  const auto sum = [&](const std::string& name, TensorId a, TensorId b) {
+    return added(graph, {.type = "binary",
+                         .name = name,
+                         .inputs = {a, b},
+                         .settings = {{"operation", std::string("add")}}});
+  };
+  for (std::int64_t i = 0; i < kLayers; ++i) {
+    const std::string n = std::to_string(i);
+    const TensorId w = add_parameter(graph, "w" + n, {DType::kBf16, {kHidden, kHidden}});
+    const TensorId wide = added(graph, {.type = "matmul", .name = "dense" + n, .inputs = {x, w}});
+    const TensorId active = added(graph, {.type = "unary",
+                                          .name = "relu" + n,
+                                          .inputs = {wide},
+                                          .settings = {{"operation", std::string("relu")}}});
+    if (i == 0) first = active;
+    x = sum("add" + n, active, x);
+  }
+  if (skip) x = sum("skip", x, first);
+  graph.outputs = {x};
+  return graph;
+}
+
+const std::vector<std::string> kCuts{"dense1", "dense2", "dense3"};
+
+// Kernels of the first role's calls, by what they compute; the seeds of units too.
+std::multiset<std::string> kernels(const Program& program) {
+  std::multiset<std::string> names;
+  visit_tasks(program, [&](const program::Task& task) {
+    if (const auto* kernel = std::get_if<Kernel>(&task.body))
+      if (!task.optimizer) names.insert(foreshard::describe(*kernel));
+  });
+  return names;
+}
+
+Bytes held(const Program& program, MemoryKind kind) {
+  Bytes sum;
+  for (const program::StaticMemory& memory : program.roles[0].memory)
+    if (memory.kind == kind) sum += memory.bytes;
+  return sum;
+}
+
+// What blocks of the first role's calls allocate in a step.
+double allocated(const Program& program, MemoryKind kind) {
+  double sum = 0;
+  visit_tasks(program, [&](const program::Task& task) {
+    if (const auto* one = std::get_if<program::Allocate>(&task.body); one && one->kind == kind)
+      sum += one->bytes.in_base();
+  });
+  return sum;
+}
+
+TEST(GraphUnits, ComputeWhatTheGraphComputes) {
+  for (const bool skip : {false, true}) {
+    for (const auto& [tp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
+      const Strategy s = strategy(tp, dp);
+      const std::vector<Annotation> split{{.tensor = "w0", .dims = {"-", "tensor"}},
+                                          {.tensor = "w2", .dims = {"-", "tensor"}}};
+      const auto annotations = tp > 1 ? split : std::vector<Annotation>{};
+      const Program whole = lowered(layers(skip), s, {}, annotations).program;
+      const Program units = lowered(layers(skip), s, {.cuts = kCuts}, annotations).program;
+      EXPECT_EQ(kernels(units), kernels(whole));
+      EXPECT_EQ(traffic(units, Purpose::kTensor), traffic(whole, Purpose::kTensor));
+      for (const MemoryKind kind :
+           {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer})
+        EXPECT_EQ(held(units, kind), held(whole, kind));
+    }
+  }
+}
+
+TEST(GraphUnits, ShareABlockWhereTheyAreAlike) {
+  const auto plan = lowered(layers(), strategy(1, 2), {.cuts = kCuts}).plan;
+  ASSERT_EQ(plan.parts.units.size(), 4u);
+  // The first one's input needs no gradient, and the last one's gradient is a seed.
+  EXPECT_EQ(plan.parts.blocks.size(), 3u);
+  EXPECT_EQ(plan.parts.units[1].block, plan.parts.units[2].block);
+  EXPECT_EQ(plan.parts.units[2].name, "dense2");
+}
+
+// By hand: 4 layers of 256 parameters over 2 ranks. Each is gathered for both of its passes: 512 B
+// in bf16. Gradients in fp32, 1,024 B each, are reduced once a micro-batch.
+TEST(GraphUnits, GatherTheirParametersUnderZero3) {
+  Strategy s = strategy(1, 2, 2);
+  s.zero_stage = 3;
+  const auto lowered_graph = lowered(layers(), s, {.cuts = kCuts});
+  const auto data = traffic(lowered_graph.program, Purpose::kData);
+  EXPECT_EQ(data.at(CollectiveKind::kAllGather),
+            (Traffic{2 * 2 * kLayers, 2 * 2 * kLayers * 512.0}));
+  EXPECT_EQ(data.at(CollectiveKind::kReduceScatter), (Traffic{2 * kLayers, 2 * kLayers * 1024.0}));
+  EXPECT_EQ(held(lowered_graph.program, MemoryKind::kParameters), kLayers * 512.0 / 2 * 1_B);
+  EXPECT_EQ(held(lowered_graph.program, MemoryKind::kOptimizer), kLayers * 256 * 12.0 / 2 * 1_B);
+  EXPECT_THAT(lowered_graph.remarks, testing::Not(testing::Contains(HasSubstr("one unit"))));
+  EXPECT_THAT(lowered(layers(), s).remarks,
+              testing::Contains(HasSubstr("gathers all of its parameters at a time")));
+}
+
+TEST(GraphUnits, ComputeAgainWhatTheyDoNotKeep) {
+  Strategy s = strategy(1, 1);
+  const Program kept = lowered(layers(), s, {.cuts = kCuts}).program;
+  s.recompute = Recompute::kFull;
+  const Program again = lowered(layers(), s, {.cuts = kCuts}).program;
+  // Three products a layer, but for the gradient of the first one's input; the forward one again.
+  EXPECT_DOUBLE_EQ(gemm_flops(again) / gemm_flops(kept), 15.0 / 11);
+  // Of each unit its input, 256 B; of the others, what relu and the product read besides.
+  EXPECT_EQ(allocated(again, MemoryKind::kActivations), 4 * 256.0);
+  EXPECT_EQ(allocated(kept, MemoryKind::kActivations), 8 * 256.0);
+}
+
+TEST(GraphUnits, AreStagesOfAPipeline) {
+  Strategy s = strategy(1, 1, 4);
+  s.pipeline_parallel = 2;
+  for (const bool skip : {false, true}) {
+    const auto lowered_graph = lowered(layers(skip), s, {.cuts = kCuts});
+    const Program& program = lowered_graph.program;
+    ASSERT_EQ(program.roles.size(), 2u);
+    // [8, 16] in bf16 is 256 B; the skipped tensor crosses, too, with its gradient.
+    const double bytes = (skip ? 2 : 1) * 256.0;
+    const auto moved = traffic(program, Purpose::kPipeline);
+    EXPECT_EQ(moved.at(CollectiveKind::kSend), (Traffic{4, 4 * bytes}));
+    EXPECT_EQ(moved.at(CollectiveKind::kReceive), (Traffic{4, 4 * bytes}));
+    EXPECT_EQ(lowered_graph.plan.roles[0].elements, 2 * 256);
+    EXPECT_EQ(held(program, MemoryKind::kParameters), 1024_B);
+  }
+}
+
+TEST(GraphUnits, GoThroughEveryStage) {
+  Strategy s = strategy(1, 1, 4);
+  s.pipeline_parallel = 4;
+  const Program program = lowered(layers(true), s, {.cuts = kCuts}).program;
+  ASSERT_EQ(program.roles.size(), 4u);
+  // From the second to the third stage: the stream and what skips.
+  double bytes = 0;
+  for (const program::Call& call : program.roles[1].calls)
+    for (const program::Task& task : program.blocks[call.block.index()].tasks)
+      if (const auto* what = std::get_if<program::Communication>(&task.body);
+          what != nullptr && what->kind == CollectiveKind::kSend)
+        bytes += what->bytes.in_base();
+  EXPECT_EQ(bytes, 4 * (512.0 + 512.0));  // forward to the third, back to the first
+}
+
+TEST(GraphUnits, ShareATableBetweenTheFirstAndTheLast) {
+  Graph graph = layers();
+  const TensorId w0{1};
+  ASSERT_EQ(graph[w0].name, "w0");
+  graph.operators[9].inputs[1] = w0;
+  ASSERT_EQ(graph.operators[9].name, "dense3");
+  Strategy s = strategy(1, 1, 4);
+  const auto one = lowered(graph, s, {.cuts = kCuts});
+  EXPECT_EQ(one.plan.roles[0].elements, 3 * 256);
+  EXPECT_EQ(held(one.program, MemoryKind::kParameters),
+            held(lowered(graph, s).program, MemoryKind::kParameters));
+  s.pipeline_parallel = 2;
+  const auto two = lowered(graph, s, {.cuts = kCuts});
+  ASSERT_EQ(two.plan.copies.size(), 1u);
+  EXPECT_EQ(two.plan.copies[0].elements, 256);
+  EXPECT_EQ(two.plan.roles[1].elements, 2 * 256);
+}
+
+std::string fault(const Graph& graph, const Strategy& s, const std::vector<std::string>& cuts) {
+  Graph annotated = graph;
+  EXPECT_TRUE(annotate(annotated, mesh_of(s, {}), {.batch = kBatch}));
+  const auto lowered = lower_graph(annotated, s, {.cuts = cuts});
+  return lowered ? "" : lowered.error().message;
+}
+
+TEST(GraphUnits, SayWhatCannotBeCut) {
+  const Strategy s = strategy(1, 1);
+  EXPECT_THAT(fault(layers(), s, {"dens1"}),
+              HasSubstr("no operator 'dens1'; did you mean 'dense1'"));
+  EXPECT_THAT(fault(layers(), s, {"dense0"}),
+              HasSubstr("graph 'layers' begins with operator 'dense0'"));
+  Graph graph = layers();
+  graph.operators[6].inputs[1] = graph.operators[3].inputs[1];
+  ASSERT_EQ(graph.operators[6].name, "dense2");
+  EXPECT_THAT(fault(graph, s, kCuts),
+              HasSubstr("units 'dense1' and 'dense2' both train parameter 'w1'"));
+  EXPECT_EQ(fault(graph, s, {"dense1", "dense3"}), "");
+}
+
+TEST(GraphUnits, SayThatNothingPasses) {
+  Graph graph{.name = "towers"};
+  for (const std::string n : {"0", "1"}) {
+    const TensorId x = add_input(graph, "x" + n, {DType::kBf16, {kBatch, kHidden}});
+    const TensorId w = add_parameter(graph, "w" + n, {DType::kBf16, {kHidden, kHidden}});
+    graph.outputs.push_back(
+        added(graph, {.type = "matmul", .name = "dense" + n, .inputs = {x, w}}));
+  }
+  Strategy s = strategy(1, 1);
+  EXPECT_EQ(fault(graph, s, {"dense1"}), "");
+  s.pipeline_parallel = 2;
+  EXPECT_THAT(fault(graph, s, {"dense1"}), HasSubstr("nothing passes from stage 0"));
+}
+
+}  // namespace
+}  // namespace foreshard::lower
