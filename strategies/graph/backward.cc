@@ -60,8 +60,7 @@ class Backward {
     for (std::size_t i = 0; i < graph_.tensors.size(); ++i) {
       // A saved tensor lies as its producer left it. Partial ones are resolved before anything can
       // save them, so no backward operator reads one.
-      if (graph_.tensors[i].role == TensorRole::kActivation || !graph_.tensors[i].pinned)
-        graph_.tensors[i].pinned = forward.attributes[i];
+      graph_.tensors[i].pinned = forward.attributes[i];
       graph_.tensors[i].open.clear();
     }
   }

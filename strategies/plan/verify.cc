@@ -181,6 +181,7 @@ class RoleCheck {
       }
       if (it.kind != ActionKind::kPass) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
+        if (!is_cut(it.units.first + i)) continue;
         const auto found = gathered.find(it.units.first + i);
         if (found == gathered.end() || !order_->waits(id, found->second))
           return at(4, id, fmt::format("{} is not whole", unit_name(it.units.first + i)));
@@ -270,6 +271,7 @@ class RoleCheck {
       }
       if (it.kind != ActionKind::kPass || when != Gather::kStartOfStep) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
+        if (!is_cut(it.units.first + i)) continue;
         const auto found = gathered.find(it.units.first + i);
         const bool is_whole = found != gathered.end() && order_->waits(id, found->second);
         if (!is_whole && is_cut(it.units.first + i))

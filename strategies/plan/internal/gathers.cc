@@ -60,6 +60,11 @@ class BeforeUse {
  private:
   // The pass, with its own gather unless the pass before asked for it, and with that of the next.
   void add_pass(Section& section, ActionRef pass, ActionRef next) {
+    if (copied_elements(pass) == 0) {
+      section.actions.push_back(pass);
+      pass_before_ = pass;
+      return;
+    }
     if (gathered_ == kNone) gathered_ = gather(section, pass);
     const Prefetch when = prefetch(pass);
     const bool fetches = next != kNone && are_alike(pass, next) && when != Prefetch::kNone;
@@ -71,6 +76,11 @@ class BeforeUse {
     if (fetches && when == Prefetch::kPost) next_gathered = gather(section, next);
     gathered_ = next_gathered;
     pass_before_ = pass;
+  }
+
+  std::int64_t copied_elements(ActionRef pass) const {
+    const Parts& parts = draft_.plan.parts;
+    return parts.copied_elements(parts.block_of(role_[pass].units.first).groups);
   }
 
   // Not modelled: prefetch from one kind of block to another.
@@ -89,12 +99,9 @@ class BeforeUse {
   ActionRef gather(Section& section, ActionRef pass) {
     const std::int32_t unit = role_[pass].units.first;
     const auto [bucket, is_new] = bucket_of_.emplace(unit, -1);
-    const Parts& parts = draft_.plan.parts;
     if (is_new)
-      bucket->second =
-          draft_.add(Bucket{.units = {{unit, 1}},
-                            .elements = parts.copied_elements(parts.block_of(unit).groups),
-                            .opened_by = unit});
+      bucket->second = draft_.add(
+          Bucket{.units = {{unit, 1}}, .elements = copied_elements(pass), .opened_by = unit});
     Action action = role_[pass];
     action.kind = ActionKind::kGather;
     action.units = {};

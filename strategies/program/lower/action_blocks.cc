@@ -176,8 +176,7 @@ class Maker {
       return gathering(fmt::format("parameters.gather.{}", count), count);
     const std::string name = block_name(of) + ".gather";
     if ((action.takes & plan::kWhole) == 0) return gathering(name, count);
-    Block gather =
-        framework_.shards.gather_each ? gathering_each(action, of) : gathering(name, count);
+    Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, count);
     const Bytes whole = size_of(strategy_.precision) * static_cast<double>(count);
     std::vector<Task> first{memory_task(
         "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
@@ -200,6 +199,13 @@ class Maker {
     append_reshard(block, "parameters", {count}, strategy_.precision, from, replicated(1), mesh_,
                    stream(kDataStream), {});
     return block;
+  }
+
+  // Not modelled: parameters that stay whole, in a unit that has no larger ones.
+  bool gathers_each(std::int32_t of) const {
+    const auto threshold = framework_.shards.gather_each;
+    return threshold && std::ranges::any_of(lowered(of).parameter_sizes,
+                                            [&](std::int64_t count) { return count > *threshold; });
   }
 
   // Each parameter by itself, the host waiting for it. A pass that computes activations again

@@ -174,6 +174,13 @@ static std::string names_of(const std::vector<Axis>& axes, const std::vector<Mes
   return names;
 }
 
+// Ranks along the pipeline run other blocks: they cannot carry a part of a conversion.
+static std::vector<MeshAxis> mesh_of_stage(std::vector<MeshAxis> mesh) {
+  for (MeshAxis& axis : mesh)
+    if (axis.name == "pipeline") axis.size = 1;
+  return mesh;
+}
+
 std::optional<std::int32_t> append_reshard(Block& block, const std::string& name,
                                            const std::vector<std::int64_t>& shape, DType dtype,
                                            const Attribute& from, const Attribute& to,
@@ -181,7 +188,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
                                            program::StreamId where,
                                            std::vector<std::int32_t> after) {
   std::optional<std::int32_t> last;
-  for (const auto& step : reshard::steps_within({dtype, shape}, from, to, mesh)) {
+  for (const auto& step : reshard::steps_within({dtype, shape}, from, to, mesh_of_stage(mesh))) {
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const auto ranks = static_cast<double>(ways(step.axes, mesh));

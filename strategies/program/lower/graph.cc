@@ -88,6 +88,23 @@ plan::Parts parts_of(const ShardedUnits& units, const std::vector<LoweredBlock>&
   return parts;
 }
 
+// What is whole for a pass alone is taken and given back by an operator of the pass.
+Status without_operators(const LoweredBlock& block, const GraphParameters& parameters,
+                         const std::string& name, const StateSharding& states) {
+  const auto is_hollow = [](const Pieces& pass) {
+    return std::ranges::find(pass, Piece::Kind::kBlock, &Piece::kind) == pass.end();
+  };
+  const bool forward = states.cuts_parameters && is_hollow(block.forward);
+  const bool backward = states.cuts_gradients && is_hollow(block.backward);
+  if (parameters.copied == 0_B || (!forward && !backward)) return {};
+  return Error{
+      Error::Code::kUnsupported,
+      fmt::format("the {} pass of unit '{}' has no kernel outside of loops and conditions, "
+                  "and so none for which ZeRO 2 or 3 makes its {} whole; cut the graph "
+                  "elsewhere, or set zero_stage: 1",
+                  forward ? "forward" : "backward", name, forward ? "parameters" : "gradients")};
+}
+
 std::string name_of(const Graph& graph, const Strategy& strategy) {
   const std::string pipeline =
       strategy.stages() == 1 ? "" : fmt::format(" x pipeline {}", strategy.pipeline_parallel);
@@ -171,6 +188,8 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     blocks.push_back(lower_graph_block(units.passes(u), strategy));
     if (blocks.back().saved > 0_B) blocks.back().saved = activations[u];
+    FORESHARD_TRY(without_operators(blocks.back(), parameters[u], units.units[u].graph.name,
+                                    state_sharding(strategy)));
   }
   PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
   plan::Parts parts = parts_of(units, blocks, planned);

@@ -47,10 +47,12 @@ struct LoweredGraph {
 /// message for each tensor that is handed on (they go in one), and the memory of those that a stage
 /// hands on without reading them.
 /// \pre faults_in_graph is empty.
-/// \return kInvalidInput where annotations contradict the operators or a unit begins where none
-///     can; kUnsupported where slices of unequal size would have to be converted, where units share
-///     a parameter that is trained (other than the first and the last one), or where nothing passes
-///     from one stage of a pipeline to the next.
+/// \return kInvalidInput where annotations contradict the operators, or split a tensor over the
+///     stages of a pipeline, or where a unit begins where none can; kUnsupported where slices of
+///     unequal size would have to be converted, where ZeRO 2 or 3 would make parameters or
+///     gradients whole for a pass that is a loop alone, where units share a parameter that is
+///     trained (other than the first and the last one), or where nothing passes from one stage of a
+///     pipeline to the next.
 Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options);
 

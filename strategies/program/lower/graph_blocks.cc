@@ -190,7 +190,10 @@ class Cutter {
         const auto task = emitter.ready(id);
         if (axes.empty() || !task) continue;
         const std::int64_t count = local_elements(graph_[id], lies, sharded_.mesh);
-        (*options_.reduced)[axes] += options_.times * count;
+        const TensorId parameter = graph_[id].gradient_of;
+        (*options_.reduced)[axes] +=
+            options_.times * local_elements(graph_[parameter],
+                                            sharded_.attributes[parameter.index()], sharded_.mesh);
         Bucket& bucket = buckets[axes];
         bucket.count += count;
         bucket.after.push_back(*task);

@@ -38,6 +38,22 @@ Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>
   return sharded;
 }
 
+// Ranks along the pipeline hold different units: no tensor lies over all of them.
+Status split_over_stages(const Graph& graph, Axis pipeline) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (!tensor.pinned || state_of(*tensor.pinned, pipeline).kind == AxisState::Kind::kReplicated)
+      continue;
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("tensor '{}' is annotated over axis 'pipeline', but the ranks of a "
+                             "pipeline run different units; take another axis",
+                             tensor.name)};
+  }
+  for (const Graph& body : graph.bodies) {
+    FORESHARD_TRY(split_over_stages(body, pipeline));
+  }
+  return {};
+}
+
 bool is_trained(const ShardedUnits& units, std::size_t unit, TensorId parameter) {
   return units.trains() &&
          std::ranges::any_of(units.backward[unit].graph->tensors, [&](const Tensor& tensor) {
@@ -79,6 +95,9 @@ GraphPasses ShardedUnits::passes(std::size_t unit) const {
 
 Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                    const Strategy& strategy, const std::vector<std::string>& cuts) {
+  if (strategy.pipeline_parallel > 1) {
+    FORESHARD_TRY(split_over_stages(graph, axis_of(mesh, "pipeline")));
+  }
   ShardedUnits all;
   FORESHARD_ASSIGN(all.whole, distributed(graph, mesh));
   FORESHARD_ASSIGN(all.units, cut(all.whole, cuts));

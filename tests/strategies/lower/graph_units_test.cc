@@ -1,7 +1,9 @@
 // General graphs cut into units: pipelines, ZeRO 3 and recomputation from their plans.
 #include <gmock/gmock.h>
+#include <random>
 #include <set>
 
+#include "tests/strategies/graph/random_graph.h"
 #include "tests/strategies/lower/lowered_graphs.h"
 
 #include "strategies/graph/units.h"
@@ -176,6 +178,79 @@ TEST(GraphUnits, ShareATableBetweenTheFirstAndTheLast) {
   EXPECT_EQ(two.plan.roles[1].elements, 2 * 256);
 }
 
+// Whatever is cut, and however it runs, plan and Program are sound, and all units together hold
+// what the graph holds.
+TEST(GraphUnits, AreSoundForRandomGraphs) {
+  auto examples = operator_examples();
+  std::erase_if(examples,
+                [](const Example& each) { return !graph_of(each).operators[0].bodies.empty(); });
+  int stages = 0;
+  int sharded = 0;
+  for (unsigned seed = 0; seed < 1'500; ++seed) {
+    std::mt19937 random(seed);
+    const auto one_of = [&](int n) { return static_cast<std::int64_t>(random() % unsigned(n)); };
+    const bool chained = one_of(2) == 0;
+    Graph graph = chained ? layers(one_of(2) == 0) : random_graph(examples, random);
+    GraphOptions options{.launch_time = 1_us};
+    for (std::size_t op = 1; op < graph.operators.size(); ++op)
+      if (one_of(2) == 0) options.cuts.push_back(graph.operators[op].name);
+    const auto units = static_cast<std::int64_t>(options.cuts.size()) + 1;
+    Strategy s;
+    s.tensor_parallel = 1 + one_of(2);
+    s.data_parallel = chained ? 1 << one_of(3) : 1 + one_of(3);
+    s.micro_batch = chained ? kBatch / s.data_parallel : 1;
+    s.pipeline_parallel = std::min<std::int64_t>(1 + one_of(3), units);
+    if (s.pipeline_parallel > 1 && 2 * s.pipeline_parallel <= units && one_of(2) == 0) {
+      s.virtual_stages = 2;
+      s.schedule = "interleaved";
+    }
+    s.layers_per_stage = std::vector<std::int64_t>(std::size_t(s.stages()), 1);
+    s.layers_per_stage[std::size_t(one_of(int(s.stages())))] += units - s.stages();
+    const std::int64_t batch = s.data_parallel * s.micro_batch;
+    s.global_batch = batch * s.pipeline_parallel * (1 + one_of(3));
+    s.zero_stage = one_of(4);
+    s.recompute = one_of(2) == 0 ? Recompute::kFull : Recompute::kNone;
+    Framework& framework = s.framework.value;
+    framework.gradient_clipping = one_of(2) == 0;
+    framework.gradient_reduction =
+        one_of(2) == 0 ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
+    framework.overlap_parameter_gather = one_of(2) == 0;
+    if (one_of(3) == 0) framework.shards.gather_each = 1;
+    if (!faults_in_graph(s, graph, {}, units, batch, s.devices()).empty()) continue;
+    // Over "tensor" and "data": the first two axes, or with a pipeline all that there are.
+    std::vector<MeshAxis> axes = mesh_of(s);
+    if (s.pipeline_parallel > 1) axes.pop_back();
+    annotate(graph, axes, random);
+    const auto cut = lower_graph(graph, s, options);
+    if (!cut) {
+      EXPECT_THAT(cut.error().message,
+                  testing::AnyOf(HasSubstr("passes from stage"), HasSubstr("has no kernel"),
+                                 HasSubstr("both train parameter"), HasSubstr("tensor '")))
+          << "seed " << seed;
+      continue;
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(s));
+    const Status broken = plan::verify(cut->plan);
+    ASSERT_TRUE(broken.ok()) << broken.error().message << plan::to_text(cut->plan);
+    const Status unsound = program::verify(cut->program);
+    ASSERT_TRUE(unsound.ok()) << unsound.error().message << plan::to_text(cut->plan);
+    if (s.pipeline_parallel > 1) ++stages;
+    if (cut->plan.states.cuts_parameters) ++sharded;
+    std::int64_t elements = 0;
+    for (const plan::Role& role : cut->plan.roles) elements += role.elements;
+    s.pipeline_parallel = s.virtual_stages = 1;
+    s.layers_per_stage.clear();
+    s.schedule = "1f1b";
+    const auto whole = lower_graph(graph, s, {.launch_time = 1_us});
+    ASSERT_TRUE(whole) << whole.error().message;
+    const std::int64_t tied =
+        cut->plan.parts.tie && cut->plan.roles.size() > 1 ? cut->plan.parts.tie->elements : 0;
+    EXPECT_EQ(elements - tied, whole->plan.roles.front().elements);
+  }
+  EXPECT_GT(stages, 100);
+  EXPECT_GT(sharded, 100);
+}
+
 std::string fault(const Graph& graph, const Strategy& s, const std::vector<std::string>& cuts) {
   Graph annotated = graph;
   EXPECT_TRUE(annotate(annotated, mesh_of(s, {}), {.batch = kBatch}));
@@ -195,6 +270,18 @@ TEST(GraphUnits, SayWhatCannotBeCut) {
   EXPECT_THAT(fault(graph, s, kCuts),
               HasSubstr("units 'dense1' and 'dense2' both train parameter 'w1'"));
   EXPECT_EQ(fault(graph, s, {"dense1", "dense3"}), "");
+}
+
+TEST(GraphUnits, SayThatStagesShareNoTensor) {
+  Strategy s = strategy(1, 1);
+  s.pipeline_parallel = 2;
+  Graph graph = layers();
+  ASSERT_TRUE(
+      annotate(graph, mesh_of(s, {}),
+               {.annotations = {{.tensor = "w0", .dims = {"-", "pipeline"}}}, .batch = kBatch}));
+  const auto lowered = lower_graph(graph, s, {.cuts = kCuts});
+  ASSERT_FALSE(lowered);
+  EXPECT_THAT(lowered.error().message, HasSubstr("'w0' is annotated over axis 'pipeline'"));
 }
 
 TEST(GraphUnits, SayThatNothingPasses) {
