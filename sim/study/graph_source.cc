@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <set>
 
 #include "base/file.h"
 #include "base/quantity.h"
 #include "base/text.h"
 
+#include "strategies/graph/cuts.h"
 #include "strategies/graph/graph_config.h"
 #include "strategies/graph/onnx/import.h"
 #include "strategies/graph/operators/build.h"
-#include "strategies/graph/units.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/graph.h"
 
@@ -44,20 +43,6 @@ Status unused_probability(const GraphSource& source, const Graph& graph, const y
     return loader.error_at(fmt::format("{}.probabilities.{}", at, name),
                            fmt::format("the graph has no condition '{}'", name),
                            near ? "did you mean '" + *near + "'?" : "");
-  }
-  return {};
-}
-
-Status impossible_cut(const GraphSource& source, const Graph& graph, const yaml::Loader& loader,
-                      std::string_view at) {
-  std::set<std::size_t> begins;
-  for (std::size_t i = 0; i < source.cuts.size(); ++i) {
-    const std::string place = fmt::format("{}.cuts[{}]", at, i);
-    const auto begin = begin_of_unit(graph, source.cuts[i]);
-    if (!begin) return loader.error_at(place, begin.error().message);
-    if (!begins.insert(*begin).second)
-      return loader.error_at(place, fmt::format("a unit begins with '{}' already", source.cuts[i]),
-                             "leave one of them out");
   }
   return {};
 }
@@ -160,8 +145,9 @@ const yaml::Table<GraphSource>& yaml_table(const GraphSource*) {
           .optional("annotations", &GraphSource::annotations,
                     "Shardings of some tensors; those of all others follow.")
           .optional("cuts", &GraphSource::cuts,
-                    "Operators with which units begin, beside the first one, or modules "
-                    "('/encoder/layer.1'): their first operators. Stages of a pipeline "
+                    "Operators with which units begin, beside the first one; or modules "
+                    "('/encoder/layer.1'), for their first operators; or loops, for each of their "
+                    "iterations. Stages of a pipeline "
                     "hold units (strategy.layers_per_stage), ZeRO 3 gathers the parameters of one "
                     "at a time, and recompute: full computes one again at a time.")
           .optional(
@@ -195,7 +181,9 @@ Result<LoadedGraph> load_graph(const GraphSource& source, const Strategy& strate
                    suffix == ".yaml" ? load_yaml(source, strategy, path, inputs)
                                      : load_onnx(source, strategy, path, loader, place, inputs));
   FORESHARD_TRY(unused_probability(source, loaded.graph, loader, at));
-  FORESHARD_TRY(impossible_cut(source, loaded.graph, loader, at));
+  const auto units = units_of(loaded.graph, source.cuts);
+  if (!units) return loader.error_at(fmt::format("{}.cuts", at), units.error().message);
+  loaded.units = *units;
   if (suffix == ".onnx")
     for (const auto& [name, size] : source.axes) loaded.axes.push_back({name, size});
   name_sample(loaded);

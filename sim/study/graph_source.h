@@ -31,7 +31,7 @@ struct GraphSource {
   std::map<std::string, std::int64_t> dims;  ///< Sizes of dynamic dimensions.
   std::map<std::string, std::int64_t> axes;  ///< Mesh axes beside tensor, data and pipeline.
   std::vector<Annotation> annotations;
-  std::vector<std::string> cuts;                ///< Operators with which units begin (units.h).
+  std::vector<std::string> cuts;                ///< Where units begin (graph/cuts.h).
   std::map<std::string, double> probabilities;  ///< Of the first branch of conditions, by name.
   std::int64_t seed = 1;                        ///< Of the branches that are drawn.
   std::optional<double> tokens_per_sample;      ///< Instead of what its inputs show.
@@ -47,6 +47,7 @@ struct LoadedGraph {
   std::vector<MeshAxis> axes{};
   std::vector<Annotation> annotations{};
   std::vector<std::string> cuts{};
+  std::int64_t units = 1;
   std::uint64_t seed = 1;
   std::vector<std::string> remarks{};
 };

@@ -327,9 +327,9 @@ namespace {
 
 Status graph_misfit(const Strategy& strategy, const LoadedGraph& graph, const Pool& pool,
                     const yaml::Loader& loader) {
-  const auto units = static_cast<std::int64_t>(graph.cuts.size()) + 1;
   return as_status(
-      strategy, faults_in_graph(strategy, graph.graph, graph.axes, units, graph.batch, pool.size()),
+      strategy,
+      faults_in_graph(strategy, graph.graph, graph.axes, graph.units, graph.batch, pool.size()),
       loader, "strategy", pool.shortage);
 }
 

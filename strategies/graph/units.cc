@@ -1,13 +1,9 @@
 #include "strategies/graph/units.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
-#include <numeric>
+#include <string>
 #include <utility>
-
-#include "base/check.h"
-#include "base/text.h"
 
 namespace foreshard {
 namespace {
@@ -22,17 +18,12 @@ std::set<TensorId> made_by(const Graph& graph) {
   return made;
 }
 
-// Whether an exported operator's name says that it is a part of this module: "/encoder/layer.1" of
-// "/encoder/layer.1/MatMul".
-bool is_module_of(std::string_view module, std::string_view op) {
-  return op.size() > module.size() && op.starts_with(module) &&
-         (op[module.size()] == '/' || op[module.size()] == '.');
-}
-
 class Cutter {
  public:
-  Cutter(const ShardedGraph& whole, std::vector<std::size_t> begins)
-      : sharded_(whole), whole_(*whole.graph), begins_(std::move(begins)), made_(made_by(whole_)) {
+  Cutter(const ShardedGraph& whole, const std::vector<std::size_t>& begins)
+      : sharded_(whole), whole_(*whole.graph), made_(made_by(whole_)) {
+    begins_.insert(begins_.end(), begins.begin(), begins.end());
+    begins_.push_back(whole_.operators.size());
     for (std::size_t unit = 0; unit + 1 < begins_.size(); ++unit) {
       for (std::size_t i = begins_[unit]; i < begins_[unit + 1]; ++i) {
         for (const TensorId id : whole_.operators[i].inputs) last_[id] = unit;
@@ -102,8 +93,8 @@ class Cutter {
 
   const ShardedGraph& sharded_;
   const Graph& whole_;
-  std::vector<std::size_t> begins_;       // of units, and the end of the last one
   std::set<TensorId> made_;               // by operators
+  std::vector<std::size_t> begins_{0};    // of units, and the end of the last one
   std::map<TensorId, std::size_t> last_;  // the last unit that makes or reads a tensor
   GraphUnit unit_;
   std::map<TensorId, TensorId> local_;
@@ -156,43 +147,17 @@ void prune(Graph& graph) {
 
 }  // namespace
 
-Result<std::size_t> begin_of_unit(const Graph& graph, std::string_view name) {
-  auto found = std::ranges::find(graph.operators, name, &Operator::name);
-  if (found == graph.operators.end())
-    found = std::ranges::find_if(graph.operators,
-                                 [&](const Operator& op) { return is_module_of(name, op.name); });
-  if (found == graph.operators.end()) {
-    std::vector<std::string> names;
-    for (const Operator& op : graph.operators) names.push_back(op.name);
-    const auto near = nearest_name(name, names);
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("graph '{}' has no operator '{}'{}", graph.name, name,
-                             near ? fmt::format("; did you mean '{}'?", *near) : "")};
-  }
-  if (found == graph.operators.begin())
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("graph '{}' begins with operator '{}': nothing is before it",
-                             graph.name, found->name)};
-  return static_cast<std::size_t>(found - graph.operators.begin());
-}
-
-Result<std::vector<GraphUnit>> cut(const ShardedGraph& whole,
-                                   const std::vector<std::string>& begins) {
+std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::size_t>& begins) {
   const Graph& graph = *whole.graph;
-  std::set<std::size_t> places{0, graph.operators.size()};
-  for (const std::string& name : begins) {
-    FORESHARD_ASSIGN(const std::size_t place, begin_of_unit(graph, name));
-    places.insert(place);
-  }
-  std::vector<GraphUnit> units;
   if (begins.empty()) {
-    GraphUnit& unit = units.emplace_back(GraphUnit{.graph = graph});
+    GraphUnit unit{.graph = graph};
     for (std::size_t t = 0; t < graph.tensors.size(); ++t)
       unit.whole.emplace_back(static_cast<std::int64_t>(t));
-    return units;
+    return {std::move(unit)};
   }
-  Cutter cutter(whole, {places.begin(), places.end()});
-  for (std::size_t unit = 0; unit + 1 < places.size(); ++unit) units.push_back(cutter.unit(unit));
+  Cutter cutter(whole, begins);
+  std::vector<GraphUnit> units;
+  for (std::size_t unit = 0; unit <= begins.size(); ++unit) units.push_back(cutter.unit(unit));
   return units;
 }
 

@@ -11,16 +11,12 @@
 /// Inputs, outputs and parameters lie as propagation through the whole graph leaves them, but that
 /// no unit hands summands to another: they are added up first.
 /// Not modelled: a conversion of one tensor for readers in several units, made once (each unit
-/// makes its own); iterations of a loop as units (a loop lies in one).
+/// makes its own).
 #pragma once
 
 #include <cstddef>
 #include <set>
-#include <string>
-#include <string_view>
 #include <vector>
-
-#include "base/result.h"
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/sharding.h"
@@ -32,15 +28,8 @@ struct GraphUnit {
   std::vector<TensorId> whole{};  ///< By tensor of `graph`: the same in the whole graph.
 };
 
-/// The operator of this name, where a unit can begin; of a module that is no operator itself
-/// ("/encoder/layer.1"), the first one that is a part of it ("/encoder/layer.1/MatMul").
-/// \return kInvalidInput where there is none, or where it is the first one of the graph.
-Result<std::size_t> begin_of_unit(const Graph& graph, std::string_view name);
-
-/// The units of a graph, of which all but the first begin with the operators that `begins` names.
-/// \return as begin_of_unit.
-Result<std::vector<GraphUnit>> cut(const ShardedGraph& whole,
-                                   const std::vector<std::string>& begins);
+/// The units of a graph, of which all but the first begin with the operators `begins`, ascending.
+std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::size_t>& begins);
 
 /// The tensors that units before `unit` make and that it or later ones read, ascending.
 std::vector<TensorId> handed_over(const std::vector<GraphUnit>& units, std::size_t unit);

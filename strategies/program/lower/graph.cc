@@ -177,7 +177,9 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
   FORESHARD_TRY(hollow(graph));
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
-  FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(graph, mesh, strategy, options.cuts));
+  FORESHARD_TRY(units_of(graph, options.cuts));
+  const CutGraph parted = with_cuts(graph, options.cuts);
+  FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(parted, mesh, strategy));
   const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
   const std::vector<Bytes> activations = activations_of(units, pieces);

@@ -26,12 +26,11 @@
 namespace foreshard::lower {
 
 struct GraphOptions {
-  std::vector<MeshAxis> axes{};  ///< Beside tensor, data and pipeline; these vary slowest.
-  /// The operators with which units begin (strategies/graph/units.h), but for the first one.
-  std::vector<std::string> cuts{};
-  double tokens_per_sample = 0;  ///< For throughput figures.
-  std::uint64_t seed = 1;        ///< Of the branches that are drawn.
-  Seconds launch_time{};         ///< As in LowerOptions.
+  std::vector<MeshAxis> axes{};     ///< Beside tensor, data and pipeline; these vary slowest.
+  std::vector<std::string> cuts{};  ///< Where units begin, as in strategies/graph/cuts.h.
+  double tokens_per_sample = 0;     ///< For throughput figures.
+  std::uint64_t seed = 1;           ///< Of the branches that are drawn.
+  Seconds launch_time{};            ///< As in LowerOptions.
 };
 
 struct LoweredGraph {

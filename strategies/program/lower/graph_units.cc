@@ -93,14 +93,14 @@ GraphPasses ShardedUnits::passes(std::size_t unit) const {
           .recompute = recompute};
 }
 
-Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                   const Strategy& strategy, const std::vector<std::string>& cuts) {
+Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<MeshAxis>& mesh,
+                                   const Strategy& strategy) {
   if (strategy.pipeline_parallel > 1) {
-    FORESHARD_TRY(split_over_stages(graph, axis_of(mesh, "pipeline")));
+    FORESHARD_TRY(split_over_stages(graph.graph, axis_of(mesh, "pipeline")));
   }
   ShardedUnits all;
-  FORESHARD_ASSIGN(all.whole, distributed(graph, mesh));
-  FORESHARD_ASSIGN(all.units, cut(all.whole, cuts));
+  FORESHARD_ASSIGN(all.whole, distributed(graph.graph, mesh));
+  all.units = cut(all.whole, graph.begins);
   if (all.units.size() == 1) {
     all.forward = {all.whole};
   } else {
@@ -111,7 +111,7 @@ Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxi
   }
   if (strategy.mode == Mode::kForward) return all;
   all.recompute = strategy.recompute;
-  all.gradients = gradients_of(graph, all.units, all.forward, backward_options(strategy));
+  all.gradients = gradients_of(graph.graph, all.units, all.forward, backward_options(strategy));
   for (const UnitGradients& unit : all.gradients) {
     FORESHARD_ASSIGN(auto backward, distributed(unit.backward, mesh));
     all.backward.push_back(std::move(backward));

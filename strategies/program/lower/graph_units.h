@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 
+#include "strategies/graph/cuts.h"
 #include "strategies/graph/units.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/plan/step_plan.h"
@@ -33,8 +34,8 @@ struct ShardedUnits {
 };
 
 /// \return as lower_graph.
-Result<ShardedUnits> sharded_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                   const Strategy& strategy, const std::vector<std::string>& cuts);
+Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<MeshAxis>& mesh,
+                                   const Strategy& strategy);
 
 /// The pieces of a pipeline, by Strategy::layers_per_stage.
 std::vector<plan::Run> pieces_of(const Strategy& strategy, std::size_t units);

@@ -9,22 +9,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// Twelve layers of one matrix each, as a loop whose iterations have their own.
-Graph stack(bool own) {
-  Graph layer{.name = "layer"};
-  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
-  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
-  layer.outputs = {added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}})};
-  Graph graph{.name = "stack"};
-  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
-  graph.outputs = {added(graph, {.type = "loop",
-                                 .name = "layers",
-                                 .inputs = {in},
-                                 .settings = {{"count", std::int64_t{12}}, {"own_parameters", own}},
-                                 .bodies = {layer}})};
-  return graph;
-}
-
 // The body is a block that is called twelve times each way.
 TEST(LowerGraph, CallsTheBlockOfALoopAgainAndAgain) {
   const Program program = lowered(stack(true), strategy(1, 2)).program;

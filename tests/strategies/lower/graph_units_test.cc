@@ -6,7 +6,7 @@
 #include "tests/strategies/graph/random_graph.h"
 #include "tests/strategies/lower/lowered_graphs.h"
 
-#include "strategies/graph/units.h"
+#include "strategies/graph/cuts.h"
 
 namespace foreshard::lower {
 namespace {
@@ -72,6 +72,13 @@ double allocated(const Program& program, MemoryKind kind) {
   return sum;
 }
 
+std::string fault(const Graph& graph, const Strategy& s, const std::vector<std::string>& cuts) {
+  Graph annotated = graph;
+  EXPECT_TRUE(annotate(annotated, mesh_of(s, {}), {.batch = kBatch}));
+  const auto lowered = lower_graph(annotated, s, {.cuts = cuts});
+  return lowered ? "" : lowered.error().message;
+}
+
 TEST(GraphUnits, ComputeWhatTheGraphComputes) {
   for (const bool skip : {false, true}) {
     for (const auto& [tp, dp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
@@ -126,6 +133,30 @@ TEST(GraphUnits, ComputeAgainWhatTheyDoNotKeep) {
   // Of each unit its input, 256 B; of the others, what relu and the product read besides.
   EXPECT_EQ(allocated(again, MemoryKind::kActivations), 4 * 256.0);
   EXPECT_EQ(allocated(kept, MemoryKind::kActivations), 8 * 256.0);
+}
+
+// A loop whose iterations have their own parameters: a unit each.
+TEST(GraphUnits, AreIterationsOfALoop) {
+  Strategy s = strategy(1, 2);
+  const auto units = lowered(stack(true), s, {.cuts = {"layers"}});
+  // A loop computes what is the same in every iteration: the gradient of the first one's input,
+  // too.
+  const double product = 2.0 * kBatch / 2 * kHidden * kHidden;
+  EXPECT_EQ(gemm_flops(lowered(stack(true), s).program), 36 * product);
+  EXPECT_EQ(gemm_flops(units.program), 35 * product);
+  EXPECT_EQ(units.plan.parts.units.size(), 12u);
+  EXPECT_EQ(units.plan.parts.units[3].name, "layers[3].product");
+  EXPECT_EQ(units.plan.parts.blocks.size(), 3u);
+  for (const MemoryKind kind :
+       {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer})
+    EXPECT_EQ(held(units.program, kind), held(lowered(stack(true), s).program, kind));
+  s.zero_stage = 3;
+  s.pipeline_parallel = 3;
+  const Program stages = lowered(stack(true), s, {.cuts = {"layers"}}).program;
+  ASSERT_EQ(stages.roles.size(), 3u);
+  EXPECT_EQ(traffic(stages, Purpose::kData).at(CollectiveKind::kAllGather),
+            (Traffic{8, 8 * 2.0 * kHidden * kHidden}));
+  EXPECT_THAT(fault(stack(false), strategy(1, 1), {"layers"}), HasSubstr("nothing is before it"));
 }
 
 TEST(GraphUnits, AreStagesOfAPipeline) {
@@ -190,11 +221,14 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     std::mt19937 random(seed);
     const auto one_of = [&](int n) { return static_cast<std::int64_t>(random() % unsigned(n)); };
     const bool chained = one_of(2) == 0;
-    Graph graph = chained ? layers(one_of(2) == 0) : random_graph(examples, random);
+    Graph graph = !chained         ? random_graph(examples, random)
+                  : one_of(3) == 0 ? stack(true)
+                                   : layers(one_of(2) == 0);
     GraphOptions options{.launch_time = 1_us};
     for (std::size_t op = 1; op < graph.operators.size(); ++op)
       if (one_of(2) == 0) options.cuts.push_back(graph.operators[op].name);
-    const auto units = static_cast<std::int64_t>(options.cuts.size()) + 1;
+    if (graph.name == "stack") options.cuts = {"layers"};
+    const std::int64_t units = *units_of(graph, options.cuts);
     Strategy s;
     s.tensor_parallel = 1 + one_of(2);
     s.data_parallel = chained ? 1 << one_of(3) : 1 + one_of(3);
@@ -241,7 +275,7 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     s.pipeline_parallel = s.virtual_stages = 1;
     s.layers_per_stage.clear();
     s.schedule = "1f1b";
-    const auto whole = lower_graph(graph, s, {.launch_time = 1_us});
+    const auto whole = lower_graph(with_cuts(graph, options.cuts).graph, s, {});
     ASSERT_TRUE(whole) << whole.error().message;
     const std::int64_t tied =
         cut->plan.parts.tie && cut->plan.roles.size() > 1 ? cut->plan.parts.tie->elements : 0;
@@ -249,13 +283,6 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
   }
   EXPECT_GT(stages, 100);
   EXPECT_GT(sharded, 100);
-}
-
-std::string fault(const Graph& graph, const Strategy& s, const std::vector<std::string>& cuts) {
-  Graph annotated = graph;
-  EXPECT_TRUE(annotate(annotated, mesh_of(s, {}), {.batch = kBatch}));
-  const auto lowered = lower_graph(annotated, s, {.cuts = cuts});
-  return lowered ? "" : lowered.error().message;
 }
 
 TEST(GraphUnits, SayWhatCannotBeCut) {

@@ -47,6 +47,22 @@ inline Graph mlp() {
   return graph;
 }
 
+// Twelve layers of one matrix each, as a loop whose iterations have their own.
+inline Graph stack(bool own) {
+  Graph layer{.name = "layer"};
+  const TensorId x = add_input(layer, "x", {DType::kBf16, {kBatch, kHidden}});
+  const TensorId w = add_parameter(layer, "weight", {DType::kBf16, {kHidden, kHidden}});
+  layer.outputs = {added(layer, {.type = "matmul", .name = "product", .inputs = {x, w}})};
+  Graph graph{.name = "stack"};
+  const TensorId in = add_input(graph, "in", {DType::kBf16, {kBatch, kHidden}});
+  graph.outputs = {added(graph, {.type = "loop",
+                                 .name = "layers",
+                                 .inputs = {in},
+                                 .settings = {{"count", std::int64_t{12}}, {"own_parameters", own}},
+                                 .bodies = {layer}})};
+  return graph;
+}
+
 inline Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t micro_batches = 1) {
   Strategy s;
   s.tensor_parallel = tp;
