@@ -400,7 +400,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
   if (unit.backward != nullptr) {
     // Both variants of the backward pass give back what the forward pass keeps.
     Pieces again = lowered.forward;
-    lowered.reducing = passes.backward(again, &reduced);
+    lowered.reducing = passes.backward(again, unit.fills_buckets ? &reduced : nullptr);
     lowered.backward = passes.backward(lowered.forward, nullptr);
     if (first_block(lowered.backward) != nullptr) {
       if (has_blocks) lowered.saved = bytes_held(kept, forward);

@@ -27,6 +27,9 @@ struct GraphPasses {
   const ShardedGraph* backward = nullptr;  ///< Null: nothing is trained.
   std::set<TensorId> seeds{};              ///< As in UnitGradients.
   Recompute recompute = Recompute::kNone;  ///< kNone or kFull.
+  /// Its backward pass can reduce gradients in buckets of the framework's size, as they come; else
+  /// they are all left to the plan (plan::ParameterGroup::reduced_inside).
+  bool fills_buckets = true;
 };
 
 /// What a rank holds of the parameters of a unit and its bodies.

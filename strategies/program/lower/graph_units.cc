@@ -90,7 +90,8 @@ GraphPasses ShardedUnits::passes(std::size_t unit) const {
   return {.forward = forward[unit],
           .backward = &backward[unit],
           .seeds = gradients[unit].seeds,
-          .recompute = recompute};
+          .recompute = recompute,
+          .fills_buckets = units.size() == 1};
 }
 
 Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<MeshAxis>& mesh,

@@ -181,6 +181,39 @@ TEST_F(GraphStudy, BertInUnits) {
   EXPECT_EQ(moved.at(CollectiveKind::kReceive).bytes, 8 * boundary);
 }
 
+// Llama 2 7B as the graph in the catalogue and as a model take the same time and memory, but for
+// the kernels around attention and the loss.
+TEST_F(GraphStudy, DecoderIsLikeTheModel) {
+  const auto predicted = [&](const std::string& what, const std::string& strategy) {
+    const auto path = folder_.path() / "study.yaml";
+    EXPECT_TRUE(write_file(path, "cluster: two-dgx-h100\n" + what +
+                                     "\nstrategy: {framework: megatron-lm, pipeline_parallel: 2, "
+                                     "data_parallel: 8, micro_batch: 1, global_batch: 64, " +
+                                     strategy + "}\n")
+                    .ok());
+    const auto study =
+        load_study({.study = path}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+    EXPECT_TRUE(study) << study.error().message;
+    auto result = run_study(*study, {});
+    EXPECT_TRUE(result) << result.error().message;
+    return result->prediction;
+  };
+  for (const std::string how : {"zero_stage: 0", "zero_stage: 1, recompute: full",
+                                "zero_stage: 3, recompute: full", "zero_stage: 3"}) {
+    const auto model = predicted("model: llama2-7b", how);
+    const auto graph = predicted("graph: {file: " FORESHARD_SOURCE_DIR
+                                 "/configs/graphs/decoder.yaml, cuts: [layers, final]}",
+                                 how + ", layers_per_stage: [17, 17]");
+    const double time = graph.step.in_base() / model.step.in_base();
+    const double memory =
+        graph.classes[0].memory.peak.in_base() / model.classes[0].memory.peak.in_base();
+    std::printf("decoder as a graph, %s: %.3f of the model's time, %.3f of its memory\n",
+                how.c_str(), time, memory);
+    EXPECT_NEAR(time, 1, 0.03) << how;
+    EXPECT_NEAR(memory, 1, 0.03) << how;
+  }
+}
+
 TEST_F(GraphStudy, SaysThatItHasNoLoss) {
   const StudyRun got =
       run(onnx_models::bert({.layers = 1}), "data_parallel: 2, micro_batch: 1, global_batch: 2", 2,
