@@ -1,6 +1,6 @@
 /// \file
 /// Folding: which ranks, communicators and links behave alike, so that one of each can stand for
-/// all (design: one Program, classes instead of GPUs).
+/// all.
 ///
 /// **What is refined.** Colours on ranks, communicators and links, refined until they are stable:
 ///  - a rank starts with its role, its device's type and speed and its host's launch time, and is

@@ -1,5 +1,5 @@
 /// \file
-/// What things cost: the interface that reshard, lowering and search ask. `sim/` implements it, so
+/// What things cost: the interface that reshard and search ask. `sim/` implements it, so
 /// strategies/ stays independent of how times are modelled.
 #pragma once
 

@@ -78,7 +78,9 @@ class Backward {
   Graph run(bool complete = false) {
     for (const TensorId out : forward_.outputs) {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
-      if (has_gradient(forward_[out])) graph_.inputs.push_back(seed(out));
+      if (!has_gradient(forward_[out])) continue;
+      ends_.outputs[out] = seed(out);
+      graph_.inputs.push_back(ends_.outputs[out]);
     }
     for (auto op = forward_.operators.rbegin(); op != forward_.operators.rend(); ++op) {
       for (const TensorId out : op->outputs) join_contractions(out);
@@ -97,10 +99,12 @@ class Backward {
       const TensorId gradient = gradient_of_[in];
       graph_[gradient].pinned = forward_[in].pinned;
       graph_.outputs.push_back(gradient);
+      ends_.inputs[in] = gradient;
     }
     return std::move(graph_);
   }
 
+  const GradientsOfEnds& ends() const { return ends_; }
   const Graph& forward() const { return forward_; }
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
@@ -257,6 +261,7 @@ class Backward {
   const Graph& forward_;
   BackwardOptions options_;
   Graph graph_;
+  GradientsOfEnds ends_;
   std::map<TensorId, int> readers_;           // of activations
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations and parameters
@@ -335,15 +340,11 @@ void Backward::derive(const Operator& op) {
 }  // namespace
 
 Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options,
-                     std::map<TensorId, TensorId>* of_inputs) {
+                     GradientsOfEnds* ends) {
   Backward backward(*forward.graph, options);
   backward.pin(forward);
   Graph graph = backward.run();
-  if (of_inputs != nullptr) {
-    for (const TensorId input : forward.graph->inputs)
-      if (const TensorId gradient = backward.gradient_of(input); gradient.valid())
-        of_inputs->emplace(input, gradient);
-  }
+  if (ends != nullptr) *ends = backward.ends();
   return graph;
 }
 

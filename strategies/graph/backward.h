@@ -19,6 +19,12 @@ struct BackwardOptions {
   bool casts = false;
 };
 
+/// By tensor of the forward graph: its gradient.
+struct GradientsOfEnds {
+  std::map<TensorId, TensorId> outputs{};
+  std::map<TensorId, TensorId> inputs{};
+};
+
 /// Tensor ids of the forward graph stay valid: its tensors come first, pinned as the forward graph
 /// leaves them. `inputs` are the gradients of the forward outputs (none of a loss), `outputs` those
 /// of the forward inputs (none of token ids).
@@ -26,9 +32,9 @@ struct BackwardOptions {
 /// An operator's data gradient precedes its weight gradient, so that reducing the first over the
 /// tensor-parallel ranks can overlap the second.
 /// Not modelled: summing the key and value gradients of grouped heads where attention is unfused.
-/// \param of_inputs  if not null, receives the gradients of the forward inputs that have one.
+/// \param ends  if not null, receives the gradients that `inputs` and `outputs` are.
 Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options,
-                     std::map<TensorId, TensorId>* of_inputs = nullptr);
+                     GradientsOfEnds* ends = nullptr);
 
 /// The forward graph and its backward in one, no tensor pinned but those that the forward graph
 /// pins: for distribute() (distribute.h) to propagate through both at once. Its inputs are those of

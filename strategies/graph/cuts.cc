@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
-#include "base/check.h"
 #include "base/text.h"
 
 namespace foreshard {
@@ -24,18 +24,21 @@ bool is_module_of(std::string_view module, std::string_view op) {
 
 // The operator that a cut names.
 Result<std::size_t> operator_at(const Graph& graph, std::string_view name) {
-  auto found = std::ranges::find(graph.operators, name, &Operator::name);
-  if (found == graph.operators.end())
-    found = std::ranges::find_if(graph.operators,
-                                 [&](const Operator& op) { return is_module_of(name, op.name); });
+  const auto found = std::ranges::find_if(graph.operators, [&](const Operator& op) {
+    return op.name == name || is_module_of(name, op.name);
+  });
   if (found != graph.operators.end())
     return static_cast<std::size_t>(found - graph.operators.begin());
   std::vector<std::string> names;
   for (const Operator& op : graph.operators) names.push_back(op.name);
   const auto near = nearest_name(name, names);
-  return Error{Error::Code::kInvalidInput,
-               fmt::format("graph '{}' has no operator '{}'{}", graph.name, name,
-                           near ? fmt::format("; did you mean '{}'?", *near) : "")};
+  const auto shown = std::min<std::ptrdiff_t>(std::ssize(names), 5);
+  return Error{
+      Error::Code::kInvalidInput,
+      fmt::format("graph '{}' has no operator '{}'; {}", graph.name, name,
+                  near ? fmt::format("did you mean '{}'?", *near)
+                       : fmt::format("its {} operators begin with '{}'", names.size(),
+                                     fmt::join(names.begin(), names.begin() + shown, "', '")))};
 }
 
 // Whether the operator is a loop whose iterations are like layers of a model: each has parameters
@@ -150,8 +153,8 @@ Result<std::int64_t> units_of(const Graph& graph, const std::vector<std::string>
   return units;
 }
 
-CutGraph with_cuts(const Graph& graph, const std::vector<std::string>& cuts) {
-  FORESHARD_CHECK(units_of(graph, cuts).has_value());
+Result<CutGraph> with_cuts(const Graph& graph, const std::vector<std::string>& cuts) {
+  FORESHARD_TRY(units_of(graph, cuts));
   std::set<std::size_t> begins;
   for (const std::string& name : cuts) begins.insert(*operator_at(graph, name));
   return Unroller(graph, begins).run();

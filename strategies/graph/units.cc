@@ -157,7 +157,12 @@ std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::siz
   }
   Cutter cutter(whole, begins);
   std::vector<GraphUnit> units;
-  for (std::size_t unit = 0; unit <= begins.size(); ++unit) units.push_back(cutter.unit(unit));
+  std::set<std::string> names;
+  for (std::size_t unit = 0; unit <= begins.size(); ++unit) {
+    units.push_back(cutter.unit(unit));
+    std::string& name = units.back().graph.name;
+    while (!names.insert(name).second) name += "'";
+  }
   return units;
 }
 
@@ -180,33 +185,29 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
                                         const BackwardOptions& options) {
   const std::set<TensorId> wanted = trained(whole);
   std::vector<UnitGradients> all(units.size());
-  std::set<TensorId> handed;      // gradients that come from behind
-  std::set<TensorId> read_later;  // tensors of the whole graph
+  std::set<TensorId> handed;      // tensors of the whole graph whose gradients come from behind
+  std::set<TensorId> read_later;  // ... that units behind read
   for (std::size_t u = units.size(); u-- > 0;) {
-    const std::vector<TensorId>& in_whole = units[u].whole;
+    const auto in_whole = [&](TensorId id) { return units[u].whole[id.index()]; };
     Graph graph = units[u].graph;
-    std::set<std::string> given;
     std::erase_if(graph.outputs, [&](TensorId id) {
-      const TensorId tensor = in_whole[id.index()];
-      if (handed.contains(tensor)) given.insert(graph[id].name);
-      return read_later.contains(tensor) && !handed.contains(tensor);
+      return read_later.contains(in_whole(id)) && !handed.contains(in_whole(id));
     });
-    for (const TensorId id : graph.inputs) read_later.insert(in_whole[id.index()]);
     ShardedGraph sharded = forward[u];
     sharded.graph = &graph;
-    std::map<TensorId, TensorId> of_inputs;
+    GradientsOfEnds ends;
     UnitGradients& unit = all[u];
-    unit.backward = backward_graph(sharded, options, &of_inputs);
-    std::erase_if(of_inputs, [&](const auto& entry) {
-      return !wanted.contains(in_whole[entry.first.index()]);
-    });
+    unit.backward = backward_graph(sharded, options, &ends);
+    for (const auto& [output, gradient] : ends.outputs)
+      if (!handed.contains(in_whole(output))) unit.seeds.insert(gradient);
+    std::erase_if(ends.inputs,
+                  [&](const auto& entry) { return !wanted.contains(in_whole(entry.first)); });
     unit.backward.outputs.clear();
-    for (const auto& [input, gradient] : of_inputs) unit.backward.outputs.push_back(gradient);
+    for (const auto& [input, gradient] : ends.inputs) unit.backward.outputs.push_back(gradient);
     prune(unit.backward);
-    for (const TensorId id : unit.backward.inputs)
-      if (!given.contains(unit.backward[id].name.substr(2))) unit.seeds.insert(id);
-    for (const TensorId id : made_by(graph)) handed.erase(in_whole[id.index()]);
-    for (const auto& [input, gradient] : of_inputs) handed.insert(in_whole[input.index()]);
+    for (const TensorId id : graph.inputs) read_later.insert(in_whole(id));
+    for (const TensorId id : made_by(graph)) handed.erase(in_whole(id));
+    for (const auto& [input, gradient] : ends.inputs) handed.insert(in_whole(input));
     unit.handed = handed;
   }
   return all;

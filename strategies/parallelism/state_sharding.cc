@@ -17,11 +17,11 @@ StateSharding state_sharding(const Strategy& strategy, std::int64_t copies) {
   } else if (result.cuts_optimizer) {
     result.gather = framework.overlap_parameter_gather ? Gather::kStartOfStep : Gather::kEndOfStep;
   }
-  result.reduces_beside_backward = framework.gradient_reduction == GradientReduction::kOverlapped;
+  const bool beside_backward = framework.gradient_reduction == GradientReduction::kOverlapped;
   if (trains && copies > 1)
-    result.reduce = strategy.zero_stage >= 2         ? Reduce::kEveryMicroBatch
-                    : result.reduces_beside_backward ? Reduce::kLastMicroBatch
-                                                     : Reduce::kEndOfStep;
+    result.reduce = strategy.zero_stage >= 2 ? Reduce::kEveryMicroBatch
+                    : beside_backward        ? Reduce::kLastMicroBatch
+                                             : Reduce::kEndOfStep;
   return result;
 }
 

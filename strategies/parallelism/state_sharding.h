@@ -37,8 +37,6 @@ struct StateSharding {
   bool cuts_optimizer = false;
   Gather gather = Gather::kNever;
   Reduce reduce = Reduce::kNever;
-  /// Gradients are reduced unit by unit beside the backward pass, not behind it.
-  bool reduces_beside_backward = false;
 
   /// Elements of `count` on one rank where they are cut: the last shard is padded.
   std::int64_t shard_of(std::int64_t count) const { return (count + replicas - 1) / replicas; }

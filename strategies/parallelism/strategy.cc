@@ -252,7 +252,8 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Model chunks per pipeline rank (schedule interleaved).",
                     yaml::between(1, kMaxWays))
           .optional("layers_per_stage", &Strategy::layers_per_stage,
-                    "Layers of each stage, chunk by chunk (default: equal).")
+                    "Layers of each stage, chunk by chunk (default: equal); of a graph: units "
+                    "(graph.cuts).")
           .optional("micro_batch", &Strategy::micro_batch, "Sequences per device and micro-batch.",
                     yaml::between(1, kMaxBatch))
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",

@@ -38,12 +38,6 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
   return list;
 }
 
-std::int64_t Parts::own_elements(std::int32_t unit) const {
-  std::int64_t sum = 0;
-  for (const ParameterGroup& group : own_groups(unit)) sum += group.elements;
-  return sum;
-}
-
 std::int64_t Parts::copied_elements(const std::vector<ParameterGroup>& groups) const {
   const Axis data = axis_of(mesh, "data");
   std::int64_t sum = 0;

@@ -1,7 +1,9 @@
 /// \file
 /// The step plan: what every role (pipeline stage) does in one training step, in the order in which
 /// its host issues it, as data. `make_plan` builds it from a sharded model and a strategy; lowering
-/// turns it into the Program, and nothing else in lowering knows how a strategy runs.
+/// turns it into the Program; beside it, lowering reads of a strategy only what one action consists
+/// of (kernels, and that a gather of parameters one by one is made twice for a pass that computes
+/// activations again).
 ///
 /// A plan has no bytes and no times. Sizes are those of its blocks, and times those of the reader.
 ///
@@ -92,7 +94,9 @@ struct Parts {
   std::vector<Unit> units{};  ///< In the order of the model.
   std::vector<Run> pieces{};  ///< All units, in order. A piece may be empty.
   std::optional<Tie> tie{};
-  std::string boundary{};  ///< The tensor that one piece hands to the next.
+  /// The tensor that one piece hands to the next (the first of several), by crossing. One entry:
+  /// for all of them.
+  std::vector<std::string> boundaries{};
 
   const Block& block_of(std::int32_t unit) const;
   /// The tie, where both of its units lie in one piece.
@@ -100,8 +104,6 @@ struct Parts {
   /// The unit's own parameters, those of equal `over` as one group: those of a tie in one piece are
   /// the first unit's.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
-  /// Elements of the unit's own parameters.
-  std::int64_t own_elements(std::int32_t unit) const;
   /// Elements of the groups that data-parallel ranks hold copies of: what ZeRO cuts.
   std::int64_t copied_elements(const std::vector<ParameterGroup>& groups) const;
 };

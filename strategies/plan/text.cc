@@ -115,7 +115,9 @@ class Text {
     const bool is_forward = action.direction == Direction::kForward;
     const bool sends = action.kind == ActionKind::kSend;
     const std::int32_t role = is_forward == sends ? crossing.to_role : crossing.from_role;
-    return fmt::format("{}{} {} {}", is_forward ? "" : "d.", plan_.parts.boundary,
+    const std::vector<std::string>& names = plan_.parts.boundaries;
+    return fmt::format("{}{} {} {}", is_forward ? "" : "d.",
+                       names[names.size() == 1 ? 0 : static_cast<std::size_t>(action.what)],
                        sends ? "->" : "<-", plan_.roles[static_cast<std::size_t>(role)].name);
   }
 

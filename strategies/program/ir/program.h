@@ -42,7 +42,7 @@ struct MeshAxis {
   auto operator<=>(const MeshAxis&) const = default;
 };
 
-/// What time that is not hidden by computation is booked under (design: breakdown_s).
+/// What time that is not hidden by computation is booked under.
 enum class Purpose : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
 
 enum class CollectiveKind : std::uint8_t {

@@ -149,24 +149,34 @@ class Maker {
     for (const std::int32_t index : opened) {
       const plan::Bucket& one = plan_.buckets[static_cast<std::size_t>(index)];
       const Bytes whole = size_of(gradient_dtype()) * static_cast<double>(one.elements);
-      tasks.push_back(memory_task(
-          "gradients", Allocate{block_name(unit(one.units.front().first).block) + ".gradients",
-                                MemoryKind::kGradients, whole}));
+      tasks.push_back(
+          memory_task("gradients", Allocate{gradients_of(one, unit(one.units.front().first).block),
+                                            MemoryKind::kGradients, whole}));
     }
+  }
+
+  // ".tensor.data" of gradients that are reduced over other axes than "data".
+  std::string other_axes(const plan::Bucket& bucket) const {
+    std::string names;
+    if (bucket.over == std::vector{data_}) return names;
+    for (const Axis axis : bucket.over) names += "." + mesh_[static_cast<std::size_t>(axis)].name;
+    return names;
+  }
+  // The buffer of the whole gradients of a bucket.
+  std::string gradients_of(const plan::Bucket& bucket, std::int32_t of) const {
+    return block_name(of) + ".gradients" + other_axes(bucket);
   }
 
   // --- data parallelism ------------------------------------------------------------------------
   Block reduction(const Action& action, std::int32_t of) const {
     const plan::Bucket& summed = bucket(action);
     const bool alone = of_one_unit(states_, action);
-    Block block{.name = alone ? block_name(of) + ".reduce"
-                              : fmt::format("gradients.reduce.{}", summed.elements)};
-    if (summed.over != std::vector{data_})
-      for (const Axis axis : summed.over)
-        block.name += "." + mesh_[static_cast<std::size_t>(axis)].name;
+    Block block{.name = (alone ? block_name(of) + ".reduce"
+                               : fmt::format("gradients.reduce.{}", summed.elements)) +
+                        other_axes(summed)};
     append_reduction(block, "gradients", summed.elements, summed.over, mesh_, strategy_, {});
     if ((action.gives_back & plan::kGradient) != 0)
-      block.tasks.push_back(memory_task("release", Free{block_name(of) + ".gradients"}));
+      block.tasks.push_back(memory_task("release", Free{gradients_of(summed, of)}));
     return block;
   }
 

@@ -194,16 +194,14 @@ class Writer {
   // `layer`: the iteration of these loops.
   void write_pieces(std::size_t id, std::int32_t of_unit, const Pieces& pieces, std::int64_t layer,
                     const std::string& path) {
-    const auto first = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
-    const auto last = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
-      return piece.kind == Piece::Kind::kBlock;
-    });
+    const Piece* first = first_block(pieces);
+    const Piece* last = last_block(pieces);
     for (const Piece& piece : pieces) {
       if (piece.kind == Piece::Kind::kBlock) {
         Call call = at(from_->actions[id]);
         call.first_layer = static_cast<std::int32_t>(layer);
         write_piece(id, piece, unit(of_unit).block, std::move(call),
-                    path.empty() && &piece == &*first, path.empty() && &piece == &*last);
+                    path.empty() && &piece == first, path.empty() && &piece == last);
         continue;
       }
       const std::string inner = path + '/' + piece.key;
@@ -248,7 +246,7 @@ class Writer {
   void write_piece(std::size_t id, const Piece& piece, std::int32_t of, Call call, bool begins,
                    bool ends) {
     const Action& pass = from_->actions[id];
-    if (blocks_.waits_for_conversions && before_ >= 0) {
+    if (before_ >= 0) {
       const Call& before = to_->calls[static_cast<std::size_t>(before_)];
       const std::int32_t conversion = open_conversion(program_.blocks[before.block.index()]);
       if (conversion >= 0) call.after.push_back({.call = before_, .task = conversion});

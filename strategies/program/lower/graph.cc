@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <regex>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "strategies/graph/operators/build.h"
@@ -40,10 +43,20 @@ std::vector<std::string> seed_remarks(const Graph& graph, const UnitGradients& u
   return remarks;
 }
 
+// Of remarks that differ in the iteration of a loop ("layers[3].") alone, the first.
+std::vector<std::string> once_per_loop(const std::vector<std::string>& remarks) {
+  static const std::regex iteration(R"(\[\d+\]\.)");
+  std::set<std::string> known;
+  std::vector<std::string> first;
+  for (const std::string& remark : remarks)
+    if (known.insert(std::regex_replace(remark, iteration, "[].")).second) first.push_back(remark);
+  return first;
+}
+
 std::vector<std::string> remarks_on(const ShardedUnits& units,
                                     const std::vector<GraphParameters>& parameters,
                                     const Strategy& strategy) {
-  std::vector<std::string> remarks = units.whole.remarks;
+  std::vector<std::string> remarks = once_per_loop(units.whole.remarks);
   const auto add = [&](std::vector<std::string> lines) {
     std::ranges::move(lines, std::back_inserter(remarks));
   };
@@ -83,25 +96,27 @@ plan::Parts parts_of(const ShardedUnits& units, const std::vector<LoweredBlock>&
       parts.blocks.push_back({.name = name, .groups = blocks[u].parameters});
       planned.blocks.push_back(&blocks[u]);
     }
-    parts.units.push_back({.name = name, .block = block, .layer = static_cast<std::int32_t>(u)});
+    const auto layer = std::ranges::count(parts.units, block, &plan::Unit::block);
+    parts.units.push_back(
+        {.name = name, .block = block, .layer = static_cast<std::int32_t>(layer)});
   }
   return parts;
 }
 
 // What is whole for a pass alone is taken and given back by an operator of the pass.
 Status without_operators(const LoweredBlock& block, const GraphParameters& parameters,
-                         const std::string& name, const StateSharding& states) {
-  const auto is_hollow = [](const Pieces& pass) {
-    return std::ranges::find(pass, Piece::Kind::kBlock, &Piece::kind) == pass.end();
-  };
-  const bool forward = states.cuts_parameters && is_hollow(block.forward);
-  const bool backward = states.cuts_gradients && is_hollow(block.backward);
+                         const std::string& name, const Strategy& strategy) {
+  const StateSharding states = state_sharding(strategy);
+  const bool forward = states.cuts_parameters && first_block(block.forward) == nullptr;
+  const bool backward = strategy.mode == Mode::kTrain && states.cuts_gradients &&
+                        first_block(block.backward) == nullptr;
   if (parameters.copied == 0_B || (!forward && !backward)) return {};
   return Error{
       Error::Code::kUnsupported,
       fmt::format("the {} pass of unit '{}' has no kernel outside of loops and conditions, "
                   "and so none for which ZeRO 2 or 3 makes its {} whole; cut the graph "
-                  "elsewhere, or set zero_stage: 1",
+                  "elsewhere (at a loop with parameters of its own, to make each iteration a "
+                  "unit), or set zero_stage: 1",
                   forward ? "forward" : "backward", name, forward ? "parameters" : "gradients")};
 }
 
@@ -127,6 +142,8 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role, const State
   }
   if (states.cuts_parameters) stored += each.parameter * shard;
   std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, stored}};
+  if (strategy.framework->workspace > 0_B)
+    memory.push_back({MemoryKind::kBuffers, strategy.framework->workspace});
   if (strategy.mode == Mode::kForward) return memory;
   const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
     const auto copied = cut ? shard : static_cast<double>(role.copied_elements);
@@ -177,8 +194,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
                                  const GraphOptions& options) {
   FORESHARD_TRY(hollow(graph));
   const std::vector<MeshAxis> mesh = mesh_of(strategy, options.axes);
-  FORESHARD_TRY(units_of(graph, options.cuts));
-  const CutGraph parted = with_cuts(graph, options.cuts);
+  FORESHARD_ASSIGN(const CutGraph parted, with_cuts(graph, options.cuts));
   FORESHARD_ASSIGN(const ShardedUnits units, sharded_units(parted, mesh, strategy));
   const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
@@ -190,10 +206,10 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   for (std::size_t u = 0; u < units.units.size(); ++u) {
     blocks.push_back(lower_graph_block(units.passes(u), strategy));
     if (blocks.back().saved > 0_B) blocks.back().saved = activations[u];
-    FORESHARD_TRY(without_operators(blocks.back(), parameters[u], units.units[u].graph.name,
-                                    state_sharding(strategy)));
+    FORESHARD_TRY(
+        without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));
   }
-  PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
+  PlannedBlocks planned{.seed = options.seed};
   plan::Parts parts = parts_of(units, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;
@@ -201,12 +217,13 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     parts.tie =
         plan::Tie{.last_unit = static_cast<std::int32_t>(units.units.size()) - 1, .elements = tied};
   for (const auto& crossing : boundaries) {
-    if (parts.boundary.empty()) parts.boundary = crossing.front().name;
+    parts.boundaries.push_back(crossing.front().name);
     std::vector<Boundary>& handed = planned.boundaries.emplace_back();
     for (const NamedBoundary& one : crossing) handed.push_back(one.boundary);
   }
   for (const GraphParameters& unit : parameters)
     planned.split_over.insert(unit.split_over.begin(), unit.split_over.end());
+  if (pieces.size() > 1) planned.split_over.insert(axis_of(mesh, "pipeline"));
 
   LoweredGraph result{.remarks = remarks_on(units, parameters, strategy)};
   FORESHARD_ASSIGN(result.plan, plan::make_plan(std::move(parts), strategy));

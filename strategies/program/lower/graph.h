@@ -1,8 +1,7 @@
 /// \file
 /// Any operator graph + strategy -> Program: the graph is distributed from its annotations, its
-/// backward pass made and distributed likewise; both are the passes of one unit of a step plan.
-/// Gradients are reduced over the axes that they are partial on. No pipeline: all ranks do the
-/// same.
+/// backward pass made and distributed likewise; both are cut into the units of a step plan
+/// (strategies/graph/units.h). Gradients are reduced over the axes that they are partial on.
 ///
 ///  - Loops are blocks that are called as often as they run. A condition takes one branch per
 ///    micro-batch and iteration of the loops around it, drawn with its probability from `seed`;
@@ -42,9 +41,10 @@ struct LoweredGraph {
 /// The Program of one step of the annotated `graph` (annotate.h), whose shapes are those of one
 /// micro-batch over all ranks.
 ///
-/// Not modelled: running statistics of batch norm, copying inputs to the device; in a pipeline, one
-/// message for each tensor that is handed on (they go in one), and the memory of those that a stage
-/// hands on without reading them.
+/// Not modelled: places for gradients that products add up themselves, and that of the gradient
+/// that a stage receives next (resident.h counts both for models); running statistics of batch
+/// norm, copying inputs to the device; in a pipeline, one message for each tensor that is handed on
+/// (they go in one), and the memory of those that a stage hands on without reading them.
 /// \pre faults_in_graph is empty.
 /// \return kInvalidInput where annotations contradict the operators, or split a tensor over the
 ///     stages of a pipeline, or where a unit begins where none can; kUnsupported where slices of

@@ -219,17 +219,6 @@ class Cutter {
   Pieces pieces_;
 };
 
-Piece* first_block(Pieces& pieces) {
-  const auto it = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
-  return it == pieces.end() ? nullptr : &*it;
-}
-Piece* last_block(Pieces& pieces) {
-  const auto it = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
-    return piece.kind == Piece::Kind::kBlock;
-  });
-  return it == pieces.rend() ? nullptr : &*it;
-}
-
 // A buffer from the first block of `begin` to the end of the last one of `end`.
 void hold(Pieces& begin, Pieces& end, const std::string& buffer, MemoryKind kind, Bytes bytes) {
   Piece* first = first_block(begin);
@@ -303,6 +292,14 @@ struct Collected {
   std::vector<std::int64_t> sizes{};  // of those that data-parallel ranks hold copies of
 };
 
+// "data" where its ranks hold copies of what lies so, and there are several.
+std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>& mesh) {
+  const Axis data = axis_of(mesh, "data");
+  const bool one = mesh[static_cast<std::size_t>(data)].size == 1;
+  if (one || state_of(lies, data).kind != AxisState::Kind::kReplicated) return {};
+  return {data};
+}
+
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
              Collected& into) {
   const Graph& graph = *forward.graph;
@@ -317,8 +314,11 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
     const Bytes bytes = size_of(tensor.dtype) * static_cast<double>(count);
     into.parameters.bytes += bytes;
-    if (gradient != gradients.end()) {
-      const auto over = partial_axes(backward->attributes[gradient->second.index()], forward.mesh);
+    const bool is_trained = gradient != gradients.end();
+    if (is_trained || (backward == nullptr && !is_whole_number(tensor.dtype))) {
+      const auto over =
+          is_trained ? partial_axes(backward->attributes[gradient->second.index()], forward.mesh)
+                     : replicas_of(lies, forward.mesh);
       into.elements[over] += count;
       if (std::ranges::find(over, axis_of(forward.mesh, "data")) == over.end()) continue;
       into.parameters.copied += bytes;
@@ -345,42 +345,6 @@ Collected collected(const GraphPasses& unit) {
   return all;
 }
 
-// The passes through a unit before what it keeps in memory at its own level is booked.
-class Passes {
- public:
-  Passes(const GraphPasses& unit, const Strategy& strategy)
-      : unit_(unit), strategy_(strategy), name_(unit.forward.graph->name) {}
-
-  Pieces forward() const { return forward_pass(".forward"); }
-
-  /// Books in `forward` what its bodies keep, and gives back what a backward pass of its own does.
-  Pieces backward(Pieces& forward, Partial* reduced) const {
-    PassOptions options{.direction = Direction::kBackward,
-                        .overlap = strategy_.framework->overlap_tensor_gradients,
-                        .reduced = reduced,
-                        .seeds = &unit_.seeds,
-                        .strategy = &strategy_};
-    Pieces pass = Cutter(*unit_.backward, name_ + ".backward", options).run();
-    if (unit_.recompute == Recompute::kNone) {
-      add_memory_of_bodies(name_, unit_.forward, forward, unit_.backward, &pass);
-      return pass;
-    }
-    Pieces again = forward_pass(".again");
-    add_memory_of_bodies(name_, unit_.forward, again, unit_.backward, &pass);
-    std::ranges::move(pass, std::back_inserter(again));
-    return again;
-  }
-
- private:
-  Pieces forward_pass(const std::string& suffix) const {
-    return Cutter(unit_.forward, name_ + suffix, {.strategy = &strategy_}).run();
-  }
-
-  const GraphPasses& unit_;
-  const Strategy& strategy_;
-  const std::string& name_;
-};
-
 }  // namespace
 
 GraphParameters parameters_of(const GraphPasses& unit) {
@@ -388,28 +352,49 @@ GraphParameters parameters_of(const GraphPasses& unit) {
 }
 
 LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy) {
-  const ShardedGraph& forward = unit.forward;
-  const std::set<TensorId> kept = kept_by(forward, unit.backward, unit.recompute);
-  const Passes passes(unit, strategy);
+  const ShardedGraph& graph = unit.forward;
+  const std::string& name = graph.graph->name;
+  const bool again = unit.recompute != Recompute::kNone;
+  const std::set<TensorId> kept = kept_by(graph, unit.backward, unit.recompute);
+  const auto forward_pass = [&](const std::string& suffix) {
+    return Cutter(graph, name + suffix, {.strategy = &strategy}).run();
+  };
   Partial reduced;
   LoweredBlock lowered;
   lowered.recompute = unit.recompute;
-  lowered.forward = passes.forward();
+  lowered.forward = forward_pass(".forward");
   const bool has_blocks = first_block(lowered.forward) != nullptr;
-  if (has_blocks) lowered.transient_forward = forward_work(forward, kept);
+  if (has_blocks) lowered.transient_forward = forward_work(graph, kept);
+  Pieces booked;  // `forward` with what its bodies keep for a backward pass
+  const auto backward_pass = [&](Partial* into) {
+    const PassOptions options{.direction = Direction::kBackward,
+                              .overlap = strategy.framework->overlap_tensor_gradients,
+                              .reduced = into,
+                              .seeds = &unit.seeds,
+                              .strategy = &strategy};
+    Pieces ahead = again ? forward_pass(".again") : lowered.forward;
+    Pieces pass = Cutter(*unit.backward, name + ".backward", options).run();
+    add_memory_of_bodies(name, graph, ahead, unit.backward, &pass);
+    if (!again) {
+      booked = std::move(ahead);
+      return pass;
+    }
+    std::ranges::move(pass, std::back_inserter(ahead));
+    return ahead;
+  };
   if (unit.backward != nullptr) {
-    // Both variants of the backward pass give back what the forward pass keeps.
-    Pieces again = lowered.forward;
-    lowered.reducing = passes.backward(again, unit.fills_buckets ? &reduced : nullptr);
-    lowered.backward = passes.backward(lowered.forward, nullptr);
+    lowered.backward = backward_pass(nullptr);
+    lowered.reducing = backward_pass(unit.fills_buckets ? &reduced : nullptr);
     if (first_block(lowered.backward) != nullptr) {
-      if (has_blocks) lowered.saved = bytes_held(kept, forward);
+      if (has_blocks) lowered.saved = bytes_held(kept, graph);
       lowered.transient_backward =
-          backward_work(forward, *unit.backward, kept, {.recompute = unit.recompute});
+          backward_work(graph, *unit.backward, kept, {.recompute = unit.recompute});
     }
   }
-  if (unit.backward == nullptr || unit.recompute != Recompute::kNone)
-    add_memory_of_bodies(forward.graph->name, forward, lowered.forward, nullptr, nullptr);
+  if (unit.backward != nullptr && !again)
+    lowered.forward = std::move(booked);
+  else
+    add_memory_of_bodies(name, graph, lowered.forward, nullptr, nullptr);
   Collected all = collected(unit);
   lowered.parameter_sizes = std::move(all.sizes);
   for (const auto& [axes, count] : all.elements)

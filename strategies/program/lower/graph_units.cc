@@ -154,8 +154,10 @@ std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
   visit_parameters(units, [&](std::size_t u, TensorId id) {
     if (held.emplace(piece_with(pieces, u), units.units[u].whole[id.index()]).second) return;
     const ShardedGraph& forward = units.forward[u];
-    parameters[u].bytes -=
+    const Bytes again =
         local_bytes((*forward.graph)[id], forward.attributes[id.index()], forward.mesh);
+    parameters[u].bytes -= again;
+    parameters[u].copied = std::max(0_B, parameters[u].copied - again);
   });
   return parameters;
 }

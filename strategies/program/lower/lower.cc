@@ -58,7 +58,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
       .mesh = blocks.mesh,
       .blocks = {planned("embedding", blocks.embedding), planned("layer", blocks.layer),
                  planned("head", blocks.head)},
-      .boundary = "layer_out"};
+      .boundaries = {"layer_out"}};
   parts.units.push_back({.name = "embedding", .block = kEmbedding});
   for (std::int32_t layer = 0; layer < model.layers; ++layer)
     parts.units.push_back(

@@ -1,6 +1,6 @@
 /// \file
-/// model + strategy -> Program: the blocks of block.h called in the order of a pipeline schedule,
-/// with transfers between stages, gradients and parameters over the data-parallel ranks, and the
+/// model + strategy -> Program: the blocks of block.h called as the step plan says, which has
+/// transfers between stages, gradients and parameters over the data-parallel ranks, and the
 /// optimizer step.
 #pragma once
 

@@ -3,6 +3,7 @@
 /// and conditions around them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,21 @@ using Pieces = std::vector<Piece>;
 
 inline bool is_one_block(const Pieces& pieces) {
   return pieces.size() == 1 && pieces.front().kind == Piece::Kind::kBlock;
+}
+
+/// The first and the last block outside of loops and conditions; nullptr if there is none.
+/// \tparam List  Pieces, or const Pieces.
+template <class List>
+auto* first_block(List& pieces) {
+  const auto it = std::ranges::find(pieces, Piece::Kind::kBlock, &Piece::kind);
+  return it == pieces.end() ? nullptr : &*it;
+}
+template <class List>
+auto* last_block(List& pieces) {
+  const auto it = std::find_if(pieces.rbegin(), pieces.rend(), [](const Piece& piece) {
+    return piece.kind == Piece::Kind::kBlock;
+  });
+  return it == pieces.rend() ? nullptr : &*it;
 }
 
 /// \pre is_one_block(pieces)

@@ -34,7 +34,9 @@ Status reduce_every_second(plan::Draft& draft) {
       for (const ActionRef pass : section.actions) {
         actions.push_back(pass);
         const std::int32_t unit = role[pass].units.first;
-        const std::int64_t elements = draft.plan.parts.own_elements(unit);
+        std::int64_t elements = 0;
+        for (const ParameterGroup& group : draft.plan.parts.own_groups(unit))
+          elements += group.elements;
         if (elements == 0) continue;
         if (!bucket_of.contains(unit))
           bucket_of[unit] = draft.add(plan::Bucket{.units = {{unit, 1}},

@@ -7,6 +7,8 @@
 #include "tests/strategies/lower/lowered_graphs.h"
 
 #include "strategies/graph/cuts.h"
+#include "strategies/graph/distribute.h"
+#include "strategies/graph/units.h"
 
 namespace foreshard::lower {
 namespace {
@@ -275,7 +277,7 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     s.pipeline_parallel = s.virtual_stages = 1;
     s.layers_per_stage.clear();
     s.schedule = "1f1b";
-    const auto whole = lower_graph(with_cuts(graph, options.cuts).graph, s, {});
+    const auto whole = lower_graph(with_cuts(graph, options.cuts)->graph, s, {});
     ASSERT_TRUE(whole) << whole.error().message;
     const std::int64_t tied =
         cut->plan.parts.tie && cut->plan.roles.size() > 1 ? cut->plan.parts.tie->elements : 0;
@@ -283,6 +285,62 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
   }
   EXPECT_GT(stages, 100);
   EXPECT_GT(sharded, 100);
+}
+
+// The table lies on a stage once, and its whole gradient from the last unit's backward pass to the
+// first one's.
+TEST(GraphUnits, ShardATableOfTheFirstAndTheLast) {
+  Graph graph = layers();
+  graph.operators[9].inputs[1] = TensorId{1};
+  for (const std::int64_t stage : {2, 3}) {
+    Strategy s = strategy(1, 2, 2);
+    s.zero_stage = stage;
+    const Program program = lowered(graph, s, {.cuts = kCuts}).program;
+    EXPECT_EQ(held(program, MemoryKind::kOptimizer), 3 * 256 * 12.0 / 2 * 1_B);
+    // What is in no unit's passes, w3, stays whole.
+    const double copies = stage == 3 ? 2 : 1;
+    EXPECT_EQ(held(program, MemoryKind::kParameters), (3 / copies + 1) * 512 * 1_B);
+  }
+}
+
+TEST(GraphUnits, AreGatheredForAForwardPass) {
+  Strategy s = strategy(1, 2);
+  s.mode = Mode::kForward;
+  s.zero_stage = 3;
+  const Program program = lowered(layers(), s, {.cuts = kCuts}).program;
+  EXPECT_EQ(traffic(program, Purpose::kData).at(CollectiveKind::kAllGather),
+            (Traffic{kLayers, kLayers * 512.0}));
+  EXPECT_EQ(held(program, MemoryKind::kParameters), kLayers * 512.0 / 2 * 1_B);
+}
+
+TEST(GraphUnits, ClipByTheNormOfAllStages) {
+  Strategy s = strategy(1, 1, 4);
+  s.pipeline_parallel = 2;
+  s.framework.value.gradient_clipping = true;
+  const Program program = lowered(layers(), s, {.cuts = kCuts}).program;
+  EXPECT_EQ(traffic(program, Purpose::kPipeline).at(CollectiveKind::kAllReduce), (Traffic{1, 4}));
+}
+
+TEST(GraphUnits, BeginWithTheFirstPartOfAModule) {
+  Graph graph = layers();
+  graph.operators[3].name = "block/dense";
+  graph.operators[4].name = "block";
+  graph.operators[6].name = "dense0";  // as the first operator
+  const auto plan = lowered(graph, strategy(1, 1), {.cuts = {"block", "add1", "relu2"}}).plan;
+  ASSERT_EQ(plan.parts.units.size(), 4u);
+  EXPECT_EQ(plan.parts.units[1].name, "block/dense");
+}
+
+TEST(GraphUnits, HaveNamesOfTheirOwn) {
+  Graph graph = layers();
+  graph.operators[3].name = graph.operators[0].name;
+  graph.operators[6].name = "x";
+  graph.operators[9].name = "x";
+  const auto sharded = distribute(graph, {{"tensor", 1}});
+  ASSERT_TRUE(sharded);
+  const auto units = cut(*sharded, {3, 6, 9});
+  EXPECT_EQ(units[1].graph.name, "dense0'");
+  EXPECT_EQ(units[3].graph.name, "x'");
 }
 
 TEST(GraphUnits, SayWhatCannotBeCut) {

@@ -19,7 +19,7 @@ inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
               .blocks = {{"embedding", {{.over = {1}, .elements = 50}}},
                          {"layer", {{.over = {1}, .elements = 100}}},
                          {"head", {{.over = {1}, .elements = 50}}}},
-              .boundary = "layer_out"};
+              .boundaries = {"layer_out"}};
   parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < layers; ++layer)
     parts.units.push_back({.name = fmt::format("layer {}", layer), .block = 1, .layer = layer});
