@@ -48,11 +48,6 @@ void Declaration::option(const std::string& flags, const std::string& type, std:
   app_->add_option(flags, value, doc)->type_name(type);
 }
 
-void Declaration::required_option(const std::string& flags, const std::string& type,
-                                  std::string& value, const std::string& doc) {
-  app_->add_option(flags, value, doc)->type_name(type)->required();
-}
-
 void Declaration::repeatable(const std::string& flags, const std::string& type,
                              std::vector<std::string>& values, const std::string& doc) {
   app_->add_option(flags, values, doc)->type_name(type)->allow_extra_args(false);

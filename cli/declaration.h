@@ -32,8 +32,6 @@ class Declaration {
   /// `flags` is "--name" or "-n,--name".
   void option(const std::string& flags, const std::string& type, std::string& value,
               const std::string& doc);
-  void required_option(const std::string& flags, const std::string& type, std::string& value,
-                       const std::string& doc);
   /// May be given several times.
   void repeatable(const std::string& flags, const std::string& type,
                   std::vector<std::string>& values, const std::string& doc);

@@ -38,7 +38,6 @@ class Templates {
 
   Grid grid_at(MeshId mesh) const { return {pricer_.tensor().shape, meshes_.at(mesh).axes}; }
   Place canonical_at(const Place& place) const;
-  bool is_split(const Place& place, Axis axis) const;
   std::vector<Axis> replicated_axes(const Place& place, const Attribute& wanted) const;
 
   std::vector<End> beginnings(const Place& from) const;
