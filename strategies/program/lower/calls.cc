@@ -246,7 +246,7 @@ class Writer {
   void write_piece(std::size_t id, const Piece& piece, std::int32_t of, Call call, bool begins,
                    bool ends) {
     const Action& pass = from_->actions[id];
-    if (before_ >= 0) {
+    if (blocks_.waits_for_conversions && before_ >= 0) {
       const Call& before = to_->calls[static_cast<std::size_t>(before_)];
       const std::int32_t conversion = open_conversion(program_.blocks[before.block.index()]);
       if (conversion >= 0) call.after.push_back({.call = before_, .task = conversion});

@@ -116,7 +116,7 @@ Status without_operators(const LoweredBlock& block, const GraphParameters& param
       fmt::format("the {} pass of unit '{}' has no kernel outside of loops and conditions, "
                   "and so none for which ZeRO 2 or 3 makes its {} whole; cut the graph "
                   "elsewhere (at a loop with parameters of its own, to make each iteration a "
-                  "unit), or set zero_stage: 1",
+                  "unit), or take ZeRO 1",
                   forward ? "forward" : "backward", name, forward ? "parameters" : "gradients")};
 }
 
@@ -209,7 +209,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
     FORESHARD_TRY(
         without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));
   }
-  PlannedBlocks planned{.seed = options.seed};
+  PlannedBlocks planned{.seed = options.seed, .waits_for_conversions = true};
   plan::Parts parts = parts_of(units, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;

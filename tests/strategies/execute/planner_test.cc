@@ -35,7 +35,7 @@ Status reduce_every_second(plan::Draft& draft) {
         actions.push_back(pass);
         const std::int32_t unit = role[pass].units.first;
         std::int64_t elements = 0;
-        for (const ParameterGroup& group : draft.plan.parts.own_groups(unit))
+        for (const plan::ParameterGroup& group : draft.plan.parts.own_groups(unit))
           elements += group.elements;
         if (elements == 0) continue;
         if (!bucket_of.contains(unit))
