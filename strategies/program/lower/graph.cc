@@ -136,7 +136,8 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role, const State
   Bytes stored;
   for (const plan::Chunk& chunk : role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
-      const auto& unit = parameters[static_cast<std::size_t>(chunk.units.first + i)];
+      const std::int32_t index = chunk.units.first + i;
+      const GraphParameters& unit = parameters[static_cast<std::size_t>(index)];
       stored += states.cuts_parameters ? unit.bytes - unit.copied : unit.bytes;
     }
   }

@@ -160,7 +160,7 @@ TEST_F(GraphStudy, BertInUnits) {
   // is added up over the batch, and with it over the replicas, before it is scattered to their
   // table, which stays whole on each.
   const double elements =
-      static_cast<double>(onnx_models::parameters_of({.layers = 4}) - 512 * 768);
+      static_cast<double>(onnx_models::parameters_of({.layers = 4}) - std::int64_t{512} * 768);
   auto sums = traffic(zero3.program, Purpose::kData);
   EXPECT_EQ(sums[CollectiveKind::kAllGather].operations, 2 * 2 * 4);
   EXPECT_NEAR(sums[CollectiveKind::kAllGather].bytes, 2 * 2 * 2 * elements, 100);

@@ -115,8 +115,7 @@ TEST(GraphUnits, GatherTheirParametersUnderZero3) {
   s.zero_stage = 3;
   const auto lowered_graph = lowered(layers(), s, {.cuts = kCuts});
   const auto data = traffic(lowered_graph.program, Purpose::kData);
-  EXPECT_EQ(data.at(CollectiveKind::kAllGather),
-            (Traffic{2 * 2 * kLayers, 2 * 2 * kLayers * 512.0}));
+  EXPECT_EQ(data.at(CollectiveKind::kAllGather), (Traffic{4 * kLayers, 4 * kLayers * 512.0}));
   EXPECT_EQ(data.at(CollectiveKind::kReduceScatter), (Traffic{2 * kLayers, 2 * kLayers * 1024.0}));
   EXPECT_EQ(held(lowered_graph.program, MemoryKind::kParameters), kLayers * 512.0 / 2 * 1_B);
   EXPECT_EQ(held(lowered_graph.program, MemoryKind::kOptimizer), kLayers * 256 * 12.0 / 2 * 1_B);
