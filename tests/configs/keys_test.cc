@@ -55,6 +55,7 @@ constexpr std::array kExceptions = std::to_array<Exception>({
     {"communication", "nccl", "forms.41.architectures.0",
      "PAT of any other is the same but less sure"},
     {"tuner", "", "generations.name", "which devices a row is for: for people"},
+    {"graph", "", "bodies.0.name", "stands in faults and remarks alone"},
     {"hardware", "", "sockets.6.arch", "of arm64: the row below, for all, has the same rate"},
 });
 
