@@ -125,9 +125,10 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
   }
 }
 
-// Faults of how `layers` (`what` names them) are divided into the stages of a pipeline.
+// Faults of how `layers` of a model, or "units" of a graph, are divided into the stages of a
+// pipeline.
 void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_view what,
-                     std::vector<StrategyFault>& faults) {
+                     std::string_view of, std::vector<StrategyFault>& faults) {
   const auto fault = [&](std::string key, std::string message, std::string help) {
     faults.push_back({std::move(key), std::move(message), std::move(help)});
   };
@@ -180,7 +181,7 @@ void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_
             "");
     } else if (sum != layers) {
       fault("layers_per_stage",
-            fmt::format("the stages have {} {} together, the model has {}", sum, what, layers),
+            fmt::format("the stages have {} {} together, the {} has {}", sum, what, of, layers),
             fmt::format("layers_per_stage: [{}]", fmt::join(even_split(layers, stages), ", ")));
     }
   }
@@ -322,7 +323,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
         "set sequence_parallel: false or another tensor_parallel");
   }
-  pipeline_faults(strategy, model.layers, "layers", faults);
+  pipeline_faults(strategy, model.layers, "layers", "model", faults);
   if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
@@ -383,7 +384,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
          fmt::format("name {} operators at which it can be cut (graph.cuts)",
                      strategy.stages() - 1)});
   else
-    pipeline_faults(strategy, units, "units", faults);
+    pipeline_faults(strategy, units, "units", "graph", faults);
   if (strategy.recompute == Recompute::kSelective)
     faults.push_back({"recompute", "a general graph does not state what core attention is",
                       "set recompute: full, which computes each unit again (graph.cuts), or none"});

@@ -24,13 +24,11 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.elements += group.elements;
     sum.reduced_inside += group.reduced_inside;
   }
-  // Tied parameters are in the largest group.
   const Tie* shared = tie_in_one_piece();
   if (shared != nullptr && shared->last_unit == unit) {
-    FORESHARD_CHECK(!groups.empty());
-    const auto size = [](const auto& entry) { return entry.second.elements; };
-    const auto largest = std::ranges::max_element(groups, {}, size);
-    largest->second.elements -= shared->elements;
+    const auto group = groups.find(shared->over);
+    FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
+    group->second.elements -= shared->elements;
   }
   std::vector<ParameterGroup> list;
   list.reserve(groups.size());

@@ -83,6 +83,7 @@ struct Run {
 struct Tie {
   std::int32_t first_unit = 0;
   std::int32_t last_unit = 0;
+  std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
   std::int64_t elements = 0;  ///< On one rank.
 };
 

@@ -79,10 +79,10 @@ class BesidePasses {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
-    const bool is_tied = tie != nullptr && tie->first_unit == unit;
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.elements - group.reduced_inside;
       if (elements == 0 || group.over.empty()) continue;
+      const bool is_tied = tie != nullptr && tie->first_unit == unit && tie->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
@@ -95,7 +95,9 @@ class BesidePasses {
   bool opens_bucket(std::int32_t unit) {
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
     if (tie != nullptr && unit == tie->last_unit) return true;
-    return !buckets_of(unit).empty() && (tie == nullptr || unit != tie->first_unit);
+    return std::ranges::any_of(buckets_of(unit), [&](std::int32_t bucket) {
+      return draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by == unit;
+    });
   }
 
   Draft& draft_;

@@ -200,7 +200,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   const std::vector<plan::Run> pieces = pieces_of(strategy, units.units.size());
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
   const std::vector<Bytes> activations = activations_of(units, pieces);
-  FORESHARD_ASSIGN(const std::int64_t tied, tied_elements(units));
+  FORESHARD_ASSIGN(const auto tie, tie_of(units));
   FORESHARD_ASSIGN(const auto boundaries, boundaries_of(units, pieces));
 
   std::vector<LoweredBlock> blocks;
@@ -214,9 +214,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   plan::Parts parts = parts_of(units, blocks, planned);
   parts.name = name_of(graph, strategy);
   parts.pieces = pieces;
-  if (tied > 0)
-    parts.tie =
-        plan::Tie{.last_unit = static_cast<std::int32_t>(units.units.size()) - 1, .elements = tied};
+  parts.tie = tie;
   for (const auto& crossing : boundaries) {
     parts.boundaries.push_back(crossing.front().name);
     std::vector<Boundary>& handed = planned.boundaries.emplace_back();

@@ -300,8 +300,10 @@ std::vector<Axis> replicas_of(const Attribute& lies, const std::vector<MeshAxis>
   return {data};
 }
 
+// `copies`: how often a rank holds each parameter; `elsewhere`: those of the graph that it does not
+// hold here.
 void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int64_t copies,
-             Collected& into) {
+             const std::set<TensorId>& elsewhere, Collected& into) {
   const Graph& graph = *forward.graph;
   const auto gradients =
       backward == nullptr ? std::map<TensorId, TensorId>{} : gradients_in(*backward->graph);
@@ -311,7 +313,9 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
     const Attribute& lies = forward.attributes[t];
     const std::int64_t count = copies * local_elements(tensor, lies, forward.mesh);
     for (const auto& axes : lies.dims) into.parameters.split_over.insert(axes.begin(), axes.end());
-    const auto gradient = gradients.find(TensorId{static_cast<std::int64_t>(t)});
+    const TensorId id{static_cast<std::int64_t>(t)};
+    if (elsewhere.contains(id)) continue;
+    const auto gradient = gradients.find(id);
     const Bytes bytes = size_of(tensor.dtype) * static_cast<double>(count);
     into.parameters.bytes += bytes;
     const bool is_trained = gradient != gradients.end();
@@ -334,21 +338,29 @@ void collect(const ShardedGraph& forward, const ShardedGraph* backward, std::int
       collect(
           forward.bodies[static_cast<std::size_t>(op.bodies[b])],
           back == nullptr ? nullptr : &backward->bodies[static_cast<std::size_t>(back->bodies[b])],
-          own ? copies * op.settings.integer("count") : copies, into);
+          own ? copies * op.settings.integer("count") : copies, {}, into);
     }
   }
 }
 
-Collected collected(const GraphPasses& unit) {
+Collected collected(const GraphPasses& unit, const std::set<TensorId>& elsewhere) {
   Collected all;
-  collect(unit.forward, unit.backward, 1, all);
+  collect(unit.forward, unit.backward, 1, elsewhere, all);
   return all;
 }
 
 }  // namespace
 
-GraphParameters parameters_of(const GraphPasses& unit) {
-  return collected(unit).parameters;
+GraphParameters parameters_of(const GraphPasses& unit, const std::set<TensorId>& elsewhere) {
+  return collected(unit, elsewhere).parameters;
+}
+
+std::optional<std::vector<Axis>> gradient_axes(const GraphPasses& unit, TensorId parameter) {
+  if (unit.backward == nullptr) return std::nullopt;
+  const auto gradients = gradients_in(*unit.backward->graph);
+  const auto found = gradients.find(parameter);
+  if (found == gradients.end()) return std::nullopt;
+  return partial_axes(unit.backward->attributes[found->second.index()], unit.forward.mesh);
 }
 
 LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy) {
@@ -395,7 +407,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
     lowered.forward = std::move(booked);
   else
     add_memory_of_bodies(name, graph, lowered.forward, nullptr, nullptr);
-  Collected all = collected(unit);
+  Collected all = collected(unit, {});
   lowered.parameter_sizes = std::move(all.sizes);
   for (const auto& [axes, count] : all.elements)
     lowered.parameters.push_back(

@@ -4,6 +4,7 @@
 /// passes; its parameters.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +33,12 @@ struct GraphPasses {
   bool fills_buckets = true;
 };
 
-/// What a rank holds of the parameters of a unit and its bodies.
-GraphParameters parameters_of(const GraphPasses& unit);
+/// What a rank holds of the parameters of a unit and its bodies, but for `elsewhere`.
+GraphParameters parameters_of(const GraphPasses& unit, const std::set<TensorId>& elsewhere);
+
+/// The axes over which the gradient of one of the unit's own parameters is partial; nothing where
+/// the parameter is not trained.
+std::optional<std::vector<Axis>> gradient_axes(const GraphPasses& unit, TensorId parameter);
 
 /// The passes through a unit, named after its graph.
 /// Not modelled: what a graph keeps outside of its loops and conditions if it has no operator

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "strategies/graph/backward.h"
@@ -52,13 +53,6 @@ Status split_over_stages(const Graph& graph, Axis pipeline) {
     FORESHARD_TRY(split_over_stages(body, pipeline));
   }
   return {};
-}
-
-bool is_trained(const ShardedUnits& units, std::size_t unit, TensorId parameter) {
-  return units.trains() &&
-         std::ranges::any_of(units.backward[unit].graph->tensors, [&](const Tensor& tensor) {
-           return tensor.role == TensorRole::kParameterGradient && tensor.gradient_of == parameter;
-         });
 }
 
 // Calls `visit` with every parameter of every unit.
@@ -147,44 +141,53 @@ std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<p
 
 std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
                                            const std::vector<plan::Run>& pieces) {
+  InPiece held;
+  std::vector<std::set<TensorId>> elsewhere(units.units.size());
+  visit_parameters(units, [&](std::size_t u, TensorId id) {
+    if (!held.emplace(piece_with(pieces, u), units.units[u].whole[id.index()]).second)
+      elsewhere[u].insert(id);
+  });
   std::vector<GraphParameters> parameters;
   for (std::size_t u = 0; u < units.units.size(); ++u)
-    parameters.push_back(parameters_of(units.passes(u)));
-  InPiece held;
-  visit_parameters(units, [&](std::size_t u, TensorId id) {
-    if (held.emplace(piece_with(pieces, u), units.units[u].whole[id.index()]).second) return;
-    const ShardedGraph& forward = units.forward[u];
-    const Bytes again =
-        local_bytes((*forward.graph)[id], forward.attributes[id.index()], forward.mesh);
-    parameters[u].bytes -= again;
-    parameters[u].copied = std::max(0_B, parameters[u].copied - again);
-  });
+    parameters.push_back(parameters_of(units.passes(u), elsewhere[u]));
   return parameters;
 }
 
-Result<std::int64_t> tied_elements(const ShardedUnits& units) {
-  std::int64_t tied = 0;
+Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units) {
+  struct Use {
+    std::size_t unit = 0;
+    std::vector<Axis> over;
+  };
+  const auto last = units.units.size() - 1;
+  std::optional<plan::Tie> tie;
   Status fault;
-  std::map<TensorId, std::size_t> first;
+  std::map<TensorId, Use> first;
   visit_parameters(units, [&](std::size_t u, TensorId id) {
-    if (!is_trained(units, u, id)) return;
+    auto over = gradient_axes(units.passes(u), id);
+    if (!over || !fault.ok()) return;
     const GraphUnit& unit = units.units[u];
-    const auto [known, is_first] = first.emplace(unit.whole[id.index()], u);
+    const auto [known, is_first] = first.try_emplace(unit.whole[id.index()], Use{u, *over});
     if (is_first) return;
     const Tensor& parameter = unit.graph[id];
-    if (known->second == 0 && u + 1 == units.units.size()) {
+    const auto refused = [&](std::string_view why) {
+      return Error{Error::Code::kUnsupported,
+                   fmt::format("units '{}' and '{}' both train parameter '{}'; {}: leave out the "
+                               "cuts between the two",
+                               units.units[known->second.unit].graph.name, unit.graph.name,
+                               parameter.name, why)};
+    };
+    if (known->second.unit != 0 || u != last) {
+      fault = refused("only the first and the last unit can share one");
+    } else if (known->second.over != *over || (tie && tie->over != *over)) {
+      fault = refused("what they share must be reduced over the same axes in both");
+    } else {
       const ShardedGraph& forward = units.forward[u];
-      tied += local_elements(parameter, forward.attributes[id.index()], forward.mesh);
-    } else if (fault.ok()) {
-      fault = Error{
-          Error::Code::kUnsupported,
-          fmt::format("units '{}' and '{}' both train parameter '{}'; only the first and "
-                      "the last unit can share one: leave out the cuts between the two",
-                      units.units[known->second].graph.name, unit.graph.name, parameter.name)};
+      if (!tie) tie = {.last_unit = static_cast<std::int32_t>(last), .over = *std::move(over)};
+      tie->elements += local_elements(parameter, forward.attributes[id.index()], forward.mesh);
     }
   });
   FORESHARD_TRY(fault);
-  return tied;
+  return tie;
 }
 
 Result<std::vector<std::vector<NamedBoundary>>> boundaries_of(

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +48,10 @@ std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<p
 std::vector<GraphParameters> parameters_of(const ShardedUnits& units,
                                            const std::vector<plan::Run>& pieces);
 
-/// Elements on one rank of the parameters that the first and the last unit both train.
-/// \return kUnsupported where other units do.
-Result<std::int64_t> tied_elements(const ShardedUnits& units);
+/// The parameters that the first and the last unit both train, if there are any.
+/// \return kUnsupported where other units share one, and where the gradients of what is shared are
+///     reduced over different axes.
+Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units);
 
 /// A tensor by name, and how it passes from one piece to the next.
 struct NamedBoundary {

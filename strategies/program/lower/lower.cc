@@ -74,6 +74,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   if (model.tied_embeddings)
     parts.tie = plan::Tie{.first_unit = 0,
                           .last_unit = static_cast<std::int32_t>(parts.units.size()) - 1,
+                          .over = {axis_of(blocks.mesh, "data")},
                           .elements = blocks.head.largest_parameter};
   return parts;
 }

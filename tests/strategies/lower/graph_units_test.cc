@@ -302,6 +302,28 @@ TEST(GraphUnits, ShardATableOfTheFirstAndTheLast) {
   }
 }
 
+// A mask that no unit trains lies on a rank once, as the batch is split, beside the shards of the
+// rest.
+TEST(GraphUnits, HoldOnceWhatTheyShareUntrained) {
+  Graph graph = layers();
+  const TensorId mask = add_parameter(graph, "mask", {DType::kInt8, {kBatch, kHidden}});
+  TensorId x = graph.outputs[0];
+  for (const std::string n : {"0", "1"}) {
+    const TensorId w = add_parameter(graph, "v" + n, {DType::kBf16, {kHidden, kHidden}});
+    x = added(graph, {.type = "matmul", .name = "more" + n, .inputs = {x, w}});
+    x = added(graph, {.type = "where", .name = "where" + n, .inputs = {mask, x, graph.outputs[0]}});
+  }
+  graph.outputs = {x};
+  Strategy s = strategy(1, 2);
+  s.zero_stage = 3;
+  const Program program = lowered(graph, s, {.cuts = {"more0", "more1"}}).program;
+  const Program whole = lowered(graph, s).program;
+  EXPECT_EQ(held(program, MemoryKind::kParameters), held(whole, MemoryKind::kParameters));
+  s.zero_stage = 0;
+  EXPECT_EQ(held(lowered(graph, s, {.cuts = {"more0", "more1"}}).program, MemoryKind::kParameters),
+            ((kLayers + 2) * 512.0 + kBatch / 2 * kHidden) * 1_B);
+}
+
 TEST(GraphUnits, AreGatheredForAForwardPass) {
   Strategy s = strategy(1, 2);
   s.mode = Mode::kForward;
@@ -354,6 +376,25 @@ TEST(GraphUnits, SayWhatCannotBeCut) {
   EXPECT_THAT(fault(graph, s, kCuts),
               HasSubstr("units 'dense1' and 'dense2' both train parameter 'w1'"));
   EXPECT_EQ(fault(graph, s, {"dense1", "dense3"}), "");
+  // The first unit's gradient of the shared matrix is partial over "data" alone, the last one's
+  // over "tensor" too, where its input is split.
+  Graph shared = layers();
+  shared.operators[9].inputs[1] = TensorId{1};
+  const Strategy split = strategy(2, 2);
+  const auto mesh = mesh_of(split);
+  const Axis tensor = axis_of(mesh, "tensor");
+  const Axis data = axis_of(mesh, "data");
+  const auto lies = [&](const std::string& name, std::vector<Axis> rows) {
+    Attribute attribute = replicated(2);
+    attribute.dims[0] = std::move(rows);
+    std::ranges::find(shared.tensors, name, &Tensor::name)->pinned = attribute;
+  };
+  for (const std::string name : {"x", "dense0", "add0"}) lies(name, {data});
+  for (const std::string name : {"add2", "dense3"}) lies(name, {data, tensor});
+  for (const std::string name : {"w0", "w1", "w2"}) lies(name, {});
+  const auto refused = lower_graph(shared, split, {.cuts = kCuts});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("reduced over the same axes in both"));
 }
 
 TEST(GraphUnits, SayThatStagesShareNoTensor) {
