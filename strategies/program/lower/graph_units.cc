@@ -168,17 +168,18 @@ Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units) {
     const GraphUnit& unit = units.units[u];
     const auto [known, is_first] = first.try_emplace(unit.whole[id.index()], Use{u, *over});
     if (is_first) return;
+    const Use& before = known->second;
     const Tensor& parameter = unit.graph[id];
     const auto refused = [&](std::string_view why) {
-      return Error{Error::Code::kUnsupported,
-                   fmt::format("units '{}' and '{}' both train parameter '{}'; {}: leave out the "
-                               "cuts between the two",
-                               units.units[known->second.unit].graph.name, unit.graph.name,
-                               parameter.name, why)};
+      return Error{
+          Error::Code::kUnsupported,
+          fmt::format("units '{}' and '{}' both train parameter '{}'; {}: leave out the "
+                      "cuts between the two",
+                      units.units[before.unit].graph.name, unit.graph.name, parameter.name, why)};
     };
-    if (known->second.unit != 0 || u != last) {
+    if (before.unit != 0 || u != last) {
       fault = refused("only the first and the last unit can share one");
-    } else if (known->second.over != *over || (tie && tie->over != *over)) {
+    } else if (before.over != *over || (tie && tie->over != *over)) {
       fault = refused("what they share must be reduced over the same axes in both");
     } else {
       const ShardedGraph& forward = units.forward[u];

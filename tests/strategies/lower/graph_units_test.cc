@@ -142,7 +142,7 @@ TEST(GraphUnits, AreIterationsOfALoop) {
   const auto units = lowered(stack(true), s, {.cuts = {"layers"}});
   // A loop computes what is the same in every iteration: the gradient of the first one's input,
   // too.
-  const double product = 2.0 * kBatch / 2 * kHidden * kHidden;
+  const double product = 2.0 * kBatch * kHidden / 2.0 * kHidden;
   EXPECT_EQ(gemm_flops(lowered(stack(true), s).program), 36 * product);
   EXPECT_EQ(gemm_flops(units.program), 35 * product);
   EXPECT_EQ(units.plan.parts.units.size(), 12u);
