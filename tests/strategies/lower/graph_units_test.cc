@@ -321,7 +321,7 @@ TEST(GraphUnits, HoldOnceWhatTheyShareUntrained) {
   EXPECT_EQ(held(program, MemoryKind::kParameters), held(whole, MemoryKind::kParameters));
   s.zero_stage = 0;
   EXPECT_EQ(held(lowered(graph, s, {.cuts = {"more0", "more1"}}).program, MemoryKind::kParameters),
-            ((kLayers + 2) * 512.0 + kBatch / 2 * kHidden) * 1_B);
+            ((kLayers + 2) * 512.0 + 0.5 * kBatch * kHidden) * 1_B);
 }
 
 TEST(GraphUnits, AreGatheredForAForwardPass) {
