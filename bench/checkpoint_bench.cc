@@ -24,10 +24,10 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
+#include "tests/strategies/checkpoint/synthetic.h"
 
 #include "strategies/checkpoint/convert.h"
 #include "strategies/checkpoint/files.h"
-#include "strategies/checkpoint/synthetic.h"
 
 namespace foreshard::checkpoint {
 namespace {

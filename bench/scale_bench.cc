@@ -1,16 +1,13 @@
-// What a step costs as the cluster grows, and what one stepwise collective does: side by side in
-// one run, with ratios to references of the same run. Times are processor time, so that a busy
-// machine matters little.
+// What a step costs as the cluster grows: sizes side by side in one run, with ratios to a reference
+// of the same run. Times are processor time, so that a busy machine matters little.
 //
-//     scale_bench [--csv FILE] [--only rings|steps] [CATALOGUE]     (from the repository's root)
+//     scale_bench [--csv FILE] [CATALOGUE]     (from the repository's root)
 //
 // Steps are those of Llama 3 405B: tensor 8, pipeline 16, 126 layers with 7 on the first and last
 // stage, micro-batches of 1, 16 of them; flat, every operator, layer and micro-batch. Each runs in
 // a process of its own, so that its peak memory is its own. tools/scale_plot draws the CSV.
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <fmt/format.h>
 #include <functional>
 #include <string>
 #include <sys/resource.h>
@@ -19,12 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/sim/engine/workloads.h"
-
 #include "sim/engine/workload.h"
 #include "sim/simulate/build.h"
 #include "sim/simulate/fold.h"
-#include "sim/simulate/stepwise.h"
 #include "sim/study/run.h"
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
@@ -179,71 +173,20 @@ void steps(const std::string& catalogue, double reference, FILE* csv) {
     in_own_process([&] { run_step(what, catalogue, reference, csv); });
 }
 
-sim::StepwiseTimes ring(const ClusterView& cluster, std::int64_t ranks, bool fold) {
-  comm::Participants group{.cluster = &cluster, .devices = {}};
-  for (std::int64_t i = 0; i < ranks; ++i) group.devices.push_back(DeviceId(i));
-  return need(
-      sim::stepwise_times("ring", comm::CollectiveKind::kAllReduce, 1_GB, group, {.fold = fold}));
-}
-
-void rings(const std::string& catalogue) {
-  std::printf("%-58s %10s %14s\n", "ring all-reduce, every message of every step", "ms",
-              "messages");
-  const auto report = [](const std::string& what, double seconds, double messages) {
-    std::printf("%-58s %10.2f %14.0f\n", what.c_str(), seconds * 1e3, messages);
-  };
-  const auto workload = engine::stepwise_ring(1024, 1e9 / 1024, 50e9, 5_us);
-  const auto messages = static_cast<double>(workload.activity_count());
-  double makespan = 0;
-  const double own =
-      best_of(3, [&] { makespan = need(engine::run_fluid(workload)).makespan.in_base(); });
-  report("1,024 ranks, unfolded: fluid engine", own, messages);
-  double reference = 0;
-  const double simgrid =
-      seconds_of([&] { reference = need(engine::run_simgrid(workload)).makespan.in_base(); });
-  report("1,024 ranks, unfolded: SimGrid, callbacks and timers", simgrid, messages);
-  std::printf("  SimGrid / fluid = %.1f, makespans differ by %.1e\n", simgrid / own,
-              std::abs(makespan - reference) / reference);
-  for (const std::int64_t ranks : {1024, 4096}) {
-    auto study = need(
-        study::load_study({.study = "bench/llama3-405b.yaml"},
-                          {.catalogue = {catalogue},
-                           .overrides = {{"cluster.nodes", std::to_string(ranks / 8)},
-                                         {"strategy.data_parallel", std::to_string(ranks / 128)},
-                                         {"strategy.global_batch", std::to_string(ranks / 8)}}}));
-    const auto cluster = need(study::cluster_of(study));
-    sim::StepwiseTimes folded;
-    sim::StepwiseTimes unfolded;
-    const double with = best_of(5, [&] { folded = ring(cluster, ranks, true); });
-    const double without = best_of(3, [&] { unfolded = ring(cluster, ranks, false); });
-    report(fmt::format("{} ranks on {} nodes, routes and {} classes included", ranks, ranks / 8,
-                       folded.classes),
-           with, static_cast<double>(folded.folded_messages()));
-    report(fmt::format("{} ranks, not folded", ranks), without,
-           static_cast<double>(unfolded.folded_messages()));
-    std::printf("  folded and not differ by %.1e\n", std::abs(folded.time / unfolded.time - 1));
-  }
-}
-
 }  // namespace
 
 int run(int argc, char** argv) {
   std::string catalogue = "configs";
   std::string csv_file;
-  std::string only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--csv" && i + 1 < argc)
       csv_file = argv[++i];
-    else if (word == "--only" && i + 1 < argc)
-      only = argv[++i];
     else
       catalogue = word;
   }
   const double reference = memory_reference();
   std::printf("reference: a million dependent reads of 64 MiB in %.1f ms\n\n", reference * 1e3);
-  if (only != "steps") in_own_process([&] { rings(catalogue); });
-  if (only == "rings") return 0;
   FILE* const csv = csv_file.empty() ? nullptr : std::fopen(csv_file.c_str(), "w");
   steps(catalogue, reference, csv);
   if (csv != nullptr) std::fclose(csv);

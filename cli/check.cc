@@ -148,7 +148,7 @@ class Check final : public Command {
                     graph.operators.size(), parameter_elements(graph),
                     format(lower::product_flops(graph)), format(flops_of(graph)));
     if (mesh.empty()) return text;
-    const auto sharded = distribute(graph, mesh);
+    const auto sharded = distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
     if (!sharded) return loader.error_at("mesh", sharded.error().message);
     text += fmt::format("# conversions {}\n", sharded->conversions.size());
     for (const Conversion& each : sharded->conversions)

@@ -217,6 +217,7 @@ Folding fold_disturbed(const ClusterView& cluster, const Program& program,
   colours.ways_may_change = !routes.empty();
   for (int round = 0; folds && !plan.jitter && round < kMostRounds; ++round) {
     Folding folding = fold(cluster, program, communicators, forms, true, colours);
+    if (routes.empty()) return folding;
     const RoutedSignatures signatures(communicators, folding, routes, colours.of_rank.size(),
                                       colours.of_link.size());
     if (signatures.agree_with(folding)) return folding;

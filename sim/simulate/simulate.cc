@@ -5,8 +5,10 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/check.h"
+#include "base/index.h"
 
 #include "sim/simulate/analyse.h"
 #include "sim/simulate/critical_use.h"
@@ -151,55 +153,56 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
-}  // namespace
+// A step that is ready to run.
+struct Prepared {
+  Communicators communicators;
+  CommunicatorForms forms;
+  Folding folding;
+  BuiltWorkload built;
+};
 
-Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
-                            const comm::Parameters& communication, const SimulateOptions& options) {
-  FORESHARD_TRY(misfit(cluster, program));
-
-  const Communicators communicators = communicators_of(program);
-  FORESHARD_ASSIGN(const auto forms, choose_forms(cluster, program, communicators, communication));
+Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
+                          const comm::Parameters& communication, const SimulateOptions& options) {
+  static const disturbance::Plan undisturbed{};
+  const disturbance::Plan& plan =
+      options.disturbances == nullptr ? undisturbed : *options.disturbances;
+  FORESHARD_TRY(obstacle_to(plan, options));
+  Communicators communicators = communicators_of(program);
+  FORESHARD_ASSIGN(auto forms, choose_forms(cluster, program, communicators, communication));
+  FORESHARD_ASSIGN(const auto routes,
+                   routes_over_time(cluster, program, communicators, forms, communication, plan));
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
-  const disturbance::Plan* plan = options.disturbances;
-  if (plan != nullptr) FORESHARD_TRY(obstacle_to(*plan, options));
-  FORESHARD_ASSIGN(const auto routes, plan == nullptr
-                                          ? Result(std::vector<RoutesFrom>{})
-                                          : routes_over_time(cluster, program, communicators, forms,
-                                                             communication, *plan));
-  const Folding folding = plan == nullptr ? fold(cluster, program, communicators, forms, folds)
-                                          : fold_disturbed(cluster, program, communicators, forms,
-                                                           folds, *plan, routes);
+  Folding folding = fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
   FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
-  FORESHARD_ASSIGN(const auto built,
-                   plan == nullptr
-                       ? build_workload(cluster, program, communicators, forms, folding,
-                                        options.granularity, options.coalesce)
-                       : build_disturbed(cluster, program, communicators, forms, folding,
-                                         options.granularity, options.coalesce, *plan, routes));
-  const auto times = options.engine == EngineKind::kFluid ? engine::run_fluid(built.workload)
-                                                          : engine::run_simgrid(built.workload);
-  if (!times) {
-    Error fault = times.error();
-    // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
-    // over several paths at a time.
-    if (fault.code == Error::Code::kUnsupported && options.engine == EngineKind::kSimgrid &&
-        built.workload.events().empty())
-      fault.message = options.granularity == Granularity::kFlat
-                          ? "SimGrid cannot simulate a collective as one activity (flat), which "
-                            "takes links in unequal parts and processors beside them; messages "
-                            "one by one it can: give --granularity stepwise, or leave out "
-                            "--granularity"
-                          : fault.message +
-                                "; messages that take one path each it can: --set "
-                                "cluster.routing=ecmp-hash";
-    return fault;
-  }
+  FORESHARD_ASSIGN(auto built,
+                   build_disturbed(cluster, program, communicators, forms, folding,
+                                   options.granularity, options.coalesce, plan, routes));
+  return Prepared{std::move(communicators), std::move(forms), std::move(folding), std::move(built)};
+}
 
-  // A step that never ended is shown until all stood still.
-  const engine::Timeline until_then = times->complete ? engine::Timeline{} : cut_off(*times);
-  const engine::Timeline& shown = times->complete ? *times : until_then;
+Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOptions& options) {
+  if (options.engine == EngineKind::kFluid) return engine::run_fluid(workload);
+  auto times = engine::run_simgrid(workload);
+  if (times || times.error().code != Error::Code::kUnsupported || !workload.events().empty())
+    return times;
+  // Flat collectives have weights and hold SMs: SimGrid knows neither. Nor does it know messages
+  // over several paths at a time.
+  Error fault = times.error();
+  fault.message = options.granularity == Granularity::kFlat
+                      ? "SimGrid cannot simulate a collective as one activity (flat), which "
+                        "takes links in unequal parts and processors beside them; messages "
+                        "one by one it can: give --granularity stepwise, or leave out "
+                        "--granularity"
+                      : fault.message +
+                            "; messages that take one path each it can: --set "
+                            "cluster.routing=ecmp-hash";
+  return fault;
+}
 
+// What the run was: of whom, on what, and how.
+Prediction described(const ClusterView& cluster, const Program& program, const Folding& folding,
+                     const SimulateOptions& options) {
   Prediction prediction;
   prediction.program = program.name;
   prediction.cluster = cluster.name();
@@ -210,26 +213,34 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   prediction.granularity = options.granularity == Granularity::kFlat ? "flat" : "stepwise";
   prediction.folding = name_of(folding.method);
   prediction.folding_reason = reason_of(folding, options);
-  prediction.step = times->makespan;
-  prediction.events = times->events;
+  prediction.memory_reserve = options.reserve;
+  return prediction;
+}
+
+// The classes of devices; the breakdown is that of the one which ends last, and memory that of the
+// one with the least room.
+void add_classes(const ClusterView& cluster, const Program& program, const Prepared& ready,
+                 const engine::Timeline& times, const engine::Timeline& shown,
+                 Prediction& prediction) {
   const program::Expander expander(program);
+  const BuiltWorkload& built = ready.built;
   double least_room = std::numeric_limits<double>::infinity();
   Seconds latest = Seconds::from_base(-1);
-  for (std::size_t c = 0; c < folding.rank_representative.size(); ++c) {
-    const std::int32_t rank = folding.rank_representative[c];
-    const auto& role = program.roles[static_cast<std::size_t>(built.role_of_class[c])];
+  for (std::size_t c = 0; c < ready.folding.rank_representative.size(); ++c) {
+    const std::int32_t rank = ready.folding.rank_representative[c];
+    const auto& role = program.roles[at(built.role_of_class[c])];
     DeviceClass of{.role = role.name,
                    .representative = rank,
-                   .count = folding.rank_count[c],
+                   .count = ready.folding.rank_count[c],
                    .device = device_of(program, rank),
                    .finish = finish_of(built, shown, c),
                    .breakdown = breakdown_of(program, built, shown, c, prediction.step),
-                   .memory = memory_of(program, expander, built, *times, c)};
-    const auto instances = static_cast<std::int64_t>(built.expansions[c].instances.size());
+                   .memory = memory_of(program, expander, built, times, c)};
+    const std::int64_t instances = std::ssize(built.expansions[c].instances);
     prediction.tasks += instances;
     prediction.total_tasks += instances * of.count;
     const Bytes capacity = cluster.type_of(of.device).memory.value;
-    const double room = (capacity - options.reserve - of.memory.peak).in_base();
+    const double room = (capacity - prediction.memory_reserve - of.memory.peak).in_base();
     if (room < least_room) {
       least_room = room;
       prediction.worst_memory = static_cast<std::int32_t>(c);
@@ -241,15 +252,33 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
     }
     prediction.classes.push_back(std::move(of));
   }
-  prediction.memory_reserve = options.reserve;
   prediction.fits = least_room >= 0;
-  if (times->complete) add_throughput(cluster, program, prediction);
-  if (!times->complete) prediction.interruption = interruption_of(program, built, *times);
-  if (times->complete) {
-    auto path = critical_path_of(program, built, *times);
+}
+
+}  // namespace
+
+Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
+                            const comm::Parameters& communication, const SimulateOptions& options) {
+  FORESHARD_TRY(misfit(cluster, program));
+  FORESHARD_ASSIGN(const Prepared ready, prepared(cluster, program, communication, options));
+  const auto& [communicators, forms, folding, built] = ready;
+  FORESHARD_ASSIGN(const auto times, run(built.workload, options));
+  // A step that never ended is shown until all stood still.
+  const engine::Timeline until_then = times.complete ? engine::Timeline{} : cut_off(times);
+  const engine::Timeline& shown = times.complete ? times : until_then;
+
+  Prediction prediction = described(cluster, program, folding, options);
+  prediction.step = prediction.low = prediction.high = times.makespan;
+  prediction.events = times.events;
+  add_classes(cluster, program, ready, times, shown, prediction);
+  if (times.complete) {
+    add_throughput(cluster, program, prediction);
+    auto path = critical_path_of(program, built, times);
     prediction.critical_uses = critical_uses(program, cluster, communication, communicators, forms,
                                              folding, prediction.classes, path, options.links);
     if (options.critical_path) prediction.critical_path = std::move(path);
+  } else {
+    prediction.interruption = interruption_of(program, built, times);
   }
   prediction.collectives = collectives_of(program, communicators, forms, folding, built);
   if (options.timeline) {
@@ -258,8 +287,6 @@ Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
   }
   FORESHARD_ASSIGN(prediction.warnings,
                    granularity_warnings(cluster, program, communicators, forms, options));
-  prediction.low = prediction.step;
-  prediction.high = prediction.step;
   return prediction;
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "base/grouped.h"
 
 #include "sim/simulate/communicators.h"
+#include "sim/simulate/cost.h"
 #include "sim/study/disturbed.h"
 #include "sim/study/expense.h"
 #include "strategies/graph/annotate.h"
@@ -30,17 +32,23 @@ Result<ClusterView> cluster_of(const LoadedStudy& study) {
 
 namespace {
 
-Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study,
+// Without a cluster, conversions are planned by bytes.
+Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study, const ClusterView* cluster,
                                           std::vector<std::string>* remarks) {
   Graph graph = study.graph->graph;
   auto annotated = annotate(graph, mesh_of(study.strategy, study.graph->axes),
                             {.annotations = study.graph->annotations, .batch = study.graph->batch});
   if (!annotated) return study.loader.error_at("graph.annotations", annotated.error().message);
-  auto lowered = lower::lower_graph(graph, study.strategy,
-                                    {.axes = study.graph->axes,
-                                     .cuts = study.graph->cuts,
-                                     .tokens_per_sample = study.graph->tokens_per_sample,
-                                     .seed = study.graph->seed});
+  lower::GraphOptions options{.axes = study.graph->axes,
+                              .cuts = study.graph->cuts,
+                              .tokens_per_sample = study.graph->tokens_per_sample,
+                              .seed = study.graph->seed};
+  std::optional<sim::SimulatedCost> cost;
+  if (cluster != nullptr) {
+    options.cost = &cost.emplace(*cluster, study.communication);
+    options.placement = {.cluster = cluster, .device_of_rank = study.pool.devices};
+  }
+  auto lowered = lower::lower_graph(graph, study.strategy, options);
   if (!lowered) return study.loader.error_at("graph", lowered.error().message);
   if (remarks != nullptr) {
     for (const auto& lines : {study.graph->remarks, *annotated, lowered->remarks})
@@ -49,9 +57,10 @@ Result<lower::LoweredGraph> lowered_graph(const LoadedStudy& study,
   return lowered;
 }
 
-Result<program::Program> lowered(const LoadedStudy& study, std::vector<std::string>* remarks) {
+Result<program::Program> lowered(const LoadedStudy& study, const ClusterView& cluster,
+                                 std::vector<std::string>* remarks) {
   if (!study.graph) return lower::lower(study.model, study.strategy, {});
-  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, remarks));
+  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, &cluster, remarks));
   return std::move(lowered.program);
 }
 
@@ -59,7 +68,7 @@ Result<program::Program> lowered(const LoadedStudy& study, std::vector<std::stri
 
 Result<plan::StepPlan> plan_of(const LoadedStudy& study) {
   if (!study.graph) return lower::plan_of(study.model, study.strategy);
-  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, nullptr));
+  FORESHARD_ASSIGN(auto lowered, lowered_graph(study, nullptr, nullptr));
   return std::move(lowered.plan);
 }
 
@@ -77,7 +86,7 @@ program::Program with_launch_times(program::Program program, const ClusterView& 
 
 Result<program::Program> program_of(const LoadedStudy& study, const ClusterView& cluster,
                                     std::vector<std::string>* remarks) {
-  FORESHARD_ASSIGN(auto program, lowered(study, remarks));
+  FORESHARD_ASSIGN(auto program, lowered(study, cluster, remarks));
   auto placed = with_launch_times(study.pool.placed(std::move(program)), cluster);
   FORESHARD_TRY(program::verify(placed));
   return placed;

@@ -4,23 +4,25 @@
 #include <array>
 #include <fmt/format.h>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
 #include "base/text.h"
 
-#include "strategies/checkpoint/internal/json_node.h"
+#include "strategies/program/ir/json_node.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
-using internal::Json;
-using internal::JsonFault;
-using internal::JsonNode;
+using program::JsonFault;
+using program::JsonNode;
+using Json = nlohmann::json;
 
 constexpr std::string_view kSchema = "foreshard.checkpoint/1";
 constexpr std::array kFormats{FileFormat::kSafetensors, FileFormat::kRaw};
 constexpr std::int64_t kMostCount = std::int64_t{1} << 62;
+constexpr int kMostDepth = 16;
 constexpr std::int64_t kMostRank = std::numeric_limits<std::int32_t>::max();
 
 Shape shape_from(const JsonNode& node) {
@@ -62,8 +64,9 @@ ShardFile file_from(const JsonNode& node) {
 Layout layout_from(const JsonNode& node) {
   node.fields({"mesh", "ranks", "dims"}, {"sizes"});
   Layout layout;
-  for (std::size_t i = 0; i < node["mesh"].size(); ++i) {
-    const JsonNode axis = node["mesh"].at(i);
+  const JsonNode mesh = node["mesh"];
+  for (std::size_t i = 0; i < mesh.size(); ++i) {
+    const JsonNode axis = mesh.at(i);
     if (axis.size() != 2) axis.fault("an axis is a name and a size");
     layout.mesh.axes.push_back({axis.at(0).text(), axis.at(1).integer(1, kMostRank)});
   }
@@ -119,8 +122,9 @@ Manifest read(const Json& json) {
 
   std::set<std::int32_t> ranks;
   std::set<std::string> paths;
-  for (std::size_t i = 0; i < root["files"].size(); ++i) {
-    const JsonNode node = root["files"].at(i);
+  const JsonNode file_nodes = root["files"];
+  for (std::size_t i = 0; i < file_nodes.size(); ++i) {
+    const JsonNode node = file_nodes.at(i);
     manifest.files.push_back(file_from(node));
     const ShardFile& file = manifest.files.back();
     if (!ranks.empty() && file.rank <= *ranks.rbegin())
@@ -129,8 +133,9 @@ Manifest read(const Json& json) {
     if (!paths.insert(file.path).second) node["path"].fault("'" + file.path + "' appears twice");
   }
   std::vector<Layout> layouts;
-  for (std::size_t i = 0; i < root["layouts"].size(); ++i) {
-    const JsonNode node = root["layouts"].at(i);
+  const JsonNode layout_nodes = root["layouts"];
+  for (std::size_t i = 0; i < layout_nodes.size(); ++i) {
+    const JsonNode node = layout_nodes.at(i);
     layouts.push_back(layout_from(node));
     for (const std::int32_t rank : layouts.back().mesh.ranks)
       if (!ranks.contains(rank)) node["ranks"].fault(fmt::format("rank {} has no file", rank));
@@ -196,9 +201,9 @@ std::optional<std::string> fault_in(const TensorEntry& tensor) {
 
 Result<Manifest> manifest_from_json(std::string_view text) {
   try {
-    return read(internal::parse(text));
+    return read(program::parse_strictly(text, kMostDepth));
   } catch (const JsonFault& fault) {
-    return Error{Error::Code::kInvalidInput, fault.why};
+    return fault.error;
   }
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "base/glob.h"
+
 #include "strategies/graph/layout_text.h"
 
 namespace foreshard::checkpoint {
@@ -25,8 +27,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> interval_of(std::string_vie
 constexpr std::string_view kDigits = "0123456789";
 
 // How much of pattern and name its first letter or number takes; nothing if they differ.
-std::optional<std::pair<std::size_t, std::size_t>> step_of(std::string_view pattern,
-                                                           std::string_view name) {
+GlobStep step_of(std::string_view pattern, std::string_view name) {
   if (pattern.empty() || name.empty()) return std::nullopt;
   const std::size_t close = pattern.front() == '{' ? pattern.find('}') : std::string_view::npos;
   if (close != std::string_view::npos)
@@ -39,8 +40,7 @@ std::optional<std::pair<std::size_t, std::size_t>> step_of(std::string_view patt
         return std::nullopt;
       return std::pair(close + 1, digits);
     }
-  if (pattern.front() != name.front()) return std::nullopt;
-  return std::pair<std::size_t, std::size_t>(1, 1);
+  return letter_step(pattern, name);
 }
 
 // A target entry like the source's, elsewhere.
@@ -72,28 +72,8 @@ const yaml::Table<LayoutRules>& yaml_table(const LayoutRules*) {
   return table;
 }
 
-// After a failure only the last '*' need take more: what an earlier one took is followed by the
-// first place where the pattern up to the next one fits, and that leaves the most.
 bool matches(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (n < name.size() || p < pattern.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (const auto step = step_of(pattern.substr(p), name.substr(n))) {
-      p += step->first;
-      n += step->second;
-    } else if (star != std::string_view::npos && resume < name.size()) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  return true;
+  return matches_glob(pattern, name, step_of);
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/check.h"
@@ -13,14 +14,15 @@
 #include "strategies/checkpoint/files.h"
 #include "strategies/checkpoint/internal/faults.h"
 #include "strategies/checkpoint/internal/hf_index.h"
-#include "strategies/checkpoint/internal/json_node.h"
 #include "strategies/checkpoint/safetensors.h"
+#include "strategies/program/ir/json_node.h"
 
 namespace foreshard::checkpoint {
 namespace {
 
 using internal::kHfIndexName;
 constexpr std::string_view kSingleName = "model.safetensors";
+constexpr int kIndexDepth = 16;
 
 struct Header {
   SafetensorsHeader content;
@@ -182,19 +184,20 @@ using WeightMap = std::map<std::string, std::string>;
 Result<WeightMap> weight_map_of(const std::filesystem::path& path) {
   FORESHARD_ASSIGN(const auto text, read_file(path, kMostManifest));
   try {
-    const internal::Json json = internal::parse(text);
-    const internal::JsonNode root(json);
+    const nlohmann::json json = program::parse_strictly(text, kIndexDepth);
+    const program::JsonNode root(json);
     root.fields({"weight_map"}, {"metadata"});
+    const program::JsonNode files = root["weight_map"];
     WeightMap map;
-    for (const auto& [name, value] : root["weight_map"].members().items()) {
-      const std::string file = root["weight_map"][name].text();
+    for (const std::string& name : files.keys()) {
+      const std::string file = files[name].text();
       if (file.empty() || file.find('/') != std::string::npos || file == "..")
-        root["weight_map"][name].fault("'" + file + "' is not the name of a file beside the index");
+        files[name].fault("'" + file + "' is not the name of a file beside the index");
       map[name] = file;
     }
     return map;
-  } catch (const internal::JsonFault& error) {
-    return fault(path, error.why);
+  } catch (const program::JsonFault& error) {
+    return fault(path, error.error.message);
   }
 }
 

@@ -118,29 +118,6 @@ FlatCollective flat_form(const Algorithm& algorithm, const Pattern& pattern, con
 
 }  // namespace
 
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-    case CollectiveKind::kAllToAll:
-      return "all_to_all";
-    case CollectiveKind::kSend:
-      return "send";
-    case CollectiveKind::kReceive:
-      return "receive";
-    case CollectiveKind::kExchange:
-      return "exchange";
-  }
-  FORESHARD_CHECK(false && "every collective kind has a name");
-  return {};
-}
-
 BytesPerSecond FlatCollective::idle_rate(const ClusterView& cluster) const {
   BytesPerSecond rate = rate_cap;
   for (const LinkLoad& load : loads)

@@ -22,12 +22,14 @@
 #include "base/units.h"
 
 #include "strategies/comm/parameters.h"
+#include "strategies/program/ir/names.h"
 #include "strategies/program/ir/program.h"
 #include "topology/cluster_view.h"
 
 namespace foreshard::comm {
 
 using program::CollectiveKind;
+using program::name_of;
 
 /// One message of an exchange, between members.
 struct Transfer {
@@ -178,7 +180,5 @@ struct Forecast {
 ///     obeyed.
 Result<Forecast> predict(CollectiveKind kind, Bytes bytes, const Participants& group,
                          const Parameters& parameters);
-
-std::string_view name_of(CollectiveKind kind);
 
 }  // namespace foreshard::comm

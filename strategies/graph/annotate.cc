@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/glob.h"
 #include "base/text.h"
 
 #include "strategies/graph/operators/build.h"
@@ -310,26 +311,7 @@ const yaml::Table<Annotation>& yaml_table(const Annotation*) {
 }
 
 bool matches(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return matches_glob(pattern, name, [](auto rest, auto text) { return letter_step(rest, text); });
 }
 
 Result<std::vector<std::string>> annotate(Graph& graph, const std::vector<MeshAxis>& mesh,

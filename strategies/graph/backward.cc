@@ -373,10 +373,6 @@ std::vector<TensorId> storages_of(const Graph& graph) {
   return storage;
 }
 
-TensorId storage_of(const Graph& graph, TensorId id) {
-  return storages_of(graph)[id.index()];
-}
-
 std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward) {
   const auto storage = storages_of(forward);
   std::set<TensorId> saved;

@@ -47,7 +47,5 @@ std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward)
 
 /// Of every tensor, the one whose bytes it really is (views followed to their source).
 std::vector<TensorId> storages_of(const Graph& graph);
-/// Of one tensor. Linear in the graph: for several, take storages_of().
-TensorId storage_of(const Graph& graph, TensorId id);
 
 }  // namespace foreshard

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -57,8 +59,13 @@ class Checker {
 
 class Distributor {
  public:
-  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow, Pins pins)
-      : graph_(graph), mesh_(mesh), flow_(flow), propagation_(graph, mesh, flow, std::move(pins)) {
+  Distributor(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow,
+              BackwardPass backward, Pins pins)
+      : graph_(graph),
+        mesh_(mesh),
+        flow_(flow),
+        backward_(backward),
+        propagation_(graph, mesh, flow, std::move(pins)) {
     sharded_.graph = &graph;
     sharded_.mesh = mesh;
   }
@@ -149,11 +156,9 @@ class Distributor {
     ShardedOperator result{.operands = std::move(needs_[i]), .conversions = {}};
     std::vector<std::int32_t> after;
     const std::vector<Partial>& carried = carried_[i];
-    if (!carried.empty()) {
-      for (std::size_t o = 0; o < op.inputs.size(); ++o) result.operands[o].partial = carried;
-    }
     for (std::size_t o = 0; o < op.inputs.size(); ++o) {
       const TensorId tensor = op.inputs[o];
+      if (deferred_[tensor.index()]) result.operands[o].partial = carried;
       if (sharded_.attributes[tensor.index()] == result.operands[o]) continue;
       const std::int32_t conversion = convert(tensor, result.operands[o]);
       if (std::ranges::find(result.conversions, conversion) == result.conversions.end())
@@ -196,7 +201,8 @@ class Distributor {
   }
 
   // Finds the tensors that stay summands (rule 6): of all that may, those are left out, until
-  // nothing changes, of which some reader cannot work on what the others leave to it.
+  // nothing changes, of which some reader cannot work on what the others leave to it. Of two that
+  // a product reads, one is left out only when both could stay.
   // Cost: O(operands) for each round; a round more only for readers whose inputs differ.
   void defer() {
     deferred_.resize(graph_.tensors.size());
@@ -208,54 +214,111 @@ class Distributor {
                        propagation_.pin(TensorId{static_cast<std::int64_t>(t)}) == nullptr));
     }
     carried_.resize(graph_.operators.size());
-    std::vector<std::vector<Partial>> made(graph_.tensors.size());
-    for (bool changes = true; changes;) {
-      for (std::size_t i = 0; i < graph_.operators.size(); ++i) carry(i, made);
-      changes = false;
+    made_.resize(graph_.tensors.size());
+    const auto keep_only = [&](auto stays) {
+      bool changes = false;
       for (std::size_t t = 0; t < deferred_.size(); ++t) {
-        if (!deferred_[t] || stays_summands(t, made)) continue;
+        if (!deferred_[t] || stays(t)) continue;
         deferred_[t] = false;
         changes = true;
       }
-    }
+      return changes;
+    };
+    do {
+      for (std::size_t i = 0; i < graph_.operators.size(); ++i) carry(i);
+    } while (keep_only([&](std::size_t t) { return can_stay_summands(t); }) ||
+             keep_only([&](std::size_t t) { return is_carried(t); }));
   }
 
   // Sets what operator `i` hands on of the summands that it reads, and so what it makes.
-  void carry(std::size_t i, std::vector<std::vector<Partial>>& made) {
+  void carry(std::size_t i) {
     const Operator& op = graph_.operators[i];
     carried_[i].clear();
-    if (!op.inputs.empty() && std::ranges::all_of(op.inputs, [&](TensorId in) {
-          return deferred_[in.index()] && made[in.index()] == made[op.inputs[0].index()];
-        }))
-      carried_[i] = made[op.inputs[0].index()];
+    if (const auto carrier = carrier_of(i)) carried_[i] = made_[op.inputs[*carrier].index()];
     for (std::size_t o = 0; o < op.outputs.size(); ++o) {
-      auto& partial = made[op.outputs[o].index()];
+      auto& partial = made_[op.outputs[o].index()];
       partial = needs_[i][op.inputs.size() + o].partial;
       partial.insert(partial.end(), carried_[i].begin(), carried_[i].end());
       std::ranges::sort(partial);
     }
   }
 
-  // All readers work on summands, of all their inputs alike, split nothing over their axes, and
-  // make no more of them unless those are gradients of parameters, which stay summands anyway.
-  bool stays_summands(std::size_t tensor, const std::vector<std::vector<Partial>>& made) const {
-    const auto& partial = made[tensor];
+  // The operand whose summands operator `i` can hand on: of a sum the first, if all are partial
+  // alike; of a product the one of most elements that is partial.
+  std::optional<std::size_t> carrier_of(std::size_t i) const {
+    const Operator& op = graph_.operators[i];
+    const auto is_partial = [&](TensorId in) {
+      return deferred_[in.index()] && !made_[in.index()].empty();
+    };
+    std::optional<std::size_t> carrier;
+    if (linearity_[i] == Linearity::kJoint) {
+      const bool alike = !op.inputs.empty() && std::ranges::all_of(op.inputs, [&](TensorId in) {
+        return is_partial(in) && made_[in.index()] == made_[op.inputs[0].index()];
+      });
+      if (alike) carrier = 0;
+    } else if (linearity_[i] == Linearity::kSeparate && backward_ == BackwardPass::kNone) {
+      for (std::size_t o = 0; o < op.inputs.size(); ++o)
+        if (is_partial(op.inputs[o]) && (!carrier || elements_of(i, o) > elements_of(i, *carrier)))
+          carrier = o;
+    }
+    return carrier;
+  }
+
+  // Of operand `o` of operator `i`, on the rank with the largest slice.
+  std::int64_t elements_of(std::size_t i, std::size_t o) const {
+    const Operator& op = graph_.operators[i];
+    const TensorId id = o < op.inputs.size() ? op.inputs[o] : op.outputs[o - op.inputs.size()];
+    return elements(
+        {.name = {}, .shape = largest_local_shape(graph_[id].shape, needs_[i][o], mesh_)});
+  }
+
+  // All readers work on summands, and split nothing over their axes; and what they make of them is
+  // no more to reduce than the tensor itself.
+  bool can_stay_summands(std::size_t tensor) const {
+    const auto& partial = made_[tensor];
     const auto is_sum = [](const Partial& p) { return p.reduction == Reduction::kSum; };
     if (partial.empty() || !std::ranges::all_of(partial, is_sum)) return false;
-    return std::ranges::all_of(readers_[tensor], [&](const Reader& reader) {
-      const Operator& op = graph_.operators[reader.op];
-      std::int64_t results = 0;
-      for (const TensorId out : op.outputs) results += elements(graph_[out]);
-      const bool gradients = std::ranges::all_of(op.outputs, [&](TensorId out) {
-        return graph_[out].role == TensorRole::kParameterGradient;
-      });
-      return linearity_[reader.op] == Linearity::kJoint && carried_[reader.op] == partial &&
-             (gradients || results <= elements(graph_.tensors[tensor])) &&
-             std::ranges::all_of(partial, [&](const Partial& p) {
-               return state_of(needs_[reader.op][reader.operand], p.axis).kind ==
-                      AxisState::Kind::kReplicated;
+    std::int64_t results = 0;
+    std::set<std::size_t> operators;
+    for (const Reader& reader : readers_[tensor]) {
+      if (!works_on_summands(reader, partial)) return false;
+      if (operators.insert(reader.op).second) results += elements_to_reduce(reader.op);
+    }
+    const Reader& first = readers_[tensor].front();
+    return results <= elements_of(first.op, first.operand);
+  }
+
+  bool works_on_summands(const Reader& reader, const std::vector<Partial>& partial) const {
+    const bool is_linear = linearity_[reader.op] == Linearity::kJoint
+                               ? carried_[reader.op] == partial
+                               : carrier_of(reader.op).has_value();
+    return is_linear && std::ranges::all_of(needs_[reader.op], [&](const Attribute& need) {
+             return std::ranges::all_of(partial, [&](const Partial& p) {
+               return state_of(need, p.axis).kind == AxisState::Kind::kReplicated;
              });
+           });
+  }
+
+  // Products are linear in one operand at a time.
+  bool is_carried(std::size_t tensor) const {
+    return std::ranges::all_of(readers_[tensor], [&](const Reader& reader) {
+      if (linearity_[reader.op] == Linearity::kJoint) return true;
+      const auto& inputs = graph_.operators[reader.op].inputs;
+      return carrier_of(reader.op) == reader.operand &&
+             std::ranges::count(inputs, inputs[reader.operand]) == 1;
     });
+  }
+
+  // Elements of the results. Gradients of parameters that are sums themselves stay summands anyway;
+  // those that a product makes would be reduced over one axis more.
+  std::int64_t elements_to_reduce(std::size_t i) const {
+    const Operator& op = graph_.operators[i];
+    std::int64_t sum = 0;
+    for (std::size_t o = 0; o < op.outputs.size(); ++o)
+      if (linearity_[i] == Linearity::kSeparate ||
+          graph_[op.outputs[o]].role != TensorRole::kParameterGradient)
+        sum += elements_of(i, op.inputs.size() + o);
+    return sum;
   }
 
   std::int32_t convert(TensorId tensor, const Attribute& to) {
@@ -282,7 +345,8 @@ class Distributor {
         pins[body.inputs[o].index()] = &operands[o];
       for (std::size_t o = 0; o < body.outputs.size(); ++o)
         pins[body.outputs[o].index()] = &operands[body.inputs.size() + o];
-      FORESHARD_ASSIGN(auto sharded, Distributor(body, mesh_, flow_, std::move(pins)).run());
+      FORESHARD_ASSIGN(auto sharded,
+                       Distributor(body, mesh_, flow_, backward_, std::move(pins)).run());
       for (const std::string& line : sharded.remarks)
         sharded_.remarks.push_back("in '" + graph_.operators[i].name + "': " + line);
       sharded_.bodies[at] = std::move(sharded);
@@ -293,6 +357,7 @@ class Distributor {
   const Graph& graph_;
   const std::vector<MeshAxis>& mesh_;
   Flow flow_;
+  BackwardPass backward_;
   Propagation propagation_;
   ShardedGraph sharded_;
   std::vector<std::vector<Reader>> readers_;
@@ -301,14 +366,16 @@ class Distributor {
   std::vector<std::vector<std::int32_t>> conversions_of_;
   std::vector<bool> is_output_;
   std::vector<bool> deferred_;                 // per tensor: left as summands
+  std::vector<std::vector<Partial>> made_;     // per tensor: summands that its producer leaves
   std::vector<std::vector<Partial>> carried_;  // per operator: summands that it hands on
 };
 
 }  // namespace
 
-Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow) {
+Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh, Flow flow,
+                                BackwardPass backward) {
   FORESHARD_TRY(Checker(mesh).check(graph));
-  return Distributor(graph, mesh, flow, pins_of(graph)).run();
+  return Distributor(graph, mesh, flow, backward, pins_of(graph)).run();
 }
 
 std::vector<std::int64_t> largest_local_shape(const std::vector<std::int64_t>& shape,

@@ -15,9 +15,10 @@
 ///  5. Slices of unequal size pass through operators whose rule says `uneven`, and are converted
 ///     for all others.
 ///  6. A result left as summands is reduced once, right after its producer, unless all its readers
-///     work on summands - of all their inputs alike: the sum of three partial products is reduced
-///     once - and none makes it larger. Gradients of parameters stay summands: they are reduced
-///     with their bucket.
+///     are linear and together make no more elements of it: the sum of three partial products is
+///     reduced once, and a wide partial tensor after the product that makes it narrow (R2.6). Of a
+///     product of two partial tensors the larger one stays summands. Gradients of parameters stay
+///     summands: they are reduced with their bucket.
 ///
 /// Source: the fixpoint over factors and its order are those of Shardy (openxla.org/shardy,
 /// "Propagation") and GSPMD (Xu et al. 2021, section 3.5).
@@ -40,11 +41,16 @@ namespace foreshard {
 /// is to lie: summands are reduced before a reader that needs values, beside the copy it reads.
 enum class Flow : std::uint8_t { kBothWays, kForward };
 
+/// Whether another graph takes the gradients later. The gradient of a product reads what the
+/// product read, and reads values: where it follows, products do not work on summands.
+enum class BackwardPass : std::uint8_t { kNone, kFollows };
+
 /// \return kInvalidInput if an annotation breaks a constraint of layout.h (the message names the
 ///     tensor, dimension, axis) or splits what the operator that makes or reads the tensor cannot
 ///     take in any way; and, of kForward, for a split that does not divide what an operator splits.
 Result<ShardedGraph> distribute(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                Flow flow = Flow::kBothWays);
+                                Flow flow = Flow::kBothWays,
+                                BackwardPass backward = BackwardPass::kNone);
 
 /// One way in which an operator can work.
 struct Signature {

@@ -25,6 +25,10 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .dtype = strategy.precision};
 }
 
+BackwardPass backward_pass(const Strategy& strategy) {
+  return strategy.mode == Mode::kForward ? BackwardPass::kNone : BackwardPass::kFollows;
+}
+
 BackwardOptions backward_options(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
   return {.fused_accumulation = framework.fused_gradient_accumulation,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strategies/graph/backward.h"
+#include "strategies/graph/distribute.h"
 #include "strategies/graph/transformer.h"
 #include "strategies/parallelism/strategy.h"
 
@@ -19,6 +20,9 @@ TransformerOptions transformer_options(const Strategy& strategy);
 
 /// The options with which it makes their backward graphs.
 BackwardOptions backward_options(const Strategy& strategy);
+
+/// Whether the steps of this strategy have one.
+BackwardPass backward_pass(const Strategy& strategy);
 
 /// Embedding, layer and head of one step.
 /// \pre faults_in(strategy, model, ...) is empty.

@@ -28,10 +28,13 @@ StepPricer::StepPricer(const TensorSpec& tensor, const CostModel& cost, const Pl
       nodes_(nodes_of_ranks(placement)) {}
 
 Result<Seconds> StepPricer::operator()(const Step& step) {
-  if (is_local(step.primitive)) return copies(step);
-  FORESHARD_ASSIGN(auto time,
-                   step.primitive == Primitive::kTransfer ? transfer(step) : collective(step));
+  FORESHARD_ASSIGN(const auto time, on_links(step));
   return time + copies(step);
+}
+
+Result<Seconds> StepPricer::on_links(const Step& step) {
+  if (is_local(step.primitive)) return Seconds{};
+  return step.primitive == Primitive::kTransfer ? transfer(step) : collective(step);
 }
 
 Seconds StepPricer::copies(const Step& step) const {

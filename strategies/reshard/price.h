@@ -53,6 +53,8 @@ class StepPricer {
 
   /// \return kInfeasible where ranks have no route.
   Result<Seconds> operator()(const Step& step);
+  /// Without packing and unpacking; nothing for local steps.
+  Result<Seconds> on_links(const Step& step);
 
  private:
   // Of each set of groups that look alike, one.

@@ -59,37 +59,72 @@ std::optional<std::vector<MeshStep>> direct(const TensorSpec& tensor, const Attr
   return steps;
 }
 
-}  // namespace
-
-std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
-                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
-  if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
-  const ProcessMesh ranks = mesh_from(mesh);
-  // A byte over a link costs a second here: only the order of plans matters.
-  const auto price = [&](const Step& step) -> Result<Seconds> {
+// The cheapest series of primitives along axes of the mesh; nothing if none has a price.
+std::optional<std::vector<MeshStep>> cheapest(const TensorSpec& tensor, const Attribute& from,
+                                              const Attribute& to, const ProcessMesh& mesh,
+                                              const StepPrice& price) {
+  const auto along_axes = [&](const Step& step) -> Result<Seconds> {
     if (step.from.mesh != step.to.mesh || step.primitive == Primitive::kTransfer ||
         step.primitive == Primitive::kBroadcast)
       return Error{Error::Code::kInfeasible, "not along axes of the mesh"};
-    return Seconds::from_base(volume_of(step, tensor).exact_total.in_base());
+    return price(step);
   };
-  const auto found = candidates(tensor, {ranks, from}, {ranks, to}, price);
-  FORESHARD_CHECK(found.has_value());
+  const auto found = candidates(tensor, {mesh, from}, {mesh, to}, along_axes);
+  if (!found) return std::nullopt;
   const auto within = std::ranges::find_if(found->plans, [&](const Plan& plan) {
     return std::ranges::all_of(plan.steps, [&](const Step& step) {
-      return step.from.mesh == ranks && step.to.mesh == ranks;
+      return step.from.mesh == mesh && step.to.mesh == mesh;
     });
   });
-  FORESHARD_CHECK(within != found->plans.end());
+  if (within == found->plans.end()) return std::nullopt;
   std::vector<MeshStep> steps;
   steps.reserve(within->steps.size());
   for (const Step& step : within->steps) {
-    const std::int64_t groups = ranks.size() / ways(step.axes, mesh);
+    const std::int64_t groups = mesh.size() / ways(step.axes, mesh.axes);
     Volume volume = volume_of(step, tensor);
     volume.patent_total = volume.patent_total / static_cast<double>(groups);
     volume.exact_total = volume.exact_total / static_cast<double>(groups);
     steps.push_back({step.primitive, step.axes, step.from.attribute, step.to.attribute, volume});
   }
   return steps;
+}
+
+Result<Seconds> time_of(const std::vector<MeshStep>& steps, const ProcessMesh& mesh,
+                        const StepPrice& price) {
+  Seconds sum;
+  for (const MeshStep& step : steps) {
+    FORESHARD_ASSIGN(const auto time, price({.primitive = step.primitive,
+                                             .from = {mesh, step.from},
+                                             .to = {mesh, step.to},
+                                             .axes = step.axes}));
+    sum += time;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<MeshStep> steps_within(const TensorSpec& tensor, const Attribute& from,
+                                   const Attribute& to, const std::vector<MeshAxis>& mesh) {
+  if (auto steps = direct(tensor, from, to, mesh)) return *std::move(steps);
+  // A byte over a link costs a second here: only the order of plans matters.
+  auto steps = cheapest(tensor, from, to, mesh_from(mesh), [&](const Step& step) {
+    return Result<Seconds>(Seconds::from_base(volume_of(step, tensor).exact_total.in_base()));
+  });
+  FORESHARD_CHECK(steps.has_value());
+  return *std::move(steps);
+}
+
+std::vector<MeshStep> fastest_within(const TensorSpec& tensor, const Attribute& from,
+                                     const Attribute& to, const ProcessMesh& mesh,
+                                     const StepPrice& price) {
+  auto usual = steps_within(tensor, from, to, mesh.axes);
+  auto other = cheapest(tensor, from, to, mesh, price);
+  if (!other) return usual;
+  const auto usual_time = time_of(usual, mesh, price);
+  const auto other_time = time_of(*other, mesh, price);
+  if (other_time && (!usual_time || *other_time < *usual_time)) return *std::move(other);
+  return usual;
 }
 
 }  // namespace foreshard::reshard

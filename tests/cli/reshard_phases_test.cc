@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
+#include "tests/strategies/checkpoint/synthetic.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/synthetic.h"
 #include "strategies/parallelism/parameters.h"
 
 namespace foreshard::cli {

@@ -19,9 +19,9 @@ namespace {
 using comm::CollectiveKind;
 
 // How the four devices of a node are joined.
-enum class Layout { kSwitch, kMesh, kPcie };
+enum class NodeLayout { kSwitch, kMesh, kPcie };
 
-NodeConfig node_of(const std::string& device, Layout layout, const std::string& transport,
+NodeConfig node_of(const std::string& device, NodeLayout layout, const std::string& transport,
                    BytesPerSecond adapter) {
   NodeConfig node;
   node.device = {from_catalogue<DeviceType>(device), device};
@@ -31,10 +31,10 @@ NodeConfig node_of(const std::string& device, Layout layout, const std::string& 
   node.nics = NicConfig{.count = 4};
   node.nics->bandwidth.value = adapter;
   if (!transport.empty()) node.nics->transport = {from_catalogue<Transport>(transport), transport};
-  if (layout == Layout::kPcie) return node;
+  if (layout == NodeLayout::kPcie) return node;
   node.nvlink = NvlinkConfig{};
-  node.nvlink->bandwidth.value = layout == Layout::kSwitch ? 450_GB_s : 25_GB_s;
-  if (layout == Layout::kSwitch) return node;
+  node.nvlink->bandwidth.value = layout == NodeLayout::kSwitch ? 450_GB_s : 25_GB_s;
+  if (layout == NodeLayout::kSwitch) return node;
   // Each device has links to two others.
   node.nvlink->layout = NvlinkLayout::kMesh;
   node.nvlink->pairs = {{0, 1, 2}, {1, 2, 2}, {2, 3, 2}, {3, 0, 2}};
@@ -44,7 +44,7 @@ NodeConfig node_of(const std::string& device, Layout layout, const std::string& 
 // A node of each device, the second in place of the last one.
 struct Machine {
   std::vector<std::string> devices;
-  Layout layout = Layout::kSwitch;
+  NodeLayout layout = NodeLayout::kSwitch;
   std::string transport{};
   BytesPerSecond adapter = 400_Gbit_s;
 };
@@ -72,16 +72,16 @@ std::vector<Machine> machines() {
   std::vector<Machine> list;
   for (const char* device : {"H100-SXM", "B200", "A100-SXM-80GB", "A100-PCIe-80GB", "V100-SXM-32GB",
                              "GH200-96GB", "MI300X"})
-    for (const Layout layout : {Layout::kSwitch, Layout::kPcie, Layout::kMesh})
+    for (const NodeLayout layout : {NodeLayout::kSwitch, NodeLayout::kPcie, NodeLayout::kMesh})
       list.push_back({{device}, layout});
   // Adapters slower than what two channels of LL carry.
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB", "H100-SXM", "MI300X"})
     list.push_back({.devices = {device}, .adapter = 10_Gbit_s});
   for (const char* device : {"A100-SXM-80GB", "A100-PCIe-80GB"})
-    list.push_back({{device, "V100-SXM-32GB"}, Layout::kSwitch});
-  list.push_back({{"host-core"}, Layout::kPcie});
+    list.push_back({{device, "V100-SXM-32GB"}, NodeLayout::kSwitch});
+  list.push_back({{"host-core"}, NodeLayout::kPcie});
   for (const char* transport : {"efa", "slingshot"})
-    list.push_back({{"A100-SXM-80GB"}, Layout::kSwitch, transport});
+    list.push_back({{"A100-SXM-80GB"}, NodeLayout::kSwitch, transport});
   return list;
 }
 
@@ -245,7 +245,7 @@ Probes<comm::nccl::Tables> probes_of(const comm::nccl::Tables*, const std::strin
   }
   // Nodes whose slots limit their adapters.
   for (const char* device : {"V100-SXM-32GB", "A100-SXM-80GB"})
-    for (const Layout layout : {Layout::kSwitch, Layout::kPcie, Layout::kMesh})
+    for (const NodeLayout layout : {NodeLayout::kSwitch, NodeLayout::kPcie, NodeLayout::kMesh})
       for (const auto& part : parts()) {
         auto group = group_of({{device}, layout}, part, CollectiveKind::kAllReduce);
         add(*group.cluster, std::move(group.devices));

@@ -40,8 +40,8 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
   auto block = std::make_unique<ShardedBlock>();
   block->forward = std::move(graph);
   block->recompute = recompute;
-  FORESHARD_ASSIGN(auto forward,
-                   distribute(block->forward, training.plan.parts.mesh, Flow::kForward));
+  FORESHARD_ASSIGN(auto forward, distribute(block->forward, training.plan.parts.mesh,
+                                            Flow::kForward, backward_pass(training.strategy)));
   block->forward_sharded = std::move(forward);
   block->backward = backward_graph(block->forward_sharded, backward_options(training.strategy));
   FORESHARD_ASSIGN(auto backward,

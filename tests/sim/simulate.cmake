@@ -8,9 +8,6 @@ foreshard_test(simulate_exact_test
 foreshard_test(simulate_studies_test SLOW
   SOURCES simulate/studies_test.cc
   DEPS foreshard_study)
-foreshard_test(simulate_stepwise_test
-  SOURCES simulate/stepwise_test.cc simulate/small.cc simulate/random_cluster.cc compute/toy_device.cc
-  DEPS foreshard_simulate)
 foreshard_test(simulate_granularity_test
   SOURCES simulate/granularity_test.cc simulate/small.cc simulate/random_cluster.cc simulate/random_program.cc
           compute/toy_device.cc

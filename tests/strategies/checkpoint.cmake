@@ -6,4 +6,5 @@ foreshard_test(checkpoint_test
     checkpoint/safetensors_test.cc
     checkpoint/convert_test.cc
     checkpoint/interrupted_test.cc
-  DEPS foreshard_checkpoint rapidcheck::rapidcheck)
+    checkpoint/synthetic.cc
+  DEPS foreshard_checkpoint fmt::fmt rapidcheck::rapidcheck)

@@ -1,30 +1,12 @@
 #include "topology/internal/selector.h"
 
+#include "base/glob.h"
+
 namespace foreshard::internal {
 
 bool matches(std::string_view pattern, std::string_view text) {
-  // After a mismatch, the last star takes one more character; stars before it need not be
-  // revisited.
-  std::size_t p = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
+  return matches_glob(pattern, text,
+                      [](auto rest, auto name) { return letter_step(rest, name, '?'); });
 }
 
 namespace {

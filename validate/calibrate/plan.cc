@@ -16,6 +16,7 @@
 
 #include "sim/compute/operator_time.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/ir/names.h"
 #include "strategies/program/ir/verify.h"
 #include "validate/calibrate/telling.h"
 
@@ -282,10 +283,7 @@ class Planner {
   }
 
   static std::string name_of(const Operation& operation, Bytes size) {
-    static constexpr std::array<const char*, 8> kNames{"all_reduce", "all_gather", "reduce_scatter",
-                                                       "broadcast",  "all_to_all", "transfer",
-                                                       "transfer",   "exchange"};
-    std::string name = fmt::format("{} {} {}", kNames[static_cast<std::size_t>(operation.kind)],
+    std::string name = fmt::format("{} {} {}", program::name_of_operation(operation.kind),
                                    format_exact(size), foreshard::name_of(operation.dtype));
     const auto& members = operation.groups.front();
     name += fmt::format(" of ranks {} to {}", members.front(), members.back());

@@ -11,6 +11,7 @@
 
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/group.h"
+#include "strategies/program/ir/names.h"
 #include "validate/measurement/fingerprint.h"
 
 namespace foreshard::calibrate {
@@ -117,8 +118,7 @@ class Gatherer {
                                 .time = gathered(text, of.seen, result.outliers)});
     for (const auto& [key, seen] : collectives_) {
       const std::string what =
-          fmt::format("{} of {} over {} ranks",
-                      key.kind == CollectiveKind::kReceive ? "transfer" : describe(key.kind),
+          fmt::format("{} of {} over {} ranks", program::name_of_operation(key.kind),
                       format(Bytes::from_base(key.bytes)), key.ranks.size());
       result.collectives.push_back({.kind = key.kind,
                                     .ranks = key.ranks,
@@ -144,27 +144,6 @@ class Gatherer {
     bool computes = false;  // while the operation runs
     const Communication* what = nullptr;
   };
-
-  static std::string describe(CollectiveKind kind) {
-    switch (kind) {
-      case CollectiveKind::kAllReduce:
-        return "all_reduce";
-      case CollectiveKind::kAllGather:
-        return "all_gather";
-      case CollectiveKind::kReduceScatter:
-        return "reduce_scatter";
-      case CollectiveKind::kBroadcast:
-        return "broadcast";
-      case CollectiveKind::kAllToAll:
-        return "all_to_all";
-      case CollectiveKind::kSend:
-      case CollectiveKind::kReceive:
-        return "transfer";
-      case CollectiveKind::kExchange:
-        return "exchange";
-    }
-    return {};
-  }
 
   static Status mismatch(const MeasuredRun& run) {
     const auto fault = [&](const std::string& why) {

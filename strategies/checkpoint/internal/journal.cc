@@ -3,18 +3,23 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/internal/json_node.h"
+#include "strategies/program/ir/json_node.h"
 
 namespace foreshard::checkpoint::internal {
 namespace {
 
+using program::JsonNode;
+using Json = nlohmann::json;
+
 constexpr Bytes kMostJournal = 256_MiB;
+constexpr int kMostDepth = 1;
 
 ShardFile file_from(const JsonNode& node) {
   node.fields({"rank", "path", "bytes", "sha256"});
@@ -57,10 +62,11 @@ Result<Journal> Journal::open(const std::filesystem::path& directory, const std:
     const std::size_t end = text.find('\n', at);
     if (end == std::string::npos) break;
     try {
-      const Json line = parse(std::string_view(text).substr(at, end - at));
+      const Json line =
+          program::parse_strictly(std::string_view(text).substr(at, end - at), kMostDepth);
       ShardFile file = file_from(JsonNode(line));
       journal.finished_[file.path] = std::move(file);
-    } catch (const JsonFault&) {
+    } catch (const program::JsonFault&) {
       break;  // garbage after a crash: what follows is not to be relied on either
     }
     at = end + 1;

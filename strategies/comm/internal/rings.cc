@@ -242,12 +242,6 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes) {
   return std::ranges::min(nodes, {}, &std::vector<std::int32_t>::size).size();
 }
 
-std::vector<std::int32_t> first_ring(const Participants& group) {
-  MeshOrders orders(group);
-  const auto nodes = members_by_node(group);
-  return ring_over_nodes(nodes, rails_of(nodes), 0, orders);
-}
-
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group) {
   const auto nodes = members_by_node(group);
   if (nodes.size() == 1) {

@@ -40,7 +40,4 @@ std::size_t rails_of(const std::vector<std::vector<std::int32_t>>& nodes);
 /// \return kInfeasible where there is no route.
 Result<std::vector<std::vector<std::int32_t>>> rings(const Participants& group);
 
-/// The first of these rings.
-std::vector<std::int32_t> first_ring(const Participants& group);
-
 }  // namespace foreshard::comm::internal

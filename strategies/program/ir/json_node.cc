@@ -34,10 +34,12 @@ std::string words_of(const SortedJson::exception& error) {
   return std::string(end == std::string_view::npos ? words : words.substr(end + 2));
 }
 
-SortedJson parse(std::string_view text, int most) {
+}  // namespace
+
+SortedJson parse_strictly(std::string_view text, int depth) {
   std::vector<std::set<std::string>> keys;
-  const auto guard = [&](int depth, SortedJson::parse_event_t event, SortedJson& parsed) {
-    if (depth > most) fail("nested deeper than " + std::to_string(most) + " levels");
+  const auto guard = [&](int now, SortedJson::parse_event_t event, SortedJson& parsed) {
+    if (now > depth) fail("nested deeper than " + std::to_string(depth) + " levels");
     if (event == SortedJson::parse_event_t::object_start) keys.emplace_back();
     if (event == SortedJson::parse_event_t::object_end) keys.pop_back();
     if (event == SortedJson::parse_event_t::key &&
@@ -45,10 +47,12 @@ SortedJson parse(std::string_view text, int most) {
       fail("key " + in_quotes(parsed.get_ref<const std::string&>()) + " appears twice");
     return true;
   };
-  return SortedJson::parse(text, guard);
+  try {
+    return SortedJson::parse(text, guard);
+  } catch (const SortedJson::exception& error) {
+    fail("no JSON: " + words_of(error));
+  }
 }
-
-}  // namespace
 
 std::string JsonNode::place() const {
   if (!parent_) return {};
@@ -166,7 +170,7 @@ Status parse_json(std::string_view text, const JsonForm& form,
   try {
     if (text.size() > form.largest)
       fail("larger than " + std::to_string(form.largest >> 20) + " MiB");
-    const SortedJson json = parse(text, form.depth);
+    const SortedJson json = parse_strictly(text, form.depth);
     const JsonNode root(json);
     if (!root.has("schema")) root.fields({"schema"}, {});
     if (const std::string schema = root["schema"].text(); schema != form.schema)
@@ -177,8 +181,6 @@ Status parse_json(std::string_view text, const JsonForm& form,
     return {};
   } catch (const JsonFault& fault) {
     return Error{fault.error.code, what + fault.error.message};
-  } catch (const SortedJson::exception& error) {
-    return Error{Error::Code::kInvalidInput, what + "no JSON: " + words_of(error)};
   }
 }
 

@@ -1,6 +1,6 @@
 /// \file
 /// Strict reading of our JSON files: every fault names its place ("roles[3].calls[17][2]: 7 is not
-/// in [0, 3]"). Programs and measurements are read with it.
+/// in [0, 3]"). Programs, measurements and manifests of checkpoints are read with it.
 ///
 ///     return read_json<Totals>(text, {.what = "totals", .schema = "foreshard.totals/1",
 ///                                     .made_by = "foreshard sum"},
@@ -23,13 +23,13 @@
 
 namespace foreshard::program {
 
-/// Leaves a reader from any depth; read_json catches it and nothing else sees it.
+/// Leaves a reader from any depth; read_json, or who called `parse_strictly`, catches it.
 struct JsonFault {
   Error error;
 };
 
 /// A value and where it is in the document. Its accessors throw JsonFault; they belong into the
-/// reader that read_json calls.
+/// reader that read_json calls. A node that another one gave must not outlive that one.
 class JsonNode {
  public:
   explicit JsonNode(const nlohmann::json& value) : value_(value) {}
@@ -95,8 +95,11 @@ struct JsonForm {
   int depth = 12;                                ///< A hostile text is not parsed further.
 };
 
-/// Parses (refusing repeated keys and deep nesting, which parsers tend to accept in silence),
-/// compares the schema and calls `read` with the root.
+/// Parses; refuses repeated keys and deep nesting, which parsers tend to accept in silence. Throws
+/// JsonFault.
+nlohmann::json parse_strictly(std::string_view text, int depth);
+
+/// Parses strictly, compares the schema and calls `read` with the root.
 /// \return nothing if all went well; kInvalidInput for other text, kUnsupported for another schema.
 Status parse_json(std::string_view text, const JsonForm& form,
                   const std::function<void(const JsonNode&)>& read);

@@ -36,6 +36,11 @@ std::string_view name_of(MemoryKind kind) {
   return kMemoryKinds[static_cast<std::size_t>(kind)];
 }
 
+std::string_view name_of_operation(CollectiveKind kind) {
+  const bool is_transfer = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  return is_transfer ? "transfer" : name_of(kind);
+}
+
 std::optional<Purpose> find_purpose(std::string_view name) {
   return find<Purpose>(kPurposes, name);
 }

@@ -13,7 +13,6 @@
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
-#include "strategies/reshard/within_mesh.h"
 
 namespace foreshard::lower {
 namespace {
@@ -95,8 +94,9 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward, Axis data) {
 Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh, Axis data,
                                  const Strategy& strategy, Recompute recompute) {
   const Framework& framework = *strategy.framework;
-  FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward));
-  if (strategy.mode == Mode::kForward) return lower_forward_only(forward, data);
+  const BackwardPass follows = backward_pass(strategy);
+  FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward, follows));
+  if (follows == BackwardPass::kNone) return lower_forward_only(forward, data);
   const Graph back = backward_graph(forward, backward_options(strategy));
   FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
 
@@ -185,10 +185,10 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
                                            const std::vector<std::int64_t>& shape, DType dtype,
                                            const Attribute& from, const Attribute& to,
                                            const std::vector<MeshAxis>& mesh,
-                                           program::StreamId where,
-                                           std::vector<std::int32_t> after) {
+                                           program::StreamId where, std::vector<std::int32_t> after,
+                                           const reshard::MeshPlanner& planner) {
   std::optional<std::int32_t> last;
-  for (const auto& step : reshard::steps_within({dtype, shape}, from, to, mesh_of_stage(mesh))) {
+  for (const auto& step : planner({dtype, shape}, from, to, mesh_of_stage(mesh))) {
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const auto ranks = static_cast<double>(ways(step.axes, mesh));

@@ -18,6 +18,7 @@
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
 #include "strategies/program/lower/pieces.h"
+#include "strategies/reshard/mesh_planner.h"
 
 namespace foreshard::lower {
 
@@ -86,15 +87,14 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants.
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy);
 
-/// The communication tasks of `from` -> `to` of a tensor, appended to `block`, each after the one
-/// before it and the first after `after`.
+/// The communication tasks of `from` -> `to` of a tensor, by the series that `planner` gives,
+/// appended to `block`, each after the one before it and the first after `after`.
 /// \return the index of the last task added, or nothing if all steps are local.
-std::optional<std::int32_t> append_reshard(program::Block& block, const std::string& name,
-                                           const std::vector<std::int64_t>& shape, DType dtype,
-                                           const Attribute& from, const Attribute& to,
-                                           const std::vector<MeshAxis>& mesh,
-                                           program::StreamId stream,
-                                           std::vector<std::int32_t> after);
+std::optional<std::int32_t> append_reshard(
+    program::Block& block, const std::string& name, const std::vector<std::int64_t>& shape,
+    DType dtype, const Attribute& from, const Attribute& to, const std::vector<MeshAxis>& mesh,
+    program::StreamId stream, std::vector<std::int32_t> after,
+    const reshard::MeshPlanner& planner = reshard::steps_within);
 
 /// Appends the reduction of `count` gradients that are partial over `axes`: to shards of the
 /// data-parallel ranks if the strategy cuts the optimizer's states, else to all.

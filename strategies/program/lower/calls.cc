@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
-#include <string>
-#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +9,7 @@
 #include "strategies/program/ir/group.h"
 #include "strategies/program/lower/action_blocks.h"
 #include "strategies/program/lower/era.h"
+#include "strategies/program/lower/pass_calls.h"
 
 namespace foreshard::lower {
 namespace {
@@ -26,31 +24,6 @@ using program::BlockId;
 using program::Call;
 using program::Program;
 using program::Role;
-
-// The branches that conditions take: drawn in the forward pass, taken again in the backward pass.
-class Branches {
- public:
-  // Micro-batch, unit, the loops and conditions around, the iteration of these loops.
-  using Place = std::tuple<std::int32_t, std::int32_t, std::string, std::int64_t>;
-
-  explicit Branches(std::uint64_t seed) : random_(seed) {}
-
-  std::size_t draw(Place place, double probability, bool is_taken_again) {
-    const double draw = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
-    const std::size_t taken = draw < probability ? 0 : 1;
-    if (is_taken_again) taken_.insert_or_assign(std::move(place), taken);
-    return taken;
-  }
-  std::size_t take(const Place& place) const {
-    const auto known = taken_.find(place);
-    FORESHARD_CHECK(known != taken_.end());
-    return known->second;
-  }
-
- private:
-  std::mt19937_64 random_;
-  std::map<Place, std::size_t> taken_;
-};
 
 // Writes the calls of all roles.
 class Writer {
@@ -152,116 +125,45 @@ class Writer {
     call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
   }
 
-  // One call for each run of units of one block or, where a unit has several, one for each of them.
   void write_pass(std::size_t id) {
     const Action& pass = from_->actions[id];
-    const bool is_forward = pass.direction == Direction::kForward;
-    const auto nth = [&](std::int32_t i) {
-      return is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
-    };
     awaited_.insert(awaited_.end(), pass.after.begin(), pass.after.end());
     const std::pair slot{pass.chunk, pass.micro_batch};
-    const auto before = last_call_.extract(slot);
-    before_ = before.empty() ? -1 : before.mapped();
-    for (std::int32_t i = 0; i < pass.units.count;) {
-      const std::int32_t first = nth(i);
-      const LoweredBlock& block = *blocks_.blocks[static_cast<std::size_t>(unit(first).block)];
-      const Pieces& pieces = is_forward     ? block.forward
-                             : pass.reduces ? block.reducing
-                                            : block.backward;
-      std::int32_t n = 1;
-      if (is_one_block(pieces)) {
-        while (i + n < pass.units.count && unit(nth(i + n)).block == unit(first).block) ++n;
-        Call call = at(pass);
-        call.repeat = n;
-        call.first_layer = unit(first).layer;
-        if (n > 1) call.layer_step = is_forward ? 1 : -1;
-        write_piece(id, pieces.front(), unit(first).block, std::move(call), true, true);
-      } else {
-        write_pieces(id, first, pieces, unit(first).layer, {});
-      }
-      i += n;
+    const auto earlier = last_call_.extract(slot);
+    std::int32_t before = earlier.empty() ? -1 : earlier.mapped();
+    for (const PassCall& piece : calls_of(pass, plan_.parts, blocks_, trains_, branches_)) {
+      Call call = at(pass);
+      call.repeat = piece.repeat;
+      call.first_layer = piece.first_layer;
+      call.layer_step = piece.layer_step;
+      wait_for_conversion(before, call);
+      write_call(id,
+                 Subject{.kind = ActionKind::kPass,
+                         .direction = pass.direction,
+                         .of = piece.of,
+                         .takes = pass.takes,
+                         .gives_back = pass.gives_back,
+                         .tasks = piece.tasks,
+                         .begins = piece.begins,
+                         .ends = piece.ends},
+                 std::move(call), std::exchange(awaited_, {}));
+      before = call_of_[id];
     }
     // A pass that took branches without tasks has no call: who waits for it waits for all before.
     if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
+    const bool is_forward = pass.direction == Direction::kForward;
     const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
     const bool is_last = is_forward != trains_ &&
                          pass.units.contains(trains_ ? chunk.first : chunk.first + chunk.count - 1);
-    if (!is_last) last_call_[slot] = before_;
+    if (!is_last) last_call_[slot] = before;
   }
 
-  // `path`: the loops and conditions around the pieces, by their names in the forward pass;
-  // `layer`: the iteration of these loops.
-  void write_pieces(std::size_t id, std::int32_t of_unit, const Pieces& pieces, std::int64_t layer,
-                    const std::string& path) {
-    const Piece* first = first_block(pieces);
-    const Piece* last = last_block(pieces);
-    for (const Piece& piece : pieces) {
-      if (piece.kind == Piece::Kind::kBlock) {
-        Call call = at(from_->actions[id]);
-        call.first_layer = static_cast<std::int32_t>(layer);
-        write_piece(id, piece, unit(of_unit).block, std::move(call),
-                    path.empty() && &piece == first, path.empty() && &piece == last);
-        continue;
-      }
-      const std::string inner = path + '/' + piece.key;
-      if (piece.kind == Piece::Kind::kLoop)
-        write_loop(id, of_unit, piece, layer, inner);
-      else
-        write_pieces(id, of_unit, piece.bodies[branch(id, of_unit, piece, layer, inner)], layer,
-                     inner);
-    }
-  }
-
-  void write_loop(std::size_t id, std::int32_t of_unit, const Piece& piece, std::int64_t layer,
-                  const std::string& path) {
-    const Action& pass = from_->actions[id];
-    const Pieces& body = piece.bodies[0];
-    const bool is_forward = pass.direction == Direction::kForward;
-    const std::int64_t first = layer * piece.count + (is_forward ? 0 : piece.count - 1);
-    const std::int32_t step = is_forward ? 1 : -1;
-    // Iterations of one call do not wait for each other's conversions.
-    const bool repeats = is_one_block(body) && open_conversion(body.front().block) < 0;
-    if (repeats && piece.count > 0) {
-      Call call = at(pass);
-      call.repeat = static_cast<std::int32_t>(piece.count);
-      call.first_layer = static_cast<std::int32_t>(first);
-      call.layer_step = step;
-      write_piece(id, body.front(), unit(of_unit).block, std::move(call), false, false);
-      return;
-    }
-    for (std::int64_t i = 0; i < piece.count; ++i)
-      write_pieces(id, of_unit, body, first + i * step, path);
-  }
-
-  std::size_t branch(std::size_t id, std::int32_t of_unit, const Piece& piece, std::int64_t layer,
-                     const std::string& path) {
-    const Action& pass = from_->actions[id];
-    const Branches::Place place{pass.micro_batch, of_unit, path, layer};
-    if (pass.direction == Direction::kBackward) return branches_.take(place);
-    return branches_.draw(place, piece.probability, trains_);
-  }
-
-  // Waits for the conversion with which the call before it ends: no lane orders the two.
-  void write_piece(std::size_t id, const Piece& piece, std::int32_t of, Call call, bool begins,
-                   bool ends) {
-    const Action& pass = from_->actions[id];
-    if (blocks_.waits_for_conversions && before_ >= 0) {
-      const Call& before = to_->calls[static_cast<std::size_t>(before_)];
-      const std::int32_t conversion = open_conversion(program_.blocks[before.block.index()]);
-      if (conversion >= 0) call.after.push_back({.call = before_, .task = conversion});
-    }
-    write_call(id,
-               Subject{.kind = ActionKind::kPass,
-                       .direction = pass.direction,
-                       .of = of,
-                       .takes = pass.takes,
-                       .gives_back = pass.gives_back,
-                       .tasks = &piece.block,
-                       .begins = begins,
-                       .ends = ends},
-               std::move(call), std::exchange(awaited_, {}));
-    before_ = call_of_[id];
+  // The conversion with which the call before it ends: no lane orders the two.
+  void wait_for_conversion(std::int32_t before, Call& call) const {
+    if (!blocks_.waits_for_conversions || before < 0) return;
+    const Call& earlier = to_->calls[static_cast<std::size_t>(before)];
+    const std::int32_t conversion = open_conversion(program_.blocks[earlier.block.index()]);
+    if (conversion >= 0) call.after.push_back({.call = before, .task = conversion});
   }
 
   BlockId add(Block wanted) {
@@ -284,8 +186,7 @@ class Writer {
   const plan::Role* from_ = nullptr;
   Role* to_ = nullptr;
   std::vector<std::int32_t> call_of_;  // by action: its last call
-  std::vector<ActionId> awaited_;      // by the next call of the pass
-  std::int32_t before_ = -1;           // the call that what it makes comes from
+  std::vector<ActionId> awaited_;      // by the next call of a pass
   // By chunk and micro-batch: the last call of its passes, until all of them are written.
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last_call_;
 };

@@ -116,7 +116,7 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   // a kernel to wait for, its conversion takes its place on that stream.
   const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
   const auto last = append_reshard(block_, tensor.name, tensor.shape, tensor.dtype, wish.from,
-                                   wish.to, sharded.mesh, where, std::move(after));
+                                   wish.to, sharded.mesh, where, std::move(after), planner_);
   converted_[index] = last;
   if (last) pending_ = *last;
 }

@@ -8,11 +8,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/sharding.h"
 #include "strategies/program/ir/program.h"
+#include "strategies/reshard/mesh_planner.h"
 
 namespace foreshard::lower {
 
@@ -22,7 +24,9 @@ class Emitter {
   /// With `overlap`, a conversion delays only the operators that need its result, and tensors that
   /// were saved earlier are converted while the operator before their user computes; without it,
   /// the next kernel waits for every conversion.
-  Emitter(program::Block& block, bool overlap) : block_(block), overlap_(overlap) {}
+  /// Conversions are carried out as `planner` says.
+  Emitter(program::Block& block, bool overlap, reshard::MeshPlanner planner = reshard::steps_within)
+      : block_(block), overlap_(overlap), planner_(std::move(planner)) {}
 
   using Wanted = std::function<bool(const Operator&)>;
   /// Emits those operators of `sharded` that `wanted` selects.
@@ -47,6 +51,7 @@ class Emitter {
 
   program::Block& block_;
   bool overlap_;
+  reshard::MeshPlanner planner_;
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used
   std::int32_t last_kernel_ = -1;

@@ -14,6 +14,7 @@
 #include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/graph_units.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/reshard/mesh_planner.h"
 
 namespace foreshard::lower {
 namespace {
@@ -157,6 +158,16 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role, const State
   return memory;
 }
 
+reshard::MeshPlanner planner_of(const GraphOptions& options, const std::vector<MeshAxis>& axes) {
+  if (options.cost == nullptr) return reshard::steps_within;
+  const ProcessMesh mesh = mesh_from(axes);
+  const Axis pipeline = axis_of(axes, "pipeline");
+  std::vector<std::int32_t> ranks;
+  for (const std::int32_t rank : mesh.ranks)
+    if (coordinate_of(mesh, rank, pipeline) == 0) ranks.push_back(rank);
+  return reshard::planner_by_time(*options.cost, options.placement, std::move(ranks));
+}
+
 }  // namespace
 
 Flops product_flops(const Graph& graph) {
@@ -204,8 +215,11 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   FORESHARD_ASSIGN(const auto boundaries, boundaries_of(units, pieces));
 
   std::vector<LoweredBlock> blocks;
+  const reshard::MeshPlanner planner = planner_of(options, mesh);
   for (std::size_t u = 0; u < units.units.size(); ++u) {
-    blocks.push_back(lower_graph_block(units.passes(u), strategy));
+    GraphPasses passes = units.passes(u);
+    passes.planner = planner;
+    blocks.push_back(lower_graph_block(passes, strategy));
     if (blocks.back().saved > 0_B) blocks.back().saved = activations[u];
     FORESHARD_TRY(
         without_operators(blocks.back(), parameters[u], units.units[u].graph.name, strategy));

@@ -17,10 +17,12 @@
 
 #include "base/result.h"
 
+#include "strategies/cost/cost_model.h"
 #include "strategies/graph/graph.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
+#include "strategies/reshard/placement.h"
 
 namespace foreshard::lower {
 
@@ -30,6 +32,10 @@ struct GraphOptions {
   double tokens_per_sample = 0;     ///< For throughput figures.
   std::uint64_t seed = 1;           ///< Of the branches that are drawn.
   Seconds launch_time{};            ///< As in LowerOptions.
+  /// Chooses the primitives of conversions by their time on the ranks of the first stage; null: by
+  /// their bytes. `placement` has a device for each of those ranks.
+  const CostModel* cost = nullptr;
+  reshard::Placement placement{};
 };
 
 struct LoweredGraph {

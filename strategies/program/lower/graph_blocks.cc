@@ -83,6 +83,7 @@ struct PassOptions {
   std::int64_t times = 1;      // the pass through this graph in one through all
   const std::set<TensorId>* seeds = nullptr;  // gradients that a backward pass begins with
   const Strategy* strategy = nullptr;
+  const reshard::MeshPlanner* planner = nullptr;
 };
 
 // Cuts a pass at its loops and conditions.
@@ -112,7 +113,7 @@ class Cutter {
   // The operators since the last cut.
   void stretch(const std::vector<std::int32_t>& trailing) {
     Block block{.name = count_ == 0 ? name_ : fmt::format("{} ({})", name_, count_ + 1)};
-    Emitter emitter(block, options_.overlap);
+    Emitter emitter(block, options_.overlap, *options_.planner);
     if (options_.seeds != nullptr && count_ == 0) seeds(block);
     emitter.convert(sharded_, std::exchange(leading_, {}), done_);
     emitter.emit(sharded_, selected_, done_);
@@ -369,7 +370,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
   const bool again = unit.recompute != Recompute::kNone;
   const std::set<TensorId> kept = kept_by(graph, unit.backward, unit.recompute);
   const auto forward_pass = [&](const std::string& suffix) {
-    return Cutter(graph, name + suffix, {.strategy = &strategy}).run();
+    return Cutter(graph, name + suffix, {.strategy = &strategy, .planner = &unit.planner}).run();
   };
   Partial reduced;
   LoweredBlock lowered;
@@ -383,7 +384,8 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
                               .overlap = strategy.framework->overlap_tensor_gradients,
                               .reduced = into,
                               .seeds = &unit.seeds,
-                              .strategy = &strategy};
+                              .strategy = &strategy,
+                              .planner = &unit.planner};
     Pieces ahead = again ? forward_pass(".again") : lowered.forward;
     Pieces pass = Cutter(*unit.backward, name + ".backward", options).run();
     add_memory_of_bodies(name, graph, ahead, unit.backward, &pass);

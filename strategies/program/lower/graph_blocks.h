@@ -12,6 +12,7 @@
 #include "strategies/graph/sharding.h"
 #include "strategies/parallelism/strategy.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/reshard/mesh_planner.h"
 
 namespace foreshard::lower {
 
@@ -31,6 +32,7 @@ struct GraphPasses {
   /// Its backward pass can reduce gradients in buckets of the framework's size, as they come; else
   /// they are all left to the plan (plan::ParameterGroup::reduced_inside).
   bool fills_buckets = true;
+  reshard::MeshPlanner planner = reshard::steps_within;  ///< Of its conversions.
 };
 
 /// What a rank holds of the parameters of a unit and its bodies, but for `elsewhere`.

@@ -33,8 +33,9 @@ Status uneven_conversion(const ShardedGraph& sharded) {
   return {};
 }
 
-Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  FORESHARD_ASSIGN(auto sharded, distribute(graph, mesh));
+Result<ShardedGraph> distributed(const Graph& graph, const std::vector<MeshAxis>& mesh,
+                                 BackwardPass backward) {
+  FORESHARD_ASSIGN(auto sharded, distribute(graph, mesh, Flow::kBothWays, backward));
   FORESHARD_TRY(uneven_conversion(sharded));
   return sharded;
 }
@@ -94,21 +95,22 @@ Result<ShardedUnits> sharded_units(const CutGraph& graph, const std::vector<Mesh
     FORESHARD_TRY(split_over_stages(graph.graph, axis_of(mesh, "pipeline")));
   }
   ShardedUnits all;
-  FORESHARD_ASSIGN(all.whole, distributed(graph.graph, mesh));
+  const BackwardPass follows = backward_pass(strategy);
+  FORESHARD_ASSIGN(all.whole, distributed(graph.graph, mesh, follows));
   all.units = cut(all.whole, graph.begins);
   if (all.units.size() == 1) {
     all.forward = {all.whole};
   } else {
     for (const GraphUnit& unit : all.units) {
-      FORESHARD_ASSIGN(auto forward, distributed(unit.graph, mesh));
+      FORESHARD_ASSIGN(auto forward, distributed(unit.graph, mesh, follows));
       all.forward.push_back(std::move(forward));
     }
   }
-  if (strategy.mode == Mode::kForward) return all;
+  if (follows == BackwardPass::kNone) return all;
   all.recompute = strategy.recompute;
   all.gradients = gradients_of(graph.graph, all.units, all.forward, backward_options(strategy));
   for (const UnitGradients& unit : all.gradients) {
-    FORESHARD_ASSIGN(auto backward, distributed(unit.backward, mesh));
+    FORESHARD_ASSIGN(auto backward, distributed(unit.backward, mesh, BackwardPass::kNone));
     all.backward.push_back(std::move(backward));
   }
   return all;

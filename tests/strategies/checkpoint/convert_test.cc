@@ -322,7 +322,7 @@ TEST_F(ConvertFaults, ShapeUnlikeTheManifest) {
 }
 TEST_F(ConvertFaults, BrokenManifest) {
   folder_.write("from/" + std::string(kManifestName), "{");
-  EXPECT_THAT(fault(), HasSubstr("foreshard-checkpoint.json: is not valid JSON"));
+  EXPECT_THAT(fault(), HasSubstr("foreshard-checkpoint.json: no JSON"));
 }
 TEST_F(ConvertFaults, NoCheckpoint) {
   fs::remove(from_ / kManifestName);

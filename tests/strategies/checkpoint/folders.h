@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tests/base/temporary_folder.h"
+#include "tests/strategies/checkpoint/synthetic.h"
 
 #include "strategies/checkpoint/convert.h"
-#include "strategies/checkpoint/synthetic.h"
 
 namespace foreshard::checkpoint {
 

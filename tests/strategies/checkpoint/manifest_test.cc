@@ -46,13 +46,13 @@ std::string fault(const std::string& from, const std::string& to) {
 }
 
 TEST(Manifest, NamesWhatIsWrong) {
-  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("is not valid JSON at its byte 2"));
+  EXPECT_THAT(fault("\"schema\"", "schema"), HasSubstr("no JSON: parse error at line 1, column 2"));
   EXPECT_THAT(fault("checkpoint/1", "checkpoint/9"),
               HasSubstr("expected 'foreshard.checkpoint/1'"));
   EXPECT_THAT(fault("\"raw\"", "\"pickle\""), HasSubstr("format: 'pickle' is not a file format"));
   EXPECT_THAT(fault("\"format\"", "\"form\""), HasSubstr("unknown key 'form'; legal: schema"));
   EXPECT_THAT(fault("\"origin\"", "\"format\""), HasSubstr("key 'format' appears twice"));
-  EXPECT_THAT(fault("12", "12e444"), HasSubstr("has a number that is out of range"));
+  EXPECT_THAT(fault("12", "12e444"), HasSubstr("no JSON: number overflow"));
   EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"../b\""),
               HasSubstr("not the name of a file inside"));
   EXPECT_THAT(fault("\"path\":\"b\"", "\"path\":\"a\""), HasSubstr("'a' appears twice"));

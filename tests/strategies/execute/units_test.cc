@@ -50,14 +50,14 @@ void add(std::vector<double>& sum, const std::vector<double>& summand) {
 Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
                    const std::vector<std::size_t>& begins) {
   Executed run;
-  const auto whole = distribute(graph, mesh);
+  const auto whole = distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
   EXPECT_TRUE(whole);
   const std::vector<GraphUnit> units = cut(*whole, begins);
   EXPECT_EQ(units.size(), begins.size() + 1);
   std::vector<ShardedGraph> forward;
   std::vector<Wholes> saved;  // by unit and its tensors
   for (const GraphUnit& unit : units) {
-    const auto sharded = distribute(unit.graph, mesh);
+    const auto sharded = distribute(unit.graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
     EXPECT_TRUE(sharded) << sharded.error().message;
     forward.push_back(*sharded);
     Wholes given;

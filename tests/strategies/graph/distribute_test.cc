@@ -21,6 +21,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 using Lines = std::vector<std::string>;
 using S = std::string;
 
@@ -265,6 +266,51 @@ TEST(Distribute, ReducesSummandsLate) {
   EXPECT_THAT(conversions(must(graph)), ElementsAre("n: [-] partial(tensor) -> [-]"));
 }
 
+// The widths are those of the matrices behind one whose columns and rows are split: 16 -> wide ->
+// narrow is reduced when it is narrow, 16 -> narrow -> wide before it is wide.
+TEST(Distribute, ReducesWhereAChainOfProductsIsNarrow) {
+  const auto chain = [](std::int64_t first, std::int64_t second) {
+    Graph graph = graph_named("chain");
+    const TensorId x = add_input(graph, "x", {DType::kBf16, {8, 16}});
+    graph[x].pinned = Attribute{.dims = {{}, {1}}};
+    const TensorId w = add_parameter(graph, "w", {DType::kBf16, {16, first}});
+    const TensorId v = add_parameter(graph, "v", {DType::kBf16, {first, second}});
+    const TensorId h = add(graph, {.type = "matmul", .name = "h", .inputs = {x, w}});
+    graph.outputs = {add(graph, {.type = "matmul", .name = "y", .inputs = {h, v}})};
+    return conversions(must(graph));
+  };
+  EXPECT_THAT(chain(64, 4), ElementsAre("y: [-, -] partial(tensor) -> [-, -]"));
+  EXPECT_THAT(chain(4, 64), ElementsAre("h: [-, -] partial(tensor) -> [-, -]"));
+}
+
+// A product is linear in one input at a time: the wide one stays summands, the other is reduced.
+// What is multiplied by itself is not linear.
+TEST(Distribute, ReducesOneInputOfAProductOfSummands) {
+  Graph graph = graph_named("product");
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {8, 16, 64}});
+  graph[x].pinned = Attribute{.dims = {{}, {1}, {}}};
+  const auto sum = [&](const char* name, Integers axes) {
+    return add(graph, {.type = "reduce",
+                       .name = name,
+                       .inputs = {x},
+                       .settings = {{"operation", S("sum")}, {"axes", std::move(axes)}}});
+  };
+  const TensorId wide = sum("wide", Integers{1});
+  const TensorId narrow = sum("narrow", Integers{0, 1});
+  const TensorId scaled = add(graph, {.type = "binary",
+                                      .name = "scaled",
+                                      .inputs = {wide, narrow},
+                                      .settings = {{"operation", S("mul")}}});
+  const TensorId square = add(graph, {.type = "binary",
+                                      .name = "square",
+                                      .inputs = {scaled, scaled},
+                                      .settings = {{"operation", S("mul")}}});
+  graph.outputs = {square};
+  EXPECT_THAT(conversions(must(graph)),
+              UnorderedElementsAre("narrow: [-] partial(tensor) -> [-]",
+                                   "scaled: [-, -] partial(tensor) -> [-, -]"));
+}
+
 TEST(Distribute, EntersTheBodiesOfLoops) {
   Graph body = graph_named("layer");
   const TensorId x = add_input(body, "x", {DType::kBf16, {8, 16}});
@@ -469,14 +515,23 @@ RC_GTEST_PROP(Distribute, YieldsLegalAttributesForAnyAnnotation, ()) {
       assignment.merge(o, how.operands[o], shapes[o], &clashes);
     RC_ASSERT(clashes.empty());
     std::vector<Partial> carried;
-    if (!op.inputs.empty()) carried = how.operands[0].partial;
-    RC_ASSERT(carried.empty() || rule.linearity == Linearity::kJoint);
+    std::size_t carriers = 0;
+    for (std::size_t o = 0; o < op.inputs.size(); ++o) {
+      if (how.operands[o].partial.empty()) continue;
+      RC_ASSERT(carried.empty() || carried == how.operands[o].partial);
+      carried = how.operands[o].partial;
+      ++carriers;
+    }
+    RC_ASSERT(carriers == 0 ||
+              (rule.linearity == Linearity::kJoint && carriers == op.inputs.size()) ||
+              (rule.linearity == Linearity::kSeparate && carriers == 1));
     for (std::size_t o = 0; o < ids.size(); ++o) {
       Attribute expected = assignment.attribute(o);
       if (o >= op.inputs.size()) expected.partial = assignment.partial(o);
       for (const Partial& p : carried)
         RC_ASSERT(state_of(expected, p.axis).kind == AxisState::Kind::kReplicated);
-      expected.partial.insert(expected.partial.end(), carried.begin(), carried.end());
+      if (o >= op.inputs.size() || !how.operands[o].partial.empty())
+        expected.partial.insert(expected.partial.end(), carried.begin(), carried.end());
       std::ranges::sort(expected.partial);
       RC_ASSERT(how.operands[o] == expected);
     }

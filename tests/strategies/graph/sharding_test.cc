@@ -19,7 +19,7 @@ const std::vector<MeshAxis> kMesh{{"tensor", 2}, {"data", 2}, {"pipeline", 1}};
 struct Pass {
   explicit Pass(Graph graph, BackwardOptions options = {})
       : forward(std::move(graph)),
-        sharded(must(distribute(forward, kMesh, Flow::kForward))),
+        sharded(must(distribute(forward, kMesh, Flow::kForward, BackwardPass::kFollows))),
         backward(backward_graph(sharded, options)),
         back(must(distribute(backward, kMesh, Flow::kForward))) {}
   Pass(const Pass&) = delete;

@@ -1,4 +1,4 @@
-#include "strategies/checkpoint/synthetic.h"
+#include "tests/strategies/checkpoint/synthetic.h"
 
 #include <algorithm>
 #include <charconv>

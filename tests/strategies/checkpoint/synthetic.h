@@ -1,6 +1,6 @@
 /// \file
-/// Checkpoints whose every element can be recognised: tests and benchmarks write them and check
-/// conversions of them. The element at row-major index i of a tensor is
+/// Checkpoints whose every element can be recognised, for tests and benchmarks of conversions. The
+/// element at row-major index i of a tensor is
 ///
 ///     the low bytes of mix(mix(seed + digest(name)) + i)      mix: the finaliser of SplitMix64
 ///
