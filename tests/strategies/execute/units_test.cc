@@ -48,16 +48,16 @@ void add(std::vector<double>& sum, const std::vector<double>& summand) {
 }
 
 Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                   const std::vector<std::size_t>& begins) {
+                   const std::vector<std::size_t>& begins, BackwardPass follows) {
   Executed run;
-  const auto whole = distribute(graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
+  const auto whole = distribute(graph, mesh, Flow::kBothWays, follows);
   EXPECT_TRUE(whole);
   const std::vector<GraphUnit> units = cut(*whole, begins);
   EXPECT_EQ(units.size(), begins.size() + 1);
   std::vector<ShardedGraph> forward;
   std::vector<Wholes> saved;  // by unit and its tensors
   for (const GraphUnit& unit : units) {
-    const auto sharded = distribute(unit.graph, mesh, Flow::kBothWays, BackwardPass::kFollows);
+    const auto sharded = distribute(unit.graph, mesh, Flow::kBothWays, follows);
     EXPECT_TRUE(sharded) << sharded.error().message;
     forward.push_back(*sharded);
     Wholes given;
@@ -68,6 +68,7 @@ Executed run_units(const Graph& graph, const std::vector<MeshAxis>& mesh,
     saved.push_back(*executed_graph(forward.back(), given));
     for (const auto& [id, values] : saved.back()) run.values[unit.whole[id.index()]] = values;
   }
+  if (follows == BackwardPass::kNone) return run;
   const auto gradients = gradients_of(graph, units, forward, {});
   Wholes handed;  // gradients, by tensor of the whole graph
   for (std::size_t u = units.size(); u-- > 0;) {
@@ -122,7 +123,10 @@ TEST(Units, ComputeWhatTheWholeGraphDoes) {
     std::vector<std::size_t> begins;
     for (std::size_t op = 1; op < graph.operators.size(); ++op)
       if (random() % 2 == 0) begins.push_back(op);
-    const Executed found = run_units(graph, mesh, begins);
+    const Executed alone = run_units(graph, mesh, begins, BackwardPass::kNone);
+    ASSERT_EQ(compare(graph, expected.values, alone.values, kLargestDifference).fault, "")
+        << "graph " << i << ", forward alone";
+    const Executed found = run_units(graph, mesh, begins, BackwardPass::kFollows);
     units += static_cast<std::int64_t>(begins.size()) + 1;
     const auto values = compare(graph, expected.values, found.values, kLargestDifference);
     ASSERT_EQ(values.fault, "") << "graph " << i;
