@@ -42,9 +42,12 @@ std::string words_of(const Strategy& strategy) {
   text += fmt::format(", batch {} in micro-batches of {}", grouped(strategy.global_batch),
                       strategy.micro_batch);
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
-  text += fmt::format(", recompute {}, {}, {}", yaml::name_of(strategy.recompute),
-                      name_of(strategy.precision), strategy.framework->name);
-  return text;
+  text += fmt::format(", recompute {}, {}", yaml::name_of(strategy.recompute),
+                      name_of(strategy.precision));
+  if (strategy.quantization != Quantization::kNone)
+    text += fmt::format(" with {}{}", yaml::name_of(strategy.quantization),
+                        strategy.quantized_parameters ? " parameters" : "");
+  return text + ", " + strategy.framework->name;
 }
 
 NamedTask words_of(const sim::TaskPlace& place, const sim::Prediction& prediction,

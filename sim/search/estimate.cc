@@ -85,6 +85,18 @@ class Step {
     return conversion(count, strategy_.precision, from, replicated(1));
   }
 
+  // On the slowest kind of device.
+  Seconds weight_cast_time(std::int64_t count) {
+    Seconds slowest;
+    for (const Kinds& kinds : kinds_) {
+      Seconds time;
+      for (const Pass& pass : lower::weight_casts(strategy_, count))
+        time += times_.kernel(pass, kinds).slowest;
+      slowest = std::max(slowest, time);
+    }
+    return slowest;
+  }
+
   // Of the shard of `count` parameters, where it lies in fp32.
   Seconds cast_time(std::int64_t count) {
     if (!states_.cuts_parameters ||
@@ -103,7 +115,7 @@ class Step {
   // A layer's parameters, together or each by itself.
   Result<Seconds> gathering(const lower::LoweredBlock& block) {
     if (!states_.cuts_parameters || !framework_.shards.gather_each)
-      return gathering(block.elements());
+      return gathering(lower::gathered_elements(strategy_, block.elements(), block.quantized));
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
@@ -132,7 +144,9 @@ class Step {
       case Kind::kReduce:
         return reduction(own_elements(symbol.block));
       case Kind::kGatherAll:
-        return gathering(elements(symbol.role));
+        return gathering(lower::gathered_elements(
+            strategy_, elements(symbol.role),
+            lower::quantized_of_stage(strategy_, model_, blocks_, symbol.role)));
       case Kind::kReduceAll:
         return reduction(elements(symbol.role));
       case Kind::kCopies:
@@ -185,12 +199,17 @@ class Step {
 
   // The parameters of a unit: whole for one pass, or for good.
   Result<Seconds> gathering(const Symbol& symbol) {
-    if (!states_.cuts_parameters) return gathering(own_elements(symbol.block));
+    if (!states_.cuts_parameters)
+      return gathering(lower::gathered_elements(strategy_, own_elements(symbol.block),
+                                                block(symbol.block).quantized));
     FORESHARD_ASSIGN(auto time, gathering(block(symbol.block)));
     // A backward pass that computes activations again gathers for each of the two.
     const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
                        framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
-    return (twice ? 2.0 : 1.0) * time + cast_time(block(symbol.block).elements());
+    const std::int64_t quantized =
+        strategy_.quantized_parameters ? 0 : block(symbol.block).quantized;
+    return (twice ? 2.0 : 1.0) * time + cast_time(block(symbol.block).elements()) +
+           weight_cast_time(quantized);
   }
 
   // The residual stream to another stage, in pieces where the framework sends it so.
@@ -262,6 +281,11 @@ class Step {
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
                         kinds_[index(stage)]).*
           which;
+    std::int64_t quantized = lower::quantized_of_stage(strategy_, model_, blocks_, stage);
+    if (states_.cuts_parameters)
+      quantized = strategy_.quantized_parameters ? states_.shard_of(quantized) : 0;
+    for (const Pass& pass : lower::weight_casts(strategy_, quantized))
+      time += times_.kernel(pass, kinds_[index(stage)]).*which;
     return time;
   }
 
@@ -306,7 +330,6 @@ class Step {
 std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& model,
                                          const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
-  const Bytes parameter = size_of(strategy.precision);
   const Bytes gradient = size_of(strategy.framework->gradients_of(strategy.precision));
   const auto trails = [](const program::Block& pass) {
     return !pass.tasks.empty() && pass.tasks.back().stream != lower::stream(lower::kComputeStream);
@@ -319,7 +342,8 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     const std::int64_t own = of.elements() - (shared ? of.largest_parameter : 0);
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
-    if (states.cuts_parameters) bytes.whole = parameter * static_cast<double>(of.elements());
+    if (states.cuts_parameters)
+      bytes.whole = lower::whole_parameters(strategy, of.elements(), of.quantized);
     if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
     bytes.work = {of.transient_forward, of.transient_backward};
     bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};

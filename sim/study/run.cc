@@ -22,12 +22,49 @@
 
 namespace foreshard::study {
 
+namespace {
+
+// Compute capability, times ten: Blackwell's.
+constexpr std::int64_t kScalesBlocksOf32 = 100;
+
+// Products in a type that a device does not have are no faster there than in 16 bits, and not what
+// is meant.
+Status without_products(const LoadedStudy& study, const ClusterView& cluster) {
+  const Quantization recipe = study.strategy.quantization;
+  if (recipe == Quantization::kNone) return {};
+  const std::string wanted(name_of(dtype_of(recipe)));
+  for (const std::int32_t device : study.pool.devices) {
+    const DeviceTypeId type = cluster.devices()[static_cast<std::size_t>(device)].type;
+    const DeviceType& kind = cluster.device_types()[type.index()];
+    if (kind.tensor_peak.contains(wanted)) {
+      const auto& capability = kind.compute_capability;
+      const bool scales_few =
+          capability.evidence == yaml::Evidence::kTransferred || *capability >= kScalesBlocksOf32;
+      if (recipe != Quantization::kMxFp8 || scales_few) continue;
+      return study.loader.error_at(
+          "strategy.quantization",
+          fmt::format("the matrix units of device '{}' do not scale blocks of 32 elements",
+                      kind.name),
+          "set quantization: fp8-current, or take a device of compute capability 10.0 or more");
+    }
+    return study.loader.error_at(
+        "strategy.quantization",
+        fmt::format("device '{}' has no {} products, which '{}' needs", kind.name, wanted,
+                    yaml::name_of(recipe)),
+        fmt::format("set quantization: none, or take a device whose tensor_peak lists {}", wanted));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<ClusterView> cluster_of(const LoadedStudy& study) {
-  if (!study.disturbances || !disturbance::about_links(*study.disturbances))
-    return build_cluster(study.cluster, study.loader, "cluster");
   ClusterConfig config = study.cluster;
-  config.single_cables = true;
-  return build_cluster(config, study.loader, "cluster");
+  if (study.disturbances && disturbance::about_links(*study.disturbances))
+    config.single_cables = true;
+  FORESHARD_ASSIGN(auto cluster, build_cluster(config, study.loader, "cluster"));
+  FORESHARD_TRY(without_products(study, cluster));
+  return cluster;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -81,7 +82,26 @@ class BlockBuilder {
   TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
                   std::vector<std::vector<Axis>> dims) {
     const TensorId weight = parameter(name + ".weight", {in, out}, std::move(dims));
-    return added({.type = "matmul", .name = name, .inputs = {x, weight}});
+    if (quantization_ == Quantization::kNone)
+      return added({.type = "matmul", .name = name, .inputs = {x, weight}});
+    return added({.type = "matmul",
+                  .name = name,
+                  .inputs = {quantized(x), weight},
+                  .settings = {{"to", std::string(name_of(options_.dtype))},
+                               {"recipe", std::string(yaml::name_of(quantization_))}}});
+  }
+  /// From here on, products are quantized as the options say.
+  void quantize() { quantization_ = options_.quantization; }
+  /// For the products that read `x`: once for all.
+  TensorId quantized(TensorId x) {
+    const auto [known, is_new] = quantized_.try_emplace(x);
+    if (is_new)
+      known->second =
+          added({.type = "quantize",
+                 .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
+                 .inputs = {x},
+                 .settings = {{"recipe", std::string(yaml::name_of(quantization_))}}});
+    return known->second;
   }
 
   /// `output` names the result if it is not named after the norm.
@@ -176,6 +196,8 @@ class BlockBuilder {
   Axis data_axis_;
   Graph graph_;
   bool core_attention_ = false;
+  Quantization quantization_ = Quantization::kNone;
+  std::map<TensorId, TensorId> quantized_;
 };
 
 TensorId BlockBuilder::attention(TensorId qkv) {
@@ -302,6 +324,7 @@ TensorId parallel_layer(BlockBuilder& build, TensorId x) {
 
 Graph layer_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("layer", model, options);
+  build.quantize();
   const TensorId x = build.boundary("layer_in");
   if (model.branches != Branches::kSequential) {
     const TensorId y = parallel_layer(build, x);

@@ -13,6 +13,7 @@
 #include "strategies/graph/graph.h"
 #include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"
+#include "strategies/graph/quantization.h"
 
 namespace foreshard {
 
@@ -27,6 +28,7 @@ struct TransformerOptions {
   bool fused_cross_entropy = false;
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.
   DType dtype = DType::kBf16;
+  Quantization quantization = Quantization::kNone;  ///< Of the linear layers between the norms.
 };
 
 struct TransformerGraphs {

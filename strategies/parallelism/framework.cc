@@ -3,9 +3,10 @@
 namespace foreshard {
 
 std::string fault_in_precision(DType dtype) {
-  return dtype != DType::kFp8 ? ""
-                              : "precision fp8 is not modelled: its casts, scales and wider copies "
-                                "would be missing; use bf16";
+  return dtype != DType::kFp8
+             ? ""
+             : "activations and gradients are not held in fp8; set precision: bf16 "
+               "and, for products in fp8, quantization: fp8-current";
 }
 
 const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*) {

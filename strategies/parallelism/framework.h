@@ -117,9 +117,8 @@ struct Framework {
   }
 };
 
-/// Why steps in that precision cannot be predicted yet, and what to do; empty if they can. Of fp8
-/// the time of its products is known, but not what comes with it: maxima and scales of tensors,
-/// casts, the wider copies of parameters, and who communicates in which width.
+/// Why steps do not run in that precision, and what to do; empty if they can. What runs in fp8 is
+/// products alone (Strategy::quantization).
 std::string fault_in_precision(DType dtype);
 
 const yaml::Names<GradientReduction>& yaml_names(const GradientReduction*);

@@ -22,7 +22,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .pointwise = framework.pointwise,
           .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
-          .dtype = strategy.precision};
+          .dtype = strategy.precision,
+          .quantization = strategy.quantization};
 }
 
 BackwardPass backward_pass(const Strategy& strategy) {

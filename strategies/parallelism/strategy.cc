@@ -267,11 +267,29 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Which activations are recomputed in the backward pass.")
           .optional("precision", &Strategy::precision,
                     "Precision of parameters, activations and matrix products.")
+          .optional("quantization", &Strategy::quantization,
+                    "By which recipe a transformer's linear layers compute in fewer bits than "
+                    "`precision`; embedding, attention products, norms and the head never do.")
+          .optional("quantized_parameters", &Strategy::quantized_parameters,
+                    "Weights of those layers are held quantized alone, without a copy in "
+                    "`precision`, and data-parallel ranks gather them so.")
           .optional("rank_order", &Strategy::rank_order,
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
                     "The training framework, which decides what is overlapped and fused.")
-          .check("precision", [](const Strategy& of) { return fault_in_precision(of.precision); });
+          .check("precision", [](const Strategy& of) { return fault_in_precision(of.precision); })
+          .check("quantization",
+                 [](const Strategy& of) -> std::string {
+                   if (of.quantization == Quantization::kNone || size_of(of.precision) == 2_B)
+                     return {};
+                   return fmt::format(
+                       "'{}' quantizes tensors of 16 bits, not {}; set precision: bf16",
+                       yaml::name_of(of.quantization), name_of(of.precision));
+                 })
+          .check("quantized_parameters", [](const Strategy& of) -> std::string {
+            if (!of.quantized_parameters || of.quantization != Quantization::kNone) return {};
+            return "nothing is quantized; set quantization: fp8-current, or leave this out";
+          });
   return table;
 }
 
@@ -417,6 +435,10 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
              "graph and its bodies, more than the {} that a simulated step may have",
              strategy.micro_batches(), passes, kMaxLayerPasses),
          "use a larger micro_batch, a smaller global_batch or loops of fewer iterations"});
+  if (strategy.quantization != Quantization::kNone)
+    faults.push_back({"quantization", "general graphs say for themselves what is quantized",
+                      "leave it out, and give products an operator quantize and settings `to` and "
+                      "`recipe`"});
   if (const auto dtype = parameter_dtype(graph); dtype && *dtype != strategy.precision)
     faults.push_back({"precision",
                       fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
@@ -434,6 +456,8 @@ std::string describe(const Strategy& strategy) {
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
+  if (strategy.quantization != Quantization::kNone)
+    text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   return text;
 }
 

@@ -13,6 +13,7 @@
 
 #include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
+#include "strategies/graph/quantization.h"
 #include "strategies/parallelism/framework.h"
 
 namespace foreshard {
@@ -44,6 +45,10 @@ struct Strategy {
   std::int64_t zero_stage = 0;                 ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
   Recompute recompute = Recompute::kNone;
   DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
+  /// By which a transformer's linear layers compute in fewer bits than that.
+  Quantization quantization = Quantization::kNone;
+  /// Weights that products read quantized are held so alone, and gathered so.
+  bool quantized_parameters = false;
   std::vector<std::string> rank_order = {"tensor", "data", "pipeline"};  ///< Fastest first.
   yaml::Ref<Framework> framework;
 

@@ -67,16 +67,34 @@ TEST(BadInput, UnknownKey) {
                  "did you mean 'tensor_parallel'?");
 }
 
-TEST(BadInput, PrecisionThatIsNotModelled) {
+TEST(BadInput, PrecisionOfProductsAlone) {
   const std::string fp8 = strategy("  precision: fp8\n  data_parallel: 16\n  global_batch: 16\n");
-  expect_refused(fp8, "study.yaml:14:14: error: precision fp8 is not modelled", "use bf16");
+  expect_refused(fp8, "study.yaml:14:14: error: activations and gradients are not held in fp8",
+                 "quantization: fp8-current");
   const TemporaryFolder folder;
   const std::string file = folder.write("study.yaml", fp8).string();
   for (const char* command : {"search", "check", "export --program -"}) {
     const Outcome outcome = foreshard(std::string(command) + " '" + file + "'");
     EXPECT_EQ(outcome.code, 2) << command;
-    EXPECT_THAT(outcome.err, HasSubstr("14:14: error: precision fp8 is not modelled")) << command;
+    EXPECT_THAT(outcome.err, HasSubstr("14:14: error: activations and gradients")) << command;
   }
+}
+
+TEST(BadInput, QuantizationThatTheDeviceDoesNotHave) {
+  const std::string keys = "  data_parallel: 16\n  global_batch: 16\n  quantization: ";
+  expect_refused(strategy(keys + "fp8-current\n"),
+                 "error: device 'A100-SXM-80GB' has no fp8 products, which 'fp8-current' needs",
+                 "set quantization: none");
+  expect_refused(strategy(keys + "fp9\n"),
+                 "study.yaml:16:17: error: 'quantization' cannot be 'fp9'", "'fp8-current'");
+  expect_refused(strategy(keys + "none\n  quantized_parameters: true\n"),
+                 "error: nothing is quantized", "set quantization: fp8-current");
+  expect_refused(strategy(keys + "fp8-current\n  precision: fp32\n"),
+                 "error: 'fp8-current' quantizes tensors of 16 bits, not fp32", "precision: bf16");
+  const Outcome outcome = foreshard(
+      "simulate configs/studies/llama3-8b-h100-8-fp8.yaml --set strategy.quantization=mxfp8");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the matrix units of device 'H100-SXM' do not scale"));
 }
 
 TEST(BadInput, MissingUnit) {

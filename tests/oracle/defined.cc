@@ -54,6 +54,7 @@ ComputeFunction find_defined(std::string_view type) {
       {"pad", defined::pad},
       {"pool", defined::pool},
       {"pool_gradient", defined::pool_gradient},
+      {"quantize", copy},
       {"reduce", defined::reduce},
       {"reshape", defined::reshape},
       {"rms_norm", defined::rms_norm},

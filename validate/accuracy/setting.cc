@@ -37,6 +37,7 @@ constexpr std::array kObstacles{
     Obstacle{"finetuning lora", "fine-tuning of adapters (LoRA) is not modelled"},
     Obstacle{"lora finetuning", "fine-tuning of adapters (LoRA) is not modelled"},
     Obstacle{"task=lora", "fine-tuning of adapters (LoRA) is not modelled"},
+    Obstacle{"lora rank", "fine-tuning of adapters (LoRA) is not modelled"},
     Obstacle{"adamw offload", "offloading to the host is not modelled"},
     Obstacle{"cpu_offloading_num_layers", "offloading to the host is not modelled"},
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
@@ -207,14 +208,45 @@ class Mapping {
 
   Status precision() {
     const std::string text = lower_case(row_.precision);
-    if (contains(text, "fp8") || contains(text, "float8") || contains(text, "fp4"))
+    if (contains(text, "fp4"))
       return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
+    if (contains(text, "fp8") || contains(text, "float8")) return quantization(text);
     if (text.empty() || contains(text, "not stated")) assume("precision");
     const auto fp16 = text.find("fp16");
     const auto bf16 = std::min(text.find("bf16"), text.find("bfloat16"));
     if (!text.empty() && fp16 == std::string::npos && bf16 == std::string::npos)
       return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
     setting_.strategy.precision = fp16 < bf16 ? DType::kFp16 : DType::kBf16;
+    return {};
+  }
+
+  // What NVIDIA calls "-CS" scales a tensor by its own maximum, as torchao's float8 does (by rows,
+  // too); where no recipe is named, Megatron-LM's own is Transformer Engine's delayed scaling, and
+  // Megatron-Bridge's that of the tensor's maximum.
+  Status quantization(const std::string& text) {
+    FORESHARD_ASSIGN(const auto device,
+                     loader_.read_ref<DeviceType>(setting_.cluster.device, "device"));
+    if (!device.tensor_peak.contains("fp8"))
+      return unsupported(fmt::format("device '{}' has no fp8 products", row_.gpu));
+    Quantization& recipe = setting_.strategy.quantization;
+    const std::string notes = lower_case(row_.notes);
+    setting_.strategy.quantized_parameters =
+        contains(notes, "fp8 params on") || contains(notes, "fp8 params/param gather on");
+    const bool current = contains(text, "cs") || contains(text, "current") ||
+                         contains(text, "tensorwise") || contains(text, "rowwise");
+    if (contains(text, "mx")) {
+      recipe = Quantization::kMxFp8;
+    } else if (contains(text, "block")) {
+      recipe = Quantization::kFp8Block;
+    } else if (current) {
+      recipe = Quantization::kFp8Current;
+    } else if (contains(notes, "delayed scaling")) {
+      recipe = Quantization::kFp8Delayed;
+    } else {
+      const bool scales_by_itself = contains(text, "float8") || contains(row_.framework, "Bridge");
+      recipe = scales_by_itself ? Quantization::kFp8Current : Quantization::kFp8Delayed;
+      assume("quantization");
+    }
     return {};
   }
 

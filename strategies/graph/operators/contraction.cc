@@ -40,6 +40,7 @@ struct Letters {
   std::string equation;
   std::string grouped{};
   std::int64_t groups = 0;  // of the result; 0: as many as the finest input has
+  std::string to{};         // the result's type; empty: that of the inputs
 };
 
 // Extents of all letters over the inputs; of a grouped one the finest.
@@ -72,11 +73,18 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   if (letters.size() != inputs.size() + 1)
     return wrong("equation '" + equation + "' has " + std::to_string(letters.size() - 1) +
                  " inputs, not " + std::to_string(inputs.size()));
+  if (inputs.size() == 1 && !what.to.empty())
+    return wrong("of one input has the input's type; leave out 'to'");
+  DType to = inputs[0].dtype;
+  if (!what.to.empty()) {
+    FORESHARD_ASSIGN(to, dtype_named(what.to));
+  }
   for (const TensorType& input : inputs) {
-    if (input.dtype != inputs[0].dtype) return wrong("the inputs differ in type");
+    if (what.to.empty() ? input.dtype != to : !is_float(input.dtype))
+      return wrong("the inputs differ in type");
   }
   FORESHARD_ASSIGN(const auto extent, extents_of(letters, inputs, what.grouped));
-  TensorType out{inputs[0].dtype, {}};
+  TensorType out{to, {}};
   for (const char letter : letters.back()) {
     const auto known = extent.find(letter);
     if (known == extent.end())
@@ -101,7 +109,8 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
 
 // A letter of both inputs and the output is a batch, of the first and the output a row, of the
 // second and the output a column, of the inputs alone contracted. A grouped letter counts as often
-// as the finest operand has it: every query head needs its product.
+// as the finest operand has it: every query head needs its product. Of operands of two types the
+// narrower one is multiplied in: the other has a copy in it.
 Gemm gemm_of(const std::string& equation, const Call& local) {
   const auto letters = *letters_of(equation);
   std::map<char, std::pair<std::int64_t, int>> found;
@@ -118,7 +127,9 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
             .m = 1,
             .n = 1,
             .k = 1,
-            .dtype = local.inputs[0].dtype,
+            .dtype = size_of(local.inputs[1].dtype) < size_of(local.inputs[0].dtype)
+                         ? local.inputs[1].dtype
+                         : local.inputs[0].dtype,
             .accumulate = local.accumulates};
   for (const auto& [letter, where] : found) {
     std::int64_t& dimension = where.second == 0b111   ? gemm.batch
@@ -137,7 +148,9 @@ std::vector<Kernel> letters_kernels(const std::string& equation, const Call& loc
   return one_pass(sums ? PassKind::kReduce : PassKind::kTranspose, local.inputs[0]);
 }
 
-void letters_backward(Gradients& gradients, const Letters& what) {
+// With `recipe`, both products read the quantized gradient of the result.
+void letters_backward(Gradients& gradients, const Letters& what,
+                      Quantization recipe = Quantization::kNone) {
   const auto letters = *letters_of(what.equation);
   const TensorId dy = gradients.of_output(0);
   if (gradients.op().inputs.size() == 1) {
@@ -159,16 +172,21 @@ void letters_backward(Gradients& gradients, const Letters& what) {
     if (unit != whole) gradient = gradients.add("expand", "", {gradient}, {{"shape", whole}})[0];
     return gradients.give(0, gradient);
   }
+  TensorId factor = dy;
+  if (recipe != Quantization::kNone)
+    factor = gradients.add("quantize", "quantized", {dy},
+                           {{"recipe", std::string(yaml::name_of(recipe))}})[0];
   // Of a letter that one input alone has, and that is summed, each place gets the same gradient;
   // such equations are refused when inferred.
   for (std::size_t i = 0; i < 2; ++i) {
     if (!gradients.wants(i)) continue;
     const std::size_t other = 1 - i;
-    const auto inputs = i == 0 ? std::vector<TensorId>{dy, gradients.input(1)}
-                               : std::vector<TensorId>{gradients.input(0), dy};
+    const auto inputs = i == 0 ? std::vector<TensorId>{factor, gradients.input(1)}
+                               : std::vector<TensorId>{gradients.input(0), factor};
     const std::string& out = letters.back();
     Settings back{{"equation", i == 0 ? out + "," + letters[other] + "->" + letters[0]
                                       : letters[other] + "," + out + "->" + letters[1]}};
+    if (!what.to.empty()) back.set("to", std::string(name_of(gradients.tensor(dy).dtype)));
     const auto at = what.grouped.empty() ? std::string::npos : letters[i].find(what.grouped);
     if (at != std::string::npos) {
       back.set("grouped", what.grouped);
@@ -181,7 +199,8 @@ void letters_backward(Gradients& gradients, const Letters& what) {
 }
 
 Letters letters_in(const Settings& settings) {
-  return {settings.text("equation"), settings.text("grouped"), settings.integer("groups")};
+  return {settings.text("equation"), settings.text("grouped"), settings.integer("groups"),
+          settings.text("to")};
 }
 
 // An einsum of two inputs sums only letters that both have, so that it is one product.
@@ -250,11 +269,16 @@ Result<std::string> matmul_equation(const Call& call) {
 
 Result<Inferred> infer_matmul(const Call& call) {
   FORESHARD_ASSIGN(const auto equation, matmul_equation(call));
-  if (call.inputs.size() == 2) return infer_letters({equation}, call.inputs);
+  const std::string& to = call.settings.text("to");
+  FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
+  if (recipe != Quantization::kNone && to.empty())
+    return wrong("recipe '" + std::string(yaml::name_of(recipe)) +
+                 "' needs the type of the result: set 'to'");
+  if (call.inputs.size() == 2) return infer_letters({.equation = equation, .to = to}, call.inputs);
   if (equation.back() != 'z') return wrong("a bias needs columns");
   std::string biased = equation;
   biased.insert(biased.find("->"), ",z");
-  return infer_letters({biased}, call.inputs);
+  return infer_letters({.equation = biased, .to = to}, call.inputs);
 }
 
 std::vector<Kernel> matmul_kernels(const Call& local, const Call& whole) {
@@ -266,7 +290,17 @@ void matmul_backward(Gradients& gradients) {
   const auto equation =
       matmul_equation(gradients.shape(gradients.input(0)), gradients.shape(gradients.input(1)),
                       settings.flag("transpose_a"), settings.flag("transpose_b"));
-  letters_backward(gradients, {*equation});
+  letters_backward(gradients, {.equation = *equation, .to = settings.text("to")},
+                   *recipe_in(settings));
+}
+
+SettingDefinition to_setting() {
+  return {.name = "to",
+          .fallback = std::string{},
+          .doc =
+              "Type of the result, \"bf16\"; inputs may then differ in type: of a wider one the "
+              "product reads a copy in the narrower type, which is made elsewhere. Empty: that "
+              "of the inputs."};
 }
 
 }  // namespace
@@ -288,7 +322,8 @@ OperatorDefinition einsum() {
                                "each for a group of theirs: heads."},
                        {.name = "groups",
                         .fallback = std::int64_t{0},
-                        .doc = "Of that letter in the result; 0: as many as the inputs have."}},
+                        .doc = "Of that letter in the result; 0: as many as the inputs have."},
+                       to_setting()},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};
@@ -306,7 +341,12 @@ OperatorDefinition matmul() {
           .settings = {{.name = "transpose_a",
                         .fallback = false,
                         .doc = "The last two dimensions of `a` are swapped."},
-                       {.name = "transpose_b", .fallback = false, .doc = "Likewise of `b`."}},
+                       {.name = "transpose_b", .fallback = false, .doc = "Likewise of `b`."},
+                       to_setting(),
+                       {.name = "recipe",
+                        .fallback = std::string{"none"},
+                        .doc = "By which the gradient of the result is quantized for the products "
+                               "of the backward pass, as `quantization` of a strategy."}},
           .infer = infer_matmul,
           .kernels = matmul_kernels,
           .gradient = matmul_backward};

@@ -57,6 +57,7 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::pad(),
       operators::pool(),
       operators::pool_gradient(),
+      operators::quantize(),
       operators::reduce(),
       operators::reshape(),
       operators::rms_norm(),

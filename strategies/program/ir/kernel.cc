@@ -79,6 +79,9 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kExpand, "expand", 0, 1, 0, 0, 1},
     PassTraffic{PassKind::kStatistics, "statistics", 1, 0, 0, 0, 3},
     PassTraffic{PassKind::kTopK, "top_k", 1, 0, 0, 0, 2},
+    PassTraffic{PassKind::kQuantize, "quantize", 1, 0, 0, 1, 2},
+    PassTraffic{PassKind::kQuantizeTwice, "quantize_twice", 1, 0, 0, 2, 4},
+    PassTraffic{PassKind::kQuantizeTranspose, "quantize_transpose", 1, 0, 0, 2, 2},
     // fp32 gradient, parameter and momentum in; parameter, momentum and the working copy out.
     PassTraffic{PassKind::kOptimizer, "momentum", 0, 1, 12, 8, 4},
 };

@@ -107,15 +107,19 @@ enum class PassKind : std::uint8_t {
   kAdam,                ///< Mixed-precision Adam on fp32 master weights, moments and gradients.
   kCast,                ///< Between the pass's dtype and fp32.
   kZero,
-  kTokenPermute,  ///< Rows gathered into (or scattered from) the experts' order.
-  kUnary,         ///< One operand, one operation an element.
-  kBinary,        ///< Two operands of the same shape.
-  kTernary,       ///< Three: a selection, a backward pass that reads two tensors.
-  kReduce,        ///< Rows to one number each; also pooling, counted over what it reads.
-  kExpand,        ///< One number written to many places: the gradient of kReduce.
-  kStatistics,    ///< Sum and sum of squares.
-  kTopK,          ///< The largest few of each row.
-  kOptimizer,     ///< A first-order update with one fp32 state (momentum).
+  kTokenPermute,       ///< Rows gathered into (or scattered from) the experts' order.
+  kUnary,              ///< One operand, one operation an element.
+  kBinary,             ///< Two operands of the same shape.
+  kTernary,            ///< Three: a selection, a backward pass that reads two tensors.
+  kReduce,             ///< Rows to one number each; also pooling, counted over what it reads.
+  kExpand,             ///< One number written to many places: the gradient of kReduce.
+  kStatistics,         ///< Sum and sum of squares.
+  kTopK,               ///< The largest few of each row.
+  kQuantize,           ///< To fp8, with a scale that is known.
+  kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
+  kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
+                       ///< dimension to be contiguous. Others read one copy either way.
+  kOptimizer,          ///< A first-order update with one fp32 state (momentum).
 };
 
 /// A memory-bound kernel over `rows` x `columns` elements. For kAdam, kGradient*, kCast and kZero

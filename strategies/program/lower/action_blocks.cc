@@ -182,12 +182,16 @@ class Maker {
 
   Block gather(const Action& action, std::int32_t of) const {
     const std::int64_t count = bucket(action).elements;
+    const std::int64_t gathered = gathered_elements(strategy_, count, quantized_in(bucket(action)));
     if (!of_one_unit(states_, action))
-      return gathering(fmt::format("parameters.gather.{}", count), count);
+      return gathering(fmt::format("parameters.gather.{}", gathered), gathered);
     const std::string name = block_name(of) + ".gather";
-    if ((action.takes & plan::kWhole) == 0) return gathering(name, count);
-    Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, count);
-    const Bytes whole = size_of(strategy_.precision) * static_cast<double>(count);
+    if ((action.takes & plan::kWhole) == 0) return gathering(name, gathered);
+    Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, gathered);
+    const std::int64_t quantized = lowered(of).quantized;
+    const Bytes whole = whole_parameters(strategy_, count, quantized);
+    if (!strategy_.quantized_parameters)
+      append_weight_casts(gather, strategy_, quantized, kDataStream);
     std::vector<Task> first{memory_task(
         "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
     // A kernel on the stream of the gather that follows.
@@ -341,7 +345,29 @@ class Maker {
       if (axis == data_ ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
         spread.push_back(axis);
     }
-    return optimizer_block(fmt::format("optimizer.{}", count), strategy_, mesh_, spread, count);
+    std::int64_t quantized = quantized_weights();
+    if (states_.cuts_parameters)
+      quantized = strategy_.quantized_parameters ? states_.shard_of(quantized) : 0;
+    std::string name = fmt::format("optimizer.{}", count);
+    if (quantized > 0) name += fmt::format(".{}", quantized);
+    return optimizer_block(std::move(name), strategy_, mesh_, spread, count, quantized);
+  }
+
+  std::int64_t quantized_in(const plan::Run& units) const {
+    std::int64_t sum = 0;
+    for (std::int32_t i = 0; i < units.count; ++i)
+      sum += lowered(unit(units.first + i).block).quantized;
+    return sum;
+  }
+  std::int64_t quantized_in(const plan::Bucket& bucket) const {
+    std::int64_t sum = 0;
+    for (const plan::Run& units : bucket.units) sum += quantized_in(units);
+    return sum;
+  }
+  std::int64_t quantized_weights() const {
+    std::int64_t sum = 0;
+    for (const plan::Chunk& chunk : role_.chunks) sum += quantized_in(chunk.units);
+    return sum;
   }
 
   const StepPlan& plan_;

@@ -56,7 +56,19 @@ std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<
   return sizes;
 }
 
+std::int64_t quantized_elements(const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  std::int64_t sum = 0;
+  for (const Operator& op : graph.operators) {
+    if (op.type != "matmul" || op.settings.text("recipe") == "none") continue;
+    for (const TensorId id : op.inputs)
+      if (graph[id].role == TensorRole::kParameter && graph[id].shape.size() > 1)
+        sum += local_elements(graph[id], *graph[id].pinned, mesh);
+  }
+  return sum;
+}
+
 void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<MeshAxis>& mesh) {
+  lowered.quantized = quantized_elements(graph, mesh);
   lowered.parameter_sizes = parameter_sizes(graph, mesh);
   const auto& sizes = lowered.parameter_sizes;
   lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);

@@ -51,6 +51,7 @@ struct LoweredBlock {
   std::map<std::vector<std::int64_t>, Bytes> placeholders;
   Recompute recompute = Recompute::kNone;  ///< By its backward pass.
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
+  std::int64_t quantized = 0;          ///< Elements of weights that products read quantized.
 
   std::int64_t elements() const {
     std::int64_t sum = 0;

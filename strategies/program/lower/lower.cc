@@ -1,5 +1,6 @@
 #include "strategies/program/lower/lower.h"
 
+#include <cmath>
 #include <fmt/format.h>
 
 #include "strategies/parallelism/state_sharding.h"
@@ -48,6 +49,31 @@ void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t c
                           .body = Kernel{pass},
                           .stream = stream(kComputeStream),
                           .optimizer = true});
+}
+
+Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized) {
+  const std::int64_t plain = strategy.quantized_parameters ? count - quantized : count;
+  return size_of(strategy.precision) * static_cast<double>(plain) +
+         weight_copies(strategy.quantization) * static_cast<double>(quantized);
+}
+
+std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
+                               std::int64_t quantized) {
+  if (!strategy.quantized_parameters) return count;
+  const double share = gathered_copies(strategy.quantization) / size_of(strategy.precision);
+  return count - quantized + std::llround(share * static_cast<double>(quantized));
+}
+
+std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
+  if (strategy.quantization == Quantization::kNone || count == 0) return {};
+  return quantize_kernels(strategy.quantization, count, 1, strategy.precision);
+}
+
+void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
+                         StreamIndex where) {
+  for (const Pass& pass : weight_casts(strategy, count))
+    block.tasks.push_back(
+        {.name = "quantize weights", .body = Kernel{pass}, .stream = stream(where)});
 }
 
 plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {

@@ -63,6 +63,19 @@ ElementBytes element_bytes(const Strategy& strategy);
 /// composer/optim/decoupled_weight_decay.py: adamw).
 /// Not modelled: one launch of each for every parameter tensor.
 std::vector<Pass> optimizer_kernels(OptimizerKernels how, std::int64_t count, DType precision);
+/// Parameters of `count` elements as products read them, `quantized` of them by the strategy's
+/// recipe.
+Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized);
+/// What data-parallel ranks gather of them, in elements of the strategy's precision.
+std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
+                               std::int64_t quantized);
+
+/// What makes the copies of `count` weights that products read, by the strategy's recipe.
+std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count);
+/// Appends them as tasks of the step's end on that stream.
+void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
+                         StreamIndex where);
+
 /// Appends them as tasks.
 void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t count,
                       DType precision);

@@ -48,10 +48,11 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh, std::v
 
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
-                               std::int64_t count) {
+                               std::int64_t count, std::int64_t quantized) {
   program::Block step{.name = std::move(name)};
   if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, count);
   append_optimizer(step, strategy.framework->optimizer, count, strategy.precision);
+  append_weight_casts(step, strategy, quantized, kComputeStream);
   return step;
 }
 

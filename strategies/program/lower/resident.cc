@@ -56,17 +56,34 @@ std::int64_t elements_of_stage(const Strategy& strategy, const Model& model,
   return sum;
 }
 
+std::int64_t quantized_of_stage(const Strategy& strategy, const Model& model,
+                                const LoweredModel& blocks, std::int64_t stage) {
+  std::int64_t sum = 0;
+  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t times) {
+    sum += times * block.quantized;
+  });
+  return sum;
+}
+
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage) {
-  const auto count = static_cast<double>(elements_of_stage(strategy, model, blocks, stage));
   const StateSharding sharding = state_sharding(strategy);
   const auto part = [&](bool cut) {
     return cut ? 1 / static_cast<double>(sharding.replicas) : 1.0;
   };
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
+  const std::int64_t elements = elements_of_stage(strategy, model, blocks, stage);
+  const std::int64_t quantized = quantized_of_stage(strategy, model, blocks, stage);
+  const auto count = static_cast<double>(elements);
+  // Of shards there are no copies; in fp32 they are those of the optimizer.
+  const bool plain = bytes.parameter == size_of(strategy.precision);
+  const double shards =
+      plain ? static_cast<double>(gathered_elements(strategy, elements, quantized)) : count;
   std::vector<program::StaticMemory> memory{
-      {MemoryKind::kParameters, bytes.parameter * (count * part(sharding.cuts_parameters))}};
+      {MemoryKind::kParameters, sharding.cuts_parameters
+                                    ? bytes.parameter * (shards * part(true))
+                                    : whole_parameters(strategy, elements, quantized)}};
   Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
     memory.push_back({MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) *

@@ -18,7 +18,8 @@ TEST(SerialIsSharded, ForRandomStrategies) {
   std::mt19937 random(kSeed);
   Summary summary;
   for (int i = 0; i < kStrategies; ++i) {
-    const Training training = random_training(random, 16);
+    Training training = random_training(random, 16);
+    quantize(training.strategy, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

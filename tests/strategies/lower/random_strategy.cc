@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -130,6 +131,13 @@ Training random_training(std::mt19937& random, std::int64_t max_devices) {
   return training;
 }
 
+void quantize(Strategy& strategy, unsigned i) {
+  if (size_of(strategy.precision) != 2_B || i % 3 == 0) return;
+  strategy.quantization = std::array{Quantization::kFp8Delayed, Quantization::kFp8Current,
+                                     Quantization::kFp8Block, Quantization::kMxFp8}[i % 4];
+  strategy.quantized_parameters = i % 5 < 2;
+}
+
 std::string describe(const Training& training) {
   const Strategy& s = training.strategy;
   const Framework& f = *s.framework;
@@ -141,6 +149,9 @@ std::string describe(const Training& training) {
           std::to_string(training.model.layers) + " [";
   for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";
   text += "]";
+  if (s.quantization != Quantization::kNone)
+    text +=
+        fmt::format(" {}{}", yaml::name_of(s.quantization), s.quantized_parameters ? " alone" : "");
   if (training.model.tied_embeddings) text += " tied";
   if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
   if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";

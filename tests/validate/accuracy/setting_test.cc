@@ -185,6 +185,34 @@ TEST_F(SettingOf, ShardingInWords) {
   EXPECT_THAT(refusal(row), HasSubstr("HSDP"));
 }
 
+TEST_F(SettingOf, RecipesOfFp8) {
+  TrainingRow row = full_row();
+  row.gpu = "H100";
+  row.gpu_mem_gb = 80;
+  const auto recipe = [&](const char* precision, const char* framework, const char* notes) {
+    row.precision = precision;
+    row.framework = framework;
+    row.notes = notes;
+    return of(row);
+  };
+  const std::string megatron = row.framework;
+  for (const auto& [precision, expected] :
+       {std::pair("FP8-CS", Quantization::kFp8Current),
+        std::pair("float8 tensorwise", Quantization::kFp8Current),
+        std::pair("MXFP8", Quantization::kMxFp8),
+        std::pair("fp8 blockwise", Quantization::kFp8Block)}) {
+    const Setting setting = recipe(precision, megatron.c_str(), "");
+    EXPECT_EQ(setting.strategy.quantization, expected) << precision;
+    EXPECT_EQ(setting.strategy.precision, DType::kBf16);
+    EXPECT_THAT(setting.assumed, testing::Not(testing::Contains("quantization")));
+  }
+  const Setting stated = recipe("FP8", megatron.c_str(), "delayed scaling; fp8 params on");
+  EXPECT_EQ(stated.strategy.quantization, Quantization::kFp8Delayed);
+  EXPECT_TRUE(stated.strategy.quantized_parameters);
+  EXPECT_THAT(stated.assumed, testing::Not(testing::Contains("quantization")));
+  EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
+}
+
 TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   const auto changed = [](const auto& change) {
     TrainingRow row = full_row();
@@ -193,7 +221,11 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   };
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = "8"; })), HasSubstr("experts"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.cp = "2"; })), HasSubstr("context"));
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })), HasSubstr("FP8"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })),
+              HasSubstr("has no fp8 products"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "NVFP4"; })), HasSubstr("NVFP4"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "LoRA rank 16, base frozen"; })),
+              HasSubstr("LoRA"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.gpu = "TPUv4"; })), HasSubstr("TPUv4"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.num_gpus = 63; })), HasSubstr("63 GPUs"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) {

@@ -235,7 +235,12 @@ void compute(const Pass& given, Arrays& o) {
       for (Size i = 0; i < n; ++i) o[1][0] += o[0][i] * o[0][i];
       return;
     case PassKind::kCast:
+    case PassKind::kQuantize:
       return each(1, [&](Size i, Size, Size) { return o[0][i]; });
+    case PassKind::kQuantizeTwice:
+    case PassKind::kQuantizeTranspose:
+      each(1, [&](Size i, Size, Size) { return o[0][i]; });
+      return each(2, [&](Size i, Size, Size) { return o[0][i]; });
     case PassKind::kZero:
       return each(0, [](Size, Size, Size) { return 0.0; });
     case PassKind::kReduce:

@@ -102,9 +102,10 @@ TEST(Pass, ComputesWhatItIsNamedAfter) {
         const std::vector<PassArray> arrays = arrays_of(pass);
         for (std::size_t i = 0; i < arrays.size(); ++i)
           for (std::size_t e = 0; e < x.got[i].size(); ++e)
-            ASSERT_NEAR(x.got[i][e], x.want[i][e],
-                        (1.1 * rounding_of(arrays[i].dtype) + 1e-5) * std::abs(x.want[i][e]) +
-                            (dtype == DType::kFp8 ? 0x1p-10 : 0.0) + 2e-4)
+            ASSERT_NEAR(
+                x.got[i][e], x.want[i][e],
+                (1.1 * rounding_of(arrays[i].dtype) + 1e-5) * std::abs(x.want[i][e]) +
+                    (arrays[i].dtype == DType::kFp8 || dtype == DType::kFp8 ? 0x1p-10 : 0.0) + 2e-4)
                 << describe(Kernel(pass)) << ", array " << i << ", element " << e;
       }
 }

@@ -195,6 +195,7 @@ TEST_P(AnyStore, NoticesAKilledRank) {
       auto store = opener(rank);
       if (!store || !barrier(**store, "here", rank, 3, 10_s).ok()) ::_exit(1);
       if (rank == 1) ::pause();
+      if (!(*store)->set("passed", "the barrier").ok()) ::_exit(1);
       const auto value = (*store)->get("never", 20_s);
       const bool told = !value && value.error().message.starts_with("rank 1 (") &&
                         value.error().message.ends_with(") ended without a word");
@@ -206,6 +207,7 @@ TEST_P(AnyStore, NoticesAKilledRank) {
   const auto store = opener(0);
   ASSERT_TRUE(store) << store.error().message;
   ASSERT_TRUE(barrier(**store, "here", 0, 3, 10_s).ok());
+  ASSERT_TRUE((*store)->get("passed", 10_s));  // rank 2 is not on its way through it any more
   ::kill(children[0], SIGKILL);
   int status = 0;
   ASSERT_EQ(::waitpid(children[0], &status, 0), children[0]);

@@ -9,7 +9,7 @@ cudaError_t internal::launch_elements(const Pass& pass, std::span<void* const> o
                                       cudaStream_t stream) {
   return with_floating_type(pass.dtype, [&]<class T>(std::type_identity<T>) {
     cudaError_t status = cudaSuccess;
-    const bool known = with_elements<T>(
+    const bool known = with_elements<T, Float8>(
         pass, operands, [&](const auto& body, std::int64_t n, std::int64_t together) {
           if (status == cudaSuccess) status = map(body, n, together % kPack == 0, stream);
         });

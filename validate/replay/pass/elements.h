@@ -81,6 +81,19 @@ struct Map1 {
     store(y + i, a);
   }
 };
+template <class X, class Y>
+struct CopyTwice {
+  const X* x;
+  Y* y1;
+  Y* y2;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[kCount];
+    load(a, x + i);
+    store(y1 + i, a);
+    store(y2 + i, a);
+  }
+};
 template <class F, class X1, class X2, class Y>
 struct Map2 {
   const X1* x1;
@@ -393,16 +406,18 @@ struct Zero {
   }
 };
 
-/// Calls use(body, n, together) for the body, or bodies, of a pass over elements of type T: indices
+/// Calls use(body, n, together) for the body, or bodies, of a pass over elements of type T (of fp8:
+/// `Narrow`): indices
 /// run from 0 to n - 1, and neighbours that a call takes at once lie within one of the stretches of
 /// `together` that follow each other (0: anywhere).
 /// \return false if the pass is none of these.
 /// \pre rows and columns are positive, `o` is as arrays_of says.
-template <class T, class Use>
+template <class T, class Narrow, class Use>
 bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
   const std::int64_t n = p.rows * p.columns;
   const auto at = [&](std::size_t i) { return static_cast<T*>(o[i]); };
   const auto fp32 = [&](std::size_t i) { return static_cast<float*>(o[i]); };
+  const auto fp8 = [&](std::size_t i) { return static_cast<Narrow*>(o[i]); };
   const auto mask = [&](std::size_t i) { return static_cast<std::uint8_t*>(o[i]); };
   switch (p.kind) {
     case PassKind::kGeluForward:
@@ -413,6 +428,13 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
       return true;
     case PassKind::kCast:
       use(Map1<Same, T, float>{at(0), fp32(1)}, n, 0);
+      return true;
+    case PassKind::kQuantize:
+      use(Map1<Same, T, Narrow>{at(0), fp8(1)}, n, 0);
+      return true;
+    case PassKind::kQuantizeTwice:
+    case PassKind::kQuantizeTranspose:
+      use(CopyTwice<T, Narrow>{at(0), fp8(1), fp8(2)}, n, 0);
       return true;
     case PassKind::kGeluBackward:
       use(Map2<GeluBackward, T, T, T>{at(0), at(1), at(2)}, n, 0);

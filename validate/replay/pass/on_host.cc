@@ -173,7 +173,7 @@ void run_as(const Pass& p, std::span<void* const> o) {
     for (std::int64_t r = 0; r < p.rows; ++r) body.template run<Alone>(r, true);
   };
   const bool known =
-      with_elements<T>(p, o, elements) || with_rows<T>(p, o, rows) || run_columns<T>(p, o);
+      with_elements<T, Fp8>(p, o, elements) || with_rows<T>(p, o, rows) || run_columns<T>(p, o);
   FORESHARD_CHECK(known && "every pass has its loop");
 }
 

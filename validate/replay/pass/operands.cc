@@ -43,6 +43,7 @@ std::vector<PassArray> arrays_of(const Pass& given) {
   const auto fp32 = [](std::int64_t count, Access access) {
     return PassArray{count, DType::kFp32, access};
   };
+  const auto fp8 = [](std::int64_t count) { return PassArray{count, DType::kFp8, Access::kWrite}; };
   const auto bytes = [&](Access access) { return PassArray{n, DType::kInt8, access}; };
   // An RMS norm has a gamma only.
   const bool rms = p.kind == PassKind::kRmsNormForward || p.kind == PassKind::kRmsNormBackward;
@@ -104,6 +105,11 @@ std::vector<PassArray> arrays_of(const Pass& given) {
       return {fp32(n, kRead), fp32(n, kUpdate), fp32(n, kUpdate), out(n)};
     case PassKind::kCast:
       return {in(n), fp32(n, kWrite)};
+    case PassKind::kQuantize:
+      return {in(n), fp8(n)};
+    case PassKind::kQuantizeTwice:
+    case PassKind::kQuantizeTranspose:
+      return {in(n), fp8(n), fp8(n)};
     case PassKind::kZero:
       return {out(n)};
     case PassKind::kTernary:

@@ -18,8 +18,12 @@
 ///   adam           g, parameter, moment, moment (fp32) +=, working copy out
 ///   momentum       g, parameter, moment (fp32) +=, working copy out
 ///   cast           x, y (fp32) out          zero  y out
+///   quantize       x, y (fp8) out           _twice, _transpose  x, y (fp8) out, y (fp8) out
 ///   reduce, statistics, top_k  x, 1, 2 or kTopK times (number, index) a row out
 ///   expand         numbers (one a row), y out
+///
+/// Not modelled: scales are 1, and the second copy of quantize_transpose lies as the first does:
+/// its traffic is that of the transpose.
 #pragma once
 
 #include <cstdint>

@@ -76,6 +76,8 @@ OperatorDefinition packed_attention_gradient();
 OperatorDefinition rope();
 OperatorDefinition rope_gradient();
 OperatorDefinition split_heads();
+// precision.cc
+OperatorDefinition quantize();
 // reduction.cc
 OperatorDefinition expand();
 OperatorDefinition reduce();

@@ -12,6 +12,7 @@
 #include "strategies/graph/layout.h"
 #include "strategies/graph/operators/definition.h"
 #include "strategies/graph/operators/gradients.h"
+#include "strategies/graph/quantization.h"
 
 namespace foreshard::operators {
 
@@ -22,6 +23,9 @@ std::string text_of(const Shape& shape);
 std::int64_t product(const Shape& shape);
 bool is_float(DType dtype);
 Result<DType> dtype_named(const std::string& name);
+
+/// The setting "recipe" (quantization.h).
+Result<Quantization> recipe_in(const Settings& settings);
 
 /// The probability with which dropout zeroes an element, and what is wrong about it.
 SettingDefinition rate_setting();

@@ -1,0 +1,57 @@
+// Tensors in fewer than 16 bits.
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/support.h"
+#include "strategies/graph/quantization.h"
+
+namespace foreshard::operators {
+namespace {
+
+Result<Inferred> infer_quantize(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (x.dtype != DType::kBf16 && x.dtype != DType::kFp16 && x.dtype != DType::kFp32)
+    return wrong("takes bf16, fp16 or fp32, not " + std::string(foreshard::name_of(x.dtype)));
+  FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
+  if (recipe == Quantization::kNone) return wrong("recipe 'none' quantizes nothing");
+  RuleMaker make;
+  const auto factors = make.each(x.shape);
+  make.input(factors).output(factors);
+  return Inferred{{{dtype_of(recipe), x.shape}}, make.take()};
+}
+
+std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
+  const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, local.inputs[0]));
+  const auto passes =
+      quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns, pass.dtype);
+  return {passes.begin(), passes.end()};
+}
+
+// The gradient of what was rounded counts as that of the rounded.
+void quantize_backward(Gradients& gradients) {
+  gradients.give(0, gradients.of_output(0));
+}
+
+}  // namespace
+
+Result<Quantization> recipe_in(const Settings& settings) {
+  const std::string& name = settings.text("recipe");
+  if (const auto recipe = yaml_names(static_cast<const Quantization*>(nullptr)).find(name))
+    return *recipe;
+  return wrong("'" + name + "' is no recipe; see `foreshard describe strategy`");
+}
+
+OperatorDefinition quantize() {
+  return {.name = "quantize",
+          .doc =
+              "A tensor for products in fewer than 16 bits: with its copy along the other "
+              "dimension, which gradients read. Counts as one tensor.",
+          .inputs = "x",
+          .outputs = "q",
+          .settings = {{.name = "recipe",
+                        .fallback = std::string{"fp8-current"},
+                        .doc = "As `quantization` of a strategy."}},
+          .infer = infer_quantize,
+          .kernels = quantize_kernels_of,
+          .gradient = quantize_backward};
+}
+
+}  // namespace foreshard::operators

@@ -1,0 +1,61 @@
+#include "strategies/graph/quantization.h"
+
+#include "base/check.h"
+
+namespace foreshard {
+namespace {
+
+std::vector<PassKind> passes_of(Quantization recipe) {
+  switch (recipe) {
+    case Quantization::kNone:
+      return {};
+    case Quantization::kFp8Delayed:
+      return {PassKind::kQuantizeTranspose};
+    case Quantization::kFp8Current:
+      return {PassKind::kReduce, PassKind::kQuantizeTranspose};
+    case Quantization::kFp8Block:
+      return {PassKind::kQuantize, PassKind::kQuantize};
+    case Quantization::kMxFp8:
+      return {PassKind::kQuantizeTwice};
+  }
+  return {};
+}
+
+}  // namespace
+
+const yaml::Names<Quantization>& yaml_names(const Quantization*) {
+  static const yaml::Names<Quantization> names{
+      {"none", Quantization::kNone, "They compute in `precision`."},
+      {"fp8-delayed", Quantization::kFp8Delayed,
+       "fp8, scaled by tensor, after the maxima of steps before."},
+      {"fp8-current", Quantization::kFp8Current, "fp8, scaled by tensor, after its own maximum."},
+      {"fp8-block", Quantization::kFp8Block, "fp8, scaled by blocks of 128 elements."},
+      {"mxfp8", Quantization::kMxFp8, "fp8, scaled by blocks of 32 elements."},
+  };
+  return names;
+}
+
+DType dtype_of(Quantization recipe) {
+  FORESHARD_CHECK(recipe != Quantization::kNone);
+  return DType::kFp8;
+}
+
+std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
+                                   DType from) {
+  FORESHARD_CHECK(recipe != Quantization::kNone);
+  std::vector<Pass> passes;
+  for (const PassKind kind : passes_of(recipe))
+    passes.push_back({.kind = kind, .rows = rows, .columns = columns, .dtype = from});
+  return passes;
+}
+
+Bytes weight_copies(Quantization recipe) {
+  return recipe == Quantization::kNone ? 0_B : 2 * size_of(dtype_of(recipe));
+}
+
+Bytes gathered_copies(Quantization recipe) {
+  const Bytes all = weight_copies(recipe);
+  return recipe == Quantization::kMxFp8 ? all : all / 2;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,50 @@
+/// \file
+/// Recipes by which linear layers compute in fewer than 16 bits: what it takes to bring a tensor of
+/// 16 bits into the narrow type.
+///
+///     recipe        scales                          kernels of a tensor, bytes an element
+///     fp8-delayed   a tensor's, from maxima before  quantize and transpose: 2 read, 1 + 1 written
+///     fp8-current   a tensor's, from its maximum    the maximum: 2 read; then as above
+///     fp8-block     of 128, or of 128 x 128         quantize along rows, and along columns: 2
+///     read,
+///                                                   1 written each
+///     mxfp8         of 32                           both at once: 2 read, 1 + 1 written
+///
+/// Every product of a linear layer multiplies along another dimension: forward along the rows of
+/// both operands, and the gradients' products along columns of one or both.
+/// Source: NVIDIA/TransformerEngine, transformer_engine/common/recipe (the recipes) and
+/// transformer_engine/pytorch/tensor (what each casts and transposes).
+/// Not modelled: casts that are fused into the norm or activation before them; scales themselves
+/// (1/32 of mxfp8's bytes), and their rearrangement for the matrix units; the reduction of maxima
+/// over ranks; slower products with scales of blocks; layers that a recipe leaves in 16 bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/yaml/names.h"
+
+#include "strategies/program/ir/kernel.h"
+
+namespace foreshard {
+
+enum class Quantization : std::uint8_t { kNone, kFp8Delayed, kFp8Current, kFp8Block, kMxFp8 };
+
+const yaml::Names<Quantization>& yaml_names(const Quantization*);
+
+/// What products compute in. \pre `recipe` is not kNone.
+DType dtype_of(Quantization recipe);
+
+/// What brings a tensor of `rows` x `columns` elements from 16 bits to what products read.
+/// \pre `recipe` is not kNone.
+std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
+                                   DType from);
+
+/// Of each element of a weight: a copy for the forward product and one for its input's gradient.
+/// Not modelled: devices that read one copy either way.
+Bytes weight_copies(Quantization recipe);
+/// What data-parallel ranks gather of each element of a weight that is held quantized alone: one
+/// copy, or both where one does not follow from the other.
+Bytes gathered_copies(Quantization recipe);
+
+}  // namespace foreshard

@@ -1,0 +1,200 @@
+// Linear layers in fp8, by hand: what is cast and when, in which width ranks communicate, and what
+// weights take.
+#include "strategies/graph/quantization.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <variant>
+
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::CollectiveKind;
+using program::MemoryKind;
+using program::Program;
+
+Model gpt(std::int64_t layers = 4) {
+  return {.name = "tiny GPT",
+          .layers = layers,
+          .hidden = 8,
+          .heads = 4,
+          .vocabulary = 12,
+          .sequence = 4,
+          .tied_embeddings = false,
+          .source = ""};
+}
+constexpr double kTokens = 8;                               // of a micro-batch
+constexpr double kWeights = 8 * 24 + 8 * 8 + 2 * (8 * 32);  // of a layer
+
+Strategy strategy(Quantization recipe, std::int64_t tp, std::int64_t dp) {
+  Strategy s;
+  s.tensor_parallel = tp;
+  s.data_parallel = dp;
+  s.micro_batch = 2;
+  s.global_batch = 2 * dp * 3;
+  s.quantization = recipe;
+  s.framework.value.vocabulary_multiple = 1;
+  return s;
+}
+
+Program lowered(const Model& model, const Strategy& of) {
+  auto program = lower(model, of, {});
+  EXPECT_TRUE(program) << program.error().message;
+  return *std::move(program);
+}
+
+// Calls visit(block, task) as often as rank 0 runs the task.
+template <class Visit>
+void visit_tasks(const Program& program, Visit visit) {
+  for (const program::Call& call : program.roles[0].calls) {
+    const program::Block& block = program.blocks[call.block.index()];
+    for (const program::Task& task : block.tasks)
+      for (std::int32_t i = 0; i < call.repeat; ++i) visit(block, task);
+  }
+}
+
+struct Work {
+  int kernels = 0;
+  double elements = 0;
+  bool operator==(const Work&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Work& work) {
+  return out << work.kernels << " kernels over " << work.elements << " elements";
+}
+
+// The passes of `kind` in blocks whose name has `part` in it.
+Work passes(const Program& program, PassKind kind, std::string_view part) {
+  Work sum;
+  visit_tasks(program, [&](const program::Block& block, const program::Task& task) {
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    const Pass* pass = kernel == nullptr ? nullptr : std::get_if<Pass>(kernel);
+    if (pass == nullptr || pass->kind != kind || block.name.find(part) == std::string::npos) return;
+    ++sum.kernels;
+    sum.elements += static_cast<double>(pass->rows * pass->columns);
+  });
+  return sum;
+}
+
+std::map<DType, int> products(const Program& program) {
+  std::map<DType, int> counts;
+  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+    const auto* kernel = std::get_if<Kernel>(&task.body);
+    const Gemm* gemm = kernel == nullptr ? nullptr : std::get_if<Gemm>(kernel);
+    if (gemm != nullptr) ++counts[gemm->dtype];
+  });
+  return counts;
+}
+
+double bytes(const Program& program, CollectiveKind kind, program::Purpose purpose) {
+  double sum = 0;
+  visit_tasks(program, [&](const program::Block&, const program::Task& task) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what != nullptr && what->kind == kind && what->purpose == purpose)
+      sum += what->bytes.in_base();
+  });
+  return sum;
+}
+
+double held(const Program& program, MemoryKind kind) {
+  double sum = 0;
+  for (const program::StaticMemory& memory : program.roles[0].memory)
+    if (memory.kind == kind) sum += memory.bytes.in_base();
+  return sum;
+}
+
+// Four layers, three micro-batches. Forward the inputs of the four products, 8 + 8 + 8 + 32 wide;
+// backward the gradients of their results, 24 + 8 + 32 + 8 wide; weights once a step.
+TEST(Quantization, CastsWhatProductsRead) {
+  const Program program = lowered(gpt(), strategy(Quantization::kFp8Delayed, 1, 1));
+  constexpr PassKind kCast = PassKind::kQuantizeTranspose;
+  EXPECT_EQ(passes(program, kCast, "layer.forward"), (Work{4 * 3 * 4, 4 * 3 * kTokens * 56}));
+  EXPECT_EQ(passes(program, kCast, "layer.backward"), (Work{4 * 3 * 4, 4 * 3 * kTokens * 72}));
+  EXPECT_EQ(passes(program, kCast, "optimizer"), (Work{1, 4 * kWeights}));
+  EXPECT_EQ(passes(program, kCast, ""),
+            (Work{2 * 4 * 3 * 4 + 1, 4 * (3 * kTokens * 128 + kWeights)}));
+  // The output projection stays in bf16, three products a micro-batch.
+  EXPECT_EQ(products(program),
+            (std::map<DType, int>{{DType::kBf16, 3 * 3}, {DType::kFp8, 4 * 3 * 12}}));
+}
+
+// Bytes an element, read and written: from the table in quantization.h.
+TEST(Quantization, MovesWhatItsRecipeSays) {
+  const auto moved = [](Quantization recipe) {
+    Bytes sum;
+    for (const Pass& pass : quantize_kernels(recipe, 10, 100, DType::kBf16))
+      sum += bytes_of(Kernel(pass));
+    return sum / 1000_B;
+  };
+  EXPECT_EQ(moved(Quantization::kFp8Delayed), 4);
+  EXPECT_EQ(moved(Quantization::kFp8Current), 6);
+  EXPECT_EQ(moved(Quantization::kFp8Block), 6);
+  EXPECT_EQ(moved(Quantization::kMxFp8), 4);
+}
+
+// Activations and gradients are gathered after they are cast: half the bytes of a layer.
+TEST(Quantization, GathersAlongTheSequenceInFp8) {
+  const auto gathered = [](Quantization recipe, std::int64_t layers) {
+    Strategy s = strategy(recipe, 2, 1);
+    s.sequence_parallel = true;
+    return bytes(lowered(gpt(layers), s), CollectiveKind::kAllGather, program::Purpose::kTensor);
+  };
+  const auto layer = [&](Quantization recipe) { return gathered(recipe, 5) - gathered(recipe, 4); };
+  EXPECT_GT(layer(Quantization::kNone), 0);
+  EXPECT_EQ(layer(Quantization::kFp8Current), layer(Quantization::kNone) / 2);
+}
+
+// What is kept of a product's input for its weight's gradient is its copy of one byte an element.
+TEST(Quantization, KeepsInputsInFp8) {
+  const auto saved = [](Quantization recipe) {
+    return lower_blocks(gpt(), strategy(recipe, 1, 1))->layer.saved.in_base();
+  };
+  // The normalised inputs and the context of attention, which attention keeps in bf16 all the same;
+  // the activated one of 32.
+  const double normed = 2 * kTokens * 8;
+  EXPECT_EQ(saved(Quantization::kFp8Current),
+            saved(Quantization::kNone) - normed - kTokens * 32 + kTokens * 8);
+}
+
+// In bf16 alone 2 bytes an element; with two copies 4; those alone, 2. Gathered after the step by
+// the ranks that share the optimizer: 2 bytes, or of one copy 1.
+TEST(Quantization, HoldsAndGathersWeightsAsItIsTold) {
+  Strategy s = strategy(Quantization::kNone, 1, 2);
+  s.zero_stage = 1;
+  const Program plain = lowered(gpt(), s);
+  const auto parameters = [](const Program& program) {
+    return held(program, MemoryKind::kParameters);
+  };
+  const auto gathered = [](const Program& program) {
+    return bytes(program, CollectiveKind::kAllGather, program::Purpose::kData);
+  };
+  s.quantization = Quantization::kFp8Current;
+  const Program copied = lowered(gpt(), s);
+  EXPECT_EQ(parameters(copied) - parameters(plain), 4 * 2 * kWeights);
+  EXPECT_EQ(gathered(copied), gathered(plain));
+  s.quantized_parameters = true;
+  const Program alone = lowered(gpt(), s);
+  EXPECT_EQ(parameters(alone), parameters(plain));
+  EXPECT_EQ(gathered(plain) - gathered(alone), 4 * kWeights);
+  s.quantization = Quantization::kMxFp8;  // neither copy follows from the other
+  EXPECT_EQ(gathered(lowered(gpt(), s)), gathered(plain));
+}
+
+// ZeRO 3 casts what it gathered, twice a micro-batch; where shards are quantized, they are cast
+// once.
+TEST(Quantization, CastsShardsOrWhatIsGathered) {
+  Strategy s = strategy(Quantization::kFp8Delayed, 1, 2);
+  s.zero_stage = 3;
+  constexpr PassKind kCast = PassKind::kQuantizeTranspose;
+  const Program whole = lowered(gpt(), s);
+  EXPECT_EQ(passes(whole, kCast, "gather"), (Work{4 * 3 * 2, 4 * 3 * 2 * kWeights}));
+  EXPECT_EQ(passes(whole, kCast, "optimizer"), Work{});
+  s.quantized_parameters = true;
+  const Program shards = lowered(gpt(), s);
+  EXPECT_EQ(passes(shards, kCast, "gather"), Work{});
+  EXPECT_EQ(passes(shards, kCast, "optimizer"), (Work{1, 4 * kWeights / 2}));
+}
+
+}  // namespace
+}  // namespace foreshard::lower
