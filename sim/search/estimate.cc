@@ -119,7 +119,8 @@ class Step {
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
-      FORESHARD_ASSIGN(const auto time, gathering(count));
+      FORESHARD_ASSIGN(const auto time, gathering(lower::gathered_elements(
+                                            strategy_, count, block.quantized > 0 ? count : 0)));
       sum += time + launch_;
     }
     return sum;
@@ -206,10 +207,10 @@ class Step {
     // A backward pass that computes activations again gathers for each of the two.
     const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
                        framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
-    const std::int64_t quantized =
-        strategy_.quantized_parameters ? 0 : block(symbol.block).quantized;
-    return (twice ? 2.0 : 1.0) * time + cast_time(block(symbol.block).elements()) +
-           weight_cast_time(quantized);
+    const lower::LoweredBlock& of = block(symbol.block);
+    const std::int64_t plain = of.elements() - (strategy_.quantized_parameters ? of.quantized : 0);
+    return (twice ? 2.0 : 1.0) * time + cast_time(plain) +
+           weight_cast_time(lower::cast_at_gather(strategy_, of.quantized));
   }
 
   // The residual stream to another stage, in pieces where the framework sends it so.
@@ -281,9 +282,8 @@ class Step {
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
                         kinds_[index(stage)]).*
           which;
-    std::int64_t quantized = lower::quantized_of_stage(strategy_, model_, blocks_, stage);
-    if (states_.cuts_parameters)
-      quantized = strategy_.quantized_parameters ? states_.shard_of(quantized) : 0;
+    const std::int64_t quantized = lower::cast_at_step_end(
+        strategy_, lower::quantized_of_stage(strategy_, model_, blocks_, stage));
     for (const Pass& pass : lower::weight_casts(strategy_, quantized))
       time += times_.kernel(pass, kinds_[index(stage)]).*which;
     return time;

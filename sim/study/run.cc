@@ -38,8 +38,9 @@ Status without_products(const LoadedStudy& study, const ClusterView& cluster) {
     const DeviceType& kind = cluster.device_types()[type.index()];
     if (kind.tensor_peak.contains(wanted)) {
       const auto& capability = kind.compute_capability;
-      const bool scales_few =
-          capability.evidence == yaml::Evidence::kTransferred || *capability >= kScalesBlocksOf32;
+      const bool scales_few = (capability.evidence != yaml::Evidence::kTransferred &&
+                               *capability >= kScalesBlocksOf32) ||
+                              generation_of(kind) == "CDNA4";
       if (recipe != Quantization::kMxFp8 || scales_few) continue;
       return study.loader.error_at(
           "strategy.quantization",

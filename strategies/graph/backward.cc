@@ -217,6 +217,11 @@ class Backward {
       sums[of] = gradient;
       return;
     }
+    // Of a quantized tensor, products give gradients of 16 bits or more.
+    if (size_of(graph_[gradient].dtype) < size_of(graph_[known->second].dtype))
+      gradient = widened(gradient, graph_[known->second].dtype);
+    else if (graph_[gradient].dtype != graph_[known->second].dtype)
+      known->second = widened(known->second, graph_[gradient].dtype);
     known->second = added({.type = "binary",
                            .name = "sum.d." + forward_[of].name,
                            .inputs = {known->second, gradient},
@@ -224,6 +229,14 @@ class Backward {
                            .output_names = {"d." + forward_[of].name}})
                         .front();
     if (forward_.gradients_apart) graph_.operators.back().rule.linearity = Linearity::kNone;
+  }
+
+  TensorId widened(TensorId gradient, DType to) {
+    return added({.type = "cast",
+                  .name = "cast." + graph_[gradient].name,
+                  .inputs = {gradient},
+                  .settings = {{"to", std::string(name_of(to))}}})
+        .front();
   }
 
   // Right behind what makes the gradient.

@@ -16,7 +16,10 @@
 /// transformer_engine/pytorch/tensor (what each casts and transposes).
 /// Not modelled: casts that are fused into the norm or activation before them; scales themselves
 /// (1/32 of mxfp8's bytes), and their rearrangement for the matrix units; the reduction of maxima
-/// over ranks; slower products with scales of blocks; layers that a recipe leaves in 16 bits.
+/// over ranks; slower products with scales of blocks; layers that a recipe leaves in 16 bits; the
+/// second copy of what ranks gather along a sequence (both of a gradient's with scales of blocks,
+/// the transpose after the gather with one scale); that forward passes alone need one copy; of
+/// general graphs, the copies of weights that a product's `to` allows.
 #pragma once
 
 #include <cstdint>

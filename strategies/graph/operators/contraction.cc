@@ -78,10 +78,13 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   DType to = inputs[0].dtype;
   if (!what.to.empty()) {
     FORESHARD_ASSIGN(to, dtype_named(what.to));
+    if (!is_float(to) || size_of(to) < 2_B)
+      return wrong("'to' is the type of a sum: fp32, tf32, fp16 or bf16, not '" + what.to + "'");
   }
   for (const TensorType& input : inputs) {
-    if (what.to.empty() ? input.dtype != to : !is_float(input.dtype))
-      return wrong("the inputs differ in type");
+    if (what.to.empty() && input.dtype != to) return wrong("the inputs differ in type; set 'to'");
+    if (!what.to.empty() && !is_float(input.dtype))
+      return wrong("with 'to', the inputs are floating-point numbers");
   }
   FORESHARD_ASSIGN(const auto extent, extents_of(letters, inputs, what.grouped));
   TensorType out{to, {}};
@@ -186,7 +189,12 @@ void letters_backward(Gradients& gradients, const Letters& what,
     const std::string& out = letters.back();
     Settings back{{"equation", i == 0 ? out + "," + letters[other] + "->" + letters[0]
                                       : letters[other] + "," + out + "->" + letters[1]}};
-    if (!what.to.empty()) back.set("to", std::string(name_of(gradients.tensor(dy).dtype)));
+    if (!what.to.empty()) {
+      // Gradients lie in the type of what they are of, in that of the result where that is narrow.
+      const DType own = gradients.tensor(gradients.input(i)).dtype;
+      const DType to = size_of(own) < 2_B ? gradients.tensor(dy).dtype : own;
+      back.set("to", std::string(name_of(to)));
+    }
     const auto at = what.grouped.empty() ? std::string::npos : letters[i].find(what.grouped);
     if (at != std::string::npos) {
       back.set("grouped", what.grouped);
@@ -271,9 +279,10 @@ Result<Inferred> infer_matmul(const Call& call) {
   FORESHARD_ASSIGN(const auto equation, matmul_equation(call));
   const std::string& to = call.settings.text("to");
   FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
-  if (recipe != Quantization::kNone && to.empty())
+  if (recipe != Quantization::kNone && to != "bf16" && to != "fp16" && to != "fp32")
     return wrong("recipe '" + std::string(yaml::name_of(recipe)) +
-                 "' needs the type of the result: set 'to'");
+                 "' quantizes the gradient of the result, which is to be bf16, fp16 or fp32: set "
+                 "'to'");
   if (call.inputs.size() == 2) return infer_letters({.equation = equation, .to = to}, call.inputs);
   if (equation.back() != 'z') return wrong("a bias needs columns");
   std::string biased = equation;

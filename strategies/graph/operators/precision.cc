@@ -25,9 +25,13 @@ std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
   return {passes.begin(), passes.end()};
 }
 
-// The gradient of what was rounded counts as that of the rounded.
+// The gradient of the rounded counts as that of what was rounded.
 void quantize_backward(Gradients& gradients) {
-  gradients.give(0, gradients.of_output(0));
+  const TensorId gradient = gradients.of_output(0);
+  const DType own = gradients.tensor(gradients.input(0)).dtype;
+  if (gradients.tensor(gradient).dtype == own) return gradients.give(0, gradient);
+  gradients.give(
+      0, gradients.add("cast", "widened", {gradient}, {{"to", std::string(name_of(own))}})[0]);
 }
 
 }  // namespace

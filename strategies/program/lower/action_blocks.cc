@@ -190,17 +190,18 @@ class Maker {
     Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, gathered);
     const std::int64_t quantized = lowered(of).quantized;
     const Bytes whole = whole_parameters(strategy_, count, quantized);
-    if (!strategy_.quantized_parameters)
-      append_weight_casts(gather, strategy_, quantized, kDataStream);
+    append_weight_casts(gather, strategy_, cast_at_gather(strategy_, quantized), kDataStream);
     std::vector<Task> first{memory_task(
         "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
     // A kernel on the stream of the gather that follows.
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
-      first.push_back(Task{.name = "cast",
-                           .body = Kernel{Pass{.kind = PassKind::kCast,
-                                               .rows = states_.shard_of(count),
-                                               .dtype = strategy_.precision}},
-                           .stream = stream(kDataStream)});
+      first.push_back(Task{
+          .name = "cast",
+          .body = Kernel{Pass{
+              .kind = PassKind::kCast,
+              .rows = states_.shard_of(strategy_.quantized_parameters ? count - quantized : count),
+              .dtype = strategy_.precision}},
+          .stream = stream(kDataStream)});
     put_before(gather, std::move(first));
     return gather;
   }
@@ -231,7 +232,9 @@ class Maker {
     for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
       for (const std::int64_t count : lowered(of).parameter_sizes) {
         if (count <= *framework_.shards.gather_each) continue;
-        Block one = gathering(gather.name, count);
+        // Of a block with quantized weights, what is not quantized is small.
+        const std::int64_t quantized = lowered(of).quantized > 0 ? count : 0;
+        Block one = gathering(gather.name, gathered_elements(strategy_, count, quantized));
         FORESHARD_CHECK(one.tasks.size() == 1);
         gather.tasks.push_back(std::move(one.tasks.front()));
         const auto gathered = static_cast<std::int32_t>(gather.tasks.size()) - 1;
@@ -345,9 +348,7 @@ class Maker {
       if (axis == data_ ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
         spread.push_back(axis);
     }
-    std::int64_t quantized = quantized_weights();
-    if (states_.cuts_parameters)
-      quantized = strategy_.quantized_parameters ? states_.shard_of(quantized) : 0;
+    const std::int64_t quantized = cast_at_step_end(strategy_, quantized_weights());
     std::string name = fmt::format("optimizer.{}", count);
     if (quantized > 0) name += fmt::format(".{}", quantized);
     return optimizer_block(std::move(name), strategy_, mesh_, spread, count, quantized);

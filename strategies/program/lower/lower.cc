@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
@@ -66,14 +67,41 @@ std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
 
 std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
   if (strategy.quantization == Quantization::kNone || count == 0) return {};
-  return quantize_kernels(strategy.quantization, count, 1, strategy.precision);
+  // Weights lie in one flat buffer: rows of any length do.
+  const std::int64_t columns = std::gcd(count, std::int64_t{1024});
+  return quantize_kernels(strategy.quantization, count / columns, columns, strategy.precision);
+}
+
+namespace {
+bool holds_fp32_shards(const Strategy& strategy) {
+  return element_bytes(strategy).parameter != size_of(strategy.precision);
+}
+}  // namespace
+
+std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized) {
+  const StateSharding states = state_sharding(strategy);
+  if (states.cuts_parameters)
+    return strategy.quantized_parameters && !holds_fp32_shards(strategy)
+               ? states.shard_of(quantized)
+               : 0;
+  return strategy.quantized_parameters && states.cuts_optimizer ? states.shard_of(quantized)
+                                                                : quantized;
+}
+
+std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized) {
+  const StateSharding states = state_sharding(strategy);
+  if (!states.cuts_parameters) return 0;
+  if (!strategy.quantized_parameters) return quantized;
+  return holds_fp32_shards(strategy) ? states.shard_of(quantized) : 0;
 }
 
 void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
                          StreamIndex where) {
   for (const Pass& pass : weight_casts(strategy, count))
-    block.tasks.push_back(
-        {.name = "quantize weights", .body = Kernel{pass}, .stream = stream(where)});
+    block.tasks.push_back({.name = "quantize weights",
+                           .body = Kernel{pass},
+                           .stream = stream(where),
+                           .optimizer = where == kComputeStream});
 }
 
 plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {
@@ -144,7 +172,9 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
       .samples = samples,
       .tokens = samples * static_cast<double>(model.sequence),
       .model_flops = trains ? model_flops(model, samples) : forward_flops(model, samples),
-      .peak_dtype = std::string(name_of(strategy.precision))};
+      .peak_dtype = std::string(name_of(strategy.quantization == Quantization::kNone
+                                            ? strategy.precision
+                                            : dtype_of(strategy.quantization)))};
   return program;
 }
 

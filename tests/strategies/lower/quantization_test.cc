@@ -6,6 +6,8 @@
 #include <map>
 #include <variant>
 
+#include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/graph.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
@@ -177,6 +179,12 @@ TEST(Quantization, HoldsAndGathersWeightsAsItIsTold) {
   const Program alone = lowered(gpt(), s);
   EXPECT_EQ(parameters(alone), parameters(plain));
   EXPECT_EQ(gathered(plain) - gathered(alone), 4 * kWeights);
+  // Each rank casts what it updates.
+  const auto cast = [](const Program& program) {
+    return passes(program, PassKind::kQuantizeTranspose, "optimizer").elements;
+  };
+  EXPECT_EQ(cast(copied), 4 * kWeights);
+  EXPECT_EQ(cast(alone), 4 * kWeights / 2);
   s.quantization = Quantization::kMxFp8;  // neither copy follows from the other
   EXPECT_EQ(gathered(lowered(gpt(), s)), gathered(plain));
 }
@@ -194,6 +202,64 @@ TEST(Quantization, CastsShardsOrWhatIsGathered) {
   const Program shards = lowered(gpt(), s);
   EXPECT_EQ(passes(shards, kCast, "gather"), Work{});
   EXPECT_EQ(passes(shards, kCast, "optimizer"), (Work{1, 4 * kWeights / 2}));
+  s.framework.value.shards.fp32 = true;  // there is no other copy: shards are cast for each gather
+  const Program fp32 = lowered(gpt(), s);
+  EXPECT_EQ(passes(fp32, kCast, "gather"), (Work{4 * 3 * 2, 4 * 3 * 2 * kWeights / 2}));
+  EXPECT_EQ(passes(fp32, kCast, "optimizer"), Work{});
+}
+
+// A tensor in fp8 that products, a cast and a pointwise operator read: its gradients are of three
+// kinds, and are added up in 16 bits.
+TEST(Quantization, GradientsOfUnlikeTypesMeet) {
+  Graph graph{.name = "mixed"};
+  const TensorId x = add_input(graph, "x", {DType::kBf16, {16, 32}});
+  const TensorId w = add_parameter(graph, "w", {DType::kBf16, {32, 32}});
+  const auto add = [&](OperatorSpec spec) { return *add_single(graph, std::move(spec)); };
+  const auto product = [&](const char* name, TensorId in, const char* to) {
+    return add(
+        {.type = "matmul", .name = name, .inputs = {in, w}, .settings = {{"to", std::string(to)}}});
+  };
+  const TensorId z = product("z", x, "bf16");
+  const TensorId q = add({.type = "quantize", .name = "q", .inputs = {z}});
+  const TensorId pointwise = add({.type = "unary",
+                                  .name = "pointwise",
+                                  .inputs = {q},
+                                  .settings = {{"operation", std::string("gelu")}}});
+  const TensorId wide = add(
+      {.type = "cast", .name = "wide", .inputs = {q}, .settings = {{"to", std::string("fp32")}}});
+  const auto sum = [&](const char* name, TensorId a, TensorId b) {
+    return add({.type = "binary",
+                .name = name,
+                .inputs = {a, b},
+                .settings = {{"operation", std::string("add")}}});
+  };
+  const TensorId y = sum("y", product("p", q, "fp32"), product("r", pointwise, "fp32"));
+  graph.outputs = {add({.type = "reduce",
+                        .name = "loss",
+                        .inputs = {sum("all", y, wide)},
+                        .settings = {{"operation", std::string("mean")}}})};
+  Strategy s = strategy(Quantization::kNone, 1, 1);
+  s.micro_batch = 1;
+  s.global_batch = 1;
+  const auto lowered = lower_graph(graph, s, {});
+  ASSERT_TRUE(lowered) << lowered.error().message;
+  // Forward two, and the gradients of the weight from both.
+  EXPECT_EQ(products(lowered->program)[DType::kFp8], 4);
+}
+
+// Each matrix by itself, in the width in which it is held.
+TEST(Quantization, GathersEachWeightAsItIsHeld) {
+  Strategy s = strategy(Quantization::kFp8Current, 1, 2);
+  s.zero_stage = 3;
+  s.framework.value.shards.gather_each = 60;  // the four matrices of a layer; the embedding
+  const auto gathered = [&] {
+    return bytes(lowered(gpt(5), s), CollectiveKind::kAllGather, program::Purpose::kData) -
+           bytes(lowered(gpt(4), s), CollectiveKind::kAllGather, program::Purpose::kData);
+  };
+  const double plain = gathered();
+  EXPECT_EQ(plain, 3 * 2 * 2 * kWeights);
+  s.quantized_parameters = true;
+  EXPECT_EQ(gathered(), plain / 2);
 }
 
 }  // namespace
