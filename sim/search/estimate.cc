@@ -7,8 +7,10 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/lower/quantized_weights.h"
 #include "strategies/program/lower/resident.h"
 
 namespace foreshard::search {
@@ -40,7 +42,8 @@ class Step {
         times_(times),
         launch_(launch_time),
         split_(layers_of_stages(strategy, model.layers)),
-        data_(axis_of(blocks.mesh, "data")),
+        copies_(copy_axes(blocks.mesh)),
+        shards_(shard_axes(blocks.mesh)),
         pipeline_(axis_of(blocks.mesh, "pipeline")) {}
 
   // The step, from the forms of its plan. Fails where a route is missing.
@@ -74,14 +77,14 @@ class Step {
   }
   Result<Seconds> reduction(std::int64_t count) {
     Attribute from = replicated(1);
-    from.partial = sums_over({data_});
+    from.partial = sums_over(copies_);
     Attribute to = replicated(1);
-    if (states_.cuts_optimizer) to.dims[0] = {data_};
+    if (states_.cuts_optimizer) to.dims[0] = shards_;
     return conversion(count, gradient_dtype(), from, to);
   }
   Result<Seconds> gathering(std::int64_t count) {
     Attribute from = replicated(1);
-    from.dims[0] = {data_};
+    from.dims[0] = shards_;
     return conversion(count, strategy_.precision, from, replicated(1));
   }
 
@@ -102,10 +105,8 @@ class Step {
     if (!states_.cuts_parameters ||
         lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
       return {};
-    const std::int64_t replicas = strategy_.data_parallel;
-    const Pass cast{.kind = PassKind::kCast,
-                    .rows = (count + replicas - 1) / replicas,
-                    .dtype = strategy_.precision};
+    const Pass cast{
+        .kind = PassKind::kCast, .rows = states_.shard_of(count), .dtype = strategy_.precision};
     Seconds slowest;
     for (const Kinds& kinds : kinds_)
       slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
@@ -120,7 +121,7 @@ class Step {
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
       FORESHARD_ASSIGN(const auto time, gathering(lower::gathered_elements(
-                                            strategy_, count, block.quantized > 0 ? count : 0)));
+                                            strategy_, count, block.quantized_in(count))));
       sum += time + launch_;
     }
     return sum;
@@ -258,7 +259,9 @@ class Step {
   Result<Seconds> norm_time() {
     Seconds longest;
     for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
-      if (axis == data_ && !states_.cuts_optimizer) continue;
+      const bool is_cut = std::ranges::find(shards_, axis) != shards_.end();
+      const bool is_copy = std::ranges::find(copies_, axis) != copies_.end();
+      if (is_copy && !(is_cut && states_.cuts_optimizer)) continue;
       const auto norm =
           times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
                             line_of(blocks_.mesh, axis), strategy_.devices());
@@ -271,8 +274,7 @@ class Step {
   // Its kernels.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
     std::int64_t count = lower::elements_of_stage(strategy_, model_, blocks_, stage);
-    if (states_.cuts_optimizer)
-      count = (count + strategy_.data_parallel - 1) / strategy_.data_parallel;
+    if (states_.cuts_optimizer) count = states_.shard_of(count);
     Seconds time;
     for (const Pass& pass :
          lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
@@ -322,7 +324,8 @@ class Step {
   Times& times_;
   Seconds launch_;
   std::vector<std::int64_t> split_;
-  Axis data_;
+  std::vector<Axis> copies_;
+  std::vector<Axis> shards_;
   Axis pipeline_;
 };
 
@@ -365,22 +368,21 @@ Estimator::~Estimator() = default;
 // with the former), so blocks are lowered once and their mesh is set to that of each strategy.
 Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
   std::int64_t stride = 1;  // of the tensor axis: its groups decide the times
-  std::vector<MeshAxis> mesh;
-  for (const std::string& name : strategy.rank_order) {
-    const std::int64_t size = name == "tensor" ? strategy.tensor_parallel
-                              : name == "data" ? strategy.data_parallel
-                                               : strategy.pipeline_parallel;
-    if (name == "tensor") {
-      for (const MeshAxis& axis : mesh) stride *= axis.size;
-    }
-    mesh.push_back({name, size});
+  std::vector<MeshAxis> mesh = mesh_of(strategy);
+  for (const MeshAxis& axis : mesh) {
+    if (axis.name == "tensor") break;
+    stride *= axis.size;
   }
-  const SplitKey key{strategy.tensor_parallel, strategy.sequence_parallel, strategy.micro_batch,
-                     strategy.recompute, stride};
+  const SplitKey key{strategy.tensor_parallel,
+                     strategy.sequence_parallel,
+                     strategy.micro_batch,
+                     strategy.recompute,
+                     stride,
+                     strategy.shard_replicas};
   auto it = splits_.find(key);
   if (it == splits_.end()) {
     Strategy alone = strategy;
-    alone.data_parallel = 1;
+    alone.data_parallel = alone.shard_replicas;  // the mesh keeps its axes
     alone.pipeline_parallel = 1;
     FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone));
     it = splits_.emplace(key, Split{std::move(blocks), {}}).first;

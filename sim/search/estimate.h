@@ -71,7 +71,8 @@ class Estimator {
 
  private:
   struct Split;
-  using SplitKey = std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t>;
+  using SplitKey =
+      std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t, std::int64_t>;
 
   /// What strategies whose plans have the same form agree in.
   struct FormKey {

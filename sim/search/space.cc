@@ -160,6 +160,7 @@ class Enumerator {
       }
       // Without replicas there is nothing to share: all stages are stage 0.
       strategy_.zero_stage = strategy_.data_parallel == 1 ? 0 : stage;
+      strategy_.shard_replicas = strategy_.zero_stage == 0 ? 1 : shard_replicas_;
       sequence_parallel();
       if (strategy_.data_parallel == 1) break;
     }
@@ -200,6 +201,7 @@ class Enumerator {
   const SearchSpace& space_;
   const Effort& effort_;
   Strategy strategy_;
+  std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -27,32 +28,61 @@ namespace {
 // Compute capability, times ten: Blackwell's.
 constexpr std::int64_t kScalesBlocksOf32 = 100;
 
-// Products in a type that a device does not have are no faster there than in 16 bits, and not what
-// is meant.
+void add_recipes(const Graph& graph, std::set<Quantization>& recipes) {
+  const auto& names = yaml_names(static_cast<const Quantization*>(nullptr));
+  for (const Operator& op : graph.operators)
+    if (op.settings.has("recipe"))
+      if (const auto recipe = names.find(op.settings.text("recipe"))) recipes.insert(*recipe);
+  for (const Graph& body : graph.bodies) add_recipes(body, recipes);
+}
+
+// By which the products of the step are quantized.
+std::set<Quantization> recipes_of(const LoadedStudy& study) {
+  std::set<Quantization> recipes{study.strategy.quantization};
+  if (study.graph) add_recipes(study.graph->graph, recipes);
+  recipes.erase(Quantization::kNone);
+  return recipes;
+}
+
+// The first recipe that the device cannot follow: products in a type that it does not have are no
+// faster there than in 16 bits, and not what is meant.
+std::optional<StrategyFault> fault_in(const std::set<Quantization>& recipes,
+                                      const DeviceType& device) {
+  for (const Quantization recipe : recipes) {
+    const std::string wanted(name_of(dtype_of(recipe)));
+    if (!device.tensor_peak.contains(wanted))
+      return StrategyFault{
+          .key = "quantization",
+          .message = fmt::format("device '{}' has no {} products, which '{}' needs", device.name,
+                                 wanted, yaml::name_of(recipe)),
+          .help = fmt::format("set quantization: none, or take a device whose tensor_peak lists {}",
+                              wanted)};
+    const auto& capability = device.compute_capability;
+    const bool scales_few =
+        (capability.evidence != yaml::Evidence::kTransferred && *capability >= kScalesBlocksOf32) ||
+        generation_of(device) == "CDNA4";
+    if (recipe == Quantization::kMxFp8 && !scales_few)
+      return StrategyFault{
+          .key = "quantization",
+          .message = fmt::format(
+              "the matrix units of device '{}' do not scale blocks of 32 elements", device.name),
+          .help =
+              "set quantization: fp8-current, or take a device of compute capability 10.0 or more"};
+  }
+  return std::nullopt;
+}
+
 Status without_products(const LoadedStudy& study, const ClusterView& cluster) {
-  const Quantization recipe = study.strategy.quantization;
-  if (recipe == Quantization::kNone) return {};
-  const std::string wanted(name_of(dtype_of(recipe)));
+  const std::set<Quantization> recipes = recipes_of(study);
   for (const std::int32_t device : study.pool.devices) {
     const DeviceTypeId type = cluster.devices()[static_cast<std::size_t>(device)].type;
-    const DeviceType& kind = cluster.device_types()[type.index()];
-    if (kind.tensor_peak.contains(wanted)) {
-      const auto& capability = kind.compute_capability;
-      const bool scales_few = (capability.evidence != yaml::Evidence::kTransferred &&
-                               *capability >= kScalesBlocksOf32) ||
-                              generation_of(kind) == "CDNA4";
-      if (recipe != Quantization::kMxFp8 || scales_few) continue;
-      return study.loader.error_at(
-          "strategy.quantization",
-          fmt::format("the matrix units of device '{}' do not scale blocks of 32 elements",
-                      kind.name),
-          "set quantization: fp8-current, or take a device of compute capability 10.0 or more");
-    }
-    return study.loader.error_at(
-        "strategy.quantization",
-        fmt::format("device '{}' has no {} products, which '{}' needs", kind.name, wanted,
-                    yaml::name_of(recipe)),
-        fmt::format("set quantization: none, or take a device whose tensor_peak lists {}", wanted));
+    const auto fault = fault_in(recipes, cluster.device_types()[type.index()]);
+    if (!fault) continue;
+    if (study.graph)
+      return study.loader.error_at("graph", fault->message,
+                                   "give its quantize operators and products another recipe, or "
+                                   "take another device");
+    return study.loader.error_at("strategy.quantization", fault->message, fault->help);
   }
   return {};
 }

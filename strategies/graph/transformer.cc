@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/graph/operators/build.h"
 
 namespace foreshard {
@@ -35,14 +36,14 @@ class BlockBuilder {
       : model_(model),
         options_(options),
         tensor_axis_(axis_of(options.mesh, "tensor")),
-        data_axis_(axis_of(options.mesh, "data")) {
+        batch_axes_(copy_axes(options.mesh)) {
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
   }
 
   const std::vector<Axis> kWhole{};
   std::vector<Axis> tensor() const { return {tensor_axis_}; }
-  std::vector<Axis> data() const { return {data_axis_}; }
+  const std::vector<Axis>& batch() const { return batch_axes_; }
 
   TensorId activation(const std::string& name, std::vector<std::int64_t> shape) {
     return graph_.add({.name = name, .dtype = options_.dtype, .shape = std::move(shape)});
@@ -56,7 +57,7 @@ class BlockBuilder {
   }
   TensorId at_boundary(TensorId id) {
     graph_[id].pinned = Attribute{
-        .dims = {data(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
+        .dims = {batch(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
     return id;
   }
   TensorId parameter(const std::string& name, std::vector<std::int64_t> shape,
@@ -193,7 +194,7 @@ class BlockBuilder {
   const Model& model_;
   const TransformerOptions& options_;
   Axis tensor_axis_;
-  Axis data_axis_;
+  std::vector<Axis> batch_axes_;
   Graph graph_;
   bool core_attention_ = false;
   Quantization quantization_ = Quantization::kNone;
@@ -370,7 +371,7 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
   build.at_boundary(out);
   Graph graph = build.take({}, {out});
-  graph[ids].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
+  graph[ids].pinned = Attribute{.dims = {build.batch(), build.kWhole}, .partial = {}};
   return graph;
 }
 
@@ -402,7 +403,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
                                            .inputs = {parts},
                                            .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
-  graph[targets].pinned = Attribute{.dims = {build.data(), build.kWhole}, .partial = {}};
+  graph[targets].pinned = Attribute{.dims = {build.batch(), build.kWhole}, .partial = {}};
   return graph;
 }
 

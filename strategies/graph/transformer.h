@@ -41,7 +41,7 @@ struct TransformerGraphs {
 /// sequence parallelism: Korthikanti et al. 2022): query/key/value and up projections split by
 /// column, output and down projections by row, embedding and output projection by vocabulary;
 /// everything else follows by propagation.
-/// \pre `model` is checked; mesh has axes "data" and "tensor".
+/// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over copy_axes().
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 
 /// The whole model as one graph: embedding, every layer, head; each tensor but those at the borders

@@ -6,8 +6,10 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   std::vector<MeshAxis> mesh;
   for (const std::string& name : strategy.rank_order) {
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.data_parallel
+                          : name == "data" ? strategy.shards()
                                            : strategy.pipeline_parallel});
+    if (name == "data" && strategy.shard_replicas > 1)
+      mesh.push_back({"replica", strategy.shard_replicas});
   }
   mesh.insert(mesh.end(), others.begin(), others.end());
   return mesh;

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/state_sharding.h"
 
@@ -43,18 +44,18 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
 
 // Cut along the first dimension over the data-parallel ranks, below what cuts it already.
 void share(Layout& layout, const Shape& shape) {
-  const Axis data = axis_of(layout.mesh.axes, "data");
-  const std::int64_t replicas = layout.mesh.axes[static_cast<std::size_t>(data)].size;
-  if (replicas == 1 || shape.empty()) return;
+  const std::vector<Axis> shards = shard_axes(layout.mesh.axes);
+  const std::int64_t ranks = ways(shards, layout.mesh.axes);
+  if (ranks == 1 || shape.empty()) return;
   auto& dims = layout.attribute.dims;
   const std::int64_t blocks = ways(dims[0], layout.mesh.axes);
-  dims[0].push_back(data);
+  dims[0].insert(dims[0].end(), shards.begin(), shards.end());
   const std::int64_t rows = shape[0] / blocks;
-  if (rows % replicas == 0) return;
-  const std::int64_t most = (rows + replicas - 1) / replicas;
+  if (rows % ranks == 0) return;
+  const std::int64_t most = (rows + ranks - 1) / ranks;
   layout.attribute.sizes.resize(shape.size());
   for (std::int64_t block = 0; block < blocks; ++block)
-    for (std::int64_t i = 0; i < replicas; ++i)
+    for (std::int64_t i = 0; i < ranks; ++i)
       layout.attribute.sizes[0].push_back(std::clamp<std::int64_t>(rows - i * most, 0, most));
 }
 

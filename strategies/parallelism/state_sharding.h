@@ -31,7 +31,7 @@ struct StateSharding {
     kLastMicroBatch,   ///< Unit by unit beside its backward pass.
     kEndOfStep,        ///< In one go.
   };
-  std::int64_t replicas = 1;  ///< Data-parallel ranks, over which states are cut.
+  std::int64_t shards = 1;  ///< Data-parallel ranks over which states are cut.
   bool cuts_parameters = false;
   bool cuts_gradients = false;
   bool cuts_optimizer = false;
@@ -39,7 +39,7 @@ struct StateSharding {
   Reduce reduce = Reduce::kNever;
 
   /// Elements of `count` on one rank where they are cut: the last shard is padded.
-  std::int64_t shard_of(std::int64_t count) const { return (count + replicas - 1) / replicas; }
+  std::int64_t shard_of(std::int64_t count) const { return (count + shards - 1) / shards; }
 };
 
 /// The only function that reads `zero_stage`, `gradient_reduction` and `overlap_parameter_gather`.

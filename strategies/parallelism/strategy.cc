@@ -263,6 +263,10 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "ZeRO stage, which data-parallel ranks shard: 0 nothing, 1 optimizer state, 2 "
                     "also gradients, 3 also parameters (FSDP).",
                     yaml::between(0, 3))
+          .optional("shard_replicas", &Strategy::shard_replicas,
+                    "Sets of ZeRO shards: each is cut over data_parallel / shard_replicas ranks, "
+                    "and gradients are reduced within a set, then among the sets (HSDP).",
+                    yaml::between(1, kMaxWays))
           .optional("recompute", &Strategy::recompute,
                     "Which activations are recomputed in the backward pass.")
           .optional("precision", &Strategy::precision,
@@ -291,6 +295,24 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
             return "nothing is quantized; set quantization: fp8-current, or leave this out";
           });
   return table;
+}
+
+// Each set of shards is cut over more than one rank.
+static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  const std::int64_t sets = strategy.shard_replicas;
+  const std::int64_t ranks = strategy.data_parallel;
+  if (sets == 1) return;
+  if (strategy.zero_stage == 0)
+    faults.push_back({"shard_replicas", "without ZeRO nothing is sharded",
+                      "set zero_stage: 3 (FSDP), or leave shard_replicas out"});
+  else if (ranks % sets != 0)
+    faults.push_back({"shard_replicas",
+                      fmt::format("data_parallel {} does not divide into {} sets", ranks, sets),
+                      "use a divisor of data_parallel"});
+  else if (ranks == sets)
+    faults.push_back({"shard_replicas",
+                      fmt::format("each of {} sets would lie on one rank, whole", sets),
+                      "set zero_stage: 0 and leave shard_replicas out, or use fewer sets"});
 }
 
 std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
@@ -358,6 +380,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
+  shard_faults(strategy, faults);
   auto order = strategy.rank_order;
   std::ranges::sort(order);
   if (order != std::vector<std::string>{"data", "pipeline", "tensor"}) {
@@ -394,6 +417,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
     faults.push_back({"sequence_parallel",
                       "a general graph does not state which dimension is the sequence",
                       "annotate the tensors between the matrices instead (graph.annotations)"});
+  if (strategy.shard_replicas > 1)
+    faults.push_back({"shard_replicas", "is for the transformer given as `model`",
+                      "leave it out, or give the graph an axis of its own (graph.axes)"});
   if (strategy.layers_per_stage.empty() && strategy.stages() > units)
     faults.push_back(
         {"pipeline_parallel",
@@ -456,6 +482,7 @@ std::string describe(const Strategy& strategy) {
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
+  if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   return text;

@@ -43,6 +43,8 @@ struct Strategy {
   std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
   std::int64_t global_batch = 1;               ///< Sequences per step.
   std::int64_t zero_stage = 0;                 ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
+  std::int64_t shard_replicas = 1;             ///< Sets of ZeRO shards (HSDP): each is cut over
+                                               ///< data_parallel / shard_replicas ranks.
   Recompute recompute = Recompute::kNone;
   DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
   /// By which a transformer's linear layers compute in fewer bits than that.
@@ -53,6 +55,7 @@ struct Strategy {
   yaml::Ref<Framework> framework;
 
   std::int64_t devices() const { return tensor_parallel * pipeline_parallel * data_parallel; }
+  std::int64_t shards() const { return data_parallel / shard_replicas; }  ///< Of ZeRO.
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };

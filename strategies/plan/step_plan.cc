@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "strategies/graph/mesh_axes.h"
+
 namespace foreshard::plan {
 
 const Block& Parts::block_of(std::int32_t unit) const {
@@ -37,10 +39,10 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
 }
 
 std::int64_t Parts::copied_elements(const std::vector<ParameterGroup>& groups) const {
-  const Axis data = axis_of(mesh, "data");
+  const std::vector<Axis> shards = shard_axes(mesh);
   std::int64_t sum = 0;
   for (const ParameterGroup& group : groups)
-    if (std::ranges::find(group.over, data) != group.over.end()) sum += group.elements;
+    if (std::ranges::find_first_of(group.over, shards) != group.over.end()) sum += group.elements;
   return sum;
 }
 

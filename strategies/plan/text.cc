@@ -24,7 +24,7 @@ class Text {
 
   std::string whole() {
     line("{}", plan_.parts.name);
-    line("states over data({}): {}", plan_.states.replicas, states());
+    line("states over data({}): {}", plan_.states.shards, states());
     for (const Role& role : plan_.roles) write(role);
     return std::move(text_);
   }

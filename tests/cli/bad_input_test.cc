@@ -97,6 +97,42 @@ TEST(BadInput, QuantizationThatTheDeviceDoesNotHave) {
   EXPECT_THAT(outcome.err, HasSubstr("the matrix units of device 'H100-SXM' do not scale"));
 }
 
+TEST(BadInput, GraphQuantizedForAnotherDevice) {
+  const TemporaryFolder folder;
+  folder.write("graph.yaml",
+               "name: narrow\ntensors:\n"
+               "  - {name: x, role: input, dtype: bf16, shape: [64, 32]}\n"
+               "  - {name: w, role: parameter, dtype: bf16, shape: [32, 16]}\n"
+               "operators:\n"
+               "  - {op: quantize, name: narrow, inputs: [x]}\n"
+               "  - {op: matmul, name: y, inputs: [narrow, w], settings: {to: bf16}}\n"
+               "  - {op: reduce, name: loss, inputs: [y], settings: {operation: mean}}\n"
+               "outputs: [loss]\n");
+  const std::string file =
+      folder
+          .write("study.yaml",
+                 "cluster: {nodes: 1, node: dgx-a100-80gb}\ngraph: {file: graph.yaml}\n"
+                 "strategy: {micro_batch: 64, global_batch: 64}\n")
+          .string();
+  const Outcome outcome = foreshard("simulate '" + file + "'");
+  EXPECT_EQ(outcome.code, 2) << outcome.err;
+  EXPECT_THAT(outcome.err,
+              HasSubstr("device 'A100-SXM-80GB' has no fp8 products, which 'fp8-current' needs"));
+  EXPECT_THAT(outcome.err, HasSubstr("another recipe"));
+  const Outcome able = foreshard("simulate '" + file + "' --set cluster.node=dgx-h100");
+  EXPECT_EQ(able.code, 0) << able.err;
+}
+
+TEST(BadInput, SetsOfShards) {
+  const std::string keys = "  data_parallel: 8\n  global_batch: 16\n  zero_stage: ";
+  expect_refused(strategy(keys + "0\n  shard_replicas: 2\n"),
+                 "study.yaml:17:19: error: without ZeRO nothing is sharded", "set zero_stage: 3");
+  expect_refused(strategy(keys + "3\n  shard_replicas: 3\n"),
+                 "data_parallel 8 does not divide into 3 sets", "use a divisor of data_parallel");
+  expect_refused(strategy(keys + "3\n  shard_replicas: 8\n"),
+                 "each of 8 sets would lie on one rank, whole", "set zero_stage: 0");
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }

@@ -56,7 +56,11 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
-    if (lies.dims != parameter.pinned->dims || std::erase(partial, training.data) == 0)
+    const auto is_copy = [&](Axis axis) {
+      return std::ranges::find(training.copies, axis) != training.copies.end();
+    };
+    if (lies.dims != parameter.pinned->dims ||
+        std::erase_if(partial, is_copy) != training.copies.size())
       return Error{Error::Code::kInvalidInput,
                    block->forward.name + ": the gradient of '" + parameter.name + "' lies as " +
                        describe(lies, training.plan.parts.mesh) +
@@ -70,8 +74,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
 Role::Role(const Training& training, std::size_t role)
     : training_(training),
       role_(training.plan.roles[role]),
-      parameters_(training.plan, role_, training.options, mesh_of_role(training, role),
-                  training.data) {
+      parameters_(training.plan, role_, training.options, mesh_of_role(training, role)) {
   for (const plan::Chunk& chunk : role_.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
       const std::int32_t unit = chunk.units.first + i;

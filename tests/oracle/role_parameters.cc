@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "tests/oracle/random.h"
 
+#include "strategies/graph/mesh_axes.h"
+
 namespace foreshard::execute {
 namespace {
 
@@ -39,8 +41,8 @@ void add_to(Arrays& sum, const Arrays& values) {
 }
 
 RoleParameters::RoleParameters(const plan::StepPlan& plan, const plan::Role& role,
-                               const StepOptions& options, ProcessMesh mesh, Axis data)
-    : plan_(plan), options_(options), mesh_(std::move(mesh)), data_(data) {
+                               const StepOptions& options, ProcessMesh mesh)
+    : plan_(plan), options_(options), mesh_(std::move(mesh)) {
   const auto& actions = role.actions;
   for (auto it = actions.begin(); it != actions.end(); ++it) {
     if (it->kind != ActionKind::kReduce || (it->gives_back & plan::kGradient) == 0) continue;
@@ -106,8 +108,9 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
 // Below what cuts the first dimension already, in parts as equal as they can be.
 Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
   const std::int64_t blocks = ways(whole.dims[0], mesh_.axes);
-  whole.dims[0].push_back(data_);
-  const auto parts = balanced_sizes(shape[0] / blocks, states().replicas);
+  const std::vector<Axis> shards = shard_axes(mesh_.axes);
+  whole.dims[0].insert(whole.dims[0].end(), shards.begin(), shards.end());
+  const auto parts = balanced_sizes(shape[0] / blocks, states().shards);
   if (parts.front() == parts.back()) return whole;
   whole.sizes.resize(shape.size());
   for (std::int64_t block = 0; block < blocks; ++block)
@@ -228,7 +231,7 @@ void RoleParameters::reduce(const Action& action) {
   }
   for (const std::size_t i : parameters_in(action.what, true)) {
     const auto it = summands.try_emplace(i, constant(parameters_[i], kNoNumber)).first;
-    add_up(parameters_[i], it->second, {data_});
+    add_up(parameters_[i], it->second, copy_axes(mesh_.axes));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "tests/oracle/internal/role.h"
 #include "tests/oracle/random.h"
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/plan/walk.h"
 #include "strategies/program/lower/block.h"
@@ -65,7 +66,7 @@ class WholeStep {
   Status prepare() {
     Training& t = training_;
     const auto& mesh = plan().parts.mesh;
-    t.data = axis_of(mesh, "data");
+    t.copies = copy_axes(mesh);
     t.pipeline = axis_of(mesh, "pipeline");
     TransformerGraphs graphs = lower::graphs_of(t.model, t.strategy);
     const std::array all{&graphs.embedding, &graphs.layer, &graphs.head};

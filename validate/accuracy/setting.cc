@@ -58,13 +58,17 @@ Status obstacle(const TrainingRow& row) {
 
 struct Sharding {
   std::int64_t stage = 0;
-  std::optional<std::int64_t> group;  ///< Ranks that share, where it is said.
+  std::optional<std::int64_t> group{};  ///< Ranks that share, where it is said.
+  bool within_nodes = false;            ///< Those of a node do.
 };
-// "1", "3(FSDP=64)", "1 within groups of 8", "sharding4 stage2", "FSDP2(zero3)", "DP".
+// "1", "3(FSDP=64)", "1 within groups of 8", "sharding4 stage2", "FSDP2(zero3)", "DP",
+// "HSDP (shard within node ...)".
 Result<Sharding> sharding_of(const std::string& text) {
   if (text == "DP") return Sharding{};
-  if (text.starts_with("HSDP"))
-    return unsupported(fmt::format("sharding '{}' is not modelled", text));
+  if (text.starts_with("HSDP")) {
+    if (contains(text, "within node")) return Sharding{.stage = 3, .within_nodes = true};
+    return unsupported(fmt::format("sharding '{}' does not state its groups", text));
+  }
   Sharding result;
   if (const auto leading = number_after(text, "")) {
     result.stage = *leading;
@@ -200,9 +204,15 @@ class Mapping {
     }
     FORESHARD_ASSIGN(const auto sharding, sharding_of(row_.zero_stage));
     strategy.zero_stage = sharding.stage;
-    if (sharding.group && *sharding.group != strategy.data_parallel)
-      return unsupported(fmt::format("sharding over {} of {} data-parallel ranks is not modelled",
-                                     *sharding.group, strategy.data_parallel));
+    std::int64_t group = sharding.group.value_or(strategy.data_parallel);
+    if (sharding.within_nodes && row_.gpus_per_node)
+      group = std::clamp<std::int64_t>(*row_.gpus_per_node / strategy.tensor_parallel, 1,
+                                       strategy.data_parallel);
+    if (group < 1 || strategy.data_parallel % group != 0)
+      return unsupported(fmt::format("{} data-parallel ranks do not divide into groups of {}",
+                                     strategy.data_parallel, group));
+    if (group == 1) strategy.zero_stage = 0;
+    if (strategy.zero_stage > 0) strategy.shard_replicas = strategy.data_parallel / group;
     return {};
   }
 

@@ -9,8 +9,10 @@
 #include "base/check.h"
 
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
+#include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
 namespace {
@@ -44,7 +46,8 @@ class Maker {
         blocks_(blocks),
         role_(role),
         pipeline_(axis_of(mesh_, "pipeline")),
-        data_(axis_of(mesh_, "data")) {}
+        copies_(copy_axes(mesh_)),
+        shards_(shard_axes(mesh_)) {}
 
   Block make(const Action& action, const Subject& subject) const {
     switch (action.kind) {
@@ -155,10 +158,10 @@ class Maker {
     }
   }
 
-  // ".tensor.data" of gradients that are reduced over other axes than "data".
+  // ".tensor.data" of gradients that are reduced over other axes than those of all copies.
   std::string other_axes(const plan::Bucket& bucket) const {
     std::string names;
-    if (bucket.over == std::vector{data_}) return names;
+    if (bucket.over == copies_) return names;
     for (const Axis axis : bucket.over) names += "." + mesh_[static_cast<std::size_t>(axis)].name;
     return names;
   }
@@ -190,7 +193,8 @@ class Maker {
     Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, gathered);
     const std::int64_t quantized = lowered(of).quantized;
     const Bytes whole = whole_parameters(strategy_, count, quantized);
-    append_weight_casts(gather, strategy_, cast_at_gather(strategy_, quantized), kDataStream);
+    append_weight_casts(gather, strategy_, cast_at_gather(strategy_, quantized), kDataStream,
+                        false);
     std::vector<Task> first{memory_task(
         "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
     // A kernel on the stream of the gather that follows.
@@ -210,7 +214,7 @@ class Maker {
   Block gathering(const std::string& name, std::int64_t count) const {
     Block block{.name = name};
     Attribute from = replicated(1);
-    from.dims[0] = {data_};
+    from.dims[0] = shards_;
     append_reshard(block, "parameters", {count}, strategy_.precision, from, replicated(1), mesh_,
                    stream(kDataStream), {});
     return block;
@@ -232,8 +236,7 @@ class Maker {
     for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
       for (const std::int64_t count : lowered(of).parameter_sizes) {
         if (count <= *framework_.shards.gather_each) continue;
-        // Of a block with quantized weights, what is not quantized is small.
-        const std::int64_t quantized = lowered(of).quantized > 0 ? count : 0;
+        const std::int64_t quantized = lowered(of).quantized_in(count);
         Block one = gathering(gather.name, gathered_elements(strategy_, count, quantized));
         FORESHARD_CHECK(one.tasks.size() == 1);
         gather.tasks.push_back(std::move(one.tasks.front()));
@@ -345,7 +348,8 @@ class Maker {
     // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
     std::vector<Axis> spread;
     for (Axis axis = 0; axis < static_cast<Axis>(mesh_.size()); ++axis) {
-      if (axis == data_ ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
+      const bool is_cut = std::ranges::find(shards_, axis) != shards_.end();
+      if (is_cut ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
         spread.push_back(axis);
     }
     const std::int64_t quantized = cast_at_step_end(strategy_, quantized_weights());
@@ -379,7 +383,8 @@ class Maker {
   const PlannedBlocks& blocks_;
   const plan::Role& role_;
   Axis pipeline_;
-  Axis data_;
+  std::vector<Axis> copies_;
+  std::vector<Axis> shards_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "strategies/program/lower/block.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -8,6 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
@@ -22,15 +24,18 @@ using program::Communication;
 using program::Task;
 
 std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
-                                                   const ShardedGraph& backward, Axis data) {
-  // A gradient is named after its parameter; the axes it is partial over, besides data, decide.
+                                                   const ShardedGraph& backward) {
+  // A gradient is named after its parameter; the axes it is partial over, besides those of all,
+  // decide.
+  const std::vector<Axis> copies = copy_axes(forward.mesh);
   std::map<std::string, std::vector<Axis>> partial;
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
     const Tensor& tensor = backward.graph->tensors[i];
     if (tensor.role != TensorRole::kParameterGradient) continue;
     auto axes = axes_of(backward.attributes[i].partial);
     std::erase_if(axes, [&](Axis axis) {
-      return axis == data || backward.mesh[static_cast<std::size_t>(axis)].size == 1;
+      return std::ranges::find(copies, axis) != copies.end() ||
+             backward.mesh[static_cast<std::size_t>(axis)].size == 1;
     });
     partial[tensor.name] = std::move(axes);
   }
@@ -43,7 +48,7 @@ std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
   std::vector<plan::ParameterGroup> groups;
   groups.reserve(elements_of.size());
   for (const auto& [axes, count] : elements_of)
-    groups.push_back({.over = {data}, .also_partial = axes, .elements = count});
+    groups.push_back({.over = copies, .also_partial = axes, .elements = count});
   return groups;
 }
 
@@ -88,7 +93,7 @@ std::map<std::vector<std::int64_t>, Bytes> placeholders(const ShardedGraph& back
 }
 
 // Nothing is kept: every activation, the block's inputs among them, goes after its last reader.
-LoweredBlock lower_forward_only(const ShardedGraph& forward, Axis data) {
+LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   const Graph& graph = *forward.graph;
   LoweredBlock lowered;
   Block pass{.name = graph.name + ".forward"};
@@ -99,16 +104,16 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward, Axis data) {
   add_sizes(lowered, graph, forward.mesh);
   const auto& sizes = lowered.parameter_sizes;
   const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (count > 0) lowered.parameters = {{.over = {data}, .elements = count}};
+  if (count > 0) lowered.parameters = {{.over = copy_axes(forward.mesh), .elements = count}};
   return lowered;
 }
 
-Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh, Axis data,
+Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                  const Strategy& strategy, Recompute recompute) {
   const Framework& framework = *strategy.framework;
   const BackwardPass follows = backward_pass(strategy);
   FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward, follows));
-  if (follows == BackwardPass::kNone) return lower_forward_only(forward, data);
+  if (follows == BackwardPass::kNone) return lower_forward_only(forward);
   const Graph back = backward_graph(forward, backward_options(strategy));
   FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
 
@@ -136,7 +141,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
       {.recompute = recompute, .placeholders_kept = framework.keeps_gradient_placeholders});
   lowered.recompute = recompute;
   lowered.placeholders = placeholders(backward);
-  lowered.parameters = parameter_groups(forward, backward, data);
+  lowered.parameters = parameter_groups(forward, backward);
   add_sizes(lowered, graph, mesh);
   return lowered;
 }
@@ -229,10 +234,8 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
   Attribute from = replicated(1);
   from.partial = sums_over(axes);
   Attribute to = replicated(1);
-  const bool cuts = state_sharding(strategy).cuts_optimizer;
-  for (const Axis axis : axes) {
-    if (cuts && mesh[static_cast<std::size_t>(axis)].name == "data") to.dims[0] = {axis};
-  }
+  if (state_sharding(strategy).cuts_optimizer)
+    std::ranges::set_intersection(shard_axes(mesh), axes, std::back_inserter(to.dims[0]));
   append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
                  to, mesh, stream(kDataStream), std::move(after));
 }
@@ -252,7 +255,6 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
   LoweredModel lowered;
   lowered.mesh = mesh_of(strategy);
-  const Axis data = axis_of(lowered.mesh, "data");
   const TransformerGraphs graphs = graphs_of(model, strategy);
 
   struct Part {
@@ -263,8 +265,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   for (const Part& part : {Part{graphs.embedding, Recompute::kNone, lowered.embedding},
                            Part{graphs.layer, strategy.recompute, lowered.layer},
                            Part{graphs.head, Recompute::kNone, lowered.head}}) {
-    FORESHARD_ASSIGN(part.into,
-                     lower_block(part.graph, lowered.mesh, data, strategy, part.recompute));
+    FORESHARD_ASSIGN(part.into, lower_block(part.graph, lowered.mesh, strategy, part.recompute));
     if (strategy.framework->matrix_units_need_alignment)
       for (Pieces* pass : {&part.into.forward, &part.into.backward})
         visit_blocks(*pass, leave_matrix_units);

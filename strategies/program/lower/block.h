@@ -53,6 +53,9 @@ struct LoweredBlock {
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
   std::int64_t quantized = 0;          ///< Elements of weights that products read quantized.
 
+  /// Of a parameter of `count` elements that is gathered by itself: all or none. What is not
+  /// quantized of a block with quantized weights is too small for that.
+  std::int64_t quantized_in(std::int64_t count) const { return quantized > 0 ? count : 0; }
   std::int64_t elements() const {
     std::int64_t sum = 0;
     for (const auto& group : parameters) sum += group.elements;

@@ -63,25 +63,6 @@ ElementBytes element_bytes(const Strategy& strategy);
 /// composer/optim/decoupled_weight_decay.py: adamw).
 /// Not modelled: one launch of each for every parameter tensor.
 std::vector<Pass> optimizer_kernels(OptimizerKernels how, std::int64_t count, DType precision);
-/// Parameters of `count` elements as products read them, `quantized` of them by the strategy's
-/// recipe.
-Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized);
-/// What data-parallel ranks gather of them, in elements of the strategy's precision.
-std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
-                               std::int64_t quantized);
-
-/// Of `quantized` weights, how many elements a rank casts when the step ends: all that it holds; of
-/// weights that are gathered quantized, its shard. Not modelled: the copy along the other
-/// dimension, which such a rank makes of what it gathered.
-std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized);
-/// The same whenever they are gathered for a pass (ZeRO 3).
-std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized);
-/// What makes the copies of `count` weights that products read, by the strategy's recipe.
-std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count);
-/// Appends them as tasks on that stream.
-void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
-                         StreamIndex where);
-
 /// Appends them as tasks.
 void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t count,
                       DType precision);

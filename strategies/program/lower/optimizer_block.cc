@@ -5,6 +5,7 @@
 
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
 namespace {
@@ -52,7 +53,7 @@ program::Block optimizer_block(std::string name, const Strategy& strategy,
   program::Block step{.name = std::move(name)};
   if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, count);
   append_optimizer(step, strategy.framework->optimizer, count, strategy.precision);
-  append_weight_casts(step, strategy, quantized, kComputeStream);
+  append_weight_casts(step, strategy, quantized, kComputeStream, true);
   return step;
 }
 

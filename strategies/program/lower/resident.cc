@@ -4,6 +4,7 @@
 
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
+#include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
 namespace {
@@ -68,9 +69,7 @@ std::int64_t quantized_of_stage(const Strategy& strategy, const Model& model,
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage) {
   const StateSharding sharding = state_sharding(strategy);
-  const auto part = [&](bool cut) {
-    return cut ? 1 / static_cast<double>(sharding.replicas) : 1.0;
-  };
+  const auto part = [&](bool cut) { return cut ? 1 / static_cast<double>(sharding.shards) : 1.0; };
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
   const std::int64_t elements = elements_of_stage(strategy, model, blocks, stage);

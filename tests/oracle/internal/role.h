@@ -25,8 +25,9 @@ struct ShardedBlock {
   ShardedGraph backward_sharded;
   std::set<TensorId> kept;  ///< Stay in memory between the two; views as what they view.
   Recompute recompute = Recompute::kNone;
-  std::map<TensorId, TensorId> gradient_of;              ///< Of each parameter.
-  std::map<TensorId, std::vector<Axis>> also_partial{};  ///< Per parameter: besides data.
+  std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter.
+  std::map<TensorId, std::vector<Axis>>
+      also_partial{};  ///< Per parameter: besides those of `copies`.
 
   ShardedBlock() = default;
   ShardedBlock(const ShardedBlock&) = delete;
@@ -39,7 +40,7 @@ struct Training {
   const Strategy& strategy;
   const plan::StepPlan& plan;
   const StepOptions& options;
-  Axis data = 0;
+  std::vector<Axis> copies{};  ///< copy_axes() of the mesh.
   Axis pipeline = 0;
   std::array<std::unique_ptr<ShardedBlock>, 3> blocks{};  ///< By index of the plan's.
   Attribute sent{};                                       ///< How the boundary lies while it is.

@@ -30,7 +30,7 @@ struct Parameter {
   Shape shape;
   Attribute whole{};  ///< As passes read it.
   Attribute own{};    ///< As ranks keep it: cut over the data-parallel ranks, or not.
-  std::vector<Axis> also_partial{};  ///< Its gradient is partial over these, besides data.
+  std::vector<Axis> also_partial{};  ///< Its gradient is partial over these, besides copy_axes().
   bool tied = false;
   Arrays kept{};  ///< As `own`; so are the next three.
   Arrays first_moment{};
@@ -43,7 +43,7 @@ struct Parameter {
 class RoleParameters {
  public:
   RoleParameters(const plan::StepPlan& plan, const plan::Role& role, const StepOptions& options,
-                 ProcessMesh mesh, Axis data);
+                 ProcessMesh mesh);
 
   /// Adds what a unit reads: `also_partial` by parameter. Of a tie the table is the parameter
   /// "embedding.weight" of the first unit and "logits.weight" of the last.
@@ -96,7 +96,6 @@ class RoleParameters {
   const plan::StepPlan& plan_;
   const StepOptions& options_;
   ProcessMesh mesh_;
-  Axis data_;
   std::vector<Parameter> parameters_;
   std::map<std::int32_t, std::vector<Use>> uses_;              // by unit
   std::map<plan::ActionId, std::vector<std::int32_t>> ended_;  // buckets of gradients by last pass

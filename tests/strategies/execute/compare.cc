@@ -14,6 +14,7 @@ Strategy serial_of(const Strategy& strategy) {
   serial.tensor_parallel = 1;
   serial.pipeline_parallel = 1;
   serial.data_parallel = 1;
+  serial.shard_replicas = 1;
   serial.sequence_parallel = false;
   serial.schedule = "1f1b";
   serial.virtual_stages = 1;

@@ -20,6 +20,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
   for (int i = 0; i < kStrategies; ++i) {
     Training training = random_training(random, 16);
     quantize(training.strategy, static_cast<unsigned>(i));
+    replicate_shards(training.strategy, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -153,6 +153,34 @@ TEST(DataParallel, MovesWhatItsZeroStageSays) {
   EXPECT_EQ(sums(s), Sums{});
 }
 
+// Two sets of shards on two ranks each: what a set does is that of two replicas; a rank's half of
+// the gradients is then summed with that of the other set. Zhao et al. 2023, section 3.2.2.
+TEST(DataParallel, SetsOfShardsReduceWithinThemAndThenAmongThem) {
+  const auto p = static_cast<double>(parameter_count(gpt()));
+  constexpr std::int64_t kUnits = 4 + 2;
+  using Sums = std::map<CollectiveKind, Traffic>;
+  Strategy s = strategy(1, 1, 4, 2);
+  s.shard_replicas = 2;
+  s.framework.value.overlap_parameter_gather = true;
+  const auto sums = [&] { return traffic(lowered(gpt(), s), 0, Purpose::kData); };
+  s.zero_stage = 1;
+  EXPECT_EQ(sums(), (Sums{{CollectiveKind::kReduceScatter, {kUnits, 4 * p}},
+                          {CollectiveKind::kAllReduce, {kUnits, 4 * p / 2}},
+                          {CollectiveKind::kAllGather, {kUnits, 2 * p}}}));
+  s.zero_stage = 3;
+  EXPECT_EQ(sums(), (Sums{{CollectiveKind::kReduceScatter, {2 * kUnits, 2 * 4 * p}},
+                          {CollectiveKind::kAllReduce, {2 * kUnits, 2 * 4 * p / 2}},
+                          {CollectiveKind::kAllGather, {4 * kUnits, 4 * 2 * p}}}));
+  const Program program = lowered(gpt(), s);
+  const auto memory = [&](program::MemoryKind kind) {
+    for (const program::StaticMemory& one : program.roles[0].memory)
+      if (one.kind == kind) return one.bytes.in_base();
+    return 0.0;
+  };
+  EXPECT_EQ(memory(program::MemoryKind::kParameters), 2 * p / 2);
+  EXPECT_EQ(memory(program::MemoryKind::kOptimizer), 12 * p / 2);
+}
+
 // Bytes of the kernels of role 0 that `wanted` picks by block and task, and how many there are.
 Traffic kernels(const Program& program, std::string_view block, std::string_view task) {
   Traffic sum;

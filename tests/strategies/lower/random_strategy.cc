@@ -131,6 +131,13 @@ Training random_training(std::mt19937& random, std::int64_t max_devices) {
   return training;
 }
 
+void replicate_shards(Strategy& strategy, unsigned i) {
+  if (strategy.zero_stage == 0 || i % 2 == 0) return;
+  for (const std::int64_t sets : {2, 3, 4})
+    if (strategy.data_parallel % sets == 0 && strategy.data_parallel > sets)
+      strategy.shard_replicas = sets;
+}
+
 void quantize(Strategy& strategy, unsigned i) {
   if (size_of(strategy.precision) != 2_B || i % 3 == 0) return;
   strategy.quantization = std::array{Quantization::kFp8Delayed, Quantization::kFp8Current,
@@ -144,8 +151,9 @@ std::string describe(const Training& training) {
   std::string text = "tp " + std::to_string(s.tensor_parallel) + (s.sequence_parallel ? "+sp" : "");
   text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + " x " +
           std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
-          std::to_string(s.zero_stage) + " micro-batches " + std::to_string(s.micro_batches()) +
-          " recompute " + std::to_string(static_cast<int>(s.recompute)) + " layers " +
+          std::to_string(s.zero_stage) + " over " + std::to_string(s.shards()) + " micro-batches " +
+          std::to_string(s.micro_batches()) + " recompute " +
+          std::to_string(static_cast<int>(s.recompute)) + " layers " +
           std::to_string(training.model.layers) + " [";
   for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";
   text += "]";

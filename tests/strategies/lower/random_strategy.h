@@ -20,6 +20,9 @@ Training random_training(std::mt19937& random, std::int64_t max_devices);
 /// The `i`-th way to quantize its linear layers; of every third, and of fp32, none.
 void quantize(Strategy& strategy, unsigned i);
 
+/// Of every second that shards states, several sets of shards where the ranks allow it.
+void replicate_shards(Strategy& strategy, unsigned i);
+
 /// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
 std::string describe(const Training& training);
 

@@ -19,7 +19,7 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
       if (memory.kind == program::MemoryKind::kParameters) bytes += memory.bytes.in_base();
     }
   }
-  const double shards = strategy.zero_stage == 3 ? static_cast<double>(strategy.data_parallel) : 1;
+  const double shards = strategy.zero_stage == 3 ? static_cast<double>(strategy.shards()) : 1;
   const bool fp32 = shards > 1 && strategy.framework->shards.fp32;
   return bytes * shards / (fp32 ? 4 : size_of(strategy.precision).in_base());
 }
@@ -55,6 +55,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     std::mt19937 random(seed);
     Training training = random_training(random, 48);
     quantize(training.strategy, seed);
+    replicate_shards(training.strategy, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;

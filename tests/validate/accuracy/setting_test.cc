@@ -178,11 +178,20 @@ TEST_F(SettingOf, ShardingInWords) {
                                                          {"DP", 0}}) {
     row.zero_stage = text;
     EXPECT_EQ(of(row).strategy.zero_stage, stage) << text;
+    EXPECT_EQ(of(row).strategy.shard_replicas, 1) << text;
   }
   row.zero_stage = "1 within groups of 8";
-  EXPECT_THAT(refusal(row), HasSubstr("sharding over 8 of 16"));
-  row.zero_stage = "HSDP (shard within node)";
-  EXPECT_THAT(refusal(row), HasSubstr("HSDP"));
+  EXPECT_EQ(of(row).strategy.zero_stage, 1);
+  EXPECT_EQ(of(row).strategy.shard_replicas, 2);
+  row.zero_stage = "HSDP (shard within node, replicate across)";
+  EXPECT_EQ(of(row).strategy.zero_stage, 3);
+  EXPECT_EQ(of(row).strategy.shards(), *row.gpus_per_node / *row.tp);
+  row.zero_stage = "3(FSDP=1)";
+  EXPECT_EQ(of(row).strategy.zero_stage, 0);
+  row.zero_stage = "3(FSDP=64)";
+  EXPECT_THAT(refusal(row), HasSubstr("16 data-parallel ranks do not divide into groups of 64"));
+  row.zero_stage = "HSDP";
+  EXPECT_THAT(refusal(row), HasSubstr("does not state its groups"));
 }
 
 TEST_F(SettingOf, RecipesOfFp8) {

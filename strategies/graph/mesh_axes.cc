@@ -1,0 +1,31 @@
+#include "strategies/graph/mesh_axes.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace foreshard {
+namespace {
+
+constexpr std::array<std::string_view, 2> kCopies{"data", "replica"};
+constexpr std::array<std::string_view, 1> kShards{"data"};
+
+template <class Names>
+std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, const Names& names) {
+  std::vector<Axis> found;
+  for (std::size_t axis = 0; axis < mesh.size(); ++axis)
+    if (std::ranges::find(names, mesh[axis].name) != names.end())
+      found.push_back(static_cast<Axis>(axis));
+  return found;
+}
+
+}  // namespace
+
+std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh) {
+  return axes_named(mesh, kCopies);
+}
+std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh) {
+  return axes_named(mesh, kShards);
+}
+
+}  // namespace foreshard

@@ -1,0 +1,28 @@
+/// \file
+/// What the axes of a strategy's mesh are for, by their names.
+///
+///     axis       its ranks                                              ZeRO cuts states over it
+///     tensor     each hold a part of the matrices of a layer            no
+///     data       hold copies of the parameters, see other samples       yes
+///     replica    likewise; each group of "data" holds all shards        no
+///     pipeline   hold other layers                                      no
+///
+/// "data" and "replica" together are data parallelism; sharding within the one and copies over the
+/// other is hybrid sharding (HSDP).
+/// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding).
+#pragma once
+
+#include <vector>
+
+#include "strategies/graph/attribute.h"
+
+namespace foreshard {
+
+/// Axes over which the samples of a batch are split: their ranks hold copies of the parameters, and
+/// gradients are summands of each. Ascending.
+std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh);
+
+/// Those of them over which ZeRO cuts parameters, gradients and the optimizer's states.
+std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh);
+
+}  // namespace foreshard

@@ -1,0 +1,64 @@
+#include "strategies/program/lower/quantized_weights.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+bool holds_fp32_shards(const Strategy& strategy) {
+  return element_bytes(strategy).parameter != size_of(strategy.precision);
+}
+
+}  // namespace
+
+Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_t quantized) {
+  const std::int64_t plain = strategy.quantized_parameters ? count - quantized : count;
+  return size_of(strategy.precision) * static_cast<double>(plain) +
+         weight_copies(strategy.quantization) * static_cast<double>(quantized);
+}
+
+std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
+                               std::int64_t quantized) {
+  if (!strategy.quantized_parameters) return count;
+  const double share = gathered_copies(strategy.quantization) / size_of(strategy.precision);
+  return count - quantized + std::llround(share * static_cast<double>(quantized));
+}
+
+std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
+  if (strategy.quantization == Quantization::kNone || count == 0) return {};
+  // Weights lie in one flat buffer: rows of any length do.
+  const std::int64_t columns = std::gcd(count, std::int64_t{1024});
+  return quantize_kernels(strategy.quantization, count / columns, columns, strategy.precision);
+}
+
+std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized) {
+  const StateSharding states = state_sharding(strategy);
+  if (states.cuts_parameters)
+    return strategy.quantized_parameters && !holds_fp32_shards(strategy)
+               ? states.shard_of(quantized)
+               : 0;
+  return strategy.quantized_parameters && states.cuts_optimizer ? states.shard_of(quantized)
+                                                                : quantized;
+}
+
+std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized) {
+  const StateSharding states = state_sharding(strategy);
+  if (!states.cuts_parameters) return 0;
+  if (!strategy.quantized_parameters) return quantized;
+  return holds_fp32_shards(strategy) ? states.shard_of(quantized) : 0;
+}
+
+void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,
+                         StreamIndex where, bool optimizer) {
+  for (const Pass& pass : weight_casts(strategy, count))
+    block.tasks.push_back({.name = "quantize weights",
+                           .body = Kernel{pass},
+                           .stream = stream(where),
+                           .optimizer = optimizer});
+}
+
+}  // namespace foreshard::lower
