@@ -248,7 +248,8 @@ nlohmann::ordered_json knobs_of(const Strategy& strategy) {
           {"micro_batch", strategy.micro_batch},
           {"global_batch", strategy.global_batch},
           {"recompute", yaml::name_of(strategy.recompute)},
-          {"zero_stage", strategy.zero_stage}};
+          {"zero_stage", strategy.zero_stage},
+          {"shard_replicas", strategy.shard_replicas}};
 }
 
 std::string_view misfit_text(std::string_view key) {
@@ -259,6 +260,7 @@ std::string_view misfit_text(std::string_view key) {
     return "interleaving needs a multiple of the stages as micro-batches";
   if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
   if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
+  if (key == "shard_replicas") return "data-parallel ranks do not divide into the sets of shards";
   return "a tensor cannot be split that way";
 }
 

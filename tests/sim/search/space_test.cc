@@ -166,6 +166,22 @@ TEST(Enumerate, ShardsGradientsAndParametersWithoutPipelineOnly) {
   EXPECT_EQ(alone, (std::multiset<std::int64_t>{0, 1, 2, 3}));
 }
 
+// Of 8 devices, 8 or 4 replicas divide into two sets of more than one rank.
+TEST(Enumerate, KeepsSetsOfShardsWhereTheyDivide) {
+  SearchSpace space = sizes_only();
+  space.zero_stage = {0, 1};
+  Strategy base = batch_of(8);
+  base.shard_replicas = 2;
+  const auto found = enumerate(space, base, small_model(), 8);
+  std::multiset<std::int64_t> sharded;
+  for (const Strategy& one : found.candidates) {
+    EXPECT_EQ(one.shard_replicas, one.zero_stage == 0 ? 1 : 2);
+    if (one.zero_stage == 1) sharded.insert(one.data_parallel);
+  }
+  EXPECT_EQ(sharded, (std::multiset<std::int64_t>{4, 4, 8}));
+  EXPECT_GT(found.misfits.at("shard_replicas"), 0);
+}
+
 TEST(Enumerate, MoreEffortTriesMore) {
   std::int64_t before = 0;
   for (const std::int64_t effort : {1, 2, 3}) {
