@@ -106,7 +106,7 @@ class Step {
         lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
       return {};
     const Pass cast{
-        .kind = PassKind::kCast, .rows = states_.shard_of(count), .dtype = strategy_.precision};
+        .kind = PassKind::kCast, .rows = shard_of(count), .dtype = strategy_.precision};
     Seconds slowest;
     for (const Kinds& kinds : kinds_)
       slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
@@ -116,7 +116,7 @@ class Step {
   // A layer's parameters, together or each by itself.
   Result<Seconds> gathering(const lower::LoweredBlock& block) {
     if (!states_.cuts_parameters || !framework_.shards.gather_each)
-      return gathering(lower::gathered_elements(strategy_, block.elements(), block.quantized));
+      return gathering(lower::gathered_elements(strategy_, block.elements(), block.quantized()));
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
@@ -147,8 +147,7 @@ class Step {
         return reduction(own_elements(symbol.block));
       case Kind::kGatherAll:
         return gathering(lower::gathered_elements(
-            strategy_, elements(symbol.role),
-            lower::quantized_of_stage(strategy_, model_, blocks_, symbol.role)));
+            strategy_, elements(symbol.role), quantized(symbol.role)));
       case Kind::kReduceAll:
         return reduction(elements(symbol.role));
       case Kind::kCopies:
@@ -171,10 +170,23 @@ class Step {
   }
 
   const lower::LoweredBlock& block(std::int32_t index) const {
-    return index == 0 ? blocks_.embedding : index == 1 ? blocks_.layer : blocks_.head;
+    return *blocks_.all()[static_cast<std::size_t>(index)];
+  }
+  std::int64_t sum_of_stage(std::int64_t stage, std::int64_t plan::ParameterGroup::*what) const {
+    std::int64_t sum = 0;
+    for (const auto& group : lower::parameters_of_stage(strategy_, model_, blocks_, stage))
+      sum += group.*what;
+    return sum;
   }
   std::int64_t elements(std::int64_t stage) const {
-    return lower::elements_of_stage(strategy_, model_, blocks_, stage);
+    return sum_of_stage(stage, &plan::ParameterGroup::elements);
+  }
+  std::int64_t quantized(std::int64_t stage) const {
+    return sum_of_stage(stage, &plan::ParameterGroup::quantized);
+  }
+  std::int64_t shard_of(std::int64_t count) const {
+    const std::int64_t shards = strategy_.shards();
+    return (count + shards - 1) / shards;
   }
   // A table that the head shares with the embedding of its stage counts there.
   std::int64_t own_elements(std::int32_t index) const {
@@ -203,15 +215,16 @@ class Step {
   Result<Seconds> gathering(const Symbol& symbol) {
     if (!states_.cuts_parameters)
       return gathering(lower::gathered_elements(strategy_, own_elements(symbol.block),
-                                                block(symbol.block).quantized));
+                                                block(symbol.block).quantized()));
     FORESHARD_ASSIGN(auto time, gathering(block(symbol.block)));
     // A backward pass that computes activations again gathers for each of the two.
     const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
                        framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
     const lower::LoweredBlock& of = block(symbol.block);
-    const std::int64_t plain = of.elements() - (strategy_.quantized_parameters ? of.quantized : 0);
+    const std::int64_t plain = of.elements() - (strategy_.quantized_parameters ? of.quantized() : 0);
     return (twice ? 2.0 : 1.0) * time + cast_time(plain) +
-           weight_cast_time(lower::cast_at_gather(strategy_, of.quantized));
+           weight_cast_time(
+               lower::cast_at_gather(strategy_, of.quantized(), shard_of(of.quantized())));
   }
 
   // The residual stream to another stage, in pieces where the framework sends it so.
@@ -245,7 +258,7 @@ class Step {
     };
     std::int64_t own = 0;
     for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += layers(c, stage);
-    add(blocks_.layer, own);
+    add(blocks_.layers.front(), own);
     add(blocks_.embedding, stage == 0 ? 1 : 0);
     add(blocks_.head, last_stage(stage) ? 1 : 0);
     FORESHARD_CHECK(index < std::ssize(partial));
@@ -273,8 +286,8 @@ class Step {
 
   // Its kernels.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
-    std::int64_t count = lower::elements_of_stage(strategy_, model_, blocks_, stage);
-    if (states_.cuts_optimizer) count = states_.shard_of(count);
+    std::int64_t count = elements(stage);
+    if (states_.cuts_optimizer) count = shard_of(count);
     Seconds time;
     for (const Pass& pass :
          lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
@@ -284,9 +297,9 @@ class Step {
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
                         kinds_[index(stage)]).*
           which;
-    const std::int64_t quantized = lower::cast_at_step_end(
-        strategy_, lower::quantized_of_stage(strategy_, model_, blocks_, stage));
-    for (const Pass& pass : lower::weight_casts(strategy_, quantized))
+    const std::int64_t cast =
+        lower::cast_at_step_end(strategy_, quantized(stage), shard_of(quantized(stage)));
+    for (const Pass& pass : lower::weight_casts(strategy_, cast))
       time += times_.kernel(pass, kinds_[index(stage)]).*which;
     return time;
   }
@@ -338,7 +351,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     return !pass.tasks.empty() && pass.tasks.back().stream != lower::stream(lower::kComputeStream);
   };
   std::array<BlockBytes, kBlocks> result;
-  const std::array parts{&blocks.embedding, &blocks.layer, &blocks.head};
+  const auto parts = blocks.all();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
     const bool shared = &of == &blocks.head && model.tied_embeddings && strategy.stages() == 1;
@@ -346,7 +359,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
     if (states.cuts_parameters)
-      bytes.whole = lower::whole_parameters(strategy, of.elements(), of.quantized);
+      bytes.whole = lower::whole_parameters(strategy, of.elements(), of.quantized());
     if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
     bytes.work = {of.transient_forward, of.transient_backward};
     bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};
@@ -417,7 +430,7 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
                     .cuts_gradients = states.cuts_gradients,
                     .cuts_optimizer = states.cuts_optimizer,
                     .reduces = states.reduce != StateSharding::Reduce::kNever,
-                    .has_copies = {has_copies(blocks.embedding), has_copies(blocks.layer),
+                    .has_copies = {has_copies(blocks.embedding), has_copies(blocks.layers.front()),
                                    has_copies(blocks.head)}};
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   const Framework& framework = *strategy.framework;

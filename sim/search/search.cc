@@ -323,6 +323,9 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
+  if (study.model.experts > 0)
+    return study.loader.error_at("model", "a search does not know models with experts yet",
+                                 "simulate strategies singly");
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();

@@ -7,8 +7,8 @@
 namespace foreshard {
 namespace {
 
-constexpr std::array<std::string_view, 2> kCopies{"data", "replica"};
-constexpr std::array<std::string_view, 1> kShards{"data"};
+constexpr std::array<std::string_view, 3> kCopies{"data", "expert", "replica"};
+constexpr std::array<std::string_view, 2> kShards{"data", "expert"};
 
 template <class Names>
 std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, const Names& names) {
@@ -26,6 +26,12 @@ std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh) {
 }
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh) {
   return axes_named(mesh, kShards);
+}
+
+std::vector<Axis> without(std::vector<Axis> axes, const std::vector<std::vector<Axis>>& dims) {
+  for (const auto& split : dims)
+    for (const Axis axis : split) std::erase(axes, axis);
+  return axes;
 }
 
 }  // namespace foreshard

@@ -4,12 +4,15 @@
 ///     axis       its ranks                                              ZeRO cuts states over it
 ///     tensor     each hold a part of the matrices of a layer            no
 ///     data       hold copies of the parameters, see other samples       yes
+///     expert     likewise, but each holds other routed experts          yes
 ///     replica    likewise; each group of "data" holds all shards        no
 ///     pipeline   hold other layers                                      no
 ///
-/// "data" and "replica" together are data parallelism; sharding within the one and copies over the
-/// other is hybrid sharding (HSDP).
-/// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding).
+/// "expert", "data" and "replica" together are data parallelism. Copies of a parameter that is
+/// itself split over one of them (an expert's) lie along the others alone. Shards over "data" with
+/// copies over "replica" are hybrid sharding (HSDP).
+/// Source: Zhao et al., "PyTorch FSDP", VLDB 2023, section 3.2.2 (hybrid sharding); Liu et al.,
+/// "MoE Parallel Folding", arXiv 2504.14960 (attention and experts with axes of their own).
 #pragma once
 
 #include <vector>
@@ -24,5 +27,8 @@ std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh);
 
 /// Those of them over which ZeRO cuts parameters, gradients and the optimizer's states.
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh);
+
+/// Those of `axes` that split no dimension of a tensor which lies as `dims` says.
+std::vector<Axis> without(std::vector<Axis> axes, const std::vector<std::vector<Axis>>& dims);
 
 }  // namespace foreshard

@@ -1,6 +1,8 @@
 #include "strategies/graph/model.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace foreshard {
 namespace {
@@ -10,6 +12,7 @@ constexpr double kMaxLayers = 1 << 14;
 constexpr double kMaxHeads = 1 << 12;
 constexpr double kMaxWidth = 1 << 20;
 constexpr double kMaxTokens = 1 << 24;
+constexpr double kMaxExperts = 1 << 14;
 
 }  // namespace
 
@@ -119,6 +122,21 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("tied_embeddings", &Model::tied_embeddings,
                     "Whether the output projection is the input embedding.")
           .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")
+          .optional("experts", &Model::experts,
+                    "Routed experts of a layer; 0: a dense model.", yaml::between(0, kMaxExperts))
+          .optional("experts_per_token", &Model::experts_per_token,
+                    "Experts that each token is routed to (top-k).", yaml::between(1, kMaxExperts))
+          .optional("expert_ffn", &Model::expert_ffn,
+                    "Width of one routed expert; 0: that of `ffn`.", yaml::between(0, kMaxWidth))
+          .optional("shared_ffn", &Model::shared_ffn,
+                    "Width of the experts that every token passes, together; 0: there are none.",
+                    yaml::between(0, kMaxWidth))
+          .optional("dense_layers", &Model::dense_layers,
+                    "The first so many layers have a feed-forward layer in place of experts.",
+                    yaml::between(0, kMaxLayers))
+          .optional("expert_interval", &Model::expert_interval,
+                    "Of every so many layers the last has experts; 1: all.",
+                    yaml::between(1, kMaxLayers))
           .optional("source", &Model::source, "Where these figures are published.");
   return table;
 }
@@ -154,21 +172,38 @@ std::int64_t norms_of_layer(const Model& model) {
   return model.norm_places == NormPlaces::kBoth ? 4 : 2;
 }
 
-}  // namespace
+std::int64_t matrices_of(Activation activation) {
+  return activation == Activation::kSwiglu ? 3 : 2;
+}
 
-std::int64_t parameter_count(const Model& model) {
+// Elements of the matrices behind attention of which `experts` routed ones count.
+std::int64_t feed_forward_matrices(const Model& model, LayerKind kind, std::int64_t experts) {
+  const std::int64_t row = model.hidden * matrices_of(model.activation);
+  if (kind == LayerKind::kDense) return row * model.ffn_width();
+  return row * (experts * model.expert_width() + model.shared_ffn) + model.hidden * model.experts;
+}
+
+// Of all layers.
+std::int64_t feed_forward_matrices(const Model& model, std::int64_t experts) {
+  std::int64_t sum = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    sum += feed_forward_matrices(model, model.kind_of_layer(layer), experts);
+  return sum;
+}
+
+std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
   const std::int64_t attention_width = model.heads * model.head_size();
   const std::int64_t qkv_width = attention_width + 2 * model.kv() * model.head_size();
-  const std::int64_t f = model.ffn_width();
-  const std::int64_t up_width = model.activation == Activation::kSwiglu ? 2 * f : f;
+  const std::int64_t up_width = (matrices_of(model.activation) - 1) * model.ffn_width();
   const std::int64_t norm = (has_scale(model.norm) ? h : 0) + (has_shift(model.norm) ? h : 0);
-  std::int64_t layer = h * qkv_width + attention_width * h + h * up_width + f * h;
+  std::int64_t layer = h * qkv_width + attention_width * h;
   layer += norms_of_layer(model) * norm + qk_norm_parameters(model);
   if (model.has_qkv_bias()) layer += qkv_width;
   if (model.has_attention_out_bias()) layer += h;
   if (model.has_mlp_bias()) layer += up_width + h;
-  std::int64_t total = model.layers * layer + model.vocabulary * h + norm;
+  std::int64_t total = model.layers * layer + feed_forward_matrices(model, experts) +
+                       model.vocabulary * h + norm;
   if (model.embedding_norm) total += norm;
   if (!model.tied_embeddings) total += model.vocabulary * h;
   if (model.head_bias) total += model.vocabulary;
@@ -176,18 +211,47 @@ std::int64_t parameter_count(const Model& model) {
   return total;
 }
 
+}  // namespace
+
+LayerKind Model::kind_of_layer(std::int64_t layer) const {
+  const bool is_dense = experts == 0 || layer < dense_layers || (layer + 1) % expert_interval != 0;
+  return is_dense ? LayerKind::kDense : LayerKind::kExperts;
+}
+
+std::vector<LayerKind> Model::layer_kinds() const {
+  std::int64_t dense = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    dense += kind_of_layer(layer) == LayerKind::kDense ? 1 : 0;
+  if (dense == layers) return {LayerKind::kDense};
+  if (dense == 0) return {LayerKind::kExperts};
+  return {LayerKind::kDense, LayerKind::kExperts};
+}
+
+std::size_t Model::kind_index(std::int64_t layer) const {
+  return kind_of_layer(layer) == layer_kinds().front() ? 0 : 1;
+}
+
+std::int64_t parameter_count(const Model& model) {
+  return parameters_with(model, model.experts);
+}
+
+std::int64_t active_parameter_count(const Model& model) {
+  return parameters_with(model, std::min(model.experts, model.experts_per_token));
+}
+
 Flops model_flops(const Model& model, double samples) {
   const auto h = static_cast<double>(model.hidden);
   const double attention_width = static_cast<double>(model.heads * model.head_size());
   const double qkv_width =
       attention_width + 2.0 * static_cast<double>(model.kv() * model.head_size());
-  const auto f = static_cast<double>(model.ffn_width());
-  const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
   const auto s = static_cast<double>(model.sequence);
-  const double per_token_layer = h * qkv_width + attention_width * h + matrices * h * f;
+  const auto layers = static_cast<double>(model.layers);
+  const auto fed = static_cast<double>(
+      feed_forward_matrices(model, std::min(model.experts, model.experts_per_token)));
+  const double per_token_layer = h * qkv_width + attention_width * h + fed / layers;
   const double layer = 6 * s * per_token_layer + 12 * s * s * attention_width;
   const double head = 6 * s * h * static_cast<double>(model.vocabulary);
-  return Flops::from_base(samples * (static_cast<double>(model.layers) * layer + head));
+  return Flops::from_base(samples * (layers * layer + head));
 }
 
 Flops forward_flops(const Model& model, double samples) {
@@ -208,6 +272,25 @@ Result<Model> checked(Model model) {
                              model.position_table, model.sequence));
   if (model.branches != Branches::kSequential && model.norm_places != NormPlaces::kBefore)
     return fault("parallel branches are normalised before, not after; leave out norm_places");
+  if (model.experts > 0) {
+    if (model.experts_per_token > model.experts)
+      return fault(fmt::format("experts_per_token {} is more than the {} experts of a layer",
+                               model.experts_per_token, model.experts));
+    if (model.layer_kinds() == std::vector{LayerKind::kDense})
+      return fault(
+          fmt::format("dense_layers {} and expert_interval {} leave none of {} layers with experts",
+                      model.dense_layers, model.expert_interval, model.layers));
+    if (model.has_mlp_bias())
+      return fault("experts whose projections have biases are not modelled; set bias: false");
+    return model;
+  }
+  for (const auto& [key, is_set] :
+       {std::pair("experts_per_token", model.experts_per_token != 1),
+        std::pair("expert_ffn", model.expert_ffn != 0),
+        std::pair("shared_ffn", model.shared_ffn != 0),
+        std::pair("dense_layers", model.dense_layers != 0),
+        std::pair("expert_interval", model.expert_interval != 1)})
+    if (is_set) return fault(fmt::format("{} has no meaning without experts", key));
   return model;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -19,6 +20,8 @@ enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth };
 /// Whether the feed-forward layer reads what attention gave, or stands beside it.
 enum class Branches : std::uint8_t { kSequential, kParallel, kParallelOneNorm };
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
+/// What stands behind attention: one feed-forward layer, or a mixture of experts.
+enum class LayerKind : std::uint8_t { kDense, kExperts };
 
 struct Model {
   std::string name;
@@ -46,6 +49,13 @@ struct Model {
   std::int64_t position_table = 0;  ///< Rows of the learned positions; 0: `sequence`.
   bool tied_embeddings = true;      ///< The output projection is the input embedding.
   bool dropout = true;              ///< Of the two residual branches and the attention scores.
+
+  std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
+  std::int64_t experts_per_token = 1;  ///< That each token is routed to (top-k).
+  std::int64_t expert_ffn = 0;         ///< Width of one expert; 0: that of `ffn`.
+  std::int64_t shared_ffn = 0;       ///< Width of the experts of all tokens together; 0: none.
+  std::int64_t dense_layers = 0;     ///< The first so many layers have no experts.
+  std::int64_t expert_interval = 1;  ///< Of every so many layers the last has experts.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
@@ -55,6 +65,13 @@ struct Model {
   bool has_attention_out_bias() const { return bias || attention_bias || attention_out_bias; }
   bool has_mlp_bias() const { return bias || mlp_bias; }
   std::int64_t position_rows() const { return position_table > 0 ? position_table : sequence; }
+
+  std::int64_t expert_width() const { return expert_ffn > 0 ? expert_ffn : ffn_width(); }
+  LayerKind kind_of_layer(std::int64_t layer) const;
+  /// The kinds of layers that the model has; where it has both, dense ones first.
+  std::vector<LayerKind> layer_kinds() const;
+  /// Index into layer_kinds().
+  std::size_t kind_index(std::int64_t layer) const;
 };
 
 bool has_scale(Norm norm);
@@ -70,10 +87,13 @@ const yaml::Table<Model>& yaml_table(const Model*);
 
 /// Trainable parameters, the embedding counted once if tied, the vocabulary as given (not padded).
 std::int64_t parameter_count(const Model& model);
+/// Those that take part in a token's result: of routed experts, the ones it is routed to.
+std::int64_t active_parameter_count(const Model& model);
 
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
 /// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
-/// counted whole (not halved for the causal mask), plus the output projection.
+/// counted whole (not halved for the causal mask), plus the output projection. Of routed experts
+/// those count that a token is routed to.
 /// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
@@ -82,7 +102,8 @@ Flops forward_flops(const Model& model, double samples);
 
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
 ///     hidden size, kv_heads that do not divide heads, fewer learned positions than the sequence
-///     has, parallel branches that are normalised afterwards).
+///     has, parallel branches that are normalised afterwards, more experts for a token than a layer
+///     has).
 Result<Model> checked(Model model);
 
 }  // namespace foreshard

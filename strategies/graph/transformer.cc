@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -37,6 +38,8 @@ class BlockBuilder {
         options_(options),
         tensor_axis_(axis_of(options.mesh, "tensor")),
         batch_axes_(copy_axes(options.mesh)) {
+    // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
+    std::ranges::stable_partition(batch_axes_, [&](Axis axis) { return !divides_experts(axis); });
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
   }
@@ -82,17 +85,22 @@ class BlockBuilder {
 
   TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
                   std::vector<std::vector<Axis>> dims) {
-    const TensorId weight = parameter(name + ".weight", {in, out}, std::move(dims));
-    if (quantization_ == Quantization::kNone)
-      return added({.type = "matmul", .name = name, .inputs = {x, weight}});
-    return added({.type = "matmul",
-                  .name = name,
-                  .inputs = {quantized(x), weight},
-                  .settings = {{"to", std::string(name_of(options_.dtype))},
-                               {"recipe", std::string(yaml::name_of(quantization_))}}});
+    return product({.type = "matmul",
+                    .name = name,
+                    .inputs = {x, parameter(name + ".weight", {in, out}, std::move(dims))}});
   }
-  /// From here on, products are quantized as the options say.
-  void quantize() { quantization_ = options_.quantization; }
+  /// Of activations and a parameter.
+  TensorId product(OperatorSpec spec) {
+    if (quantization_ == Quantization::kNone) return added(std::move(spec));
+    spec.inputs.front() = quantized(spec.inputs.front());
+    spec.settings.set("to", std::string(name_of(options_.dtype)));
+    spec.settings.set("recipe", std::string(yaml::name_of(quantization_)));
+    return added(std::move(spec));
+  }
+  /// From here on, products are quantized as the options say, or not.
+  void quantize(bool on = true) {
+    quantization_ = on ? options_.quantization : Quantization::kNone;
+  }
   /// For the products that read `x`: once for all.
   TensorId quantized(TensorId x) {
     const auto [known, is_new] = quantized_.try_emplace(x);
@@ -170,12 +178,30 @@ class BlockBuilder {
   TensorId unfused_attention(TensorId qkv);
   /// From the normalised stream to the product that ends the branch, without its bias.
   TensorId attention_branch(TensorId x);
-  TensorId mlp_branch(TensorId x);
+  /// Two matrices, or three, with the activation between them.
+  TensorId mlp(const std::string& name, TensorId x, std::int64_t width);
+  TensorId experts_branch(TensorId x);
+  /// The branch behind attention, without its bias.
+  TensorId feed_forward(TensorId x, LayerKind kind) {
+    return kind == LayerKind::kDense ? mlp("mlp", x, model_.ffn_width()) : experts_branch(x);
+  }
 
   Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
     graph_.inputs = std::move(inputs);
     graph_.outputs = std::move(outputs);
     return std::move(graph_);
+  }
+
+  bool gated() const { return model_.activation == Activation::kSwiglu; }
+  /// What stands between the products of an mlp without biases.
+  TensorId activated(const std::string& name, TensorId up);
+  /// Over which the experts of a layer are divided.
+  std::vector<Axis> expert_axes() const {
+    std::vector<Axis> axes;
+    if (options_.experts_over_tensor) axes.push_back(tensor_axis_);
+    std::ranges::copy_if(batch_axes_, std::back_inserter(axes),
+                         [&](Axis axis) { return divides_experts(axis); });
+    return axes;
   }
 
   const Model& model() const { return model_; }
@@ -191,6 +217,10 @@ class BlockBuilder {
   }
 
  private:
+  bool divides_experts(Axis axis) const {
+    return options_.mesh[static_cast<std::size_t>(axis)].name == "expert";
+  }
+
   const Model& model_;
   const TransformerOptions& options_;
   Axis tensor_axis_;
@@ -283,34 +313,114 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
                 {tensor(), kWhole});
 }
 
-TensorId BlockBuilder::mlp_branch(TensorId x) {
-  const bool gated = model_.activation == Activation::kSwiglu;
-  const std::int64_t f = model_.ffn_width();
-  const TensorId up = matmul("mlp_up", x, model_.hidden, gated ? 2 * f : f, {kWhole, tensor()});
-  TensorId activated;
-  if (gated) {
-    if (model_.has_mlp_bias()) fused_bias("mlp_up", up, 2 * f, tensor());
-    activated = added({.type = "swiglu",
-                       .name = "mlp_activation",
-                       .inputs = {up},
-                       .settings = {{"eager", eager(options_.pointwise.activation)}}});
-  } else if (model_.has_mlp_bias()) {
-    activated = added({.type = "bias_gelu",
-                       .name = "mlp_activation",
-                       .inputs = {up, parameter("mlp_up.bias", {f}, {tensor()})}});
+TensorId BlockBuilder::activated(const std::string& name, TensorId up) {
+  if (gated())
+    return added({.type = "swiglu",
+                  .name = name,
+                  .inputs = {up},
+                  .settings = {{"eager", eager(options_.pointwise.activation)}}});
+  return added({.type = "unary",
+                .name = name,
+                .inputs = {up},
+                .settings = {{"operation", std::string("gelu")}}});
+}
+
+TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {
+  const std::int64_t up_width = gated() ? 2 * width : width;
+  const TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
+  TensorId between;
+  if (model_.has_mlp_bias() && !gated()) {
+    between = added({.type = "bias_gelu",
+                     .name = name + "_activation",
+                     .inputs = {up, parameter(name + "_up.bias", {width}, {tensor()})}});
   } else {
-    activated = added({.type = "unary",
-                       .name = "mlp_activation",
-                       .inputs = {up},
-                       .settings = {{"operation", std::string("gelu")}}});
+    if (model_.has_mlp_bias()) fused_bias(name + "_up", up, up_width, tensor());
+    between = activated(name + "_activation", up);
   }
-  return matmul("mlp_down", activated, f, model_.hidden, {tensor(), kWhole});
+  return matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
+}
+
+// Tokens lie [batch, tokens, width], or in `parts` of a sequence [batch, parts, tokens, width];
+// slots the same behind a dimension of experts.
+TensorId BlockBuilder::experts_branch(TensorId x) {
+  const std::int64_t hidden = model_.hidden;
+  const std::int64_t parts = options_.sequence_parallel ? ways(tensor(), options_.mesh) : 1;
+  const std::int64_t length = model_.sequence / parts;
+  const auto slots = static_cast<std::int64_t>(
+      std::ceil(options_.capacity_factor * static_cast<double>(length * model_.experts_per_token) /
+                static_cast<double>(model_.experts)));
+  const std::int64_t capacity = std::min(length, slots);
+  const auto reshaped = [&](const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
+    return added(
+        {.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
+  };
+  const TensorId tokens =
+      parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
+
+  const bool is_quantized = quantization_ != Quantization::kNone;
+  quantize(false);
+  const TensorId logits =
+      matmul("router", tokens, hidden, model_.experts, {kWhole, kWhole});
+  quantize(is_quantized);
+  const TensorId probabilities =
+      added({.type = "softmax", .name = "router_softmax", .inputs = {logits}});
+  const auto chosen = all_added({.type = "top_k",
+                                 .name = "top_k",
+                                 .inputs = {probabilities},
+                                 .settings = {{"k", model_.experts_per_token}},
+                                 .output_names = {"router_weights", "router_choice"}});
+
+  // Where slots lie: with the tokens that fill them, and with their experts.
+  const std::vector<Axis> expert_axes = this->expert_axes();
+  std::vector<std::vector<Axis>> at_tokens{kWhole, batch()};
+  std::vector<std::vector<Axis>> at_experts{expert_axes, without(batch(), {expert_axes})};
+  if (parts > 1) {
+    at_tokens.push_back(tensor());
+    at_experts.push_back(kWhole);
+  }
+  for (auto* lies : {&at_tokens, &at_experts}) lies->resize(lies->size() + 2);
+  const auto moved = [&](const std::string& name, TensorId of,
+                         const std::vector<std::vector<Axis>>& to) {
+    const TensorId copy = reshaped(name, of, graph_[of].shape);
+    graph_[copy].pinned = Attribute{.dims = to, .partial = {}};
+    return copy;
+  };
+
+  const TensorId dispatched =
+      added({.type = "moe_dispatch",
+             .name = "dispatch",
+             .inputs = {tokens, chosen[1]},
+             .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
+  graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
+  const TensorId arrived = moved("arrived", dispatched, at_experts);
+  const std::string letters = parts > 1 ? "ebpt" : "ebt";
+  const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
+                                  std::int64_t out, std::vector<std::vector<Axis>> dims) {
+    const TensorId weight =
+        parameter(name + ".weight", {model_.experts, in, out}, std::move(dims));
+    return product({.type = "einsum",
+                    .name = name,
+                    .inputs = {of, weight},
+                    .settings = {{"equation", letters + "i,eio->" + letters + "o"}}});
+  };
+  const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
+  const std::int64_t width = model_.expert_width();
+  const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
+                                     {expert_axes, kWhole, width_axes});
+  const TensorId down = expert_product("experts_down", activated("experts_activation", up), width,
+                                       hidden, {expert_axes, width_axes, kWhole});
+  TensorId mixed = added({.type = "moe_combine",
+                          .name = "combine",
+                          .inputs = {moved("returned", down, at_tokens), chosen[1], chosen[0]}});
+  if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
+  if (model_.shared_ffn == 0) return mixed;
+  return sum("experts_sum", mixed, mlp("shared", x, model_.shared_ffn));
 }
 
 // Attention and the feed-forward layer side by side: their summands are added before ranks add
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
-TensorId parallel_layer(BlockBuilder& build, TensorId x) {
+TensorId parallel_layer(BlockBuilder& build, TensorId x, LayerKind kind) {
   const Model& model = build.model();
   const TensorId norm1 = build.norm("attention_norm", x);
   const TensorId norm2 =
@@ -318,17 +428,17 @@ TensorId parallel_layer(BlockBuilder& build, TensorId x) {
   const TensorId attended = build.attention_branch(norm1);
   if (model.has_attention_out_bias())
     build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
-  const TensorId fed = build.mlp_branch(norm2);
+  const TensorId fed = build.feed_forward(norm2, kind);
   if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
   return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
 }
 
-Graph layer_graph(const Model& model, const TransformerOptions& options) {
-  BlockBuilder build("layer", model, options);
+Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKind kind) {
+  BlockBuilder build(kind == LayerKind::kDense ? "layer" : "expert_layer", model, options);
   build.quantize();
   const TensorId x = build.boundary("layer_in");
   if (model.branches != Branches::kSequential) {
-    const TensorId y = parallel_layer(build, x);
+    const TensorId y = parallel_layer(build, x, kind);
     return build.take({x}, {y});
   }
   const auto normed = [&](const std::string& name, TensorId stream) {
@@ -337,7 +447,7 @@ Graph layer_graph(const Model& model, const TransformerOptions& options) {
   const TensorId attended = build.attention_branch(normed("attention_norm", x));
   const TensorId middle =
       build.join("attention_residual", attended, model.has_attention_out_bias(), x);
-  const TensorId fed = build.mlp_branch(normed("mlp_norm", middle));
+  const TensorId fed = build.feed_forward(normed("mlp_norm", middle), kind);
   return build.take({x},
                     {build.join("mlp_residual", fed, model.has_mlp_bias(), middle, "layer_out")});
 }
@@ -410,9 +520,12 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
 }  // namespace
 
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options) {
-  return {.embedding = embedding_graph(model, options),
-          .layer = layer_graph(model, options),
-          .head = head_graph(model, options)};
+  TransformerGraphs graphs{.embedding = embedding_graph(model, options),
+                           .layers = {},
+                           .head = head_graph(model, options)};
+  for (const LayerKind kind : model.layer_kinds())
+    graphs.layers.push_back(layer_graph(model, options, kind));
+  return graphs;
 }
 
 Graph transformer_graph(const Model& model, const TransformerOptions& options) {
@@ -442,7 +555,8 @@ Graph transformer_graph(const Model& model, const TransformerOptions& options) {
     stream = ids[block.outputs.front().index()];
   };
   append(blocks.embedding, "embedding");
-  for (std::int64_t i = 0; i < model.layers; ++i) append(blocks.layer, "layer" + std::to_string(i));
+  for (std::int64_t i = 0; i < model.layers; ++i)
+    append(blocks.layers[model.kind_index(i)], "layer" + std::to_string(i));
   append(blocks.head, "head");
   whole.outputs = {stream};
   return whole;

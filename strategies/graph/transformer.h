@@ -10,6 +10,8 @@
 /// - gate and up of SwiGLU alternate: gate 0, up 0, gate 1, up 1, ...
 #pragma once
 
+#include <vector>
+
 #include "strategies/graph/graph.h"
 #include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"
@@ -22,6 +24,8 @@ struct TransformerOptions {
   std::vector<MeshAxis> mesh;      ///< Axes named below are looked up here by name.
   std::int64_t batch = 1;          ///< Sequences per micro-batch over all data-parallel ranks.
   bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
+  bool experts_over_tensor = false;  ///< Experts are whole; else each is split as all else is.
+  double capacity_factor = 1;        ///< Slots of an expert, times its even share of the tokens.
   AttentionImplementation attention = AttentionImplementation::kFused;
   Pointwise pointwise{};
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
@@ -33,7 +37,7 @@ struct TransformerOptions {
 
 struct TransformerGraphs {
   Graph embedding;
-  Graph layer;
+  std::vector<Graph> layers;  ///< One of each of the model's kinds (Model::layer_kinds).
   Graph head;
 };
 
@@ -41,6 +45,12 @@ struct TransformerGraphs {
 /// sequence parallelism: Korthikanti et al. 2022): query/key/value and up projections split by
 /// column, output and down projections by row, embedding and output projection by vocabulary;
 /// everything else follows by propagation.
+///
+/// A layer with experts: every rank routes its own tokens (under sequence parallelism its part of a
+/// sequence) to slots of the experts. An all-to-all brings the slots to the ranks of their experts,
+/// another one brings the results back. Not modelled: unequal loads of experts (each has
+/// capacity_factor times its even share, rounded up for each sequence or part of one); the auxiliary
+/// loss and biases that balance them.
 /// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over copy_axes().
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 

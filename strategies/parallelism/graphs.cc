@@ -4,9 +4,11 @@ namespace foreshard {
 
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
   std::vector<MeshAxis> mesh;
+  const std::int64_t experts = strategy.expert_ways();
   for (const std::string& name : strategy.rank_order) {
+    if (name == "data" && experts > 1) mesh.push_back({"expert", experts});
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.shards()
+                          : name == "data" ? strategy.shards() / experts
                                            : strategy.pipeline_parallel});
     if (name == "data" && strategy.shard_replicas > 1)
       mesh.push_back({"replica", strategy.shard_replicas});
@@ -20,6 +22,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
   return {.mesh = mesh_of(strategy),
           .batch = strategy.micro_batch * strategy.data_parallel,
           .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
+          .experts_over_tensor = strategy.experts_over_tensor(),
+          .capacity_factor = strategy.capacity_factor,
           .attention = framework.attention,
           .pointwise = framework.pointwise,
           .fused_cross_entropy = framework.fused_cross_entropy,

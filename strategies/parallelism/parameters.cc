@@ -44,7 +44,8 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
 
 // Cut along the first dimension over the data-parallel ranks, below what cuts it already.
 void share(Layout& layout, const Shape& shape) {
-  const std::vector<Axis> shards = shard_axes(layout.mesh.axes);
+  const std::vector<Axis> shards =
+      without(shard_axes(layout.mesh.axes), layout.attribute.dims);
   const std::int64_t ranks = ways(shards, layout.mesh.axes);
   if (ranks == 1 || shape.empty()) return;
   auto& dims = layout.attribute.dims;
@@ -80,7 +81,8 @@ class Placer {
     for (std::size_t piece = 0; piece < split.size(); ++piece) {
       const std::int64_t stage = static_cast<std::int64_t>(piece) % stages;
       for (std::int64_t i = 0; i < split[piece]; ++i, ++layer)
-        place(graphs_.layer, fmt::format("layers.{}.", layer), {stage}, {});
+        place(graphs_.layers[model_.kind_index(layer)], fmt::format("layers.{}.", layer), {stage},
+              {});
     }
     place(graphs_.head, "", last, {});
     return std::move(tensors_);
@@ -102,8 +104,8 @@ class Placer {
           .shape = tensor.shape,
           .layout = {.mesh = table ? part_of(mesh_, table_at) : mesh, .attribute = *tensor.pinned}};
       placed.layout.attribute.partial.clear();
-      if (model_.activation == Activation::kSwiglu && tensor.name.starts_with("mlp_up."))
-        part_halves(placed);
+      const bool is_up = tensor.name.ends_with("_up.weight") || tensor.name.ends_with("_up.bias");
+      if (model_.activation == Activation::kSwiglu && is_up) part_halves(placed);
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
       if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;

@@ -10,8 +10,8 @@
 /// another:
 ///  - query, key and value columns stand together group by key/value group, as Megatron-LM stores
 ///    them: a cut between groups gives every rank whole heads;
-///  - the two halves of a gated feed-forward layer are a dimension of their own, [hidden, 2, ffn]:
-///    a rank has the same part of both;
+///  - the two halves of a gated feed-forward layer are a dimension of their own, [hidden, 2, ffn],
+///    of experts [experts, hidden, 2, ffn]: a rank has the same part of both;
 ///  - the vocabulary is padded differently by strategies of different tensor parallelism: `shape`
 ///    has the padding, `unpadded` does not. What lies between is not moved; it is made anew.
 ///

@@ -7,8 +7,7 @@ StateSharding state_sharding(const Strategy& strategy, std::int64_t copies) {
   using Reduce = StateSharding::Reduce;
   const bool trains = strategy.mode == Mode::kTrain;
   const bool shared = strategy.shards() > 1;
-  StateSharding result{.shards = strategy.shards(),
-                       .cuts_parameters = shared && strategy.zero_stage == 3,
+  StateSharding result{.cuts_parameters = shared && strategy.zero_stage == 3,
                        .cuts_gradients = shared && strategy.zero_stage >= 2,
                        .cuts_optimizer = shared && strategy.zero_stage >= 1};
   const Framework& framework = *strategy.framework;

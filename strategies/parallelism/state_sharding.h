@@ -31,15 +31,11 @@ struct StateSharding {
     kLastMicroBatch,   ///< Unit by unit beside its backward pass.
     kEndOfStep,        ///< In one go.
   };
-  std::int64_t shards = 1;  ///< Data-parallel ranks over which states are cut.
   bool cuts_parameters = false;
   bool cuts_gradients = false;
   bool cuts_optimizer = false;
   Gather gather = Gather::kNever;
   Reduce reduce = Reduce::kNever;
-
-  /// Elements of `count` on one rank where they are cut: the last shard is padded.
-  std::int64_t shard_of(std::int64_t count) const { return (count + shards - 1) / shards; }
 };
 
 /// The only function that reads `zero_stage`, `gradient_reduction` and `overlap_parameter_gather`.

@@ -26,13 +26,18 @@ std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages) {
   return split;
 }
 
+// Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
+std::int64_t dense_width(const Model& model) {
+  return model.layer_kinds().front() == LayerKind::kDense ? model.ffn_width() : 0;
+}
+
 // "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
 std::string tensor_sizes(const Strategy& strategy, const Model& model) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 1; size <= std::min<std::int64_t>(model.heads, 64); ++size) {
     const bool sequence = !strategy.sequence_parallel || model.sequence % size == 0;
-    if (model.heads % size == 0 && model.kv() % size == 0 && model.ffn_width() % size == 0 &&
-        sequence)
+    if (model.heads % size == 0 && model.kv() % size == 0 && dense_width(model) % size == 0 &&
+        model.shared_ffn % size == 0 && sequence)
       sizes.push_back(size);
   }
   return fmt::format("use {}{}", sizes.size() > 1 ? "one of " : "", fmt::join(sizes, ", "));
@@ -246,6 +251,17 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Ways that the layers are split into stages.", yaml::between(1, kMaxWays))
           .optional("data_parallel", &Strategy::data_parallel,
                     "Replicas, each with its part of the batch.", yaml::between(1, kMaxWays))
+          .optional("expert_parallel", &Strategy::expert_parallel,
+                    "Ways that the routed experts of a layer are divided among the data-parallel "
+                    "ranks and, where expert_tensor_parallel is 1, the tensor-parallel ones.",
+                    yaml::between(1, kMaxWays))
+          .optional("expert_tensor_parallel", &Strategy::expert_tensor_parallel,
+                    "Ways that each expert's matrices are split: 1, or as tensor_parallel (0).",
+                    yaml::between(0, kMaxWays))
+          .optional("capacity_factor", &Strategy::capacity_factor,
+                    "Slots of each expert, as a multiple of its even share of the tokens; 1: "
+                    "balanced routing.",
+                    yaml::between(1, 1024))
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
           .optional("schedule", &Strategy::schedule, "Pipeline schedule: gpipe, 1f1b, interleaved.")
@@ -315,6 +331,72 @@ static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& f
                       "set zero_stage: 0 and leave shard_replicas out, or use fewer sets"});
 }
 
+// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
+// the tensor-parallel ones.
+static void expert_faults(const Strategy& strategy, const Model& model,
+                          std::vector<StrategyFault>& faults) {
+  const std::int64_t ep = strategy.expert_parallel;
+  const std::int64_t tp = strategy.tensor_parallel;
+  const std::int64_t etp = strategy.expert_tensor_parallel;
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (model.experts == 0) {
+    for (const auto& [key, is_set] :
+         {std::pair("expert_parallel", ep > 1), std::pair("expert_tensor_parallel", etp > 0),
+          std::pair("capacity_factor", strategy.capacity_factor > 1)})
+      if (is_set)
+        fault(key, fmt::format("model '{}' has no experts", model.name),
+              "leave it out, or give the model experts");
+    return;
+  }
+  const std::int64_t data = strategy.shards();
+  if (etp > 1 && etp != tp) {
+    fault("expert_tensor_parallel",
+          fmt::format("experts are whole (1) or split as all else is (tensor_parallel {}), not {} "
+                      "ways",
+                      tp, etp),
+          fmt::format("set expert_tensor_parallel: 1 or {}", tp));
+  } else if (strategy.experts_over_tensor() && ep % tp != 0) {
+    fault("expert_parallel",
+          fmt::format("whole experts are shared among tensor-parallel ranks first: {} ways are not "
+                      "a multiple of tensor_parallel {}",
+                      ep, tp),
+          fmt::format("set expert_parallel: {}, or expert_tensor_parallel: {}",
+                      (ep + tp - 1) / tp * tp, tp));
+  } else if (strategy.experts_over_tensor() && !strategy.sequence_parallel) {
+    fault("expert_tensor_parallel",
+          "tensor-parallel ranks that hold other experts route tokens of their own, but without "
+          "sequence_parallel all have the same",
+          "set sequence_parallel: true");
+  } else if (model.experts % ep != 0) {
+    fault("expert_parallel", fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
+          fmt::format("use a divisor of {}", model.experts));
+  } else if (data % strategy.expert_ways() != 0) {
+    fault("expert_parallel",
+          fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
+                      data, strategy.shard_replicas > 1 ? " of a set of shards" : "",
+                      strategy.expert_ways()),
+          fmt::format("set data_parallel to a multiple of {}, or expert_parallel lower",
+                      strategy.expert_ways()));
+  }
+  if (etp != 1 && model.expert_width() % tp != 0)
+    fault("expert_tensor_parallel",
+          fmt::format("an expert's width {} cannot be split {} ways", grouped(model.expert_width()),
+                      tp),
+          "set expert_tensor_parallel: 1");
+  if (model.shared_ffn % tp != 0)
+    fault("tensor_parallel",
+          fmt::format("the width {} of the shared experts cannot be split {} ways",
+                      grouped(model.shared_ffn), tp),
+          tensor_sizes(strategy, model));
+  if (strategy.zero_stage == 3 && strategy.expert_ways() > 1)
+    fault("expert_parallel",
+          "ZeRO 3, which would cut the parameters of experts over fewer ranks than others, is not "
+          "modelled beside expert parallelism over data-parallel ranks",
+          "set expert_parallel: 1, or zero_stage: 2");
+}
+
 std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
                                      std::int64_t devices) {
   std::vector<StrategyFault> faults;
@@ -351,10 +433,10 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "all-heads), and sums over heads that ranks share are not modelled",
           "set tensor_parallel: 1");
   }
-  if (model.ffn_width() % tp != 0) {
+  if (dense_width(model) % tp != 0) {
     fault("tensor_parallel",
           fmt::format("the feed-forward width {} cannot be split {} ways",
-                      grouped(model.ffn_width()), tp),
+                      grouped(dense_width(model)), tp),
           tensor_sizes(strategy, model));
   }
   if (strategy.sequence_parallel && model.sequence % tp != 0) {
@@ -381,6 +463,8 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
   shard_faults(strategy, faults);
+  if (strategy.data_parallel % strategy.shard_replicas == 0)
+    expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;
   std::ranges::sort(order);
   if (order != std::vector<std::string>{"data", "pipeline", "tensor"}) {
@@ -393,6 +477,23 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers) {
   if (!strategy.layers_per_stage.empty()) return strategy.layers_per_stage;
   return even_split(layers, strategy.stages());
+}
+
+std::vector<std::vector<std::int64_t>> layer_kinds_of_stages(const Strategy& strategy,
+                                                             const Model& model) {
+  const std::size_t kinds = model.layer_kinds().size();
+  std::vector<std::vector<std::int64_t>> counts;
+  std::int64_t layer = 0;
+  for (const std::int64_t layers : layers_of_stages(strategy, model.layers)) {
+    auto& of_stage = counts.emplace_back(kinds, 0);
+    if (kinds == 1) {
+      of_stage.front() = layers;
+    } else {
+      for (const std::int64_t end = layer + layers; layer < end; ++layer)
+        ++of_stage[model.kind_index(layer)];
+    }
+  }
+  return counts;
 }
 
 std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
@@ -417,6 +518,13 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
     faults.push_back({"sequence_parallel",
                       "a general graph does not state which dimension is the sequence",
                       "annotate the tensors between the matrices instead (graph.annotations)"});
+  for (const auto& [key, is_set] :
+       {std::pair("expert_parallel", strategy.expert_parallel > 1),
+        std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
+        std::pair("capacity_factor", strategy.capacity_factor > 1)})
+    if (is_set)
+      faults.push_back({key, "is for the transformer given as `model`",
+                        "leave it out, and give the graph an axis of its own (graph.axes)"});
   if (strategy.shard_replicas > 1)
     faults.push_back({"shard_replicas", "is for the transformer given as `model`",
                       "leave it out, or give the graph an axis of its own (graph.axes)"});
@@ -483,6 +591,9 @@ std::string describe(const Strategy& strategy) {
     text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
+  if (strategy.expert_parallel > 1)
+    text += fmt::format(", experts {}{}", strategy.expert_parallel,
+                        strategy.experts_over_tensor() ? " (each whole)" : "");
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   return text;

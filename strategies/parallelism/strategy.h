@@ -36,6 +36,9 @@ struct Strategy {
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
+  std::int64_t expert_parallel = 1;         ///< Ranks that share the routed experts of a layer.
+  std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
+  double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
   bool sequence_parallel = false;
   std::string schedule = "1f1b";               ///< A name of strategies/schedule.
   std::int64_t virtual_stages = 1;             ///< Model chunks per pipeline rank.
@@ -56,6 +59,12 @@ struct Strategy {
 
   std::int64_t devices() const { return tensor_parallel * pipeline_parallel * data_parallel; }
   std::int64_t shards() const { return data_parallel / shard_replicas; }  ///< Of ZeRO.
+  /// Whether tensor-parallel ranks hold other experts, rather than parts of the same.
+  bool experts_over_tensor() const { return expert_tensor_parallel == 1 && tensor_parallel > 1; }
+  /// Data-parallel ranks that hold other experts: the size of mesh axis "expert".
+  std::int64_t expert_ways() const {
+    return expert_parallel / (experts_over_tensor() ? tensor_parallel : 1);
+  }
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };
@@ -94,5 +103,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
 /// c * pipeline_parallel + i.
 /// \pre faults_in is empty.
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers);
+/// The same for each of the model's kinds of layers: [stage][index into Model::layer_kinds()].
+std::vector<std::vector<std::int64_t>> layer_kinds_of_stages(const Strategy& strategy,
+                                                             const Model& model);
 
 }  // namespace foreshard

@@ -1,6 +1,7 @@
 #include "strategies/plan/step_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -24,6 +25,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     ParameterGroup& sum = groups[group.over];
     sum.over = group.over;
     sum.elements += group.elements;
+    sum.quantized += group.quantized;
     sum.reduced_inside += group.reduced_inside;
   }
   const Tie* shared = tie_in_one_piece();
@@ -38,12 +40,29 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
   return list;
 }
 
-std::int64_t Parts::copied_elements(const std::vector<ParameterGroup>& groups) const {
+std::vector<ParameterGroup> Parts::cut_groups(const std::vector<ParameterGroup>& groups) const {
+  std::vector<ParameterGroup> cut = by_shards(groups, mesh);
+  std::erase_if(cut, [](const ParameterGroup& group) { return group.over.empty(); });
+  return cut;
+}
+
+std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
+                                      const std::vector<MeshAxis>& mesh) {
   const std::vector<Axis> shards = shard_axes(mesh);
-  std::int64_t sum = 0;
-  for (const ParameterGroup& group : groups)
-    if (std::ranges::find_first_of(group.over, shards) != group.over.end()) sum += group.elements;
-  return sum;
+  std::map<std::vector<Axis>, ParameterGroup> found;
+  for (const ParameterGroup& group : groups) {
+    std::vector<Axis> over;
+    std::ranges::set_intersection(group.over, shards, std::back_inserter(over));
+    if (ways(over, mesh) == 1) over.clear();
+    ParameterGroup& sum = found[over];
+    sum.over = std::move(over);
+    sum.elements += group.elements;
+    sum.quantized += group.quantized;
+  }
+  std::vector<ParameterGroup> list;
+  for (auto& [over, group] : found)
+    if (group.elements > 0) list.push_back(std::move(group));
+  return list;
 }
 
 Lane lane_of(const Action& action) {

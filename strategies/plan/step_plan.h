@@ -44,12 +44,25 @@ struct ParameterGroup {
   std::vector<Axis> over{};
   /// Reduced behind the buckets (norm scales under sequence parallelism: over "tensor").
   std::vector<Axis> also_partial{};
-  std::int64_t elements = 0;  ///< On one rank, not cut over data-parallel ranks.
+  std::int64_t elements = 0;   ///< On one rank, not cut over data-parallel ranks.
+  std::int64_t quantized = 0;  ///< Of `elements`, those of weights that products read quantized.
   /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
   /// buckets of the framework's size.
   std::int64_t reduced_inside = 0;
   bool operator==(const ParameterGroup&) const = default;
 };
+
+/// The groups told apart by the axes alone over which ZeRO may cut them: `over` has those of
+/// shard_axes(), or none where they hold one rank. Ascending by `over`.
+std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
+                                      const std::vector<MeshAxis>& mesh);
+/// Elements of a group of by_shards() that one rank holds where they are cut: the last shard is
+/// padded.
+inline std::int64_t shard_of(std::int64_t count, const ParameterGroup& group,
+                             const std::vector<MeshAxis>& mesh) {
+  const std::int64_t shards = ways(group.over, mesh);
+  return (count + shards - 1) / shards;
+}
 
 /// A distinct block of the model: "embedding", "layer", "head".
 struct Block {
@@ -105,8 +118,10 @@ struct Parts {
   /// The unit's own parameters, those of equal `over` as one group: those of a tie in one piece are
   /// the first unit's.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
-  /// Elements of the groups that data-parallel ranks hold copies of: what ZeRO cuts.
-  std::int64_t copied_elements(const std::vector<ParameterGroup>& groups) const;
+  /// Of by_shards(), those that ZeRO can cut.
+  std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups) const;
+  /// Whether several ranks hold copies, whose gradients are added up.
+  bool is_copied(const ParameterGroup& group) const { return ways(group.over, mesh) > 1; }
 };
 
 // --- what a role does ---------------------------------------------------------------------------
@@ -174,8 +189,9 @@ inline bool is_transfer(const Action& action) {
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {
   std::vector<Run> units{};
-  std::vector<Axis> over{};   ///< As in ParameterGroup, of gradients.
-  std::int64_t elements = 0;  ///< On one rank, not cut.
+  std::vector<Axis> over{};   ///< Of gradients as in ParameterGroup, of parameters as by_shards().
+  std::int64_t elements = 0;   ///< On one rank, not cut.
+  std::int64_t quantized = 0;  ///< As in ParameterGroup.
   /// The unit whose backward pass is the first to add to its gradients: the output projection's,
   /// where that is the embedding.
   std::int32_t opened_by = 0;
@@ -214,8 +230,12 @@ struct Slot {
 struct Role {
   std::string name{};  ///< "stage 3".
   std::vector<Chunk> chunks{};
-  std::int64_t elements = 0;         ///< Of its parameters, on one rank, not cut.
-  std::int64_t copied_elements = 0;  ///< Of these: Parts::copied_elements.
+  std::vector<ParameterGroup> parameters{};  ///< Of its units: by_shards().
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const ParameterGroup& group : parameters) sum += group.elements;
+    return sum;
+  }
   /// In the order of issue: the start of the step, the slots, the end of the step.
   std::vector<Action> actions{};
   std::vector<Slot> slots{};

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/plan/step_plan.h"
 
 namespace foreshard::plan {
@@ -24,7 +25,7 @@ class Text {
 
   std::string whole() {
     line("{}", plan_.parts.name);
-    line("states over data({}): {}", plan_.states.shards, states());
+    line("states over data({}): {}", shards(), states());
     for (const Role& role : plan_.roles) write(role);
     return std::move(text_);
   }
@@ -34,6 +35,10 @@ class Text {
   void line(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
     text_ += '\n';
+  }
+
+  std::int64_t shards() const {
+    return ways(shard_axes(plan_.parts.mesh), plan_.parts.mesh);
   }
 
   std::string states() const {

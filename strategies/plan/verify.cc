@@ -199,7 +199,8 @@ class RoleCheck {
     std::map<std::pair<std::int32_t, std::vector<Axis>>, std::vector<ActionId>> open;
     std::set<std::int32_t> reduced;
     std::set<std::int32_t> reduced_inside;
-    std::vector<ActionId> freed;  // the reductions that gave gradients back, in order
+    // The reductions that gave gradients back, in order: of a pass the last.
+    std::vector<std::pair<ActionId, ActionId>> freed;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       if (it.reduces && (when == Reduce::kNever || when == Reduce::kEndOfStep))
@@ -209,7 +210,7 @@ class RoleCheck {
           if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
             return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
           for (const ParameterGroup& group : groups_of(unit)) {
-            if (group.over.empty() || group.elements == 0) continue;
+            if (!plan_.parts.is_copied(group) || group.elements == 0) continue;
             std::vector<ActionId>& passes = open[{unit, group.over}];
             passes.push_back(id);
             if (it.reduces && group.elements == group.reduced_inside) passes.clear();
@@ -232,8 +233,10 @@ class RoleCheck {
         }
       }
       if ((it.gives_back & kGradient) == 0) continue;
-      freed.push_back(id);
-      if (freed.size() > 2 && last_pass >= 0 && !order_->waits(last_pass, freed[freed.size() - 3]))
+      if (freed.empty() || freed.back().first != last_pass) freed.emplace_back();
+      freed.back() = {last_pass, id};
+      if (freed.size() > 2 && last_pass >= 0 &&
+          !order_->waits(last_pass, freed[freed.size() - 3].second))
         return at(5, last_pass, "a third gradient is ready and not reduced");
     }
     if (when == Reduce::kNever) return std::nullopt;
@@ -255,7 +258,7 @@ class RoleCheck {
     const Gather when = plan_.states.gather;
     if (when != Gather::kStartOfStep && (when != Gather::kEndOfStep || !trains()))
       return std::nullopt;
-    std::map<std::int32_t, ActionId> gathered;  // by unit
+    std::map<std::pair<std::int32_t, std::vector<Axis>>, ActionId> gathered;  // by unit and axes
     ActionId stepped = -1;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
@@ -263,7 +266,7 @@ class RoleCheck {
       if (it.kind == ActionKind::kGather) {
         for (const Run& run : bucket(it).units) {
           for (std::int32_t i = 0; i < run.count; ++i)
-            if (!gathered.emplace(run.first + i, id).second)
+            if (!gathered.try_emplace({run.first + i, bucket(it).over}, id).second)
               return at(5, id, fmt::format("gathers {} again", unit_name(run.first + i)));
         }
         if (when == Gather::kEndOfStep && (stepped < 0 || !order_->waits(id, stepped)))
@@ -271,25 +274,31 @@ class RoleCheck {
       }
       if (it.kind != ActionKind::kPass || when != Gather::kStartOfStep) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
-        if (!is_cut(it.units.first + i)) continue;
-        const auto found = gathered.find(it.units.first + i);
-        const bool is_whole = found != gathered.end() && order_->waits(id, found->second);
-        if (!is_whole && is_cut(it.units.first + i))
-          return at(
-              5, id,
-              fmt::format("does not wait for the parameters of {}", unit_name(it.units.first + i)));
+        for (const ParameterGroup& group : cut_groups(it.units.first + i)) {
+          const auto found = gathered.find({it.units.first + i, group.over});
+          if (found == gathered.end() || !order_->waits(id, found->second))
+            return at(5, id,
+                      fmt::format("does not wait for the parameters of {}",
+                                  unit_name(it.units.first + i)));
+        }
       }
     }
     for (const Chunk& chunk : role_.chunks)
       for (std::int32_t i = 0; i < chunk.units.count; ++i)
-        if (is_cut(chunk.units.first + i) && !gathered.contains(chunk.units.first + i))
-          return fmt::format("invariant 5: {} does not gather {}", role_.name,
+        for (const ParameterGroup& group : cut_groups(chunk.units.first + i))
+          if (!gathered.contains({chunk.units.first + i, group.over}))
+            return fmt::format("invariant 5: {} does not gather {}", role_.name,
                              unit_name(chunk.units.first + i));
     return std::nullopt;
   }
 
   // Whether data-parallel ranks hold shards of some of the unit's parameters.
-  bool is_cut(std::int32_t unit) { return plan_.parts.copied_elements(groups_of(unit)) > 0; }
+  bool is_cut(std::int32_t unit) { return !cut_groups(unit).empty(); }
+  const std::vector<ParameterGroup>& cut_groups(std::int32_t unit) {
+    const auto [it, is_new] = cut_.try_emplace(unit);
+    if (is_new) it->second = plan_.parts.cut_groups(groups_of(unit));
+    return it->second;
+  }
 
   // Each slot receives before its first pass and sends behind its last one.
   Fault transfers() {
@@ -374,6 +383,7 @@ class RoleCheck {
   const Role& role_;
   std::optional<Order> order_;
   std::map<std::int32_t, std::vector<ParameterGroup>> groups_;  // by unit
+  std::map<std::int32_t, std::vector<ParameterGroup>> cut_;     // by unit
 };
 
 std::optional<std::string> places_fault(const StepPlan& plan) {

@@ -129,13 +129,21 @@ namespace {
 // visit(place of the choice, place of the token, place of the slot), tokens and slots in rows.
 template <class Visit>
 void each_route(const Operand& indices, const Operand& slots, Visit visit) {
-  FORESHARD_CHECK(extent(indices, 1) == indices.whole[1] && extent(indices, 2) == indices.whole[2]);
-  FORESHARD_CHECK(indices.box.begin[0] == slots.box.begin[1] &&
-                  extent(indices, 0) == extent(slots, 1) && extent(slots, 2) == slots.whole[2]);
-  const std::int64_t tokens = extent(indices, 1);
-  const std::int64_t choices = extent(indices, 2);
-  const std::int64_t groups = extent(slots, 1);
-  const std::int64_t capacity = extent(slots, 2);
+  const std::size_t dimensions = indices.whole.size();
+  const auto is_whole = [](const Operand& operand, std::size_t d) {
+    return extent(operand, d) == operand.whole[d];
+  };
+  FORESHARD_CHECK(is_whole(indices, dimensions - 2) && is_whole(indices, dimensions - 1) &&
+                  is_whole(slots, dimensions - 1));
+  std::int64_t groups = 1;
+  for (std::size_t d = 0; d + 2 < dimensions; ++d) {
+    FORESHARD_CHECK(indices.box.begin[d] == slots.box.begin[d + 1] &&
+                    extent(indices, d) == extent(slots, d + 1));
+    groups *= extent(indices, d);
+  }
+  const std::int64_t tokens = extent(indices, dimensions - 2);
+  const std::int64_t choices = extent(indices, dimensions - 1);
+  const std::int64_t capacity = extent(slots, dimensions - 1);
   for (std::int64_t g = 0; g < groups; ++g) {
     std::vector<std::int64_t> taken(at(slots.whole[0]), 0);
     for (std::int64_t t = 0; t < tokens; ++t) {

@@ -7,6 +7,7 @@
 #include "tests/oracle/random.h"
 
 #include "strategies/graph/distribute.h"
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
 
@@ -56,11 +57,11 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
+    const auto copies = without(training.copies, lies.dims);
     const auto is_copy = [&](Axis axis) {
-      return std::ranges::find(training.copies, axis) != training.copies.end();
+      return std::ranges::find(copies, axis) != copies.end();
     };
-    if (lies.dims != parameter.pinned->dims ||
-        std::erase_if(partial, is_copy) != training.copies.size())
+    if (lies.dims != parameter.pinned->dims || std::erase_if(partial, is_copy) != copies.size())
       return Error{Error::Code::kInvalidInput,
                    block->forward.name + ": the gradient of '" + parameter.name + "' lies as " +
                        describe(lies, training.plan.parts.mesh) +

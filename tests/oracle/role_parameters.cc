@@ -64,11 +64,26 @@ std::vector<std::int32_t> RoleParameters::units_of(std::int32_t bucket) const {
 
 // A tied table is gathered with each unit that reads it, and reduced with the first.
 std::set<std::size_t> RoleParameters::parameters_in(std::int32_t bucket, bool reduced) const {
+  const std::vector<Axis>& over = plan_.buckets[static_cast<std::size_t>(bucket)].over;
   std::set<std::size_t> parameters;
-  for (const std::int32_t unit : units_of(bucket))
-    for (const Use& use : uses_.at(unit))
-      if (use.first || !reduced) parameters.insert(use.parameter);
+  for (const std::int32_t unit : units_of(bucket)) {
+    for (const Use& use : uses_.at(unit)) {
+      const Parameter& parameter = parameters_[use.parameter];
+      const std::vector<Axis> own = reduced ? copies_of(parameter) : shards_of(parameter);
+      if (own == over && (use.first || !reduced)) parameters.insert(use.parameter);
+    }
+  }
   return parameters;
+}
+
+std::vector<Axis> RoleParameters::copies_of(const Parameter& parameter) const {
+  return without(copy_axes(mesh_.axes), parameter.whole.dims);
+}
+std::vector<Axis> RoleParameters::shards_of(const Parameter& parameter) const {
+  return without(shard_axes(mesh_.axes), parameter.whole.dims);
+}
+bool RoleParameters::is_cut(const Parameter& parameter) const {
+  return states().cuts_optimizer && ways(shards_of(parameter), mesh_.axes) > 1;
 }
 
 // --- the state before the step ------------------------------------------------------------------
@@ -108,9 +123,9 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
 // Below what cuts the first dimension already, in parts as equal as they can be.
 Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
   const std::int64_t blocks = ways(whole.dims[0], mesh_.axes);
-  const std::vector<Axis> shards = shard_axes(mesh_.axes);
+  const std::vector<Axis> shards = without(shard_axes(mesh_.axes), whole.dims);
   whole.dims[0].insert(whole.dims[0].end(), shards.begin(), shards.end());
-  const auto parts = balanced_sizes(shape[0] / blocks, states().shards);
+  const auto parts = balanced_sizes(shape[0] / blocks, ways(shards, mesh_.axes));
   if (parts.front() == parts.back()) return whole;
   whole.sizes.resize(shape.size());
   for (std::int64_t block = 0; block < blocks; ++block)
@@ -119,7 +134,7 @@ Attribute RoleParameters::cut(Attribute whole, const Shape& shape) const {
 }
 
 void RoleParameters::fill(Parameter& parameter) const {
-  parameter.own = states().cuts_optimizer ? cut(parameter.whole, parameter.shape) : parameter.whole;
+  parameter.own = is_cut(parameter) ? cut(parameter.whole, parameter.shape) : parameter.whole;
   const std::uint64_t key = key_of(options_.seed, parameter.name);
   std::array<std::vector<double>, 4> values;  // and moments and gradients
   for (std::int64_t i = 0; i < whole_of(parameter.shape).elements(); ++i) {
@@ -135,7 +150,7 @@ void RoleParameters::fill(Parameter& parameter) const {
   for (std::size_t i = 0; i < arrays.size(); ++i)
     *arrays[i] = scatter({mesh_, parameter.own}, parameter.shape, values[i]);
   parameter.summands = constant(parameter, 0);
-  if (states().gather == Gather::kEndOfStep)  // of the step before
+  if (states().gather == Gather::kEndOfStep && is_cut(parameter))  // of the step before
     parameter.gathered = scatter({mesh_, parameter.whole}, parameter.shape, values[0]);
 }
 
@@ -151,10 +166,12 @@ Tensors RoleParameters::read(std::int32_t unit, const Graph& graph) const {
   for (const Use& use : uses_.at(unit)) {
     const Parameter& parameter = parameters_[use.parameter];
     Arrays values = parameter.gathered;
-    if (!states().cuts_optimizer) values = parameter.kept;
+    if (!is_cut(parameter)) values = parameter.kept;
     for (const auto& [bucket, whole] : gathered_) {
       const auto units = units_of(bucket);
-      if (std::ranges::find(units, unit) != units.end()) values = whole.at(use.parameter);
+      const auto found = whole.find(use.parameter);
+      if (std::ranges::find(units, unit) != units.end() && found != whole.end())
+        values = found->second;
     }
     if (values.of_position.empty()) values = constant(parameter, kNoNumber);
     if (use.transposed) values = turned(parameter, values, true);
@@ -195,9 +212,11 @@ void RoleParameters::end(const Action& pass, ActionId id) {
       return std::ranges::any_of(units_of(buffer.first),
                                  [&](std::int32_t unit) { return pass.units.contains(unit); });
     });
-  if (const auto it = ended_.find(id); it != ended_.end())
-    for (const std::int32_t bucket : it->second)
-      hold(ended_gradients_, bucket, take_summands(bucket));
+  const auto it = ended_.find(id);
+  if (it == ended_.end()) return;
+  if (ended_gradients_.size() == 2) ended_gradients_.pop_front();
+  for (auto& ended = ended_gradients_.emplace_back(); const std::int32_t bucket : it->second)
+    ended[bucket] = take_summands(bucket);
 }
 
 // The summands of the bucket, in whose place is nothing yet now.
@@ -222,16 +241,16 @@ void RoleParameters::gather(const Action& action) {
 
 void RoleParameters::reduce(const Action& action) {
   ByParameter summands;
-  const auto ended = std::ranges::find(ended_gradients_, action.what, &ByBucket::value_type::first);
-  if ((action.gives_back & plan::kGradient) == 0) {
-    summands = take_summands(action.what);
-  } else if (ended != ended_gradients_.end()) {
-    summands = std::move(ended->second);
-    ended_gradients_.erase(ended);
+  if ((action.gives_back & plan::kGradient) == 0) summands = take_summands(action.what);
+  const auto ended = std::ranges::find_if(
+      ended_gradients_, [&](const auto& buckets) { return buckets.contains(action.what); });
+  if (ended != ended_gradients_.end()) {
+    summands = std::move(ended->extract(action.what).mapped());
+    if (ended->empty()) ended_gradients_.erase(ended);
   }
   for (const std::size_t i : parameters_in(action.what, true)) {
     const auto it = summands.try_emplace(i, constant(parameters_[i], kNoNumber)).first;
-    add_up(parameters_[i], it->second, copy_axes(mesh_.axes));
+    add_up(parameters_[i], it->second, copies_of(parameters_[i]));
   }
 }
 
@@ -318,7 +337,7 @@ std::vector<Held> RoleParameters::held() const {
     }
   };
   for (const Parameter& parameter : parameters_) {
-    if (states().gather == Gather::kEndOfStep) {
+    if (states().gather == Gather::kEndOfStep && is_cut(parameter)) {
       hold(parameter, "", parameter.whole, parameter.gathered);
     } else {
       hold(parameter, "", parameter.own, parameter.kept);

@@ -69,15 +69,18 @@ class WholeStep {
     t.copies = copy_axes(mesh);
     t.pipeline = axis_of(mesh, "pipeline");
     TransformerGraphs graphs = lower::graphs_of(t.model, t.strategy);
-    const std::array all{&graphs.embedding, &graphs.layer, &graphs.head};
+    std::vector<Graph*> all{&graphs.embedding};
+    for (Graph& layer : graphs.layers) all.push_back(&layer);
+    all.push_back(&graphs.head);
     for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool is_layer = i > 0 && i + 1 < all.size();
       for (Operator& op : all[i]->operators)
         if (op.settings.has("rate") && op.settings.number("rate") > 0)
           op.settings.set("rate", t.options.dropout);
-      FORESHARD_ASSIGN(auto block, sharded_block(t, std::move(*all[i]),
-                                                 all[i] == &graphs.layer ? t.strategy.recompute
-                                                                         : Recompute::kNone));
-      t.blocks[i] = std::move(block);
+      FORESHARD_ASSIGN(auto block,
+                       sharded_block(t, std::move(*all[i]),
+                                     is_layer ? t.strategy.recompute : Recompute::kNone));
+      t.blocks.push_back(std::move(block));
     }
     t.sent = lower::as_sent(t.boundary(), t.strategy, mesh);
     for (std::size_t role = 0; role < plan().roles.size(); ++role) roles_.emplace_back(t, role);

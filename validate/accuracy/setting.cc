@@ -43,14 +43,16 @@ constexpr std::array kObstacles{
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
     Obstacle{"+lamb", "the LAMB optimizer is not modelled"},
     Obstacle{"mamba", "state-space layers are not modelled"},
+    Obstacle{"sliding window", "attention over windows is not modelled"},
+    Obstacle{"kv_lora", "attention over low-rank keys and values (MLA) is not modelled"},
+    Obstacle{"bias in linears", "experts whose projections have biases are not modelled"},
+    Obstacle{"one moe layer only", "a layer without attention is not modelled"},
 };
 
 Status obstacle(const TrainingRow& row) {
   const std::string notes = lower_case(row.notes);
   for (const Obstacle& line : kObstacles)
     if (contains(notes, line.words)) return unsupported(std::string(line.reason));
-  if (const auto experts = number_after(row.experts, ""); experts && *experts > 1)
-    return unsupported(fmt::format("mixture of experts ({} experts) is not modelled", *experts));
   if (const auto context = number_after(row.cp, ""); context && *context > 1)
     return unsupported(fmt::format("context parallelism (cp {}) is not modelled", row.cp));
   return {};
@@ -111,7 +113,7 @@ class Mapping {
     if (!row_.vocab) assume("vocabulary");
     if (!row_.ffn && family.activation == Activation::kSwiglu)
       return unsupported("column 'ffn' is empty");
-    auto model = checked({.name = row_.model_name,
+    Model described{.name = row_.model_name,
                           .layers = *row_.layers,
                           .hidden = *row_.hidden,
                           .heads = *row_.heads,
@@ -127,10 +129,41 @@ class Mapping {
                           .qkv_bias = family.qkv_bias,
                           .tied_embeddings = family.tied_embeddings,
                           .dropout = family.dropout,
-                          .source = row_.source});
+                          .source = row_.source};
+    give_experts(described);
+    auto model = checked(std::move(described));
     if (!model) return unsupported(model.error().message);
     setting_.model = *std::move(model);
     return {};
+  }
+
+  // Column 'ffn' is the width of an expert, unless the notes have it.
+  void give_experts(Model& model) const {
+    if (row_.experts.value_or(0) <= 1) return;
+    model.experts = *row_.experts;
+    model.experts_per_token = row_.topk.value_or(1);
+    for (const std::string_view word : {"moe_ffn=", "moe_ffn "})
+      if (const auto width = number_after(row_.notes, word)) model.expert_ffn = *width;
+    if (model.expert_ffn == 0) model.expert_ffn = model.ffn;
+    for (const std::string_view word : {"shared expert ", ", shared "})
+      if (const auto width = number_after(row_.notes, word)) model.shared_ffn = *width;
+    if (contains(row_.notes, "first layer dense")) model.dense_layers = 1;
+  }
+
+  // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to share
+  // them; else they are split as all else is, Megatron-LM's default.
+  void expert_parallel() {
+    Strategy& strategy = setting_.strategy;
+    if (setting_.model.experts == 0) return;
+    strategy.expert_parallel = row_.ep.value_or(1);
+    for (const std::string_view word : {"ETP=", "expert TP=", "expert_tensor_parallel="})
+      if (const auto ways = number_after(row_.notes, word)) strategy.expert_tensor_parallel = *ways;
+    const bool is_printed = strategy.expert_tensor_parallel > 0 ||
+                            contains(row_.notes, "expert TP=same") ||
+                            strategy.tensor_parallel == 1;
+    if (is_printed) return;
+    if (strategy.data_parallel % strategy.expert_parallel != 0) strategy.expert_tensor_parallel = 1;
+    assume("expert_tensor_parallel");
   }
 
   Status mesh() {
@@ -146,6 +179,7 @@ class Mapping {
       return unsupported(fmt::format("tp {} x pp {} x dp {} is not {} GPUs",
                                      strategy.tensor_parallel, strategy.pipeline_parallel,
                                      strategy.data_parallel, gpus));
+    expert_parallel();
     const bool tensor = strategy.tensor_parallel > 1;
     if (tensor && row_.seq_parallel.empty()) assume("seq_parallel");
     strategy.sequence_parallel = tensor && lower_case(row_.seq_parallel) == "true";

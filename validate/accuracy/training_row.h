@@ -26,8 +26,9 @@ struct TrainingRow {
   std::optional<double> gpu_mem_gb, internode_gbps_per_gpu;
   std::optional<std::int64_t> num_gpus, gpus_per_node;
   std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab, seq;
-  std::optional<std::int64_t> tp, pp, vpp, dp, mbs, gbs;
-  std::string experts, cp, zero_stage, recompute, seq_parallel, precision;
+  std::optional<std::int64_t> experts, topk;
+  std::optional<std::int64_t> tp, pp, vpp, dp, ep, mbs, gbs;
+  std::string cp, zero_stage, recompute, seq_parallel, precision;
   std::string metric, unit, notes;
   double value = 0;
   std::string fault{};  ///< The first bad cell, with its line and column; else empty.

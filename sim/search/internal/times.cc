@@ -220,8 +220,8 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& ki
   for (const Part& part :
        {Part{lower::only_block(model.embedding.forward), result.embedding.forward},
         Part{lower::only_block(model.embedding.backward), result.embedding.backward},
-        Part{lower::only_block(model.layer.forward), result.layer.forward},
-        Part{lower::only_block(model.layer.backward), result.layer.backward},
+        Part{lower::only_block(model.layers.front().forward), result.layer.forward},
+        Part{lower::only_block(model.layers.front().backward), result.layer.backward},
         Part{lower::only_block(model.head.forward), result.head.forward},
         Part{lower::only_block(model.head.backward), result.head.backward}}) {
     FORESHARD_ASSIGN(part.into, pass_time(part.block, model.mesh, kinds, times));

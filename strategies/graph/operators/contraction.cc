@@ -211,9 +211,20 @@ Letters letters_in(const Settings& settings) {
           settings.text("to")};
 }
 
+Status check_recipe(const Settings& settings) {
+  FORESHARD_ASSIGN(const auto recipe, recipe_in(settings));
+  const std::string& to = settings.text("to");
+  if (recipe != Quantization::kNone && to != "bf16" && to != "fp16" && to != "fp32")
+    return wrong("recipe '" + std::string(yaml::name_of(recipe)) +
+                 "' quantizes the gradient of the result, which is to be bf16, fp16 or fp32: set "
+                 "'to'");
+  return {};
+}
+
 // An einsum of two inputs sums only letters that both have, so that it is one product.
 Result<Inferred> infer_einsum(const Call& call) {
   const std::string& equation = call.settings.text("equation");
+  FORESHARD_TRY(check_recipe(call.settings));
   auto inferred = infer_letters(letters_in(call.settings), call.inputs);
   if (!inferred || call.inputs.size() == 1) return inferred;
   const auto letters = *letters_of(equation);
@@ -233,7 +244,8 @@ std::vector<Kernel> einsum_kernels(const Call& local, const Call&) {
 }
 
 void einsum_backward(Gradients& gradients) {
-  letters_backward(gradients, letters_in(gradients.op().settings));
+  const Settings& settings = gradients.op().settings;
+  letters_backward(gradients, letters_in(settings), *recipe_in(settings));
 }
 
 // The einsum that a matmul of these shapes is: leading dimensions of the second operand are a
@@ -278,11 +290,7 @@ Result<std::string> matmul_equation(const Call& call) {
 Result<Inferred> infer_matmul(const Call& call) {
   FORESHARD_ASSIGN(const auto equation, matmul_equation(call));
   const std::string& to = call.settings.text("to");
-  FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
-  if (recipe != Quantization::kNone && to != "bf16" && to != "fp16" && to != "fp32")
-    return wrong("recipe '" + std::string(yaml::name_of(recipe)) +
-                 "' quantizes the gradient of the result, which is to be bf16, fp16 or fp32: set "
-                 "'to'");
+  FORESHARD_TRY(check_recipe(call.settings));
   if (call.inputs.size() == 2) return infer_letters({.equation = equation, .to = to}, call.inputs);
   if (equation.back() != 'z') return wrong("a bias needs columns");
   std::string biased = equation;
@@ -301,6 +309,13 @@ void matmul_backward(Gradients& gradients) {
                       settings.flag("transpose_a"), settings.flag("transpose_b"));
   letters_backward(gradients, {.equation = *equation, .to = settings.text("to")},
                    *recipe_in(settings));
+}
+
+SettingDefinition recipe_setting() {
+  return {.name = "recipe",
+          .fallback = std::string{"none"},
+          .doc = "By which the gradient of the result is quantized for the products of the "
+                 "backward pass, as `quantization` of a strategy."};
 }
 
 SettingDefinition to_setting() {
@@ -332,7 +347,7 @@ OperatorDefinition einsum() {
                        {.name = "groups",
                         .fallback = std::int64_t{0},
                         .doc = "Of that letter in the result; 0: as many as the inputs have."},
-                       to_setting()},
+                       to_setting(), recipe_setting()},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};
@@ -352,10 +367,7 @@ OperatorDefinition matmul() {
                         .doc = "The last two dimensions of `a` are swapped."},
                        {.name = "transpose_b", .fallback = false, .doc = "Likewise of `b`."},
                        to_setting(),
-                       {.name = "recipe",
-                        .fallback = std::string{"none"},
-                        .doc = "By which the gradient of the result is quantized for the products "
-                               "of the backward pass, as `quantization` of a strategy."}},
+                       recipe_setting()},
           .infer = infer_matmul,
           .kernels = matmul_kernels,
           .gradient = matmul_backward};

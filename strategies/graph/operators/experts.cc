@@ -1,9 +1,11 @@
-// Mixture of experts: tokens come in groups; each group has so many slots (its capacity) with every
-// expert. Dispatch puts tokens into slots, combine brings results back. With groups split over an
-// axis, and experts split over the same one, the tensor between changes from one to the other: the
-// all-to-all of expert parallelism follows from the rules.
+// Mixture of experts: tokens come in groups, along one dimension or more; each group has so many
+// slots (its capacity) with every expert. Dispatch puts tokens into slots, combine brings results
+// back. With groups split over an axis, and experts split over the same one, the tensor between
+// changes from one to the other: the all-to-all of expert parallelism follows from the rules.
 // Source: Lepikhin et al., "GShard", ICLR 2021, section 3.2 (dispatch and combine as einsums).
 // Not modelled: tokens dropped for want of slots take their place all the same; unequal loads.
+#include <algorithm>
+
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
 
@@ -11,32 +13,48 @@ namespace foreshard::operators {
 namespace {
 
 std::string fault_in_route(const Shape& tokens, const Shape& indices) {
-  if (tokens.size() == 3 && indices.size() == 3 && tokens[0] == indices[0] &&
-      tokens[1] == indices[1])
+  if (tokens.size() >= 3 && indices.size() == tokens.size() &&
+      std::equal(tokens.begin(), tokens.end() - 1, indices.begin()))
     return {};
-  return "needs tokens [groups, tokens, width] and a choice of experts [groups, tokens, k], not " +
+  return "needs tokens [groups..., tokens, width] and a choice of experts [groups..., tokens, k], "
+         "not " +
          text_of(tokens) + " and " + text_of(indices);
+}
+
+// Of slots [experts, groups..., capacity, width]: what precedes the tokens in [groups..., tokens,
+// width].
+Shape groups_of(const Shape& slots) {
+  return {slots.begin() + 1, slots.end() - 2};
+}
+Shape slots_of(std::int64_t experts, const Shape& tokens, std::int64_t capacity) {
+  Shape slots{experts};
+  slots.insert(slots.end(), tokens.begin(), tokens.end() - 2);
+  slots.insert(slots.end(), {capacity, tokens.back()});
+  return slots;
 }
 
 struct RoutingFactors {
   RuleMaker make;
-  RuleMaker::Dimensions slots;   // [experts, groups, capacity, width]
-  RuleMaker::Dimensions tokens;  // [groups, tokens, width]
-  RuleMaker::Dimensions chosen;  // [groups, tokens, k]
+  RuleMaker::Dimensions slots;   // [experts, groups..., capacity, width]
+  RuleMaker::Dimensions tokens;  // [groups..., tokens, width]
+  RuleMaker::Dimensions chosen;  // [groups..., tokens, k]
 };
 
 // Which slot a token gets depends on the tokens of its group before it: they stay together.
 RoutingFactors routing_factors(const Shape& slots, const Shape& tokens, const Shape& chosen) {
   RoutingFactors f;
-  const std::int32_t expert = f.make.factor(slots[0], false, "expert");
-  const std::int32_t group = f.make.factor(slots[1], false, "group");
-  const std::int32_t slot = f.make.factor(slots[2], true, "slot");
-  const std::int32_t width = f.make.factor(slots[3], false, "width");
-  const std::int32_t token = f.make.factor(tokens[1], true, "token");
-  const std::int32_t k = f.make.factor(chosen[2], true, "choice");
-  f.slots = {{expert}, {group}, {slot}, {width}};
-  f.tokens = {{group}, {token}, {width}};
-  f.chosen = {{group}, {token}, {k}};
+  f.slots.push_back({f.make.factor(slots.front(), false, "expert")});
+  for (const std::int64_t groups : groups_of(slots)) {
+    const std::int32_t group = f.make.factor(groups, false, "group");
+    for (auto* dimensions : {&f.slots, &f.tokens, &f.chosen}) dimensions->push_back({group});
+  }
+  const std::int32_t slot = f.make.factor(slots[slots.size() - 2], true, "slot");
+  const std::int32_t width = f.make.factor(slots.back(), false, "width");
+  const std::int32_t token = f.make.factor(tokens[tokens.size() - 2], true, "token");
+  const std::int32_t k = f.make.factor(chosen.back(), true, "choice");
+  f.slots.insert(f.slots.end(), {{slot}, {width}});
+  f.tokens.insert(f.tokens.end(), {{token}, {width}});
+  f.chosen.insert(f.chosen.end(), {{token}, {k}});
   return f;
 }
 
@@ -50,7 +68,7 @@ Result<Inferred> infer_dispatch(const Call& call) {
   const std::int64_t experts = call.settings.integer("experts");
   const std::int64_t capacity = call.settings.integer("capacity");
   if (experts < 1 || capacity < 1) return wrong("experts and capacity must be at least 1");
-  const Shape slots{experts, tokens.shape[0], capacity, tokens.shape[2]};
+  const Shape slots = slots_of(experts, tokens.shape, capacity);
   auto f = routing_factors(slots, tokens.shape, indices);
   f.make.input(f.tokens).input(f.chosen);
   if (call.inputs.size() > 2) f.make.input(f.chosen);
@@ -76,14 +94,16 @@ void dispatch_backward(Gradients& gradients) {
 Result<Inferred> infer_combine(const Call& call) {
   const TensorType& slots = call.inputs[0];
   const Shape& indices = call.inputs[1].shape;
-  if (slots.shape.size() != 4 || indices.size() != 3 || indices[0] != slots.shape[1])
+  if (slots.shape.size() < 4 || indices.size() + 1 != slots.shape.size() ||
+      !std::equal(indices.begin(), indices.end() - 2, slots.shape.begin() + 1))
     return wrong(
-        "needs slots [experts, groups, capacity, width] and a choice of experts [groups, "
+        "needs slots [experts, groups..., capacity, width] and a choice of experts [groups..., "
         "tokens, k], not " +
         text_of(slots.shape) + " and " + text_of(indices));
   if (call.inputs.size() > 2 && call.inputs[2].shape != indices)
     return wrong("weights and indices differ in shape");
-  const Shape tokens{indices[0], indices[1], slots.shape[3]};
+  Shape tokens = indices;
+  tokens.back() = slots.shape.back();
   auto f = routing_factors(slots.shape, tokens, indices);
   f.make.input(f.slots).input(f.chosen);
   if (call.inputs.size() > 2) f.make.input(f.chosen);
@@ -100,7 +120,7 @@ void combine_backward(Gradients& gradients) {
   std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
   if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
   gradients.give(0, gradients.add("moe_dispatch", "", inputs,
-                                  {{"experts", slots[0]}, {"capacity", slots[2]}})[0]);
+                                  {{"experts", slots[0]}, {"capacity", slots[slots.size() - 2]}})[0]);
   if (gradients.op().inputs.size() > 2)
     gradients.give(
         2, gradients.add("moe_weight_gradient", "weights",
@@ -113,7 +133,7 @@ Result<Inferred> infer_weight_gradient(const Call& call) {
   const Shape& slots = call.inputs[1].shape;
   const Shape& indices = call.inputs[2].shape;
   if (const auto why = fault_in_route(tokens, indices); !why.empty()) return wrong(why);
-  if (slots.size() != 4 || slots[1] != tokens[0] || slots[3] != tokens[2])
+  if (slots.size() < 4 || slots != slots_of(slots[0], tokens, slots[slots.size() - 2]))
     return wrong("slots " + text_of(slots) + " do not fit tokens " + text_of(tokens));
   auto f = routing_factors(slots, tokens, indices);
   f.make.input(f.tokens).input(f.slots).input(f.chosen).output(f.chosen);

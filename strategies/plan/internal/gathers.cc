@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
+
+#include "base/check.h"
 
 #include "strategies/plan/internal/planners.h"
 
@@ -9,20 +12,29 @@ namespace {
 
 using Gather = StateSharding::Gather;
 
+Bucket bucket_of(std::vector<Run> units, const ParameterGroup& group) {
+  const std::int32_t first = units.front().first;
+  return {.units = std::move(units),
+          .over = group.over,
+          .elements = group.elements,
+          .quantized = group.quantized,
+          .opened_by = first};
+}
+
 // Every unit is gathered before the first slot, and its first pass waits for that.
 void gather_at_start(Draft& draft, DraftRole& role) {
-  std::map<std::int32_t, ActionRef> gather_of;  // by unit
+  std::map<std::int32_t, std::vector<ActionRef>> gathers_of;  // by unit
   for (std::size_t chunk = 0; chunk < role.role.chunks.size(); ++chunk) {
     const Run units = role.role.chunks[chunk].units;
     const Parts& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
-      const std::int64_t elements = parts.copied_elements(parts.own_groups(unit));
-      if (elements == 0) continue;
-      const std::int32_t bucket =
-          draft.add(Bucket{.units = {{unit, 1}}, .elements = elements, .opened_by = unit});
-      gather_of[unit] = role.make(
-          {.kind = ActionKind::kGather, .chunk = static_cast<std::int32_t>(chunk), .what = bucket});
-      role.start.actions.push_back(gather_of[unit]);
+      for (const ParameterGroup& group : parts.cut_groups(parts.own_groups(unit))) {
+        const ActionRef gather = role.make({.kind = ActionKind::kGather,
+                                            .chunk = static_cast<std::int32_t>(chunk),
+                                            .what = draft.add(bucket_of({{unit, 1}}, group))});
+        gathers_of[unit].push_back(gather);
+        role.start.actions.push_back(gather);
+      }
     }
   }
   for (Section& section : role.slots) {
@@ -30,8 +42,7 @@ void gather_at_start(Draft& draft, DraftRole& role) {
     role.split_passes(section);
     for (const ActionRef ref : section.actions) {
       if (!role.is_pass(ref)) continue;
-      const auto gathered = gather_of.find(role[ref].units.first);
-      if (gathered != gather_of.end()) role.wait(ref, gathered->second);
+      for (const ActionRef gather : gathers_of[role[ref].units.first]) role.wait(ref, gather);
     }
   }
 }
@@ -60,7 +71,7 @@ class BeforeUse {
  private:
   // The pass, with its own gather unless the pass before asked for it, and with that of the next.
   void add_pass(Section& section, ActionRef pass, ActionRef next) {
-    if (copied_elements(pass) == 0) {
+    if (!cut_group(pass)) {
       section.actions.push_back(pass);
       pass_before_ = pass;
       return;
@@ -78,9 +89,12 @@ class BeforeUse {
     pass_before_ = pass;
   }
 
-  std::int64_t copied_elements(ActionRef pass) const {
+  // What is cut of the unit, all of it over the same axes.
+  std::optional<ParameterGroup> cut_group(ActionRef pass) const {
     const Parts& parts = draft_.plan.parts;
-    return parts.copied_elements(parts.block_of(role_[pass].units.first).groups);
+    const auto groups = parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
+    FORESHARD_CHECK(groups.size() <= 1);  // faults_in()
+    return groups.empty() ? std::nullopt : std::optional(groups.front());
   }
 
   // Not modelled: prefetch from one kind of block to another.
@@ -100,8 +114,7 @@ class BeforeUse {
     const std::int32_t unit = role_[pass].units.first;
     const auto [bucket, is_new] = bucket_of_.emplace(unit, -1);
     if (is_new)
-      bucket->second = draft_.add(
-          Bucket{.units = {{unit, 1}}, .elements = copied_elements(pass), .opened_by = unit});
+      bucket->second = draft_.add(bucket_of({{unit, 1}}, *cut_group(pass)));
     Action action = role_[pass];
     action.kind = ActionKind::kGather;
     action.units = {};
@@ -122,13 +135,13 @@ class BeforeUse {
 };
 
 void gather_at_end(Draft& draft, DraftRole& role) {
-  if (role.optimizer() == kNone || role.role.copied_elements == 0) return;
-  const std::int32_t bucket =
-      draft.add(Bucket{.units = role.all_units(), .elements = role.role.copied_elements});
-  role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
-                                        .direction = Direction::kBackward,
-                                        .what = bucket,
-                                        .after = {role.optimizer()}}));
+  if (role.optimizer() == kNone) return;
+  const Parts& parts = draft.plan.parts;
+  for (const ParameterGroup& group : parts.cut_groups(role.role.parameters))
+    role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
+                                          .direction = Direction::kBackward,
+                                          .what = draft.add(bucket_of(role.all_units(), group)),
+                                          .after = {role.optimizer()}}));
 }
 
 }  // namespace

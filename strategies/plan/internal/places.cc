@@ -11,16 +11,17 @@ Status plan_places(Draft& draft) {
   for (std::int32_t stage = 0; stage < stages; ++stage) {
     Role& role = draft.roles[static_cast<std::size_t>(stage)].role;
     role.name = fmt::format("stage {}", stage);
+    std::vector<ParameterGroup> groups;
     for (auto piece = static_cast<std::size_t>(stage); piece < pieces.size();
          piece += static_cast<std::size_t>(stages)) {
       const Run units = pieces[piece];
       role.chunks.push_back({.piece = static_cast<std::int32_t>(piece), .units = units});
       for (std::int32_t i = 0; i < units.count; ++i) {
-        const auto groups = draft.plan.parts.own_groups(units.first + i);
-        for (const ParameterGroup& group : groups) role.elements += group.elements;
-        role.copied_elements += draft.plan.parts.copied_elements(groups);
+        const auto own = draft.plan.parts.own_groups(units.first + i);
+        groups.insert(groups.end(), own.begin(), own.end());
       }
     }
+    role.parameters = by_shards(groups, draft.plan.parts.mesh);
   }
   return {};
 }

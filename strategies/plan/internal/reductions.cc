@@ -51,6 +51,7 @@ class BesidePasses {
       }
       pass_before_ = ref;
       role_[ref].reduces = reduces_inside(unit);
+      ActionRef last = kNone;
       for (const std::int32_t bucket : buckets_of(unit)) {
         Action reduction = role_[ref];
         reduction.kind = ActionKind::kReduce;
@@ -60,18 +61,19 @@ class BesidePasses {
         reduction.takes = 0;
         reduction.gives_back = states().cuts_gradients ? kGradient : 0;
         reduction.after = {ref};
-        reduced_before_ = std::exchange(reduced_, role_.make(std::move(reduction)));
-        actions.push_back(reduced_);
+        last = role_.make(std::move(reduction));
+        actions.push_back(last);
       }
+      if (last != kNone) reduced_before_ = std::exchange(reduced_, last);
     }
     section.actions = std::move(actions);
   }
 
   bool reduces_inside(std::int32_t unit) const {
-    return std::ranges::any_of(draft_.plan.parts.block_of(unit).groups,
-                               [](const ParameterGroup& group) {
-                                 return !group.over.empty() && group.reduced_inside > 0;
-                               });
+    const Parts& parts = draft_.plan.parts;
+    return std::ranges::any_of(parts.block_of(unit).groups, [&](const ParameterGroup& group) {
+      return parts.is_copied(group) && group.reduced_inside > 0;
+    });
   }
 
   // The unit's buckets: what its backward pass leaves to reduce.
@@ -81,7 +83,7 @@ class BesidePasses {
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.elements - group.reduced_inside;
-      if (elements == 0 || group.over.empty()) continue;
+      if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
       const bool is_tied = tie != nullptr && tie->first_unit == unit && tie->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
@@ -104,8 +106,8 @@ class BesidePasses {
   DraftRole& role_;
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
-  ActionRef reduced_ = kNone;         // the last reduction
-  ActionRef reduced_before_ = kNone;  // the one before it
+  ActionRef reduced_ = kNone;         // the last reduction of the last unit that has one
+  ActionRef reduced_before_ = kNone;  // that of the unit before it
 };
 
 void reduce_at_end(Draft& draft, DraftRole& role) {
@@ -114,7 +116,7 @@ void reduce_at_end(Draft& draft, DraftRole& role) {
   for (const Run& run : units)
     for (std::int32_t i = 0; i < run.count; ++i)
       for (const ParameterGroup& group : draft.plan.parts.own_groups(run.first + i))
-        if (!group.over.empty()) elements[group.over] += group.elements;
+        if (draft.plan.parts.is_copied(group)) elements[group.over] += group.elements;
   for (const auto& [over, count] : elements)
     role.end.actions.push_back(
         role.make({.kind = ActionKind::kReduce,

@@ -158,16 +158,16 @@ class Maker {
     }
   }
 
-  // ".tensor.data" of gradients that are reduced over other axes than those of all copies.
-  std::string other_axes(const plan::Bucket& bucket) const {
+  // ".tensor.data" of axes that are not the usual ones.
+  std::string other_axes(const std::vector<Axis>& axes, const std::vector<Axis>& usual) const {
     std::string names;
-    if (bucket.over == copies_) return names;
-    for (const Axis axis : bucket.over) names += "." + mesh_[static_cast<std::size_t>(axis)].name;
+    if (axes == usual) return names;
+    for (const Axis axis : axes) names += "." + mesh_[static_cast<std::size_t>(axis)].name;
     return names;
   }
   // The buffer of the whole gradients of a bucket.
   std::string gradients_of(const plan::Bucket& bucket, std::int32_t of) const {
-    return block_name(of) + ".gradients" + other_axes(bucket);
+    return block_name(of) + ".gradients" + other_axes(bucket.over, copies_);
   }
 
   // --- data parallelism ------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Maker {
     const bool alone = of_one_unit(states_, action);
     Block block{.name = (alone ? block_name(of) + ".reduce"
                                : fmt::format("gradients.reduce.{}", summed.elements)) +
-                        other_axes(summed)};
+                        other_axes(summed.over, copies_)};
     append_reduction(block, "gradients", summed.elements, summed.over, mesh_, strategy_, {});
     if ((action.gives_back & plan::kGradient) != 0)
       block.tasks.push_back(memory_task("release", Free{gradients_of(summed, of)}));
@@ -184,26 +184,31 @@ class Maker {
   }
 
   Block gather(const Action& action, std::int32_t of) const {
-    const std::int64_t count = bucket(action).elements;
-    const std::int64_t gathered = gathered_elements(strategy_, count, quantized_in(bucket(action)));
+    const plan::Bucket& whole = bucket(action);
+    const std::int64_t gathered = gathered_elements(strategy_, whole.elements, whole.quantized);
+    const std::string axes = other_axes(whole.over, shards_);
     if (!of_one_unit(states_, action))
-      return gathering(fmt::format("parameters.gather.{}", gathered), gathered);
-    const std::string name = block_name(of) + ".gather";
-    if ((action.takes & plan::kWhole) == 0) return gathering(name, gathered);
-    Block gather = gathers_each(of) ? gathering_each(action, of) : gathering(name, gathered);
-    const std::int64_t quantized = lowered(of).quantized;
-    const Bytes whole = whole_parameters(strategy_, count, quantized);
-    append_weight_casts(gather, strategy_, cast_at_gather(strategy_, quantized), kDataStream,
-                        false);
+      return gathering(fmt::format("parameters.gather.{}{}", gathered, axes), gathered, whole.over);
+    const std::string name = block_name(of) + ".gather" + axes;
+    if ((action.takes & plan::kWhole) == 0) return gathering(name, gathered, whole.over);
+    Block gather =
+        gathers_each(of) ? gathering_each(action, of) : gathering(name, gathered, whole.over);
+    const std::int64_t shards = ways(whole.over, mesh_);
+    const auto shard = [&](std::int64_t count) { return (count + shards - 1) / shards; };
+    append_weight_casts(gather, strategy_,
+                        cast_at_gather(strategy_, whole.quantized, shard(whole.quantized)),
+                        kDataStream, false);
     std::vector<Task> first{memory_task(
-        "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters, whole})};
+        "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters,
+                         whole_parameters(strategy_, whole.elements, whole.quantized)})};
     // A kernel on the stream of the gather that follows.
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
       first.push_back(Task{
           .name = "cast",
           .body = Kernel{Pass{
               .kind = PassKind::kCast,
-              .rows = states_.shard_of(strategy_.quantized_parameters ? count - quantized : count),
+              .rows = shard(strategy_.quantized_parameters ? whole.elements - whole.quantized
+                                                           : whole.elements),
               .dtype = strategy_.precision}},
           .stream = stream(kDataStream)});
     put_before(gather, std::move(first));
@@ -211,10 +216,11 @@ class Maker {
   }
 
   // Parameters of `count` elements: from shards to whole.
-  Block gathering(const std::string& name, std::int64_t count) const {
+  Block gathering(const std::string& name, std::int64_t count,
+                  const std::vector<Axis>& over) const {
     Block block{.name = name};
     Attribute from = replicated(1);
-    from.dims[0] = shards_;
+    from.dims[0] = over;
     append_reshard(block, "parameters", {count}, strategy_.precision, from, replicated(1), mesh_,
                    stream(kDataStream), {});
     return block;
@@ -237,7 +243,8 @@ class Maker {
       for (const std::int64_t count : lowered(of).parameter_sizes) {
         if (count <= *framework_.shards.gather_each) continue;
         const std::int64_t quantized = lowered(of).quantized_in(count);
-        Block one = gathering(gather.name, gathered_elements(strategy_, count, quantized));
+        Block one = gathering(gather.name, gathered_elements(strategy_, count, quantized),
+                              bucket(action).over);
         FORESHARD_CHECK(one.tasks.size() == 1);
         gather.tasks.push_back(std::move(one.tasks.front()));
         const auto gathered = static_cast<std::int32_t>(gather.tasks.size()) - 1;
@@ -342,37 +349,23 @@ class Maker {
   }
 
   Block optimizer() const {
-    const std::int64_t copied = role_.copied_elements;
-    const std::int64_t count =
-        role_.elements - copied + (states_.cuts_optimizer ? states_.shard_of(copied) : copied);
+    std::int64_t count = 0;
+    std::int64_t quantized = 0;
+    for (const plan::ParameterGroup& group : role_.parameters) {
+      const auto shard = [&](std::int64_t of) { return plan::shard_of(of, group, mesh_); };
+      count += states_.cuts_optimizer ? shard(group.elements) : group.elements;
+      quantized += cast_at_step_end(strategy_, group.quantized, shard(group.quantized));
+    }
     // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
     std::vector<Axis> spread;
     for (Axis axis = 0; axis < static_cast<Axis>(mesh_.size()); ++axis) {
       const bool is_cut = std::ranges::find(shards_, axis) != shards_.end();
-      if (is_cut ? states_.cuts_optimizer : blocks_.split_over.contains(axis))
+      if ((is_cut && states_.cuts_optimizer) || blocks_.split_over.contains(axis))
         spread.push_back(axis);
     }
-    const std::int64_t quantized = cast_at_step_end(strategy_, quantized_weights());
     std::string name = fmt::format("optimizer.{}", count);
     if (quantized > 0) name += fmt::format(".{}", quantized);
     return optimizer_block(std::move(name), strategy_, mesh_, spread, count, quantized);
-  }
-
-  std::int64_t quantized_in(const plan::Run& units) const {
-    std::int64_t sum = 0;
-    for (std::int32_t i = 0; i < units.count; ++i)
-      sum += lowered(unit(units.first + i).block).quantized;
-    return sum;
-  }
-  std::int64_t quantized_in(const plan::Bucket& bucket) const {
-    std::int64_t sum = 0;
-    for (const plan::Run& units : bucket.units) sum += quantized_in(units);
-    return sum;
-  }
-  std::int64_t quantized_weights() const {
-    std::int64_t sum = 0;
-    for (const plan::Chunk& chunk : role_.chunks) sum += quantized_in(chunk.units);
-    return sum;
   }
 
   const StepPlan& plan_;

@@ -20,7 +20,7 @@ struct Subject {
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;
   bool syncs = false;                     ///< Of a receive: the host waits for it.
-  std::vector<Axis> over{};               ///< Of a reduction: as in plan::Bucket.
+  std::vector<Axis> over{};               ///< Of a gather or reduction: as in plan::Bucket.
   const program::Block* tasks = nullptr;  ///< Of a pass: the piece.
   bool begins = true;                     ///< The pass through a unit begins with it.
   bool ends = true;                       ///< The pass through a unit ends with it.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -23,10 +22,45 @@ using program::Block;
 using program::Communication;
 using program::Task;
 
+// Parameters that products read quantized.
+std::set<TensorId> quantized_weights(const Graph& graph) {
+  std::set<TensorId> weights;
+  for (const Operator& op : graph.operators) {
+    if (!op.settings.has("recipe") || op.settings.text("recipe") == "none") continue;
+    for (const TensorId id : op.inputs)
+      if (graph[id].role == TensorRole::kParameter && graph[id].shape.size() > 1)
+        weights.insert(id);
+  }
+  return weights;
+}
+
+// The parameters of a block by the axes over which ranks hold copies, and by `also_partial(tensor)`.
+template <class AlsoPartial>
+std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial) {
+  const std::vector<Axis> copies = copy_axes(forward.mesh);
+  const std::set<TensorId> quantized = quantized_weights(*forward.graph);
+  std::map<std::pair<std::vector<Axis>, std::vector<Axis>>, plan::ParameterGroup> groups;
+  for (std::size_t i = 0; i < forward.graph->tensors.size(); ++i) {
+    const Tensor& tensor = forward.graph->tensors[i];
+    if (tensor.role != TensorRole::kParameter) continue;
+    auto over = without(copies, tensor.pinned->dims);
+    auto partial = also_partial(tensor);
+    const std::int64_t count = local_elements(tensor, *tensor.pinned, forward.mesh);
+    plan::ParameterGroup& group = groups[{partial, over}];
+    group.over = std::move(over);
+    group.also_partial = std::move(partial);
+    group.elements += count;
+    if (quantized.contains(TensorId{static_cast<std::int64_t>(i)})) group.quantized += count;
+  }
+  std::vector<plan::ParameterGroup> list;
+  list.reserve(groups.size());
+  for (auto& [axes, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
 std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
                                                    const ShardedGraph& backward) {
-  // A gradient is named after its parameter; the axes it is partial over, besides those of all,
-  // decide.
+  // A gradient is named after its parameter; the axes it is partial over decide.
   const std::vector<Axis> copies = copy_axes(forward.mesh);
   std::map<std::string, std::vector<Axis>> partial;
   for (std::size_t i = 0; i < backward.graph->tensors.size(); ++i) {
@@ -39,17 +73,7 @@ std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
     });
     partial[tensor.name] = std::move(axes);
   }
-  std::map<std::vector<Axis>, std::int64_t> elements_of;
-  for (const Tensor& tensor : forward.graph->tensors) {
-    if (tensor.role != TensorRole::kParameter) continue;
-    elements_of[partial["d." + tensor.name]] +=
-        local_elements(tensor, *tensor.pinned, forward.mesh);
-  }
-  std::vector<plan::ParameterGroup> groups;
-  groups.reserve(elements_of.size());
-  for (const auto& [axes, count] : elements_of)
-    groups.push_back({.over = copies, .also_partial = axes, .elements = count});
-  return groups;
+  return grouped(forward, [&](const Tensor& tensor) { return partial["d." + tensor.name]; });
 }
 
 std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<MeshAxis>& mesh) {
@@ -61,19 +85,7 @@ std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<
   return sizes;
 }
 
-std::int64_t quantized_elements(const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  std::int64_t sum = 0;
-  for (const Operator& op : graph.operators) {
-    if (op.type != "matmul" || op.settings.text("recipe") == "none") continue;
-    for (const TensorId id : op.inputs)
-      if (graph[id].role == TensorRole::kParameter && graph[id].shape.size() > 1)
-        sum += local_elements(graph[id], *graph[id].pinned, mesh);
-  }
-  return sum;
-}
-
 void add_sizes(LoweredBlock& lowered, const Graph& graph, const std::vector<MeshAxis>& mesh) {
-  lowered.quantized = quantized_elements(graph, mesh);
   lowered.parameter_sizes = parameter_sizes(graph, mesh);
   const auto& sizes = lowered.parameter_sizes;
   lowered.largest_parameter = sizes.empty() ? 0 : *std::ranges::max_element(sizes);
@@ -102,9 +114,7 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
   add_sizes(lowered, graph, forward.mesh);
-  const auto& sizes = lowered.parameter_sizes;
-  const auto count = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
-  if (count > 0) lowered.parameters = {{.over = copy_axes(forward.mesh), .elements = count}};
+  lowered.parameters = grouped(forward, [](const Tensor&) { return std::vector<Axis>{}; });
   return lowered;
 }
 
@@ -155,6 +165,7 @@ std::vector<program::Stream> streams() {
 
 program::Purpose purpose_of(const MeshAxis& axis) {
   if (axis.name == "tensor") return program::Purpose::kTensor;
+  if (axis.name == "expert") return program::Purpose::kExpert;
   if (axis.name == "pipeline") return program::Purpose::kPipeline;
   return program::Purpose::kData;
 }
@@ -209,8 +220,12 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const auto ranks = static_cast<double>(ways(step.axes, mesh));
-    // Booked under its outermost axis.
+    // Booked under its outermost axis; ranks of other experts are data-parallel ones to gradients
+    // and parameters.
     const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axes.back())];
+    program::Purpose purpose = purpose_of(axis);
+    if (purpose == program::Purpose::kExpert && where == stream(kDataStream))
+      purpose = program::Purpose::kData;
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
               .after = std::exchange(after, {})};
@@ -219,7 +234,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
         .group = program::AxisGroup{.axes = step.axes},
         .bytes = reshard::communication_bytes(step.primitive, step.volume.logical, ranks),
         .dtype = dtype,
-        .purpose = purpose_of(axis),
+        .purpose = purpose,
         .tag = names_of(step.axes, mesh)};
     block.tasks.push_back(std::move(task));
     last = static_cast<std::int32_t>(block.tasks.size()) - 1;
@@ -257,20 +272,19 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   lowered.mesh = mesh_of(strategy);
   const TransformerGraphs graphs = graphs_of(model, strategy);
 
-  struct Part {
-    const Graph& graph;
-    Recompute recompute;
-    LoweredBlock& into;
-  };
-  for (const Part& part : {Part{graphs.embedding, Recompute::kNone, lowered.embedding},
-                           Part{graphs.layer, strategy.recompute, lowered.layer},
-                           Part{graphs.head, Recompute::kNone, lowered.head}}) {
-    FORESHARD_ASSIGN(part.into, lower_block(part.graph, lowered.mesh, strategy, part.recompute));
+  const auto lower_into = [&](LoweredBlock& into, const Graph& graph,
+                              Recompute recompute) -> Status {
+    FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, recompute));
     if (strategy.framework->matrix_units_need_alignment)
-      for (Pieces* pass : {&part.into.forward, &part.into.backward})
-        visit_blocks(*pass, leave_matrix_units);
-  }
-  const Tensor& boundary = graphs.layer[graphs.layer.inputs.front()];
+      for (Pieces* pass : {&into.forward, &into.backward}) visit_blocks(*pass, leave_matrix_units);
+    return {};
+  };
+  FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, Recompute::kNone));
+  for (const Graph& layer : graphs.layers)
+    FORESHARD_TRY(lower_into(lowered.layers.emplace_back(), layer, strategy.recompute));
+  FORESHARD_TRY(lower_into(lowered.head, graphs.head, Recompute::kNone));
+  const Graph& layer = graphs.layers.front();
+  const Tensor& boundary = layer[layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;
   lowered.boundary = *boundary.pinned;
   lowered.boundary_sent = as_sent(boundary, strategy, lowered.mesh);

@@ -51,26 +51,36 @@ struct LoweredBlock {
   std::map<std::vector<std::int64_t>, Bytes> placeholders;
   Recompute recompute = Recompute::kNone;  ///< By its backward pass.
   std::int64_t largest_parameter = 0;  ///< Elements of its largest one (a tied output projection).
-  std::int64_t quantized = 0;          ///< Elements of weights that products read quantized.
 
   /// Of a parameter of `count` elements that is gathered by itself: all or none. What is not
   /// quantized of a block with quantized weights is too small for that.
-  std::int64_t quantized_in(std::int64_t count) const { return quantized > 0 ? count : 0; }
-  std::int64_t elements() const {
+  std::int64_t quantized_in(std::int64_t count) const { return quantized() > 0 ? count : 0; }
+  std::int64_t elements() const { return sum_of(&plan::ParameterGroup::elements); }
+  /// Of these, those of weights that products read quantized.
+  std::int64_t quantized() const { return sum_of(&plan::ParameterGroup::quantized); }
+
+ private:
+  std::int64_t sum_of(std::int64_t plan::ParameterGroup::*what) const {
     std::int64_t sum = 0;
-    for (const auto& group : parameters) sum += group.elements;
+    for (const auto& group : parameters) sum += group.*what;
     return sum;
   }
 };
 
-/// A transformer's three blocks under a strategy; each pass through one is one block of the
-/// Program. Of `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a
+/// A transformer's blocks under a strategy; each pass through one is one block of the Program. Of `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a
 /// block count among its other activations.
 struct LoweredModel {
-  std::vector<MeshAxis> mesh;  ///< Axes "tensor", "data", "pipeline" in the strategy's order.
+  std::vector<MeshAxis> mesh;  ///< mesh_of(strategy).
   LoweredBlock embedding;
-  LoweredBlock layer;
+  std::vector<LoweredBlock> layers;  ///< One of each of the model's kinds (Model::layer_kinds).
   LoweredBlock head;
+  /// In the order of the model: embedding, layers, head.
+  std::vector<const LoweredBlock*> all() const {
+    std::vector<const LoweredBlock*> blocks{&embedding};
+    for (const LoweredBlock& layer : layers) blocks.push_back(&layer);
+    blocks.push_back(&head);
+    return blocks;
+  }
   std::vector<std::int64_t> boundary_shape;  ///< Residual stream of a micro-batch, all replicas.
   Attribute boundary;                        ///< How it lies.
   Attribute boundary_sent;                   ///< How it lies while it is sent: `as_sent`.

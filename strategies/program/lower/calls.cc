@@ -61,8 +61,8 @@ class Writer {
                            .takes = action.takes,
                            .gives_back = action.gives_back,
                            .syncs = syncs,
-                           .over = action.kind == ActionKind::kReduce ? bucket(action).over
-                                                                      : std::vector<Axis>{}},
+                           .over = moves_bucket(action) ? bucket(action).over
+                                                        : std::vector<Axis>{}},
                    std::move(one), action.after);
       }
     }
@@ -79,13 +79,15 @@ class Writer {
 
   bool holds_parameters() const {
     return std::ranges::any_of(plan_.roles,
-                               [](const plan::Role& role) { return role.elements > 0; });
+                               [](const plan::Role& role) { return !role.parameters.empty(); });
   }
 
+  static bool moves_bucket(const Action& action) {
+    return action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce;
+  }
   // Whether the action belongs to the step rather than to a micro-batch.
   bool between_units(const Action& action) const {
-    const bool moves = action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce;
-    return (moves && !of_one_unit(plan_.states, action)) ||
+    return (moves_bucket(action) && !of_one_unit(plan_.states, action)) ||
            action.kind == ActionKind::kReduceCopies || action.kind == ActionKind::kOptimizer ||
            action.kind == ActionKind::kSync;
   }

@@ -129,11 +129,21 @@ std::string name_of(const Graph& graph, const Strategy& strategy) {
 }
 
 // What a rank holds during the whole step.
-std::vector<program::StaticMemory> memory_of(const plan::Role& role, const StateSharding& states,
+std::vector<program::StaticMemory> memory_of(const plan::Role& role,
+                                             const std::vector<MeshAxis>& mesh,
+                                             const StateSharding& states,
                                              const std::vector<GraphParameters>& parameters,
                                              const Strategy& strategy) {
   const ElementBytes each = element_bytes(strategy);
-  const auto shard = static_cast<double>(states.shard_of(role.copied_elements));
+  double copied = 0;  // of what data-parallel ranks hold copies of
+  double shard = 0;
+  double others = 0;
+  for (const plan::ParameterGroup& group : role.parameters) {
+    const auto count = static_cast<double>(group.elements);
+    (group.over.empty() ? others : copied) += count;
+    if (!group.over.empty())
+      shard += static_cast<double>(plan::shard_of(group.elements, group, mesh));
+  }
   Bytes stored;
   for (const plan::Chunk& chunk : role.chunks) {
     for (std::int32_t i = 0; i < chunk.units.count; ++i) {
@@ -148,9 +158,7 @@ std::vector<program::StaticMemory> memory_of(const plan::Role& role, const State
     memory.push_back({MemoryKind::kBuffers, strategy.framework->workspace});
   if (strategy.mode == Mode::kForward) return memory;
   const auto held = [&](MemoryKind kind, Bytes element, bool cut) {
-    const auto copied = cut ? shard : static_cast<double>(role.copied_elements);
-    const auto others = static_cast<double>(role.elements - role.copied_elements);
-    memory.push_back({kind, element * (others + copied)});
+    memory.push_back({kind, element * (others + (cut ? shard : copied))});
   };
   held(MemoryKind::kGradients, size_of(strategy.framework->gradients_of(strategy.precision)),
        states.cuts_gradients);
@@ -245,7 +253,7 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   if (program.roles.size() == 1) program.roles.front().name = "all ranks";
   for (std::size_t role = 0; role < program.roles.size(); ++role)
     program.roles[role].memory =
-        memory_of(result.plan.roles[role], result.plan.states, parameters, strategy);
+        memory_of(result.plan.roles[role], mesh, result.plan.states, parameters, strategy);
 
   const auto samples = static_cast<double>(strategy.global_batch);
   const double passes =

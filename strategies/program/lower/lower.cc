@@ -1,6 +1,8 @@
 #include "strategies/program/lower/lower.h"
 
 #include <fmt/format.h>
+#include <set>
+#include <utility>
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/state_sharding.h"
@@ -8,9 +10,6 @@
 
 namespace foreshard::lower {
 namespace {
-
-// Blocks of parts_of().
-enum PartIndex : std::int32_t { kEmbedding, kLayer, kHead };
 
 plan::Block planned(std::string name, const LoweredBlock& block) {
   return {.name = std::move(name), .groups = block.parameters};
@@ -57,14 +56,20 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
                           strategy.tensor_parallel, strategy.pipeline_parallel,
                           strategy.data_parallel, strategy.mode == Mode::kTrain ? "" : ", forward"),
       .mesh = blocks.mesh,
-      .blocks = {planned("embedding", blocks.embedding), planned("layer", blocks.layer),
-                 planned("head", blocks.head)},
       .boundaries = {"layer_out"}};
-  parts.units.push_back({.name = "embedding", .block = kEmbedding});
+  parts.blocks.push_back(planned("embedding", blocks.embedding));
+  const std::vector<LayerKind> kinds = model.layer_kinds();
+  for (std::size_t i = 0; i < kinds.size(); ++i)
+    parts.blocks.push_back(
+        planned(kinds[i] == LayerKind::kDense ? "layer" : "expert_layer", blocks.layers[i]));
+  parts.blocks.push_back(planned("head", blocks.head));
+  const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
+  parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < model.layers; ++layer)
-    parts.units.push_back(
-        {.name = fmt::format("layer {}", layer), .block = kLayer, .layer = layer});
-  parts.units.push_back({.name = "head", .block = kHead});
+    parts.units.push_back({.name = fmt::format("layer {}", layer),
+                           .block = 1 + static_cast<std::int32_t>(model.kind_index(layer)),
+                           .layer = layer});
+  parts.units.push_back({.name = "head", .block = last_block});
   std::int32_t next = 1;
   for (const std::int64_t layers : layers_of_stages(strategy, model.layers)) {
     parts.pieces.push_back({next, static_cast<std::int32_t>(layers)});
@@ -81,12 +86,17 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
 }
 
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy) {
-  return {.blocks = {&blocks.embedding, &blocks.layer, &blocks.head},
+  std::set<Axis> split_over;
+  for (std::size_t axis = 0; axis < blocks.mesh.size(); ++axis)
+    if (const std::string& name = blocks.mesh[axis].name;
+        name == "tensor" || name == "pipeline" || name == "expert")
+      split_over.insert(static_cast<Axis>(axis));
+  return {.blocks = blocks.all(),
           .boundaries = {{{.shape = blocks.boundary_shape,
                            .dtype = strategy.precision,
                            .lies = blocks.boundary,
                            .sent = blocks.boundary_sent}}},
-          .split_over = {axis_of(blocks.mesh, "tensor"), axis_of(blocks.mesh, "pipeline")}};
+          .split_over = std::move(split_over)};
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

@@ -35,21 +35,19 @@ std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
   return quantize_kernels(strategy.quantization, count / columns, columns, strategy.precision);
 }
 
-std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized) {
+std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized,
+                              std::int64_t shard) {
   const StateSharding states = state_sharding(strategy);
   if (states.cuts_parameters)
-    return strategy.quantized_parameters && !holds_fp32_shards(strategy)
-               ? states.shard_of(quantized)
-               : 0;
-  return strategy.quantized_parameters && states.cuts_optimizer ? states.shard_of(quantized)
-                                                                : quantized;
+    return strategy.quantized_parameters && !holds_fp32_shards(strategy) ? shard : 0;
+  return strategy.quantized_parameters && states.cuts_optimizer ? shard : quantized;
 }
 
-std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized) {
+std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard) {
   const StateSharding states = state_sharding(strategy);
   if (!states.cuts_parameters) return 0;
   if (!strategy.quantized_parameters) return quantized;
-  return holds_fp32_shards(strategy) ? states.shard_of(quantized) : 0;
+  return holds_fp32_shards(strategy) ? shard : 0;
 }
 
 void append_weight_casts(program::Block& block, const Strategy& strategy, std::int64_t count,

@@ -18,12 +18,12 @@ Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_
 std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
                                std::int64_t quantized);
 
-/// Of `quantized` weights, how many elements a rank casts when the step ends: all that it holds; of
-/// weights that are gathered quantized, its shard. Not modelled: the copy along the other
-/// dimension, which such a rank makes of what it gathered.
-std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized);
+/// Of `quantized` weights, of which a rank has a shard of so many elements, how many it casts when
+/// the step ends: all that it holds; of weights that are gathered quantized, its shard. Not
+/// modelled: the copy along the other dimension, which such a rank makes of what it gathered.
+std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized, std::int64_t shard);
 /// The same whenever they are gathered for a pass (ZeRO 3).
-std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized);
+std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard);
 /// What makes the copies of `count` weights that products read, by the strategy's recipe.
 std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count);
 /// Appends them as tasks on that stream; `optimizer`: as a part of the optimizer's step.

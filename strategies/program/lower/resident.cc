@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -15,12 +16,15 @@ using program::MemoryKind;
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
-  const auto split = layers_of_stages(strategy, model.layers);
-  std::int64_t layers = 0;
+  const auto split = layer_kinds_of_stages(strategy, model);
+  std::vector<std::int64_t> layers(blocks.layers.size());
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    layers += split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)];
+    for (std::size_t kind = 0; kind < layers.size(); ++kind)
+      layers[kind] +=
+          split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)][kind];
   if (stage == 0) visit(blocks.embedding, 1);
-  if (layers > 0) visit(blocks.layer, layers);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind)
+    if (layers[kind] > 0) visit(blocks.layers[kind], layers[kind]);
   if (stage == strategy.pipeline_parallel - 1) visit(blocks.head, 1);
 }
 
@@ -46,49 +50,52 @@ Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
 
 }  // namespace
 
-std::int64_t elements_of_stage(const Strategy& strategy, const Model& model,
-                               const LoweredModel& blocks, std::int64_t stage) {
-  std::int64_t sum = 0;
+std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, const Model& model,
+                                                      const LoweredModel& blocks,
+                                                      std::int64_t stage) {
+  std::vector<plan::ParameterGroup> groups;
   visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t times) {
-    sum += times * block.elements();
+    for (plan::ParameterGroup group : block.parameters) {
+      group.elements *= times;
+      group.quantized *= times;
+      groups.push_back(std::move(group));
+    }
   });
   // One stage alone has a tied output projection once.
-  if (model.tied_embeddings && strategy.stages() == 1) sum -= blocks.head.largest_parameter;
-  return sum;
-}
-
-std::int64_t quantized_of_stage(const Strategy& strategy, const Model& model,
-                                const LoweredModel& blocks, std::int64_t stage) {
-  std::int64_t sum = 0;
-  visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t times) {
-    sum += times * block.quantized;
-  });
-  return sum;
+  if (model.tied_embeddings && strategy.stages() == 1)
+    groups.push_back(
+        {.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
+  return plan::by_shards(groups, blocks.mesh);
 }
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
                                                    const LoweredModel& blocks, std::int64_t stage) {
   const StateSharding sharding = state_sharding(strategy);
-  const auto part = [&](bool cut) { return cut ? 1 / static_cast<double>(sharding.shards) : 1.0; };
   const Framework& framework = *strategy.framework;
   const ElementBytes bytes = element_bytes(strategy);
-  const std::int64_t elements = elements_of_stage(strategy, model, blocks, stage);
-  const std::int64_t quantized = quantized_of_stage(strategy, model, blocks, stage);
-  const auto count = static_cast<double>(elements);
   // Of shards there are no copies; in fp32 they are those of the optimizer.
   const bool plain = bytes.parameter == size_of(strategy.precision);
-  const double shards =
-      plain ? static_cast<double>(gathered_elements(strategy, elements, quantized)) : count;
-  std::vector<program::StaticMemory> memory{
-      {MemoryKind::kParameters, sharding.cuts_parameters
-                                    ? bytes.parameter * (shards * part(true))
-                                    : whole_parameters(strategy, elements, quantized)}};
+  Bytes parameters;
+  double gradients = 0;
+  double states = 0;
+  for (const auto& group : parameters_of_stage(strategy, model, blocks, stage)) {
+    const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
+    const auto count = static_cast<double>(group.elements);
+    const double shards =
+        plain ? static_cast<double>(gathered_elements(strategy, group.elements, group.quantized))
+              : count;
+    parameters += sharding.cuts_parameters && !group.over.empty()
+                      ? bytes.parameter * (shards * share)
+                      : whole_parameters(strategy, group.elements, group.quantized);
+    gradients += count * (sharding.cuts_gradients ? share : 1.0);
+    states += count * (sharding.cuts_optimizer ? share : 1.0);
+  }
+  std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, parameters}};
   Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
-    memory.push_back({MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) *
-                                                  (count * part(sharding.cuts_gradients))});
-    memory.push_back(
-        {MemoryKind::kOptimizer, bytes.optimizer * (count * part(sharding.cuts_optimizer))});
+    memory.push_back({MemoryKind::kGradients,
+                      size_of(framework.gradients_of(strategy.precision)) * gradients});
+    memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * states});
     buffers += placeholder_bytes(strategy, model, blocks, stage);
     const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
     if (sends_gradients && strategy.micro_batches() > 1)

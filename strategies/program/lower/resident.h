@@ -9,13 +9,11 @@
 
 namespace foreshard::lower {
 
-/// Elements of the parameters that one rank of `stage` holds, before data-parallel ranks share them
-/// (ZeRO).
-std::int64_t elements_of_stage(const Strategy& strategy, const Model& model,
-                               const LoweredModel& blocks, std::int64_t stage);
-/// Of them, those of weights that products read quantized.
-std::int64_t quantized_of_stage(const Strategy& strategy, const Model& model,
-                                const LoweredModel& blocks, std::int64_t stage);
+/// The parameters that one rank of `stage` holds, before data-parallel ranks share them (ZeRO):
+/// plan::by_shards().
+std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, const Model& model,
+                                                      const LoweredModel& blocks,
+                                                      std::int64_t stage);
 
 /// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
 /// framework's workspace, the placeholders of gradients that it keeps, and the gradient that the

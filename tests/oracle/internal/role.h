@@ -42,8 +42,8 @@ struct Training {
   const StepOptions& options;
   std::vector<Axis> copies{};  ///< copy_axes() of the mesh.
   Axis pipeline = 0;
-  std::array<std::unique_ptr<ShardedBlock>, 3> blocks{};  ///< By index of the plan's.
-  Attribute sent{};                                       ///< How the boundary lies while it is.
+  std::vector<std::unique_ptr<ShardedBlock>> blocks{};  ///< By index of the plan's.
+  Attribute sent{};                                     ///< How the boundary lies while it is.
 
   const Tensor& boundary() const {
     const Graph& layer = blocks[1]->forward;

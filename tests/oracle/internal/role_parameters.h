@@ -87,6 +87,10 @@ class RoleParameters {
   std::vector<std::int32_t> units_of(std::int32_t bucket) const;
   std::set<std::size_t> parameters_in(std::int32_t bucket, bool reduced) const;
   Attribute cut(Attribute whole, const Shape& shape) const;
+  // Axes over which ranks hold copies of the parameter, and those over which ZeRO cuts it.
+  std::vector<Axis> copies_of(const Parameter& parameter) const;
+  std::vector<Axis> shards_of(const Parameter& parameter) const;
+  bool is_cut(const Parameter& parameter) const;
   void fill(Parameter& parameter) const;
   Arrays constant(const Parameter& parameter, double value) const;
   Arrays turned(const Parameter& table, const Arrays& values, bool to_graph) const;
@@ -100,7 +104,8 @@ class RoleParameters {
   std::map<std::int32_t, std::vector<Use>> uses_;              // by unit
   std::map<plan::ActionId, std::vector<std::int32_t>> ended_;  // buckets of gradients by last pass
   ByBucket gathered_;                                          // whole for a pass
-  ByBucket ended_gradients_;                                   // on their way to the reduction
+  // Of the last two passes that ended some, by bucket: until they are reduced.
+  std::deque<std::map<std::int32_t, ByParameter>> ended_gradients_;
 };
 
 }  // namespace foreshard::execute

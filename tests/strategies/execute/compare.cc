@@ -15,6 +15,8 @@ Strategy serial_of(const Strategy& strategy) {
   serial.pipeline_parallel = 1;
   serial.data_parallel = 1;
   serial.shard_replicas = 1;
+  serial.expert_parallel = 1;
+  serial.expert_tensor_parallel = 0;
   serial.sequence_parallel = false;
   serial.schedule = "1f1b";
   serial.virtual_stages = 1;

@@ -14,13 +14,14 @@ namespace {
 
 TEST(SerialIsSharded, ForRandomStrategies) {
   constexpr std::uint32_t kSeed = 20'211;
-  constexpr int kStrategies = 400;
+  constexpr int kStrategies = 500;
   std::mt19937 random(kSeed);
   Summary summary;
   for (int i = 0; i < kStrategies; ++i) {
     Training training = random_training(random, 16);
     quantize(training.strategy, static_cast<unsigned>(i));
     replicate_shards(training.strategy, static_cast<unsigned>(i));
+    give_experts(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -385,9 +385,9 @@ TEST(Distribute, AgreesWithTheForwardPassOnTransformers) {
            .sequence_parallel = sequence_parallel,
            .attention = flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused,
            .vocabulary_multiple = 2});
-      const auto forward = distribute(graphs.layer, mesh, Flow::kForward);
+      const auto forward = distribute(graphs.layers.front(), mesh, Flow::kForward);
       ASSERT_TRUE(forward) << forward.error().message;
-      const ShardedGraph both = must(graphs.layer, mesh);
+      const ShardedGraph both = must(graphs.layers.front(), mesh);
       const auto ends = [](const ShardedGraph& sharded) {
         std::multiset<std::string> lines;
         for (const Conversion& c : sharded.conversions)

@@ -106,7 +106,7 @@ TransformerGraphs graphs_of(const Model& model, bool sequence_parallel, bool fla
 TEST(TensorParallelLayer, ReducesTwiceEachWay) {
   for (const Model& model : {gpt(), llama()}) {
     for (const bool flash : {true, false}) {
-      const Pass pass(graphs_of(model, false, flash).layer);
+      const Pass pass(graphs_of(model, false, flash).layers.front());
       EXPECT_EQ(conversions(pass.sharded),
                 (Lines{"attention_out: [S(data), -, -] partial(tensor) -> [S(data), -, -]",
                        "mlp_down: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
@@ -125,14 +125,14 @@ TEST(TensorParallelLayer, ReducesTwiceEachWay) {
 TEST(TensorParallelLayer, ReducesParallelBranchesOnce) {
   Model model = llama();
   model.branches = Branches::kParallel;
-  const Pass two(graphs_of(model, false).layer);
+  const Pass two(graphs_of(model, false).layers.front());
   EXPECT_EQ(conversions(two.sharded),
             (Lines{"branches: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
   EXPECT_EQ(conversions(two.back),
             (Lines{"d.mlp_norm: [S(data), -, -] partial(tensor) -> [S(data), -, -]",
                    "d.attention_norm: [S(data), -, -] partial(tensor) -> [S(data), -, -]"}));
   model.branches = Branches::kParallelOneNorm;
-  const Pass one(graphs_of(model, false).layer);
+  const Pass one(graphs_of(model, false).layers.front());
   EXPECT_EQ(conversions(one.sharded), conversions(two.sharded));
   EXPECT_EQ(one.back.conversions.size(), 2U);
 }
@@ -147,7 +147,7 @@ TEST(SequenceParallelLayer, GathersAndScattersInstead) {
   const auto conversion = [](const std::string& tensor, const std::string& from,
                              const std::string& to) { return tensor + ": " + from + " -> " + to; };
   for (const Model& model : {gpt(), llama()}) {
-    const Pass pass(graphs_of(model, true).layer);
+    const Pass pass(graphs_of(model, true).layers.front());
     EXPECT_EQ(conversions(pass.sharded),
               (Lines{conversion("attention_norm", part, whole),
                      conversion("attention_out", summand, part),
@@ -167,7 +167,7 @@ TEST(SequenceParallelLayer, GathersAndScattersInstead) {
 // Weight gradients are summands over data-parallel ranks; those of norms and of biases after a
 // row-parallel product also over tensor-parallel ranks, if each saw its part of the sequence.
 TEST(ParameterGradients, ArePartialOverWhatTheirRanksDidNotSee) {
-  const Pass plain(graphs_of(gpt(), false).layer);
+  const Pass plain(graphs_of(gpt(), false).layers.front());
   EXPECT_EQ(lies(plain.back, "d.qkv.weight"), "[-, S(tensor)] partial(data)");
   EXPECT_EQ(lies(plain.back, "d.qkv.bias"), "[S(tensor)] partial(data)");
   EXPECT_EQ(lies(plain.back, "d.mlp_up.bias"), "[S(tensor)] partial(data)");
@@ -175,7 +175,7 @@ TEST(ParameterGradients, ArePartialOverWhatTheirRanksDidNotSee) {
   EXPECT_EQ(lies(plain.back, "d.mlp_norm.weight"), "[-] partial(data)");
   EXPECT_EQ(lies(plain.back, "d.mlp_residual.bias"), "[-] partial(data)");
 
-  const Pass sequence(graphs_of(gpt(), true).layer);
+  const Pass sequence(graphs_of(gpt(), true).layers.front());
   EXPECT_EQ(lies(sequence.back, "d.qkv.weight"), "[-, S(tensor)] partial(data)");
   EXPECT_EQ(lies(sequence.back, "d.mlp_norm.weight"), "[-] partial(tensor, data)");
   EXPECT_EQ(lies(sequence.back, "d.mlp_norm.bias"), "[-] partial(tensor, data)");
@@ -191,7 +191,7 @@ TEST(ParameterGradients, AreComplete) {
         model.bias = bias;
         model.dropout = dropout;
         TransformerGraphs graphs = graphs_of(model, true);
-        for (Graph* graph : {&graphs.embedding, &graphs.layer, &graphs.head}) {
+        for (Graph* graph : {&graphs.embedding, &graphs.layers.front(), &graphs.head}) {
           const Pass pass(std::move(*graph), {.fused_accumulation = fused});
           for (const Tensor& tensor : pass.forward.tensors) {
             if (tensor.role == TensorRole::kParameter) {
@@ -247,7 +247,7 @@ TEST(VocabularyParallel, CrossEntropy) {
 // The data gradient of a product comes before its weight gradient; the two gradients of a tensor
 // with two users are added.
 TEST(BackwardGraph, RunsTheForwardOneInReverse) {
-  const Pass pass(graphs_of(llama(), false).layer);
+  const Pass pass(graphs_of(llama(), false).layers.front());
   EXPECT_EQ(names(pass.forward), (Lines{"attention_norm", "qkv", "rope", "attention",
                                         "attention_out", "attention_residual", "mlp_norm", "mlp_up",
                                         "mlp_activation", "mlp_down", "mlp_residual"}));
@@ -261,7 +261,7 @@ TEST(BackwardGraph, RunsTheForwardOneInReverse) {
 }
 
 TEST(BackwardGraph, OfUnfusedAttentionHasEveryProductTwice) {
-  const Pass pass(graphs_of(llama(), false, false).layer);
+  const Pass pass(graphs_of(llama(), false, false).layers.front());
   const Lines all = names(pass.backward);
   const auto first = std::find(all.begin(), all.end(), "d.merge_heads");
   ASSERT_NE(first, all.end());
@@ -289,12 +289,12 @@ TEST(BackwardGraph, AccumulatesInPassesOfItsOwnIfAsked) {
 
 // What the backward pass reads; the heads' views are the projection that they look at.
 TEST(SavedTensors, OfALayer) {
-  const Pass flash(graphs_of(gpt(), false).layer);
+  const Pass flash(graphs_of(gpt(), false).layers.front());
   EXPECT_EQ(names(flash.forward, saved_tensors(flash.forward, flash.backward)),
             (Lines{"layer_in", "attention_norm", "qkv", "context", "attention.logsumexp",
                    "attention_residual", "attention_residual.mask", "mlp_norm", "mlp_up",
                    "mlp_activation", "mlp_residual.mask"}));
-  const Pass unfused(graphs_of(gpt(), false, false).layer);
+  const Pass unfused(graphs_of(gpt(), false, false).layers.front());
   EXPECT_EQ(
       names(unfused.forward, saved_tensors(unfused.forward, unfused.backward)),
       (Lines{"layer_in", "attention_norm", "qkv", "softmax", "attention_dropout",
@@ -334,7 +334,7 @@ TEST(Sharding, NamesWhatCannotBeSplit) {
 
 // A tensor needed in one new form by several is converted once.
 TEST(Sharding, ConvertsOncePerNeed) {
-  const Pass pass(graphs_of(gpt(), true).layer);
+  const Pass pass(graphs_of(gpt(), true).layers.front());
   std::size_t uses = 0;
   for (const ShardedOperator& op : pass.back.operators) uses += op.conversions.size();
   EXPECT_GT(uses, pass.back.conversions.size());

@@ -97,8 +97,8 @@ TEST(LowerGraph, LeavesWhatHasNoCopies) {
     s.framework.value.overlap_parameter_gather = early;
     const LoweredGraph one =
         lowered(graph, s, {}, {{.tensor = "up.weight", .dims = {"data", "-"}}});
-    EXPECT_EQ(one.plan.roles[0].elements, kWeights / 4);
-    EXPECT_EQ(one.plan.roles[0].copied_elements, 0);
+    EXPECT_EQ(one.plan.roles[0].elements(), kWeights / 4);
+    EXPECT_THAT(one.plan.parts.cut_groups(one.plan.roles[0].parameters), ::testing::IsEmpty());
     for (const plan::Action& action : one.plan.roles[0].actions)
       EXPECT_THAT(action.kind,
                   testing::AnyOf(plan::ActionKind::kPass, plan::ActionKind::kOptimizer));

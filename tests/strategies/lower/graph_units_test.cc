@@ -172,7 +172,7 @@ TEST(GraphUnits, AreStagesOfAPipeline) {
     const auto moved = traffic(program, Purpose::kPipeline);
     EXPECT_EQ(moved.at(CollectiveKind::kSend), (Traffic{4, 4 * bytes}));
     EXPECT_EQ(moved.at(CollectiveKind::kReceive), (Traffic{4, 4 * bytes}));
-    EXPECT_EQ(lowered_graph.plan.roles[0].elements, 2 * 256);
+    EXPECT_EQ(lowered_graph.plan.roles[0].elements(), 2 * 256);
     EXPECT_EQ(held(program, MemoryKind::kParameters), 1024_B);
   }
 }
@@ -200,14 +200,14 @@ TEST(GraphUnits, ShareATableBetweenTheFirstAndTheLast) {
   ASSERT_EQ(graph.operators[9].name, "dense3");
   Strategy s = strategy(1, 1, 4);
   const auto one = lowered(graph, s, {.cuts = kCuts});
-  EXPECT_EQ(one.plan.roles[0].elements, 3 * 256);
+  EXPECT_EQ(one.plan.roles[0].elements(), 3 * 256);
   EXPECT_EQ(held(one.program, MemoryKind::kParameters),
             held(lowered(graph, s).program, MemoryKind::kParameters));
   s.pipeline_parallel = 2;
   const auto two = lowered(graph, s, {.cuts = kCuts});
   ASSERT_EQ(two.plan.copies.size(), 1u);
   EXPECT_EQ(two.plan.copies[0].elements, 256);
-  EXPECT_EQ(two.plan.roles[1].elements, 2 * 256);
+  EXPECT_EQ(two.plan.roles[1].elements(), 2 * 256);
 }
 
 // Whatever is cut, and however it runs, plan and Program are sound, and all units together hold
@@ -275,7 +275,7 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     // Without gradients, several units may share a parameter, and each counts it.
     if (s.mode == Mode::kForward) continue;
     std::int64_t elements = 0;
-    for (const plan::Role& role : cut->plan.roles) elements += role.elements;
+    for (const plan::Role& role : cut->plan.roles) elements += role.elements();
     s.pipeline_parallel = s.virtual_stages = 1;
     s.layers_per_stage.clear();
     s.schedule = "1f1b";
@@ -283,7 +283,7 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     ASSERT_TRUE(whole) << whole.error().message;
     const std::int64_t tied =
         cut->plan.parts.tie && cut->plan.roles.size() > 1 ? cut->plan.parts.tie->elements : 0;
-    EXPECT_EQ(elements - tied, whole->plan.roles.front().elements);
+    EXPECT_EQ(elements - tied, whole->plan.roles.front().elements());
   }
   EXPECT_GT(stages, 100);
   EXPECT_GT(sharded, 100);

@@ -293,13 +293,13 @@ TEST(DataParallel, GathersParametersOneByOneIfTheFrameworkDoes) {
     }
   };
   add(blocks->embedding, 2);
-  add(blocks->layer, 2 * kLayers);
+  add(blocks->layers.front(), 2 * kLayers);
   add(blocks->head, 2);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
   EXPECT_LT(bytes, together.bytes);
   EXPECT_GT(count, together.operations);
   s.recompute = Recompute::kFull;
-  add(blocks->layer, kLayers);
+  add(blocks->layers.front(), kLayers);
   EXPECT_EQ(gathered(), (Traffic{count, bytes}));
 }
 
@@ -315,7 +315,7 @@ TEST(Gradients, AreAccumulatedAsTheFrameworkDoes) {
     EXPECT_TRUE(blocks);
     Moved sum;
     double elements = 0;
-    for (const program::Task& task : only_block(blocks->layer.backward).tasks) {
+    for (const program::Task& task : only_block(blocks->layers.front().backward).tasks) {
       const bool sums = task.name.starts_with("accumulate.");
       if (!sums && !task.name.starts_with("cast.d.")) continue;
       const auto& pass = std::get<Pass>(std::get<Kernel>(task.body));
@@ -475,7 +475,7 @@ class SavedActivations : public testing::Test {
   double saved() const {
     const auto blocks = lower_blocks(model_, strategy_);
     EXPECT_TRUE(blocks);
-    return blocks->layer.saved.in_base() / (kS * kB * kH);
+    return blocks->layers.front().saved.in_base() / (kS * kB * kH);
   }
 };
 

@@ -61,11 +61,11 @@ constexpr double kStatistics = 4 * kS * kA;
 
 TEST(SelectiveRecomputation, KeepsTheResultOfFusedAttention) {
   Strategy s = on(1);
-  EXPECT_EQ(blocks_of(s).layer.saved.in_base(), kSavedOfLayer + kStatistics);
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(), kSavedOfLayer + kStatistics);
   // The statistics are made again. The result is not given up: the gradient of the next product's
   // weight reads it.
   s.recompute = Recompute::kSelective;
-  EXPECT_EQ(blocks_of(s).layer.saved.in_base(), kSavedOfLayer);
+  EXPECT_EQ(blocks_of(s).layers.front().saved.in_base(), kSavedOfLayer);
 }
 
 // Most is there while SwiGLU runs backward: the gradient that came in (it is still needed for the
@@ -74,13 +74,13 @@ TEST(SelectiveRecomputation, KeepsTheResultOfFusedAttention) {
 TEST(BackwardPass, HoldsTheIncomingGradientAndGivesBackWhatIsRead) {
   const double work = 2 * kS * kH + 4 * kS * kF;
   Strategy s = on(1);
-  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(), work);
+  EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
   s.recompute = Recompute::kSelective;  // makes statistics and another result, but later
-  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(), work);
+  EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
   // Beside the input alone, which is what full recomputation keeps: all that a layer would save,
   // its result, and the work.
   s.recompute = Recompute::kFull;
-  EXPECT_EQ(blocks_of(s).layer.transient_backward.in_base(),
+  EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(),
             kSavedOfLayer + kStatistics - 2 * kS * kH + 2 * kS * kH + work);
 }
 

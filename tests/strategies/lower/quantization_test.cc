@@ -150,7 +150,7 @@ TEST(Quantization, GathersAlongTheSequenceInFp8) {
 // What is kept of a product's input for its weight's gradient is its copy of one byte an element.
 TEST(Quantization, KeepsInputsInFp8) {
   const auto saved = [](Quantization recipe) {
-    return lower_blocks(gpt(), strategy(recipe, 1, 1))->layer.saved.in_base();
+    return lower_blocks(gpt(), strategy(recipe, 1, 1))->layers.front().saved.in_base();
   };
   // The normalised inputs and the context of attention, which attention keeps in bf16 all the same;
   // the activated one of 32.

@@ -138,6 +138,34 @@ void replicate_shards(Strategy& strategy, unsigned i) {
       strategy.shard_replicas = sets;
 }
 
+void give_experts(Training& training, unsigned i) {
+  if (i % 3 != 0) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  Model& model = training.model;
+  model.bias = model.mlp_bias = false;
+  model.experts = draw.from({4, 8});
+  model.experts_per_token = draw.from({1, 2, 3});
+  model.expert_ffn = draw.from({0, 8});
+  model.shared_ffn = draw.from({0, 8});
+  model.dense_layers = draw.from({0, 0, 1});
+  model.expert_interval = draw.from({1, 2});
+  if (model.layer_kinds() == std::vector{LayerKind::kDense})
+    model.dense_layers = 0, model.expert_interval = 1;
+  FORESHARD_CHECK(checked(model).has_value());
+  Strategy& strategy = training.strategy;
+  strategy.capacity_factor =
+      static_cast<double>(model.experts) / static_cast<double>(model.experts_per_token);
+  const Strategy plain = strategy;
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    strategy.expert_parallel = draw.from({2, 4, 8});
+    strategy.expert_tensor_parallel = draw.from({0, 1});
+    if (faults_in(strategy, model, strategy.devices()).empty()) return;
+  }
+  strategy = plain;
+  FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
+}
+
 void quantize(Strategy& strategy, unsigned i) {
   if (size_of(strategy.precision) != 2_B || i % 3 == 0) return;
   strategy.quantization = std::array{Quantization::kFp8Delayed, Quantization::kFp8Current,
@@ -160,6 +188,11 @@ std::string describe(const Training& training) {
   if (s.quantization != Quantization::kNone)
     text +=
         fmt::format(" {}{}", yaml::name_of(s.quantization), s.quantized_parameters ? " alone" : "");
+  if (const Model& model = training.model; model.experts > 0)
+    text += fmt::format(" experts {} of {} (shared {}, dense {}, every {}) ep {} etp {}",
+                        model.experts_per_token, model.experts, model.shared_ffn,
+                        model.dense_layers, model.expert_interval, s.expert_parallel,
+                        s.expert_tensor_parallel);
   if (training.model.tied_embeddings) text += " tied";
   if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
   if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";

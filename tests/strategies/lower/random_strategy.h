@@ -23,6 +23,10 @@ void quantize(Strategy& strategy, unsigned i);
 /// Of every second that shards states, several sets of shards where the ranks allow it.
 void replicate_shards(Strategy& strategy, unsigned i);
 
+/// Of every third, layers of experts, every expert with a slot for each token; shared among ranks
+/// where the strategy allows it.
+void give_experts(Training& training, unsigned i);
+
 /// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
 std::string describe(const Training& training);
 

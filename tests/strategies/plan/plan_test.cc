@@ -134,7 +134,7 @@ TEST(StepPlan, OfATiedEmbeddingInOneStage) {
   parts.tie = Tie{.first_unit = 0, .last_unit = 2, .over = {1}, .elements = 40};
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied.txt", to_text(plan));
-  EXPECT_EQ(plan.roles.front().elements, 50 + 100 + 10);
+  EXPECT_EQ(plan.roles.front().elements(), 50 + 100 + 10);
 }
 
 TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
@@ -144,8 +144,8 @@ TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
   parts.blocks[1].groups.push_back({.over = {1}, .also_partial = {0}, .elements = 7});
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied-3-stages.txt", to_text(plan));
-  EXPECT_EQ(plan.roles.front().elements, 50 + 107);
-  EXPECT_EQ(plan.roles.back().elements, 107 + 50);
+  EXPECT_EQ(plan.roles.front().elements(), 50 + 107);
+  EXPECT_EQ(plan.roles.back().elements(), 107 + 50);
 }
 
 TEST(StepPlan, RefusesWhatTheScheduleDoesNotDo) {

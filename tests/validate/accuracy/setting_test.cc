@@ -228,7 +228,7 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
     change(row);
     return row;
   };
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = "8"; })), HasSubstr("experts"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = 8; })), HasSubstr("experts"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.cp = "2"; })), HasSubstr("context"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })),
               HasSubstr("has no fp8 products"));
