@@ -280,6 +280,9 @@ Result<Model> checked(Model model) {
       return fault(
           fmt::format("dense_layers {} and expert_interval {} leave none of {} layers with experts",
                       model.dense_layers, model.expert_interval, model.layers));
+    if (model.expert_ffn > 0 && model.ffn > 0 &&
+        model.layer_kinds() == std::vector{LayerKind::kExperts})
+      return fault("every layer has experts, of width expert_ffn: leave out ffn");
     if (model.has_mlp_bias())
       return fault("experts whose projections have biases are not modelled; set bias: false");
     return model;

@@ -103,7 +103,7 @@ Flops forward_flops(const Model& model, double samples);
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
 ///     hidden size, kv_heads that do not divide heads, fewer learned positions than the sequence
 ///     has, parallel branches that are normalised afterwards, more experts for a token than a layer
-///     has).
+///     has), or one of them has no meaning beside the others.
 Result<Model> checked(Model model);
 
 }  // namespace foreshard

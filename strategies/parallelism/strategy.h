@@ -99,6 +99,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                                            const std::vector<MeshAxis>& axes, std::int64_t units,
                                            std::int64_t batch, std::int64_t devices);
 
+/// As equal as possible, the larger ones first: 10 layers on 4 stages are 3 3 2 2.
+std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages);
+
 /// Layers of each stage (of a general graph: units), chunk-major: stage i of chunk c is entry
 /// c * pipeline_parallel + i.
 /// \pre faults_in is empty.

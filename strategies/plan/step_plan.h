@@ -152,7 +152,7 @@ enum class Lane : std::uint8_t {
 /// Buffers of a unit and micro-batch, as a set of bits.
 enum Buffers : std::uint8_t {
   kKept = 1,      ///< Activations, from the forward to the backward pass.
-  kWhole = 2,     ///< Parameters, from the gather before a pass to its end.
+  kWhole = 2,     ///< Parameters of a bucket, from the gather before a pass to its end.
   kGradient = 4,  ///< Whole gradients of a bucket, from its first backward pass to its reduction.
 };
 

@@ -167,25 +167,30 @@ class RoleCheck {
 
   Fault whole_parameters() {
     if (plan_.states.gather != StateSharding::Gather::kBeforeUse) return std::nullopt;
-    std::map<std::int32_t, ActionId> gathered;  // by unit, while it is whole
-    std::vector<ActionId> given_back;           // the passes that gave units back, in order
-    std::size_t gathers = 0;
+    // The gathers of a unit that is whole, by axes.
+    std::map<std::int32_t, std::map<std::vector<Axis>, ActionId>> gathered;
+    std::vector<ActionId> given_back;  // the passes that gave units back, in order
+    std::size_t units = 0;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       if (it.kind == ActionKind::kGather) {
-        for (const Run& run : bucket(it).units)
-          for (std::int32_t i = 0; i < run.count; ++i) gathered[run.first + i] = id;
-        if (++gathers > 2 &&
-            (given_back.size() + 2 < gathers || !order_->waits(id, given_back[gathers - 3])))
+        auto& of_unit = gathered[bucket(it).units.front().first];
+        if (of_unit.empty() || of_unit.contains(bucket(it).over)) ++units;
+        of_unit[bucket(it).over] = id;
+        if (units > 2 &&
+            (given_back.size() + 2 < units || !order_->waits(id, given_back[units - 3])))
           return at(4, id, "a third unit is whole");
       }
       if (it.kind != ActionKind::kPass) continue;
       for (std::int32_t i = 0; i < it.units.count; ++i) {
-        if (!is_cut(it.units.first + i)) continue;
-        const auto found = gathered.find(it.units.first + i);
-        if (found == gathered.end() || !order_->waits(id, found->second))
-          return at(4, id, fmt::format("{} is not whole", unit_name(it.units.first + i)));
-        if ((it.gives_back & kWhole) != 0) gathered.erase(found);
+        const std::int32_t unit = it.units.first + i;
+        auto& of_unit = gathered[unit];
+        for (const ParameterGroup& group : read_groups(unit)) {
+          const auto found = of_unit.find(group.over);
+          if (found == of_unit.end() || !order_->waits(id, found->second))
+            return at(4, id, fmt::format("{} is not whole", unit_name(unit)));
+        }
+        if ((it.gives_back & kWhole) != 0) of_unit.clear();
       }
       if ((it.gives_back & kWhole) != 0) given_back.push_back(id);
     }
@@ -292,12 +297,15 @@ class RoleCheck {
     return std::nullopt;
   }
 
-  // Whether data-parallel ranks hold shards of some of the unit's parameters.
-  bool is_cut(std::int32_t unit) { return !cut_groups(unit).empty(); }
+  // Of which data-parallel ranks hold shards: of the unit's own parameters, and of all that its
+  // passes read.
   const std::vector<ParameterGroup>& cut_groups(std::int32_t unit) {
     const auto [it, is_new] = cut_.try_emplace(unit);
     if (is_new) it->second = plan_.parts.cut_groups(groups_of(unit));
     return it->second;
+  }
+  std::vector<ParameterGroup> read_groups(std::int32_t unit) const {
+    return plan_.parts.cut_groups(plan_.parts.block_of(unit).groups);
   }
 
   // Each slot receives before its first pass and sends behind its last one.
@@ -329,28 +337,32 @@ class RoleCheck {
     std::map<std::int32_t, std::set<std::int32_t>> opened_by;
     for (const Action& it : role_.actions)
       if (it.kind == ActionKind::kReduce) opened_by[bucket(it).opened_by].insert(it.what);
-    std::set<std::tuple<std::uint8_t, std::int32_t, std::int32_t>> live;
+    std::set<std::tuple<std::uint8_t, std::int32_t, std::int32_t, std::vector<Axis>>> live;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
       for (const Buffers set : {kKept, kWhole, kGradient}) {
-        std::set<std::int32_t> of;  // units, or buckets of gradients
+        // Units, of whole parameters with the axes; or buckets of gradients.
+        std::set<std::pair<std::int32_t, std::vector<Axis>>> of;
         if (it.kind == ActionKind::kPass) {
           for (std::int32_t i = 0; i < it.units.count; ++i) {
             const std::int32_t unit = it.units.first + i;
             if (set == kGradient) {
-              of.insert(opened_by[unit].begin(), opened_by[unit].end());
+              for (const std::int32_t what : opened_by[unit]) of.insert({what, {}});
+            } else if (set == kWhole) {
+              for (const ParameterGroup& group : read_groups(unit)) of.insert({unit, group.over});
             } else {
-              of.insert(unit);
+              of.insert({unit, {}});
             }
           }
         } else if (it.kind == ActionKind::kReduce) {
-          of = {it.what};
+          of.insert({it.what, {}});
         } else if (it.kind == ActionKind::kGather) {
           for (const Run& run : bucket(it).units)
-            for (std::int32_t i = 0; i < run.count; ++i) of.insert(run.first + i);
+            for (std::int32_t i = 0; i < run.count; ++i)
+              of.insert({run.first + i, bucket(it).over});
         }
-        for (const std::int32_t what : of) {
-          const std::tuple key{static_cast<std::uint8_t>(set), what, it.micro_batch};
+        for (const auto& [what, over] : of) {
+          const std::tuple key{static_cast<std::uint8_t>(set), what, it.micro_batch, over};
           if ((it.takes & set) != 0 && !live.insert(key).second)
             return at(7, id, "takes a buffer that is there");
           if ((it.gives_back & set) != 0 && live.erase(key) == 0)

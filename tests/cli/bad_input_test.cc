@@ -133,6 +133,34 @@ TEST(BadInput, SetsOfShards) {
                  "each of 8 sets would lie on one rank, whole", "set zero_stage: 0");
 }
 
+TEST(BadInput, Experts) {
+  const std::string layers =
+      "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+      "  sequence: 512\n  bias: false\n";
+  const auto model = [&](const std::string& lines) { return study({{"model", layers + lines}}); };
+  const auto both = [&](const std::string& lines) {
+    return study({{"model", layers + "  experts: 6\n  experts_per_token: 2\n"},
+                  {"strategy", "  data_parallel: 4\n  global_batch: 16\n" + lines}});
+  };
+  expect_refused(model("  experts: 4\n  experts_per_token: 5\n"),
+                 "experts_per_token 5 is more than the 4 experts of a layer");
+  expect_refused(model("  shared_ffn: 64\n"), "shared_ffn has no meaning without experts");
+  expect_refused(model("  experts: 4\n  dense_layers: 8\n"), "leave none of 8 layers with experts");
+  expect_refused(model("  experts: 4\n  expert_ffn: 64\n  ffn: 128\n"), "leave out ffn");
+  expect_refused(both("  expert_parallel: 4\n"), "6 experts cannot be shared 4 ways",
+                 "use a divisor of 6");
+  expect_refused(both("  expert_parallel: 3\n"), "4 data-parallel ranks do not divide into 3",
+                 "set data_parallel to a multiple of 3");
+  expect_refused(both("  capacity_factor: 0.5\n"), "capacity_factor");
+  expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n"),
+                 "1 ways are not a multiple of tensor_parallel 2", "set expert_parallel: 2");
+  expect_refused(
+      both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n  expert_parallel: 2\n"),
+      "without sequence_parallel all have the same", "set sequence_parallel: true");
+  expect_refused(strategy("  data_parallel: 4\n  global_batch: 16\n  expert_parallel: 2\n"),
+                 "model 'small' has no experts", "leave it out");
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }

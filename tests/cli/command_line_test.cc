@@ -505,7 +505,7 @@ TEST(Check, PrintsTheSizesOfAModelThatAreUsed) {
   EXPECT_EQ(step_of("--model '" + echo + "'" + rest), step_of("--model '" + model + "'" + rest));
   EXPECT_THAT(foreshard("catalog show gpt3-175b").out, HasSubstr("\nffn: 49152\n"));
   EXPECT_THAT(foreshard("check configs/studies/gpt-1.7b-a100-8.yaml").out,
-              testing::Not(HasSubstr("ffn: 0\n")));
+              testing::Not(HasSubstr(" ffn: 0\n")));
   const std::string odd = folder
                               .write("odd.yaml",
                                      "name: odd\nlayers: 2\nhidden: 100\nheads: 6\n"

@@ -26,10 +26,15 @@ double initial_value(const Parameter& parameter, double random) {
 }
 
 // Two at a time, as lowering books their memory: a third one is written where the oldest lies.
-template <class ByBucket, class Values>
-void hold(ByBucket& buffers, std::int32_t bucket, Values values) {
-  if (buffers.size() == 2) buffers.pop_front();
-  buffers.emplace_back(bucket, std::move(values));
+template <class ByUnit, class Values>
+void hold(ByUnit& buffers, std::int32_t unit, std::int32_t bucket, Values values) {
+  const bool belongs = !buffers.empty() && buffers.back().first == unit &&
+                       !buffers.back().second.contains(bucket);
+  if (!belongs) {
+    if (buffers.size() == 2) buffers.pop_front();
+    buffers.emplace_back(unit, typename ByUnit::value_type::second_type{});
+  }
+  buffers.back().second[bucket] = std::move(values);
 }
 
 }  // namespace
@@ -167,11 +172,11 @@ Tensors RoleParameters::read(std::int32_t unit, const Graph& graph) const {
     const Parameter& parameter = parameters_[use.parameter];
     Arrays values = parameter.gathered;
     if (!is_cut(parameter)) values = parameter.kept;
-    for (const auto& [bucket, whole] : gathered_) {
-      const auto units = units_of(bucket);
-      const auto found = whole.find(use.parameter);
-      if (std::ranges::find(units, unit) != units.end() && found != whole.end())
-        values = found->second;
+    for (const auto& [of, buckets] : gathered_) {
+      for (const auto& [bucket, whole] : buckets) {
+        const auto found = whole.find(use.parameter);
+        if (of == unit && found != whole.end()) values = found->second;
+      }
     }
     if (values.of_position.empty()) values = constant(parameter, kNoNumber);
     if (use.transposed) values = turned(parameter, values, true);
@@ -208,10 +213,8 @@ Arrays RoleParameters::turned(const Parameter& table, const Arrays& values, bool
 
 void RoleParameters::end(const Action& pass, ActionId id) {
   if ((pass.gives_back & plan::kWhole) != 0)
-    std::erase_if(gathered_, [&](const auto& buffer) {
-      return std::ranges::any_of(units_of(buffer.first),
-                                 [&](std::int32_t unit) { return pass.units.contains(unit); });
-    });
+    std::erase_if(gathered_,
+                  [&](const auto& buffer) { return pass.units.contains(buffer.first); });
   const auto it = ended_.find(id);
   if (it == ended_.end()) return;
   if (ended_gradients_.size() == 2) ended_gradients_.pop_front();
@@ -235,7 +238,8 @@ void RoleParameters::gather(const Action& action) {
     const Parameter& parameter = parameters_[i];
     values[i] = convert(parameter.kept, parameter.shape, parameter.own, parameter.whole, mesh_);
   }
-  if ((action.takes & plan::kWhole) != 0) return hold(gathered_, action.what, std::move(values));
+  if ((action.takes & plan::kWhole) != 0)
+    return hold(gathered_, units_of(action.what).front(), action.what, std::move(values));
   for (auto& [i, whole] : values) parameters_[i].gathered = std::move(whole);
 }
 

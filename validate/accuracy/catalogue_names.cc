@@ -96,6 +96,11 @@ constexpr std::array kFamilies{
            false, 32000, "mistralai/Mixtral-8x7B-v0.1: config.json"},
     Family{"qwen", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, true, false,
            false, 152064, "Qwen/Qwen2-7B: config.json"},
+    // Its three matrices and GELU cost what SwiGLU does.
+    Family{"grok", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, true,
+           false, 131072, "xai-org/grok-1: run.py"},
+    Family{"internal-352b", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false,
+           false, false, 65536, "Jin et al., MegaScale-MoE, 2025 (352 B parameters: three matrices)"},
     Family{"baichuan", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
            false, 125696, "baichuan-inc/Baichuan2-7B-Base: config.json"},
     Family{"internlm", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, true, false,

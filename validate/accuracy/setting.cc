@@ -148,6 +148,7 @@ class Mapping {
     for (const std::string_view word : {"shared expert ", ", shared "})
       if (const auto width = number_after(row_.notes, word)) model.shared_ffn = *width;
     if (contains(row_.notes, "first layer dense")) model.dense_layers = 1;
+    if (model.layer_kinds() == std::vector{LayerKind::kExperts}) model.ffn = 0;
   }
 
   // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to share

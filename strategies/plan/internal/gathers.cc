@@ -1,9 +1,6 @@
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
-
-#include "base/check.h"
 
 #include "strategies/plan/internal/planners.h"
 
@@ -71,7 +68,7 @@ class BeforeUse {
  private:
   // The pass, with its own gather unless the pass before asked for it, and with that of the next.
   void add_pass(Section& section, ActionRef pass, ActionRef next) {
-    if (!cut_group(pass)) {
+    if (cut_groups(pass).empty()) {
       section.actions.push_back(pass);
       pass_before_ = pass;
       return;
@@ -89,12 +86,9 @@ class BeforeUse {
     pass_before_ = pass;
   }
 
-  // What is cut of the unit, all of it over the same axes.
-  std::optional<ParameterGroup> cut_group(ActionRef pass) const {
+  std::vector<ParameterGroup> cut_groups(ActionRef pass) const {
     const Parts& parts = draft_.plan.parts;
-    const auto groups = parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
-    FORESHARD_CHECK(groups.size() <= 1);  // faults_in()
-    return groups.empty() ? std::nullopt : std::optional(groups.front());
+    return parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
   }
 
   // Not modelled: prefetch from one kind of block to another.
@@ -110,26 +104,29 @@ class BeforeUse {
   }
 
   // There is room for the unit of `pass` when the pass before the one that runs has ended.
+  // \return the last of its gathers, which run in this order.
   ActionRef gather(Section& section, ActionRef pass) {
     const std::int32_t unit = role_[pass].units.first;
-    const auto [bucket, is_new] = bucket_of_.emplace(unit, -1);
+    const auto [buckets, is_new] = buckets_of_.try_emplace(unit);
     if (is_new)
-      bucket->second = draft_.add(bucket_of({{unit, 1}}, *cut_group(pass)));
-    Action action = role_[pass];
-    action.kind = ActionKind::kGather;
-    action.units = {};
-    action.what = bucket->second;
-    action.takes = kWhole;
-    action.gives_back = 0;
-    action.after = {pass_before_};
-    const ActionRef ref = role_.make(std::move(action));
-    section.actions.push_back(ref);
-    return ref;
+      for (const ParameterGroup& group : cut_groups(pass))
+        buckets->second.push_back(draft_.add(bucket_of({{unit, 1}}, group)));
+    for (const std::int32_t bucket : buckets->second) {
+      Action action = role_[pass];
+      action.kind = ActionKind::kGather;
+      action.units = {};
+      action.what = bucket;
+      action.takes = kWhole;
+      action.gives_back = 0;
+      action.after = {pass_before_};
+      section.actions.push_back(role_.make(std::move(action)));
+    }
+    return section.actions.back();
   }
 
   Draft& draft_;
   DraftRole& role_;
-  std::map<std::int32_t, std::int32_t> bucket_of_;  // by unit
+  std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
   ActionRef gathered_ = kNone;  // the gather of the pass to come, if it is issued
 };

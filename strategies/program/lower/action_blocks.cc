@@ -125,7 +125,9 @@ class Maker {
             Task{.name = std::move(name), .body = Free{std::move(buffer)}, .after = uses});
       };
       if (transient > 0_B) free("work done", work);
-      if ((action.gives_back & plan::kWhole) != 0) free("release", kind + ".parameters");
+      if ((action.gives_back & plan::kWhole) != 0)
+        for (const auto& group : plan_.parts.cut_groups(from.parameters))
+          free("release", parameters_of(group.over, subject.of));
       if ((action.gives_back & plan::kKept) != 0 && from.saved > 0_B)
         free("forget", kind + ".activations");
     }
@@ -199,7 +201,7 @@ class Maker {
                         cast_at_gather(strategy_, whole.quantized, shard(whole.quantized)),
                         kDataStream, false);
     std::vector<Task> first{memory_task(
-        "keep", Allocate{block_name(of) + ".parameters", MemoryKind::kParameters,
+        "keep", Allocate{parameters_of(whole.over, of), MemoryKind::kParameters,
                          whole_parameters(strategy_, whole.elements, whole.quantized)})};
     // A kernel on the stream of the gather that follows.
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
@@ -213,6 +215,11 @@ class Maker {
           .stream = stream(kDataStream)});
     put_before(gather, std::move(first));
     return gather;
+  }
+
+  // The buffer of the whole parameters that are cut over these axes.
+  std::string parameters_of(const std::vector<Axis>& over, std::int32_t of) const {
+    return block_name(of) + ".parameters" + other_axes(over, shards_);
   }
 
   // Parameters of `count` elements: from shards to whole.

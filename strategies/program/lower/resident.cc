@@ -84,9 +84,10 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
     const double shards =
         plain ? static_cast<double>(gathered_elements(strategy, group.elements, group.quantized))
               : count;
-    parameters += sharding.cuts_parameters && !group.over.empty()
-                      ? bytes.parameter * (shards * share)
-                      : whole_parameters(strategy, group.elements, group.quantized);
+    // What one rank alone holds is kept like a shard, where those are in another type.
+    const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !plain);
+    parameters += is_cut ? bytes.parameter * (shards * share)
+                         : whole_parameters(strategy, group.elements, group.quantized);
     gradients += count * (sharding.cuts_gradients ? share : 1.0);
     states += count * (sharding.cuts_optimizer ? share : 1.0);
   }

@@ -81,7 +81,7 @@ class RoleParameters {
     bool first = true;        // no unit before has it: it is reduced with this one
   };
   using ByParameter = std::map<std::size_t, Arrays>;
-  using ByBucket = std::deque<std::pair<std::int32_t, ByParameter>>;
+  using ByBucket = std::map<std::int32_t, ByParameter>;
 
   const StateSharding& states() const { return plan_.states; }
   std::vector<std::int32_t> units_of(std::int32_t bucket) const;
@@ -103,9 +103,9 @@ class RoleParameters {
   std::vector<Parameter> parameters_;
   std::map<std::int32_t, std::vector<Use>> uses_;              // by unit
   std::map<plan::ActionId, std::vector<std::int32_t>> ended_;  // buckets of gradients by last pass
-  ByBucket gathered_;                                          // whole for a pass
+  std::deque<std::pair<std::int32_t, ByBucket>> gathered_;  // of units, whole for a pass
   // Of the last two passes that ended some, by bucket: until they are reduced.
-  std::deque<std::map<std::int32_t, ByParameter>> ended_gradients_;
+  std::deque<ByBucket> ended_gradients_;
 };
 
 }  // namespace foreshard::execute

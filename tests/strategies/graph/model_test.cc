@@ -41,6 +41,34 @@ TEST(ParameterCount, IsThePublishedOne) {
   EXPECT_EQ(parameter_count(catalogue("mistral-7b")), 7'241'732'096);
   EXPECT_EQ(parameter_count(catalogue("qwen2-7b")), 7'615'616'512);
   EXPECT_EQ(parameter_count(catalogue("qwen2-72b")), 72'706'203'648);
+  EXPECT_EQ(parameter_count(catalogue("mixtral-8x7b")), 46'702'792'704);
+  EXPECT_EQ(parameter_count(catalogue("mixtral-8x22b")), 140'620'634'112);
+  EXPECT_EQ(parameter_count(catalogue("qwen3-30b-a3b")), 30'532'122'624);
+  EXPECT_EQ(parameter_count(catalogue("qwen3-235b-a22b")), 235'093'634'560);
+}
+
+// "12.9B active", "39B active": Mistral AI's model cards. By hand for the first: of 32 layers each
+// leaves out 6 of 8 experts of three matrices of 4,096 x 14,336.
+TEST(ParameterCount, OfWhatATokenIsRoutedTo) {
+  EXPECT_EQ(active_parameter_count(catalogue("mixtral-8x7b")),
+            46'702'792'704 - std::int64_t{32} * 6 * 3 * 4096 * 14336);
+  EXPECT_EQ(active_parameter_count(catalogue("mixtral-8x7b")), 12'879'925'248);
+  EXPECT_EQ(active_parameter_count(catalogue("llama3-8b")), 8'030'261'248);
+}
+
+// Two of six layers have experts: the third and the sixth; then the first is dense in any case.
+TEST(LayerKinds, FollowTheInterval) {
+  Model model{.name = "m", .layers = 6, .experts = 4, .expert_interval = 3, .source = ""};
+  std::vector<std::int64_t> with;
+  for (std::int64_t layer = 0; layer < 6; ++layer)
+    if (model.kind_of_layer(layer) == LayerKind::kExperts) with.push_back(layer);
+  EXPECT_EQ(with, (std::vector<std::int64_t>{2, 5}));
+  EXPECT_EQ(model.layer_kinds(), (std::vector{LayerKind::kDense, LayerKind::kExperts}));
+  model.dense_layers = 3;
+  EXPECT_EQ(model.kind_of_layer(2), LayerKind::kDense);
+  model.expert_interval = 1;
+  model.dense_layers = 0;
+  EXPECT_EQ(model.layer_kinds(), std::vector{LayerKind::kExperts});
 }
 
 // Narayanan et al., SC 2021, equation 3 is 96 B s l h^2 (1 + s/6h + V/16lh) with a second forward

@@ -1,0 +1,464 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "base/grouped.h"
+#include "base/text.h"
+
+#include "strategies/parallelism/strategy.h"
+
+namespace foreshard {
+namespace {
+
+constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
+
+// Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
+std::int64_t dense_width(const Model& model) {
+  return model.layer_kinds().front() == LayerKind::kDense ? model.ffn_width() : 0;
+}
+
+// "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
+std::string tensor_sizes(const Strategy& strategy, const Model& model) {
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t size = 1; size <= std::min<std::int64_t>(model.heads, 64); ++size) {
+    const bool sequence = !strategy.sequence_parallel || model.sequence % size == 0;
+    if (model.heads % size == 0 && model.kv() % size == 0 && dense_width(model) % size == 0 &&
+        model.shared_ffn % size == 0 && sequence)
+      sizes.push_back(size);
+  }
+  return fmt::format("use {}{}", sizes.size() > 1 ? "one of " : "", fmt::join(sizes, ", "));
+}
+
+// The largest number of replicas that the devices allow and the batch can be shared among; 0: none.
+std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
+  std::int64_t data = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  while (data > 0 && strategy.global_batch % (data * strategy.micro_batch) != 0) --data;
+  return data;
+}
+
+// Fewer tensor or pipeline ranks that the devices have room for and nothing else is wrong with.
+std::optional<Strategy> smaller(const Strategy& strategy, const Model& model,
+                                std::int64_t devices) {
+  const auto divisors = [](std::int64_t n) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t d = std::min(n, kMostDivisor); d > 0; --d)
+      if (n % d == 0) found.push_back(d);
+    return found;
+  };
+  std::optional<Strategy> best;
+  for (const std::int64_t tensor : divisors(strategy.tensor_parallel)) {
+    for (const std::int64_t pipeline : divisors(strategy.pipeline_parallel)) {
+      Strategy one = strategy;
+      one.tensor_parallel = tensor;
+      one.pipeline_parallel = pipeline;
+      one.data_parallel = most_replicas(one, devices);
+      if (one.data_parallel == 0 || (best && one.devices() <= best->devices())) continue;
+      if (faults_in(one, model, devices).empty()) best = std::move(one);
+    }
+  }
+  return best;
+}
+
+// "use 15 or 20": batches near the strategy's that so many replicas share evenly.
+std::string multiples(const Strategy& strategy, std::int64_t data) {
+  const std::int64_t unit = data * strategy.micro_batch;
+  const std::int64_t down = strategy.global_batch / unit * unit;
+  return fmt::format("use {}{}", down > 0 ? fmt::format("{} or ", down) : "", down + unit);
+}
+
+// The same where there are too few devices for the replicas as they are.
+std::string batch_help(const Strategy& strategy, std::int64_t devices) {
+  if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
+    return fmt::format("data_parallel: {} shares them evenly", data);
+  const std::int64_t most = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  return multiples(strategy, std::max<std::int64_t>(most, 1));
+}
+
+// What to do where the strategy has more ranks than there are devices.
+std::string room_help(const Strategy& strategy, const Model& model, std::int64_t devices) {
+  if (devices == 0) return "no device works: take some out of the cluster's down";
+  const auto uses = [&](std::int64_t ranks) {
+    return ranks == devices ? std::string("them all") : grouped(ranks) + " of them";
+  };
+  const std::int64_t replica = strategy.tensor_parallel * strategy.pipeline_parallel;
+  if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
+    return fmt::format("data_parallel: {} would use {}", data, uses(data * replica));
+  if (const std::int64_t most = devices / replica; most > 0) {
+    const std::int64_t unit = most * strategy.micro_batch;
+    const std::int64_t batch = std::max<std::int64_t>(strategy.global_batch / unit, 1) * unit;
+    return fmt::format("data_parallel: {} with global_batch: {} would use {}", most, batch,
+                       uses(most * replica));
+  }
+  const std::string too_much =
+      fmt::format("tensor_parallel x pipeline_parallel = {} is too much already", grouped(replica));
+  const auto fewer = smaller(strategy, model, devices);
+  if (!fewer) return too_much;
+  return fmt::format(
+      "{}; tensor_parallel: {}, pipeline_parallel: {}, data_parallel: {} would use {}", too_much,
+      fewer->tensor_parallel, fewer->pipeline_parallel, fewer->data_parallel,
+      uses(fewer->devices()));
+}
+
+void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  if (strategy.zero_stage == 1 || strategy.zero_stage == 2) {
+    faults.push_back(
+        {"zero_stage",
+         fmt::format("ZeRO {} shares optimizer state{}, and mode: forward has none",
+                     strategy.zero_stage, strategy.zero_stage == 2 ? " and gradients" : ""),
+         "set zero_stage: 0, or 3 to share the parameters"});
+  }
+  if (strategy.recompute != Recompute::kNone) {
+    faults.push_back(
+        {"recompute",
+         fmt::format("recompute: {} is for a backward pass, and mode: forward has none",
+                     yaml::name_of(strategy.recompute)),
+         "set recompute: none"});
+  }
+}
+
+// Faults of how `layers` of a model, or "units" of a graph, are divided into the stages of a
+// pipeline.
+void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_view what,
+                     std::string_view of, std::vector<StrategyFault>& faults) {
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (strategy.virtual_stages > 1 && strategy.schedule != "interleaved") {
+    fault("virtual_stages",
+          fmt::format("schedule '{}' has one stage per rank, not {}", strategy.schedule,
+                      strategy.virtual_stages),
+          "set schedule: interleaved");
+  }
+  if (strategy.virtual_stages > 1 && strategy.pipeline_parallel == 1) {
+    fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
+          "set virtual_stages: 1 or pipeline_parallel > 1");
+  }
+  // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
+  const Framework& framework = strategy.framework.value;
+  if (strategy.virtual_stages > 1 && framework.blocking_launches &&
+      framework.pipeline_transfers == PipelineTransfers::kBlocking) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each kernel and each transfer "
+                      "is not modelled (framework '{}': blocking_launches)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b");
+  }
+  if (strategy.virtual_stages > 1 && strategy.zero_stage == 3 && strategy.data_parallel > 1 &&
+      framework.shards.gather_each) {
+    fault("virtual_stages",
+          fmt::format("an interleaved pipeline whose host waits for each gathered parameter is not "
+                      "modelled (framework '{}': gather_each)",
+                      framework.name),
+          "set virtual_stages: 1 and schedule: 1f1b, or zero_stage: 1");
+  }
+  const std::int64_t stages = strategy.stages();
+  if (strategy.layers_per_stage.empty()) {
+    if (layers % stages != 0) {
+      fault("pipeline_parallel",
+            fmt::format("{} {} do not divide into {} equal stages", layers, what, stages),
+            fmt::format("give them: layers_per_stage: [{}]",
+                        fmt::join(even_split(layers, stages), ", ")));
+    }
+  } else {
+    const auto& split = strategy.layers_per_stage;
+    const std::int64_t sum = std::accumulate(split.begin(), split.end(), std::int64_t{0});
+    if (static_cast<std::int64_t>(split.size()) != stages) {
+      fault("layers_per_stage",
+            fmt::format("{} entries for {} stages (pipeline_parallel x virtual_stages)",
+                        split.size(), stages),
+            fmt::format("layers_per_stage: [{}]", fmt::join(even_split(layers, stages), ", ")));
+    } else if (std::ranges::any_of(split, [](std::int64_t n) { return n < 0; })) {
+      fault("layers_per_stage", fmt::format("a stage cannot have a negative number of {}", what),
+            "");
+    } else if (sum != layers) {
+      fault("layers_per_stage",
+            fmt::format("the stages have {} {} together, the {} has {}", sum, what, of, layers),
+            fmt::format("layers_per_stage: [{}]", fmt::join(even_split(layers, stages), ", ")));
+    }
+  }
+}
+
+// How often the bodies of a graph run, the graph itself included.
+double passes_through(const Graph& graph) {
+  double passes = 1;
+  for (const Operator& op : graph.operators) {
+    const double times =
+        op.type == "loop" ? static_cast<double>(op.settings.integer("count")) : 1.0;
+    for (const std::int32_t body : op.bodies)
+      passes += times * passes_through(graph.bodies[static_cast<std::size_t>(body)]);
+  }
+  return passes;
+}
+
+void count_parameters(const Graph& graph, std::map<DType, double>& counts) {
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.role == TensorRole::kParameter && !is_whole_number(tensor.dtype))
+      counts[tensor.dtype] += static_cast<double>(elements(tensor));
+  }
+  for (const Graph& body : graph.bodies) count_parameters(body, counts);
+}
+
+// The type of most of the parameters that could be trained; nothing if there are none.
+std::optional<DType> parameter_dtype(const Graph& graph) {
+  std::map<DType, double> counts;
+  count_parameters(graph, counts);
+  const auto most =
+      std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; });
+  return most == counts.end() ? std::nullopt : std::optional(most->first);
+}
+
+}  // namespace
+
+// Each set of shards is cut over more than one rank.
+static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  const std::int64_t sets = strategy.shard_replicas;
+  const std::int64_t ranks = strategy.data_parallel;
+  if (sets == 1) return;
+  if (strategy.zero_stage == 0)
+    faults.push_back({"shard_replicas", "without ZeRO nothing is sharded",
+                      "set zero_stage: 3 (FSDP), or leave shard_replicas out"});
+  else if (ranks % sets != 0)
+    faults.push_back({"shard_replicas",
+                      fmt::format("data_parallel {} does not divide into {} sets", ranks, sets),
+                      "use a divisor of data_parallel"});
+  else if (ranks == sets)
+    faults.push_back({"shard_replicas",
+                      fmt::format("each of {} sets would lie on one rank, whole", sets),
+                      "set zero_stage: 0 and leave shard_replicas out, or use fewer sets"});
+}
+
+// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
+// the tensor-parallel ones.
+static void expert_faults(const Strategy& strategy, const Model& model,
+                          std::vector<StrategyFault>& faults) {
+  const std::int64_t ep = strategy.expert_parallel;
+  const std::int64_t tp = strategy.tensor_parallel;
+  const std::int64_t etp = strategy.expert_tensor_parallel;
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (model.experts == 0) {
+    for (const auto& [key, is_set] :
+         {std::pair("expert_parallel", ep > 1), std::pair("expert_tensor_parallel", etp > 0),
+          std::pair("capacity_factor", strategy.capacity_factor > 1)})
+      if (is_set)
+        fault(key, fmt::format("model '{}' has no experts", model.name),
+              "leave it out, or give the model experts");
+    return;
+  }
+  const std::int64_t data = strategy.shards();
+  if (etp > 1 && etp != tp) {
+    fault("expert_tensor_parallel",
+          fmt::format("experts are whole (1) or split as all else is (tensor_parallel {}), not {} "
+                      "ways",
+                      tp, etp),
+          fmt::format("set expert_tensor_parallel: 1 or {}", tp));
+  } else if (strategy.experts_over_tensor() && ep % tp != 0) {
+    fault("expert_parallel",
+          fmt::format("whole experts are shared among tensor-parallel ranks first: {} ways are not "
+                      "a multiple of tensor_parallel {}",
+                      ep, tp),
+          fmt::format("set expert_parallel: {}, or expert_tensor_parallel: {}",
+                      (ep + tp - 1) / tp * tp, tp));
+  } else if (strategy.experts_over_tensor() && !strategy.sequence_parallel) {
+    fault("expert_tensor_parallel",
+          "tensor-parallel ranks that hold other experts route tokens of their own, but without "
+          "sequence_parallel all have the same",
+          "set sequence_parallel: true");
+  } else if (model.experts % ep != 0) {
+    fault("expert_parallel", fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
+          fmt::format("use a divisor of {}", model.experts));
+  } else if (data % strategy.expert_ways() != 0) {
+    fault("expert_parallel",
+          fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
+                      data, strategy.shard_replicas > 1 ? " of a set of shards" : "",
+                      strategy.expert_ways()),
+          fmt::format("set data_parallel to a multiple of {}, or expert_parallel lower",
+                      strategy.expert_ways()));
+  }
+  if (etp != 1 && model.expert_width() % tp != 0)
+    fault("expert_tensor_parallel",
+          fmt::format("an expert's width {} cannot be split {} ways", grouped(model.expert_width()),
+                      tp),
+          "set expert_tensor_parallel: 1");
+  if (model.shared_ffn % tp != 0)
+    fault("tensor_parallel",
+          fmt::format("the width {} of the shared experts cannot be split {} ways",
+                      grouped(model.shared_ffn), tp),
+          tensor_sizes(strategy, model));
+  if (strategy.zero_stage == 3 && strategy.expert_ways() > 1 &&
+      strategy.framework->shards.gather_each)
+    fault("expert_parallel",
+          fmt::format("experts of their own, beside parameters that are gathered one by one, are "
+                      "not modelled (framework '{}': gather_each)",
+                      strategy.framework->name),
+          "set expert_parallel: 1, or zero_stage: 2");
+}
+
+std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
+                                     std::int64_t devices) {
+  std::vector<StrategyFault> faults;
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  const std::int64_t tp = strategy.tensor_parallel;
+  const std::int64_t pp = strategy.pipeline_parallel;
+  const std::int64_t dp = strategy.data_parallel;
+
+  const bool too_many = strategy.devices() > devices;
+  if (too_many) {
+    fault(
+        "data_parallel",
+        fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but "
+                    "there {} {} {} for them",
+                    tp, pp, dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
+                    grouped(devices), plural(devices, "device")),
+        room_help(strategy, model, devices));
+  }
+  if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
+  if (model.heads % tp != 0) {
+    fault("tensor_parallel",
+          fmt::format("{} attention heads cannot be split {} ways", model.heads, tp),
+          tensor_sizes(strategy, model));
+  } else if (model.kv() % tp != 0) {
+    fault("tensor_parallel",
+          fmt::format("{} key/value heads cannot be split {} ways", model.kv(), tp),
+          tensor_sizes(strategy, model));
+  }
+  if (model.qk_norm == QkNorm::kAllHeads && tp > 1) {
+    fault("tensor_parallel",
+          "queries and keys are normalised over all heads of a token together (qk_norm: "
+          "all-heads), and sums over heads that ranks share are not modelled",
+          "set tensor_parallel: 1");
+  }
+  if (dense_width(model) % tp != 0) {
+    fault("tensor_parallel",
+          fmt::format("the feed-forward width {} cannot be split {} ways",
+                      grouped(dense_width(model)), tp),
+          tensor_sizes(strategy, model));
+  }
+  if (strategy.sequence_parallel && model.sequence % tp != 0) {
+    fault(
+        "sequence_parallel",
+        fmt::format("a sequence of {} tokens cannot be split {} ways", grouped(model.sequence), tp),
+        "set sequence_parallel: false or another tensor_parallel");
+  }
+  pipeline_faults(strategy, model.layers, "layers", "model", faults);
+  if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
+    fault("global_batch",
+          fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",
+                      grouped(strategy.global_batch), dp, strategy.micro_batch,
+                      grouped(dp * strategy.micro_batch)),
+          too_many ? batch_help(strategy, devices) : multiples(strategy, dp));
+  }
+  const std::int64_t passes =
+      strategy.micro_batches() * ((model.layers + pp - 1) / std::max<std::int64_t>(pp, 1));
+  if (passes > kMaxLayerPasses) {
+    fault("global_batch",
+          fmt::format("{} micro-batches through the layers of a stage are {} layer passes on each "
+                      "device, more than the {} that a simulated step may have",
+                      grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
+          "use a larger micro_batch, more data_parallel or a smaller global_batch");
+  }
+  shard_faults(strategy, faults);
+  if (strategy.data_parallel % strategy.shard_replicas == 0)
+    expert_faults(strategy, model, faults);
+  auto order = strategy.rank_order;
+  std::ranges::sort(order);
+  if (order != std::vector<std::string>{"data", "pipeline", "tensor"}) {
+    fault("rank_order", "names each of tensor, data and pipeline once",
+          "rank_order: [tensor, data, pipeline]");
+  }
+  return faults;
+}
+
+std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph& graph,
+                                           const std::vector<MeshAxis>& axes, std::int64_t units,
+                                           std::int64_t batch, std::int64_t devices) {
+  std::vector<StrategyFault> faults;
+  std::int64_t ranks = strategy.devices();
+  std::string others;
+  for (const MeshAxis& axis : axes) {
+    ranks *= axis.size;
+    others += fmt::format(" x {} {}", axis.name, axis.size);
+  }
+  if (ranks > devices)
+    faults.push_back(
+        {"data_parallel",
+         fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {}{} = {} ranks, "
+                     "but there are {} devices for them",
+                     strategy.tensor_parallel, strategy.pipeline_parallel, strategy.data_parallel,
+                     others, ranks, devices),
+         ""});
+  if (strategy.sequence_parallel)
+    faults.push_back({"sequence_parallel",
+                      "a general graph does not state which dimension is the sequence",
+                      "annotate the tensors between the matrices instead (graph.annotations)"});
+  for (const auto& [key, is_set] :
+       {std::pair("expert_parallel", strategy.expert_parallel > 1),
+        std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
+        std::pair("capacity_factor", strategy.capacity_factor > 1)})
+    if (is_set)
+      faults.push_back({key, "is for the transformer given as `model`",
+                        "leave it out, and give the graph an axis of its own (graph.axes)"});
+  if (strategy.shard_replicas > 1)
+    faults.push_back({"shard_replicas", "is for the transformer given as `model`",
+                      "leave it out, or give the graph an axis of its own (graph.axes)"});
+  if (strategy.layers_per_stage.empty() && strategy.stages() > units)
+    faults.push_back(
+        {"pipeline_parallel",
+         fmt::format("the graph has {} for {} stages",
+                     units == 1 ? "one unit" : fmt::format("{} units", units), strategy.stages()),
+         fmt::format("name {} operators at which it can be cut (graph.cuts)",
+                     strategy.stages() - 1)});
+  else
+    pipeline_faults(strategy, units, "units", "graph", faults);
+  if (strategy.recompute == Recompute::kSelective)
+    faults.push_back({"recompute", "a general graph does not state what core attention is",
+                      "set recompute: full, which computes each unit again (graph.cuts), or none"});
+  if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
+  if (batch != strategy.micro_batch * strategy.data_parallel)
+    faults.push_back(
+        {"micro_batch",
+         fmt::format(
+             "the graph's inputs hold {} samples, but micro_batch {} x data_parallel {} = {}",
+             batch, strategy.micro_batch, strategy.data_parallel,
+             strategy.micro_batch * strategy.data_parallel),
+         batch % strategy.data_parallel == 0
+             ? fmt::format("set micro_batch: {}", batch / strategy.data_parallel)
+             : fmt::format("{} samples do not divide over {} replicas", batch,
+                           strategy.data_parallel)});
+  const std::int64_t unit = strategy.data_parallel * strategy.micro_batch;
+  if (strategy.global_batch % unit != 0)
+    faults.push_back(
+        {"global_batch",
+         fmt::format("{} samples do not divide into data_parallel {} x micro_batch {} = {}",
+                     strategy.global_batch, strategy.data_parallel, strategy.micro_batch, unit),
+         fmt::format("use {}", (strategy.global_batch / unit + 1) * unit)});
+  const double passes = static_cast<double>(strategy.micro_batches()) *
+                        (passes_through(graph) + static_cast<double>(units - 1));
+  if (passes > static_cast<double>(kMaxLayerPasses))
+    faults.push_back(
+        {"global_batch",
+         fmt::format(
+             "{} micro-batches, with the iterations of loops, are {:.0f} passes through the "
+             "graph and its bodies, more than the {} that a simulated step may have",
+             strategy.micro_batches(), passes, kMaxLayerPasses),
+         "use a larger micro_batch, a smaller global_batch or loops of fewer iterations"});
+  if (strategy.quantization != Quantization::kNone)
+    faults.push_back({"quantization", "general graphs say for themselves what is quantized",
+                      "leave it out, and give products an operator quantize and settings `to` and "
+                      "`recipe`"});
+  if (const auto dtype = parameter_dtype(graph); dtype && *dtype != strategy.precision)
+    faults.push_back({"precision",
+                      fmt::format("most of the graph's parameters are {}, not {}", name_of(*dtype),
+                                  name_of(strategy.precision)),
+                      fmt::format("set precision: {}", name_of(*dtype))});
+  return faults;
+}
+
+}  // namespace foreshard

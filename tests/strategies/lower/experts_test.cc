@@ -1,0 +1,202 @@
+// Layers with experts: what moves, what is multiplied and what lies where, by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+
+#include "strategies/parallelism/parameters.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::CollectiveKind;
+using program::Program;
+using program::Purpose;
+using testing::ElementsAre;
+using testing::Pair;
+
+constexpr std::int64_t kLayers = 4;
+constexpr std::int64_t kHidden = 8;
+constexpr std::int64_t kSequence = 16;
+constexpr std::int64_t kExperts = 8;
+constexpr std::int64_t kChosen = 2;
+constexpr std::int64_t kWidth = 12;
+constexpr std::int64_t kBatch = 2;
+
+Model model() {
+  return {.name = "tiny mixture",
+          .layers = kLayers,
+          .hidden = kHidden,
+          .heads = 4,
+          .vocabulary = 12,
+          .sequence = kSequence,
+          .activation = Activation::kSwiglu,
+          .bias = false,
+          .tied_embeddings = false,
+          .dropout = false,
+          .experts = kExperts,
+          .experts_per_token = kChosen,
+          .expert_ffn = kWidth,
+          .source = ""};
+}
+
+// One micro-batch of two sequences.
+Strategy strategy(std::int64_t tp, std::int64_t dp, std::int64_t ep, std::int64_t etp = 0) {
+  Strategy s;
+  s.tensor_parallel = tp;
+  s.data_parallel = dp;
+  s.expert_parallel = ep;
+  s.expert_tensor_parallel = etp;
+  s.sequence_parallel = tp > 1;
+  s.micro_batch = kBatch;
+  s.global_batch = kBatch * dp;
+  s.framework.value.vocabulary_multiple = 1;
+  return s;
+}
+
+Program lowered(const Strategy& of, const Model& that = model()) {
+  EXPECT_THAT(faults_in(of, that, of.devices()), testing::IsEmpty());
+  auto program = lower(that, of, {.launch_time = 5_us});
+  EXPECT_TRUE(program) << program.error().message;
+  return *std::move(program);
+}
+
+struct Traffic {
+  std::int64_t operations = 0;
+  double bytes = 0;
+  bool operator==(const Traffic&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Traffic& traffic) {
+  return out << traffic.operations << " operations, " << traffic.bytes << " B";
+}
+using Key = std::pair<CollectiveKind, std::string>;  // and its axes
+
+std::map<Key, Traffic> traffic(const Program& program, Purpose purpose) {
+  std::map<Key, Traffic> sums;
+  for (const program::Call& call : program.roles[0].calls) {
+    for (const program::Task& task : program.blocks[call.block.index()].tasks) {
+      const auto* what = std::get_if<program::Communication>(&task.body);
+      if (what == nullptr || what->purpose != purpose || what->tag == "gradient_norm") continue;
+      Traffic& sum = sums[{what->kind, what->tag}];
+      sum.operations += call.repeat;
+      sum.bytes += call.repeat * what->bytes.in_base();
+    }
+  }
+  return sums;
+}
+
+std::vector<Gemm> products(const Program& program, const std::string& block,
+                           const std::string& task) {
+  std::vector<Gemm> found;
+  for (const program::Block& one : program.blocks)
+    for (const program::Task& its : one.tasks)
+      if (one.name == block && its.name == task)
+        found.push_back(std::get<Gemm>(std::get<Kernel>(its.body)));
+  return found;
+}
+
+// Each token of a rank goes to the ranks of its experts and comes back, forward and backward, in
+// bf16. The ring or pairwise algorithm moves (ep - 1) / ep of that over links.
+TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
+  const double sent = 2.0 * kBatch * kSequence * kChosen * kHidden;
+  EXPECT_THAT(traffic(lowered(strategy(1, 4, 4)), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
+  // Slots beyond an even share travel, too.
+  Strategy roomy = strategy(1, 4, 4);
+  roomy.capacity_factor = 1.5;
+  EXPECT_THAT(traffic(lowered(roomy), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * 1.5 * sent})));
+  EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
+}
+
+// Megatron-LM with sequence parallelism: a tensor rank routes its half of the tokens; where experts
+// are split, the ranks of an expert gather theirs behind the exchange and scatter sums before the
+// one back. The width of an expert is halved, its rows are those of both.
+TEST(ExpertParallel, SplitsExpertsAsAllElse) {
+  const Program program = lowered(strategy(2, 4, 4));
+  const double sent = 2.0 * kBatch * (kSequence / 2) * kChosen * kHidden;
+  EXPECT_THAT(traffic(program, Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
+  const std::int64_t rows = 4 * kBatch * kSequence * kChosen / kExperts;  // of one expert
+  EXPECT_THAT(products(program, "expert_layer.forward", "experts_up"),
+              ElementsAre(Gemm{.batch = kExperts / 4,
+                               .m = rows,
+                               .n = 2 * kWidth / 2,
+                               .k = kHidden,
+                               .dtype = DType::kBf16}));
+}
+
+// Whole experts, one on each of tensor x expert ranks: both exchange tokens, none gathers.
+TEST(ExpertParallel, SharesWholeExpertsAmongTensorRanks) {
+  const Program program = lowered(strategy(2, 4, 8, 1));
+  const double sent = 2.0 * kBatch * (kSequence / 2) * kChosen * kHidden;
+  double exchanged = 0;
+  for (const Purpose purpose : {Purpose::kExpert, Purpose::kTensor})
+    for (const auto& [key, sum] : traffic(program, purpose))
+      if (key.first == CollectiveKind::kAllToAll) exchanged += sum.bytes;
+  EXPECT_GE(exchanged, 4 * kLayers * sent);
+  const std::int64_t rows = 4 * kBatch * kSequence * kChosen / kExperts;
+  EXPECT_THAT(products(program, "expert_layer.forward", "experts_up"),
+              ElementsAre(Gemm{.batch = 1,
+                               .m = rows,
+                               .n = 2 * kWidth,
+                               .k = kHidden,
+                               .dtype = DType::kBf16}));
+}
+
+// ZeRO 1 over four data-parallel ranks of which pairs hold other experts: gradients and parameters
+// of experts move within the two ranks that hold the same, all else among all four.
+TEST(ExpertParallel, ReducesExpertsAmongTheirCopiesAlone) {
+  Strategy s = strategy(1, 4, 2);
+  s.zero_stage = 1;
+  const Program program = lowered(s);
+  const auto total = static_cast<double>(parameter_count(model()));
+  const double routed = double{kLayers} * kExperts * 3 * kHidden * kWidth;
+  const double own = routed / 2;
+  const auto sums = traffic(program, Purpose::kData);
+  const auto bytes = [&](CollectiveKind kind, const std::string& axes) {
+    const auto found = sums.find({kind, axes});
+    return found == sums.end() ? 0 : found->second.bytes;
+  };
+  EXPECT_EQ(bytes(CollectiveKind::kAllGather, "data"), 2 * own);
+  EXPECT_EQ(bytes(CollectiveKind::kAllGather, "expert+data"), 2 * (total - routed));
+  // Of all else to the two first, then what is left of it among the other two.
+  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "expert"), 4 * (total - routed));
+  EXPECT_EQ(bytes(CollectiveKind::kReduceScatter, "data"), 4 * own + 4 * (total - routed) / 2);
+  // fp32 copy and two moments of a half of the own experts, and of a quarter of all else.
+  double optimizer = 0;
+  for (const program::StaticMemory& memory : program.roles[0].memory)
+    optimizer += memory.kind == program::MemoryKind::kOptimizer ? memory.bytes.in_base() : 0;
+  EXPECT_EQ(optimizer, 12 * (own / 2 + (total - routed) / 4));
+}
+
+// The layout that a checkpoint is resharded by.
+TEST(ExpertParallel, CutsExpertsAlongTheirCopiesOnly) {
+  Strategy s = strategy(1, 4, 2);
+  s.zero_stage = 3;
+  for (const PlacedTensor& tensor : parameters_of(model(), s)) {
+    if (tensor.name != "layers.0.experts_up.weight") continue;
+    EXPECT_EQ(tensor.shape, (Shape{kExperts, kHidden, 2, kWidth}));
+    EXPECT_EQ(ways(tensor.layout.attribute.dims[0], tensor.layout.mesh.axes), 4);
+  }
+}
+
+// Every second layer has experts.
+TEST(ExpertLayers, StandBesideDenseOnes) {
+  Model mixed = model();
+  mixed.expert_interval = 2;
+  mixed.ffn = 20;
+  const Program program = lowered(strategy(1, 2, 2), mixed);
+  std::map<std::string, std::int64_t> passes;
+  for (const program::Call& call : program.roles[0].calls)
+    passes[program.blocks[call.block.index()].name] += call.repeat;
+  EXPECT_EQ(passes["layer.forward"], kLayers / 2);
+  EXPECT_EQ(passes["expert_layer.forward"], kLayers / 2);
+  EXPECT_EQ(passes["expert_layer.backward"], kLayers / 2);
+}
+
+}  // namespace
+}  // namespace foreshard::lower
