@@ -105,8 +105,7 @@ class Step {
     if (!states_.cuts_parameters ||
         lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
       return {};
-    const Pass cast{
-        .kind = PassKind::kCast, .rows = shard_of(count), .dtype = strategy_.precision};
+    const Pass cast{.kind = PassKind::kCast, .rows = shard_of(count), .dtype = strategy_.precision};
     Seconds slowest;
     for (const Kinds& kinds : kinds_)
       slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
@@ -146,8 +145,8 @@ class Step {
       case Kind::kReduce:
         return reduction(own_elements(symbol.block));
       case Kind::kGatherAll:
-        return gathering(lower::gathered_elements(
-            strategy_, elements(symbol.role), quantized(symbol.role)));
+        return gathering(
+            lower::gathered_elements(strategy_, elements(symbol.role), quantized(symbol.role)));
       case Kind::kReduceAll:
         return reduction(elements(symbol.role));
       case Kind::kCopies:
@@ -221,7 +220,8 @@ class Step {
     const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
                        framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
     const lower::LoweredBlock& of = block(symbol.block);
-    const std::int64_t plain = of.elements() - (strategy_.quantized_parameters ? of.quantized() : 0);
+    const std::int64_t plain =
+        of.elements() - (strategy_.quantized_parameters ? of.quantized() : 0);
     return (twice ? 2.0 : 1.0) * time + cast_time(plain) +
            weight_cast_time(
                lower::cast_at_gather(strategy_, of.quantized(), shard_of(of.quantized())));

@@ -252,7 +252,9 @@ class HfConfigReader {
 
 // Why the file is of no dense decoder, if it is of none.
 Status refusal_of_config(const Json& json, const std::string& type) {
-  const auto features = internal::unmodelled_features(HfKeys(json), type);
+  const HfType* known = find_hf_type(type);
+  const auto features =
+      internal::unmodelled_features(HfKeys(json), type, known != nullptr && known->experts);
   const bool parts = json.contains("text_config");
   if (!features.empty())
     return Error{Error::Code::kUnsupported,
@@ -261,7 +263,7 @@ Status refusal_of_config(const Json& json, const std::string& type) {
                              parts ? "; the decoder alone may be: give 'text_config' as a file of "
                                      "its own"
                                    : "")};
-  if (find_hf_type(type) != nullptr) return {};
+  if (known != nullptr) return {};
   std::vector<std::string> names;
   for (const HfType& each : hf_types())
     names.emplace_back(each.name.substr(0, each.name.find(' ')));

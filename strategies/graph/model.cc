@@ -122,8 +122,8 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("tied_embeddings", &Model::tied_embeddings,
                     "Whether the output projection is the input embedding.")
           .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")
-          .optional("experts", &Model::experts,
-                    "Routed experts of a layer; 0: a dense model.", yaml::between(0, kMaxExperts))
+          .optional("experts", &Model::experts, "Routed experts of a layer; 0: a dense model.",
+                    yaml::between(0, kMaxExperts))
           .optional("experts_per_token", &Model::experts_per_token,
                     "Experts that each token is routed to (top-k).", yaml::between(1, kMaxExperts))
           .optional("expert_ffn", &Model::expert_ffn,
@@ -202,8 +202,8 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   if (model.has_qkv_bias()) layer += qkv_width;
   if (model.has_attention_out_bias()) layer += h;
   if (model.has_mlp_bias()) layer += up_width + h;
-  std::int64_t total = model.layers * layer + feed_forward_matrices(model, experts) +
-                       model.vocabulary * h + norm;
+  std::int64_t total =
+      model.layers * layer + feed_forward_matrices(model, experts) + model.vocabulary * h + norm;
   if (model.embedding_norm) total += norm;
   if (!model.tied_embeddings) total += model.vocabulary * h;
   if (model.head_bias) total += model.vocabulary;
@@ -287,12 +287,11 @@ Result<Model> checked(Model model) {
       return fault("experts whose projections have biases are not modelled; set bias: false");
     return model;
   }
-  for (const auto& [key, is_set] :
-       {std::pair("experts_per_token", model.experts_per_token != 1),
-        std::pair("expert_ffn", model.expert_ffn != 0),
-        std::pair("shared_ffn", model.shared_ffn != 0),
-        std::pair("dense_layers", model.dense_layers != 0),
-        std::pair("expert_interval", model.expert_interval != 1)})
+  for (const auto& [key, is_set] : {std::pair("experts_per_token", model.experts_per_token != 1),
+                                    std::pair("expert_ffn", model.expert_ffn != 0),
+                                    std::pair("shared_ffn", model.shared_ffn != 0),
+                                    std::pair("dense_layers", model.dense_layers != 0),
+                                    std::pair("expert_interval", model.expert_interval != 1)})
     if (is_set) return fault(fmt::format("{} has no meaning without experts", key));
   return model;
 }

@@ -53,9 +53,9 @@ struct Model {
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
   std::int64_t experts_per_token = 1;  ///< That each token is routed to (top-k).
   std::int64_t expert_ffn = 0;         ///< Width of one expert; 0: that of `ffn`.
-  std::int64_t shared_ffn = 0;       ///< Width of the experts of all tokens together; 0: none.
-  std::int64_t dense_layers = 0;     ///< The first so many layers have no experts.
-  std::int64_t expert_interval = 1;  ///< Of every so many layers the last has experts.
+  std::int64_t shared_ffn = 0;         ///< Width of the experts of all tokens together; 0: none.
+  std::int64_t dense_layers = 0;       ///< The first so many layers have no experts.
+  std::int64_t expert_interval = 1;    ///< Of every so many layers the last has experts.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }

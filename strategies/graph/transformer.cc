@@ -351,16 +351,14 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                 static_cast<double>(model_.experts)));
   const std::int64_t capacity = std::min(length, slots);
   const auto reshaped = [&](const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
-    return added(
-        {.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
+    return added({.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
   };
   const TensorId tokens =
       parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
 
   const bool is_quantized = quantization_ != Quantization::kNone;
   quantize(false);
-  const TensorId logits =
-      matmul("router", tokens, hidden, model_.experts, {kWhole, kWhole});
+  const TensorId logits = matmul("router", tokens, hidden, model_.experts, {kWhole, kWhole});
   quantize(is_quantized);
   const TensorId probabilities =
       added({.type = "softmax", .name = "router_softmax", .inputs = {logits}});
@@ -396,8 +394,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const std::string letters = parts > 1 ? "ebpt" : "ebt";
   const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
                                   std::int64_t out, std::vector<std::vector<Axis>> dims) {
-    const TensorId weight =
-        parameter(name + ".weight", {model_.experts, in, out}, std::move(dims));
+    const TensorId weight = parameter(name + ".weight", {model_.experts, in, out}, std::move(dims));
     return product({.type = "einsum",
                     .name = name,
                     .inputs = {of, weight},

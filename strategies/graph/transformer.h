@@ -49,8 +49,8 @@ struct TransformerGraphs {
 /// A layer with experts: every rank routes its own tokens (under sequence parallelism its part of a
 /// sequence) to slots of the experts. An all-to-all brings the slots to the ranks of their experts,
 /// another one brings the results back. Not modelled: unequal loads of experts (each has
-/// capacity_factor times its even share, rounded up for each sequence or part of one); the auxiliary
-/// loss and biases that balance them; the host that waits for the counts of tokens.
+/// capacity_factor times its even share, rounded up for each sequence or part of one); the
+/// auxiliary loss and biases that balance them; the host that waits for the counts of tokens.
 /// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over copy_axes().
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 

@@ -44,8 +44,7 @@ ProcessMesh part_of(const std::vector<MeshAxis>& mesh,
 
 // Cut along the first dimension over the data-parallel ranks, below what cuts it already.
 void share(Layout& layout, const Shape& shape) {
-  const std::vector<Axis> shards =
-      without(shard_axes(layout.mesh.axes), layout.attribute.dims);
+  const std::vector<Axis> shards = without(shard_axes(layout.mesh.axes), layout.attribute.dims);
   const std::int64_t ranks = ways(shards, layout.mesh.axes);
   if (ranks == 1 || shape.empty()) return;
   auto& dims = layout.attribute.dims;

@@ -365,8 +365,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
   shard_faults(strategy, faults);
-  if (strategy.data_parallel % strategy.shard_replicas == 0)
-    expert_faults(strategy, model, faults);
+  if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;
   std::ranges::sort(order);
   if (order != std::vector<std::string>{"data", "pipeline", "tensor"}) {

@@ -189,7 +189,7 @@ inline bool is_transfer(const Action& action) {
 /// Parameters that are gathered, or gradients that are reduced, in one operation.
 struct Bucket {
   std::vector<Run> units{};
-  std::vector<Axis> over{};   ///< Of gradients as in ParameterGroup, of parameters as by_shards().
+  std::vector<Axis> over{};    ///< Of gradients as in ParameterGroup, of parameters as by_shards().
   std::int64_t elements = 0;   ///< On one rank, not cut.
   std::int64_t quantized = 0;  ///< As in ParameterGroup.
   /// The unit whose backward pass is the first to add to its gradients: the output projection's,

@@ -37,9 +37,7 @@ class Text {
     text_ += '\n';
   }
 
-  std::int64_t shards() const {
-    return ways(shard_axes(plan_.parts.mesh), plan_.parts.mesh);
-  }
+  std::int64_t shards() const { return ways(shard_axes(plan_.parts.mesh), plan_.parts.mesh); }
 
   std::string states() const {
     using Gather = StateSharding::Gather;

@@ -293,7 +293,7 @@ class RoleCheck {
         for (const ParameterGroup& group : cut_groups(chunk.units.first + i))
           if (!gathered.contains({chunk.units.first + i, group.over}))
             return fmt::format("invariant 5: {} does not gather {}", role_.name,
-                             unit_name(chunk.units.first + i));
+                               unit_name(chunk.units.first + i));
     return std::nullopt;
   }
 

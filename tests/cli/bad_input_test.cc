@@ -154,9 +154,8 @@ TEST(BadInput, Experts) {
   expect_refused(both("  capacity_factor: 0.5\n"), "capacity_factor");
   expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n"),
                  "1 ways are not a multiple of tensor_parallel 2", "set expert_parallel: 2");
-  expect_refused(
-      both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n  expert_parallel: 2\n"),
-      "without sequence_parallel all have the same", "set sequence_parallel: true");
+  expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n  expert_parallel: 2\n"),
+                 "without sequence_parallel all have the same", "set sequence_parallel: true");
   expect_refused(strategy("  data_parallel: 4\n  global_batch: 16\n  expert_parallel: 2\n"),
                  "model 'small' has no experts", "leave it out");
 }

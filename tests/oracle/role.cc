@@ -58,9 +58,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
     auto partial = axes_of(lies.partial);
     const auto copies = without(training.copies, lies.dims);
-    const auto is_copy = [&](Axis axis) {
-      return std::ranges::find(copies, axis) != copies.end();
-    };
+    const auto is_copy = [&](Axis axis) { return std::ranges::find(copies, axis) != copies.end(); };
     if (lies.dims != parameter.pinned->dims || std::erase_if(partial, is_copy) != copies.size())
       return Error{Error::Code::kInvalidInput,
                    block->forward.name + ": the gradient of '" + parameter.name + "' lies as " +

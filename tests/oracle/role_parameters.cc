@@ -28,8 +28,8 @@ double initial_value(const Parameter& parameter, double random) {
 // Two at a time, as lowering books their memory: a third one is written where the oldest lies.
 template <class ByUnit, class Values>
 void hold(ByUnit& buffers, std::int32_t unit, std::int32_t bucket, Values values) {
-  const bool belongs = !buffers.empty() && buffers.back().first == unit &&
-                       !buffers.back().second.contains(bucket);
+  const bool belongs =
+      !buffers.empty() && buffers.back().first == unit && !buffers.back().second.contains(bucket);
   if (!belongs) {
     if (buffers.size() == 2) buffers.pop_front();
     buffers.emplace_back(unit, typename ByUnit::value_type::second_type{});
@@ -213,8 +213,7 @@ Arrays RoleParameters::turned(const Parameter& table, const Arrays& values, bool
 
 void RoleParameters::end(const Action& pass, ActionId id) {
   if ((pass.gives_back & plan::kWhole) != 0)
-    std::erase_if(gathered_,
-                  [&](const auto& buffer) { return pass.units.contains(buffer.first); });
+    std::erase_if(gathered_, [&](const auto& buffer) { return pass.units.contains(buffer.first); });
   const auto it = ended_.find(id);
   if (it == ended_.end()) return;
   if (ended_gradients_.size() == 2) ended_gradients_.pop_front();

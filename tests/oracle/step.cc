@@ -77,9 +77,9 @@ class WholeStep {
       for (Operator& op : all[i]->operators)
         if (op.settings.has("rate") && op.settings.number("rate") > 0)
           op.settings.set("rate", t.options.dropout);
-      FORESHARD_ASSIGN(auto block,
-                       sharded_block(t, std::move(*all[i]),
-                                     is_layer ? t.strategy.recompute : Recompute::kNone));
+      FORESHARD_ASSIGN(
+          auto block,
+          sharded_block(t, std::move(*all[i]), is_layer ? t.strategy.recompute : Recompute::kNone));
       t.blocks.push_back(std::move(block));
     }
     t.sent = lower::as_sent(t.boundary(), t.strategy, mesh);

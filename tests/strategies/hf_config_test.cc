@@ -392,11 +392,29 @@ TEST(HfConfig, HowLayersAreBuilt) {
   EXPECT_EQ(model_of(R"({"model_type": "gpt2", "attention_head_type": "multihead"})").kv(), 12);
 }
 
+// Sums of the tensor sizes in the published checkpoints (model.safetensors.index.json).
+TEST(HfConfig, MixturesOfExperts) {
+  const Model mixtral = model_of(R"({"model_type": "mixtral"})");
+  EXPECT_EQ(mixtral.experts_per_token, 2);
+  EXPECT_EQ(parameter_count(mixtral), 46'702'792'704);
+  const std::string qwen =
+      R"("model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48,
+         "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+         "num_experts_per_tok": 8, "moe_intermediate_size": 768, "intermediate_size": 6144,
+         "vocab_size": 151936, "tie_word_embeddings": false)";
+  const auto read = [&](const std::string& more) { return model_of("{" + qwen + more + "}"); };
+  EXPECT_EQ(parameter_count(read("")), 30'532'122'624);
+  EXPECT_EQ(read(R"(, "decoder_sparse_step": 2)").kind_of_layer(0), LayerKind::kDense);
+  EXPECT_EQ(read(R"(, "mlp_only_layers": [0, 1])").dense_layers, 2);
+  EXPECT_THAT(fault_of("{" + qwen + R"(, "mlp_only_layers": [3]})"),
+              HasSubstr("'mlp_only_layers'"));
+}
+
 // No dense decoder: what it has besides, by the key that says so.
 TEST(HfConfig, FeaturesThatAreNotModelled) {
   const auto of = [](const std::string& keys) { return fault_of("{" + keys + "}"); };
-  EXPECT_EQ(of(R"("model_type": "mixtral", "num_local_experts": 8)"),
-            "'model_type' is 'mixtral' with a mixture of experts ('num_local_experts'), which is "
+  EXPECT_EQ(of(R"("model_type": "dbrx", "num_local_experts": 8)"),
+            "'model_type' is 'dbrx' with a mixture of experts ('num_local_experts'), which is "
             "not modelled");
   EXPECT_EQ(of(R"("model_type": "jamba", "num_experts": 16, "mamba_d_state": 16)"),
             "'model_type' is 'jamba' with a mixture of experts ('num_experts') and state-space "

@@ -114,22 +114,22 @@ class Mapping {
     if (!row_.ffn && family.activation == Activation::kSwiglu)
       return unsupported("column 'ffn' is empty");
     Model described{.name = row_.model_name,
-                          .layers = *row_.layers,
-                          .hidden = *row_.hidden,
-                          .heads = *row_.heads,
-                          .kv_heads = row_.kv_heads.value_or(0),
-                          .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
-                          .ffn = row_.ffn.value_or(0),
-                          .vocabulary = row_.vocab.value_or(family.vocabulary),
-                          .sequence = *row_.seq,
-                          .norm = family.norm,
-                          .activation = family.activation,
-                          .positions = family.positions,
-                          .bias = family.bias,
-                          .qkv_bias = family.qkv_bias,
-                          .tied_embeddings = family.tied_embeddings,
-                          .dropout = family.dropout,
-                          .source = row_.source};
+                    .layers = *row_.layers,
+                    .hidden = *row_.hidden,
+                    .heads = *row_.heads,
+                    .kv_heads = row_.kv_heads.value_or(0),
+                    .head_dim = number_after(row_.notes, "head_dim=").value_or(0),
+                    .ffn = row_.ffn.value_or(0),
+                    .vocabulary = row_.vocab.value_or(family.vocabulary),
+                    .sequence = *row_.seq,
+                    .norm = family.norm,
+                    .activation = family.activation,
+                    .positions = family.positions,
+                    .bias = family.bias,
+                    .qkv_bias = family.qkv_bias,
+                    .tied_embeddings = family.tied_embeddings,
+                    .dropout = family.dropout,
+                    .source = row_.source};
     give_experts(described);
     auto model = checked(std::move(described));
     if (!model) return unsupported(model.error().message);
@@ -151,8 +151,8 @@ class Mapping {
     if (model.layer_kinds() == std::vector{LayerKind::kExperts}) model.ffn = 0;
   }
 
-  // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to share
-  // them; else they are split as all else is, Megatron-LM's default.
+  // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to
+  // share them; else they are split as all else is, Megatron-LM's default.
   void expert_parallel() {
     Strategy& strategy = setting_.strategy;
     if (setting_.model.experts == 0) return;
@@ -160,8 +160,7 @@ class Mapping {
     for (const std::string_view word : {"ETP=", "expert TP=", "expert_tensor_parallel="})
       if (const auto ways = number_after(row_.notes, word)) strategy.expert_tensor_parallel = *ways;
     const bool is_printed = strategy.expert_tensor_parallel > 0 ||
-                            contains(row_.notes, "expert TP=same") ||
-                            strategy.tensor_parallel == 1;
+                            contains(row_.notes, "expert TP=same") || strategy.tensor_parallel == 1;
     if (is_printed) return;
     if (strategy.data_parallel % strategy.expert_parallel != 0) strategy.expert_tensor_parallel = 1;
     assume("expert_tensor_parallel");

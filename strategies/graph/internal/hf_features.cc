@@ -76,7 +76,8 @@ bool shows(const nlohmann::json& value, double above) {
 
 }  // namespace
 
-std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type) {
+std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
+                                             bool reads_experts) {
   std::vector<std::string> features;
   const auto add = [&](const char* feature, std::string_view key) {
     const bool known = std::ranges::any_of(
@@ -84,6 +85,7 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
     if (!known) features.push_back(key.empty() ? feature : fmt::format("{} ('{}')", feature, key));
   };
   for (const Sign& sign : kSigns) {
+    if (reads_experts && sign.feature == kExperts) continue;
     const auto* value = keys.find(sign.key);
     if (value != nullptr && shows(*value, sign.above)) add(sign.feature, sign.key);
   }

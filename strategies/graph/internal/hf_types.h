@@ -31,6 +31,7 @@ struct HfType {
   /// Each layer of this number and its multiples has no rotary positions; value 0: all have them.
   Size unrotated{};
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
+  bool experts = false;            ///< `more` reads them.
   /// What the keys above do not say.
   void (*more)(HfKeys& keys, Model& model) = nullptr;
 };
@@ -39,7 +40,9 @@ std::vector<HfType> llama_types();
 std::vector<HfType> gpt_types();
 
 /// What a file needs that foreshard does not model, each with the key that says so: "a mixture of
-/// experts ('num_experts')". Empty if nothing is known of that kind.
-std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type);
+/// experts ('num_experts')", unless `reads_experts`: models of the type have them, and are read.
+/// Empty if nothing is known of that kind.
+std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
+                                             bool reads_experts);
 
 }  // namespace foreshard::internal

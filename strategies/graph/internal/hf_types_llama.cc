@@ -44,6 +44,20 @@ HfType mistral() {
   return type;
 }
 
+void read_mixtral_experts(HfKeys& keys, Model& model) {
+  model.experts = keys.size({"num_local_experts", 8});
+  model.experts_per_token = keys.size({"num_experts_per_tok", 2});
+}
+
+HfType mixtral() {
+  HfType type = mistral();
+  type.name = "mixtral";
+  type.window = 0;
+  type.experts = true;
+  type.more = read_mixtral_experts;
+  return type;
+}
+
 HfType qwen2() {
   HfType type = llama();
   type.name = "qwen2";
@@ -65,6 +79,32 @@ HfType qwen3() {
   type.rest.qkv_bias = false;
   type.rest.qk_norm = QkNorm::kPerHead;
   type.states_attention_bias = true;
+  return type;
+}
+
+// Layers in "mlp_only_layers" are dense; so are those whose number, from 1 on, is no multiple of
+// "decoder_sparse_step".
+void read_qwen3_experts(HfKeys& keys, Model& model) {
+  model.experts = keys.size({"num_experts", 128});
+  model.experts_per_token = keys.size({"num_experts_per_tok", 8});
+  model.expert_ffn = keys.size({"moe_intermediate_size", 768});
+  model.expert_interval = keys.size({"decoder_sparse_step", 1});
+  if (const auto* list = keys.find("mlp_only_layers"); list != nullptr && list->is_array()) {
+    model.dense_layers = std::ssize(*list);
+    for (std::size_t i = 0; i < list->size(); ++i)
+      if ((*list)[i] != i)
+        keys.refuse("'mlp_only_layers' names others than the first layers, which is not modelled");
+  }
+  if (model.layer_kinds() == std::vector{LayerKind::kExperts}) model.ffn = 0;
+}
+
+HfType qwen3_moe() {
+  HfType type = qwen3();
+  type.name = "qwen3_moe";
+  type.kv_heads.value = 4;
+  type.ffn.value = 6144;
+  type.experts = true;
+  type.more = read_qwen3_experts;
   return type;
 }
 
@@ -351,8 +391,10 @@ HfType cohere2() {
 std::vector<HfType> llama_types() {
   return {llama(),
           mistral(),
+          mixtral(),
           qwen2(),
           qwen3(),
+          qwen3_moe(),
           qwen(),
           phi3(),
           granite(),

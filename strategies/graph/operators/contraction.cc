@@ -314,8 +314,9 @@ void matmul_backward(Gradients& gradients) {
 SettingDefinition recipe_setting() {
   return {.name = "recipe",
           .fallback = std::string{"none"},
-          .doc = "By which the gradient of the result is quantized for the products of the "
-                 "backward pass, as `quantization` of a strategy."};
+          .doc =
+              "By which the gradient of the result is quantized for the products of the "
+              "backward pass, as `quantization` of a strategy."};
 }
 
 SettingDefinition to_setting() {
@@ -347,7 +348,8 @@ OperatorDefinition einsum() {
                        {.name = "groups",
                         .fallback = std::int64_t{0},
                         .doc = "Of that letter in the result; 0: as many as the inputs have."},
-                       to_setting(), recipe_setting()},
+                       to_setting(),
+                       recipe_setting()},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};

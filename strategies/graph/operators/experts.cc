@@ -119,8 +119,9 @@ void combine_backward(Gradients& gradients) {
   const Shape& slots = gradients.shape(gradients.input(0));
   std::vector<TensorId> inputs{gradients.of_output(0), gradients.input(1)};
   if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
-  gradients.give(0, gradients.add("moe_dispatch", "", inputs,
-                                  {{"experts", slots[0]}, {"capacity", slots[slots.size() - 2]}})[0]);
+  gradients.give(0,
+                 gradients.add("moe_dispatch", "", inputs,
+                               {{"experts", slots[0]}, {"capacity", slots[slots.size() - 2]}})[0]);
   if (gradients.op().inputs.size() > 2)
     gradients.give(
         2, gradients.add("moe_weight_gradient", "weights",

@@ -205,14 +205,13 @@ class Maker {
                          whole_parameters(strategy_, whole.elements, whole.quantized)})};
     // A kernel on the stream of the gather that follows.
     if (element_bytes(strategy_).parameter != size_of(strategy_.precision))
-      first.push_back(Task{
-          .name = "cast",
-          .body = Kernel{Pass{
-              .kind = PassKind::kCast,
-              .rows = shard(strategy_.quantized_parameters ? whole.elements - whole.quantized
-                                                           : whole.elements),
-              .dtype = strategy_.precision}},
-          .stream = stream(kDataStream)});
+      first.push_back(Task{.name = "cast",
+                           .body = Kernel{Pass{.kind = PassKind::kCast,
+                                               .rows = shard(strategy_.quantized_parameters
+                                                                 ? whole.elements - whole.quantized
+                                                                 : whole.elements),
+                                               .dtype = strategy_.precision}},
+                           .stream = stream(kDataStream)});
     put_before(gather, std::move(first));
     return gather;
   }

@@ -34,7 +34,8 @@ std::set<TensorId> quantized_weights(const Graph& graph) {
   return weights;
 }
 
-// The parameters of a block by the axes over which ranks hold copies, and by `also_partial(tensor)`.
+// The parameters of a block by the axes over which ranks hold copies, and by
+// `also_partial(tensor)`.
 template <class AlsoPartial>
 std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial) {
   const std::vector<Axis> copies = copy_axes(forward.mesh);

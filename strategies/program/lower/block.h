@@ -67,8 +67,9 @@ struct LoweredBlock {
   }
 };
 
-/// A transformer's blocks under a strategy; each pass through one is one block of the Program. Of `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a
-/// block count among its other activations.
+/// A transformer's blocks under a strategy; each pass through one is one block of the Program. Of
+/// `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a block count
+/// among its other activations.
 struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< mesh_of(strategy).
   LoweredBlock embedding;

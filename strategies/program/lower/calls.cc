@@ -54,16 +54,16 @@ class Writer {
         Call one = between_units(action) ? Call{} : at(action);
         if (of_one_unit(plan_.states, action))
           one.first_layer = unit(bucket(action).units.front().first).layer;
-        write_call(id,
-                   Subject{.kind = action.kind,
-                           .direction = action.direction,
-                           .of = subject_of(action),
-                           .takes = action.takes,
-                           .gives_back = action.gives_back,
-                           .syncs = syncs,
-                           .over = moves_bucket(action) ? bucket(action).over
-                                                        : std::vector<Axis>{}},
-                   std::move(one), action.after);
+        write_call(
+            id,
+            Subject{.kind = action.kind,
+                    .direction = action.direction,
+                    .of = subject_of(action),
+                    .takes = action.takes,
+                    .gives_back = action.gives_back,
+                    .syncs = syncs,
+                    .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
+            std::move(one), action.after);
       }
     }
   }

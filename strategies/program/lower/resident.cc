@@ -63,8 +63,7 @@ std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, 
   });
   // One stage alone has a tied output projection once.
   if (model.tied_embeddings && strategy.stages() == 1)
-    groups.push_back(
-        {.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
+    groups.push_back({.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
   return plan::by_shards(groups, blocks.mesh);
 }
 
@@ -94,8 +93,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, parameters}};
   Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
-    memory.push_back({MemoryKind::kGradients,
-                      size_of(framework.gradients_of(strategy.precision)) * gradients});
+    memory.push_back(
+        {MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) * gradients});
     memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * states});
     buffers += placeholder_bytes(strategy, model, blocks, stage);
     const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;

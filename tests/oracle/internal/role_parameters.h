@@ -103,7 +103,7 @@ class RoleParameters {
   std::vector<Parameter> parameters_;
   std::map<std::int32_t, std::vector<Use>> uses_;              // by unit
   std::map<plan::ActionId, std::vector<std::int32_t>> ended_;  // buckets of gradients by last pass
-  std::deque<std::pair<std::int32_t, ByBucket>> gathered_;  // of units, whole for a pass
+  std::deque<std::pair<std::int32_t, ByBucket>> gathered_;     // of units, whole for a pass
   // Of the last two passes that ended some, by bucket: until they are reduced.
   std::deque<ByBucket> ended_gradients_;
 };

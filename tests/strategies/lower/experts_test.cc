@@ -140,11 +140,8 @@ TEST(ExpertParallel, SharesWholeExpertsAmongTensorRanks) {
   EXPECT_GE(exchanged, 4 * kLayers * sent);
   const std::int64_t rows = 4 * kBatch * kSequence * kChosen / kExperts;
   EXPECT_THAT(products(program, "expert_layer.forward", "experts_up"),
-              ElementsAre(Gemm{.batch = 1,
-                               .m = rows,
-                               .n = 2 * kWidth,
-                               .k = kHidden,
-                               .dtype = DType::kBf16}));
+              ElementsAre(Gemm{
+                  .batch = 1, .m = rows, .n = 2 * kWidth, .k = kHidden, .dtype = DType::kBf16}));
 }
 
 // ZeRO 1 over four data-parallel ranks of which pairs hold other experts: gradients and parameters

@@ -136,7 +136,8 @@ TEST(ForwardMode, FreesActivationsAsSoonAsTheyAreUsed) {
   const auto blocks = lower_blocks(gpt(), strategy(1, 1, 1, 3));
   ASSERT_TRUE(blocks);
   EXPECT_EQ(blocks->layers.front().saved, 0_B);
-  EXPECT_EQ(blocks->layers.front().transient_forward, (2 + 8 + 8) * kSequence * kBatch * kHidden * 1_B);
+  EXPECT_EQ(blocks->layers.front().transient_forward,
+            (2 + 8 + 8) * kSequence * kBatch * kHidden * 1_B);
   EXPECT_TRUE(only_block(blocks->layers.front().backward).tasks.empty());
   const Program program = lowered(strategy(1, 1, 1, 3));
   visit_tasks(program, program.roles[0], [](const program::Task& task) {

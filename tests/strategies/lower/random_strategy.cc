@@ -152,6 +152,8 @@ void give_experts(Training& training, unsigned i) {
   model.expert_interval = draw.from({1, 2});
   if (model.layer_kinds() == std::vector{LayerKind::kDense})
     model.dense_layers = 0, model.expert_interval = 1;
+  if (model.layer_kinds() == std::vector{LayerKind::kExperts} && model.expert_ffn > 0)
+    model.ffn = 0;
   FORESHARD_CHECK(checked(model).has_value());
   Strategy& strategy = training.strategy;
   strategy.capacity_factor =
@@ -189,10 +191,10 @@ std::string describe(const Training& training) {
     text +=
         fmt::format(" {}{}", yaml::name_of(s.quantization), s.quantized_parameters ? " alone" : "");
   if (const Model& model = training.model; model.experts > 0)
-    text += fmt::format(" experts {} of {} (shared {}, dense {}, every {}) ep {} etp {}",
-                        model.experts_per_token, model.experts, model.shared_ffn,
-                        model.dense_layers, model.expert_interval, s.expert_parallel,
-                        s.expert_tensor_parallel);
+    text +=
+        fmt::format(" experts {} of {} (shared {}, dense {}, every {}) ep {} etp {}",
+                    model.experts_per_token, model.experts, model.shared_ffn, model.dense_layers,
+                    model.expert_interval, s.expert_parallel, s.expert_tensor_parallel);
   if (training.model.tied_embeddings) text += " tied";
   if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
   if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";
