@@ -39,7 +39,8 @@ class BlockBuilder {
         tensor_axis_(axis_of(options.mesh, "tensor")),
         batch_axes_(copy_axes(options.mesh)) {
     // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
-    std::ranges::stable_partition(batch_axes_, [&](Axis axis) { return !divides_experts(axis); });
+    std::stable_partition(batch_axes_.begin(), batch_axes_.end(),
+                          [&](Axis axis) { return !divides_experts(axis); });
     graph_.name = std::move(name);
     graph_.gradients_apart = true;
   }
