@@ -36,6 +36,9 @@ std::string words_of(const Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}", strategy.tensor_parallel,
                                  strategy.pipeline_parallel, strategy.data_parallel);
   if (strategy.mode == Mode::kForward) text = "forward only, " + text;
+  if (strategy.expert_parallel > 1)
+    text += fmt::format(", experts {}{}", strategy.expert_parallel,
+                        strategy.experts_over_tensor() ? " (each whole)" : "");
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
   if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);

@@ -147,7 +147,7 @@ class Maker {
         opened.push_back(other.what);
     // In the order of the model: of a tied table, the embedding's before the head's.
     std::ranges::sort(opened, {}, [&](std::int32_t i) {
-      return plan_.buckets[static_cast<std::size_t>(i)].units.front();
+      return std::pair(plan_.buckets[static_cast<std::size_t>(i)].units.front(), i);
     });
     opened.erase(std::unique(opened.begin(), opened.end()), opened.end());
     FORESHARD_CHECK(!opened.empty() && unit(action.units.first).block == of);
@@ -227,8 +227,8 @@ class Maker {
     Block block{.name = name};
     Attribute from = replicated(1);
     from.dims[0] = over;
-    append_reshard(block, "parameters", {count}, strategy_.precision, from, replicated(1), mesh_,
-                   stream(kDataStream), {});
+    append_reshard(block, "parameters", {padded(count, over, mesh_)}, strategy_.precision, from,
+                   replicated(1), mesh_, stream(kDataStream), {});
     return block;
   }
 

@@ -244,6 +244,15 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
   return last;
 }
 
+std::int64_t padded(std::int64_t count, const std::vector<Axis>& axes,
+                    const std::vector<MeshAxis>& mesh) {
+  const auto parallel = std::ranges::count_if(
+      axes, [&](Axis axis) { return mesh[static_cast<std::size_t>(axis)].size > 1; });
+  if (parallel < 2) return count;
+  const std::int64_t ranks = ways(axes, mesh);
+  return (count + ranks - 1) / ranks * ranks;
+}
+
 void append_reduction(Block& block, const std::string& name, std::int64_t count,
                       const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh,
                       const Strategy& strategy, std::vector<std::int32_t> after) {
@@ -252,8 +261,9 @@ void append_reduction(Block& block, const std::string& name, std::int64_t count,
   Attribute to = replicated(1);
   if (state_sharding(strategy).cuts_optimizer)
     std::ranges::set_intersection(shard_axes(mesh), axes, std::back_inserter(to.dims[0]));
-  append_reshard(block, name, {count}, strategy.framework->gradients_of(strategy.precision), from,
-                 to, mesh, stream(kDataStream), std::move(after));
+  append_reshard(block, name, {padded(count, to.dims[0], mesh)},
+                 strategy.framework->gradients_of(strategy.precision), from, to, mesh,
+                 stream(kDataStream), std::move(after));
 }
 
 Attribute as_sent(const Tensor& boundary, const Strategy& strategy,

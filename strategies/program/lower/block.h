@@ -111,6 +111,11 @@ std::optional<std::int32_t> append_reshard(
     program::StreamId stream, std::vector<std::int32_t> after,
     const reshard::MeshPlanner& planner = reshard::steps_within);
 
+/// Elements of a flat buffer of `count` that is cut over `axes`: over several at once it is padded
+/// to a multiple of their ranks, so that one operation does for all of them.
+std::int64_t padded(std::int64_t count, const std::vector<Axis>& axes,
+                    const std::vector<MeshAxis>& mesh);
+
 /// Appends the reduction of `count` gradients that are partial over `axes`: to shards of the
 /// data-parallel ranks if the strategy cuts the optimizer's states, else to all.
 void append_reduction(program::Block& block, const std::string& name, std::int64_t count,

@@ -26,7 +26,8 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
 
 // By hand: all parameters, the vocabulary padded, a tied embedding once more where first and last
 // stage are different ranks, divided by tensor ranks except for what they hold copies of: norms,
-// learned positions, biases after the row-parallel products.
+// learned positions, biases after the row-parallel products, routers. Experts are divided among
+// their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer.
 double elements_expected(const Model& model, const Strategy& strategy) {
   const std::int64_t tp = strategy.tensor_parallel;
   const std::int64_t multiple = strategy.framework->vocabulary_multiple * tp;
@@ -46,8 +47,17 @@ double elements_expected(const Model& model, const Strategy& strategy) {
     layer += 2 * model.head_size() * (has_shift(model.norm) ? 2 : 1);
   std::int64_t copies = model.layers * layer + (model.embedding_norm ? 2 : 1) * norm;
   if (model.positions == Positions::kLearned) copies += model.position_rows() * model.hidden;
-  const std::int64_t divided = (all - copies) / tp;
-  return static_cast<double>(divided + copies);
+  std::int64_t mixtures = 0;
+  for (std::int64_t i = 0; i < model.layers; ++i)
+    mixtures += model.kind_of_layer(i) == LayerKind::kExperts ? 1 : 0;
+  copies += mixtures * model.hidden * model.experts;
+  const std::int64_t matrices = model.activation == Activation::kSwiglu ? 3 : 2;
+  const std::int64_t routed =
+      mixtures * model.experts * matrices * model.hidden * model.expert_width();
+  const std::int64_t divided = (all - copies - routed) / tp;
+  const bool shards = strategy.zero_stage == 3 && strategy.shards() > 1;
+  const std::int64_t own = routed / tp / (shards ? 1 : strategy.expert_ways());
+  return static_cast<double>(divided + copies + own);
 }
 
 TEST(Lower, IsSoundForRandomStrategies) {
@@ -56,6 +66,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     Training training = random_training(random, 48);
     quantize(training.strategy, seed);
     replicate_shards(training.strategy, seed);
+    give_experts(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;
