@@ -50,6 +50,7 @@ constexpr std::array kExceptions = std::to_array<Exception>({
     {"study", "llama2-70b-h100-128", "fabric.levels", "one pod: no level above is used"},
     {"study", "llama3-8b-h100-64-fsdp", "fabric.levels", "one pod: no level above is used"},
     {"study", "llama3-70b-h100-64-forward", "fabric.levels", "no rank sends to another node"},
+    {"study", "mixtral-8x22b-h100-128", "fabric.levels", "one pod: no level above is used"},
     {"study", "llama3-70b-h100-64-forward", "nodes_per_pod", "no rank sends to another node"},
     {"communication", "nccl", "forms.8.largest_message", "LL is slower than Simple at every size"},
     {"communication", "nccl", "forms.41.architectures.0",
