@@ -115,6 +115,8 @@ class Backward {
     graph_.operators.back().core_attention = core_attention;
     return *std::move(outputs);
   }
+  /// `gradient` is to lie as the annotation of `of` says, if there is one.
+  void lay_as(TensorId of, TensorId gradient) { graph_[gradient].pinned = forward_[of].pinned; }
   TensorId gradient_of(TensorId tensor) const {
     const auto it = gradient_of_.find(tensor);
     return it == gradient_of_.end() ? TensorId{} : it->second;
@@ -324,6 +326,8 @@ class OperatorGradients final : public Gradients {
     if (tensor(of).role == TensorRole::kParameter)
       return backward_.contribute_parameter(of, gradient, fresh);
     if (fresh) backward_.name_after(of, gradient);
+    // A view computes nothing: what it reads as annotated gets its gradient back there.
+    if (fresh && find_operator(op_.type)->view) backward_.lay_as(of, gradient);
     backward_.contribute(of, gradient);
   }
 

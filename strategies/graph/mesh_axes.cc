@@ -7,8 +7,9 @@
 namespace foreshard {
 namespace {
 
-constexpr std::array<std::string_view, 3> kCopies{"data", "expert", "replica"};
-constexpr std::array<std::string_view, 2> kShards{"data", "expert"};
+constexpr std::array<std::string_view, 3> kSamples{"data", "expert", "replica"};
+constexpr std::array<std::string_view, 4> kCopies{"context", "data", "expert", "replica"};
+constexpr std::array<std::string_view, 3> kShards{"context", "data", "expert"};
 
 template <class Names>
 std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, const Names& names) {
@@ -21,6 +22,12 @@ std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, const Names& nam
 
 }  // namespace
 
+std::vector<Axis> sample_axes(const std::vector<MeshAxis>& mesh) {
+  return axes_named(mesh, kSamples);
+}
+std::vector<Axis> context_axes(const std::vector<MeshAxis>& mesh) {
+  return axes_named(mesh, std::array<std::string_view, 1>{"context"});
+}
 std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh) {
   return axes_named(mesh, kCopies);
 }

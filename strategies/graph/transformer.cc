@@ -37,7 +37,8 @@ class BlockBuilder {
       : model_(model),
         options_(options),
         tensor_axis_(axis_of(options.mesh, "tensor")),
-        batch_axes_(copy_axes(options.mesh)) {
+        batch_axes_(sample_axes(options.mesh)),
+        context_axes_(context_axes(options.mesh)) {
     // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
     std::stable_partition(batch_axes_.begin(), batch_axes_.end(),
                           [&](Axis axis) { return !divides_experts(axis); });
@@ -48,6 +49,14 @@ class BlockBuilder {
   const std::vector<Axis> kWhole{};
   std::vector<Axis> tensor() const { return {tensor_axis_}; }
   const std::vector<Axis>& batch() const { return batch_axes_; }
+  /// Over which sequences are cut everywhere.
+  const std::vector<Axis>& context() const { return context_axes_; }
+  /// Over which they are cut between the tensor-parallel parts.
+  std::vector<Axis> sequence() const {
+    std::vector<Axis> axes = context();
+    if (options_.sequence_parallel) axes.push_back(tensor_axis_);
+    return axes;
+  }
 
   TensorId activation(const std::string& name, std::vector<std::int64_t> shape) {
     return graph_.add({.name = name, .dtype = options_.dtype, .shape = std::move(shape)});
@@ -60,8 +69,7 @@ class BlockBuilder {
     return at_boundary(activation(name, tokens(model_.hidden)));
   }
   TensorId at_boundary(TensorId id) {
-    graph_[id].pinned = Attribute{
-        .dims = {batch(), options_.sequence_parallel ? tensor() : kWhole, kWhole}, .partial = {}};
+    graph_[id].pinned = Attribute{.dims = {batch(), sequence(), kWhole}, .partial = {}};
     return id;
   }
   TensorId parameter(const std::string& name, std::vector<std::int64_t> shape,
@@ -175,7 +183,18 @@ class BlockBuilder {
     producer.rule = inferred->rule;
   }
 
+  TensorId reshaped(const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
+    return added({.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
+  }
+  /// `of` where it is to lie as `to` says: the conversion is communication.
+  TensorId moved(const std::string& name, TensorId of, std::vector<std::vector<Axis>> to) {
+    const TensorId copy = reshaped(name, of, graph_[of].shape);
+    graph_[copy].pinned = Attribute{.dims = std::move(to), .partial = {}};
+    return copy;
+  }
+
   TensorId attention(TensorId qkv);
+  TensorId attention_on_parts(TensorId qkv);
   TensorId unfused_attention(TensorId qkv);
   /// From the normalised stream to the product that ends the branch, without its bias.
   TensorId attention_branch(TensorId x);
@@ -200,6 +219,7 @@ class BlockBuilder {
   std::vector<Axis> expert_axes() const {
     std::vector<Axis> axes;
     if (options_.experts_over_tensor) axes.push_back(tensor_axis_);
+    if (options_.experts_over_context) axes.insert(axes.end(), context().begin(), context().end());
     std::ranges::copy_if(batch_axes_, std::back_inserter(axes),
                          [&](Axis axis) { return divides_experts(axis); });
     return axes;
@@ -211,6 +231,10 @@ class BlockBuilder {
     settings.set("query_heads", model_.heads);
     settings.set("kv_heads", model_.kv());
     return settings;
+  }
+  Settings attention_settings() const {
+    return {{"implementation", std::string(name_of(options_.attention))},
+            {"rate", model_.dropout ? kDropoutRate : 0.0}};
   }
   std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
   std::int64_t qkv_width() const {
@@ -226,6 +250,7 @@ class BlockBuilder {
   const TransformerOptions& options_;
   Axis tensor_axis_;
   std::vector<Axis> batch_axes_;
+  std::vector<Axis> context_axes_;
   Graph graph_;
   bool core_attention_ = false;
   Quantization quantization_ = Quantization::kNone;
@@ -235,15 +260,36 @@ class BlockBuilder {
 TensorId BlockBuilder::attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
   core_attention_ = true;
-  const TensorId context =
-      added({.type = "packed_attention",
-             .name = "attention",
-             .inputs = {qkv},
-             .settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
-                                     {"rate", model_.dropout ? kDropoutRate : 0.0}}),
-             .output_names = {"context", "attention.logsumexp"}});
+  const TensorId heads = added({.type = "packed_attention",
+                                .name = "attention",
+                                .inputs = {qkv},
+                                .settings = with_heads(attention_settings()),
+                                .output_names = {"context", "attention.logsumexp"}});
   core_attention_ = false;
-  return context;
+  return heads;
+}
+
+TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
+  if (options_.context_exchange == ContextExchange::kAllToAll) {
+    std::vector<Axis> heads = tensor();
+    heads.insert(heads.end(), context().begin(), context().end());
+    graph_[qkv].pinned = Attribute{.dims = {batch(), context(), tensor()}, .partial = {}};
+    const TensorId whole = moved("whole_sequences", qkv, {batch(), kWhole, heads});
+    return moved("own_tokens", attention(whole), {batch(), context(), tensor()});
+  }
+  const auto parts = all_added({.type = "split_queries",
+                                .name = "split_queries",
+                                .inputs = {qkv},
+                                .settings = with_heads(),
+                                .output_names = {"queries", "keys_values"}});
+  core_attention_ = true;
+  const TensorId heads = added({.type = "context_attention",
+                                .name = "attention",
+                                .inputs = parts,
+                                .settings = with_heads(attention_settings()),
+                                .output_names = {"context", "attention.logsumexp"}});
+  core_attention_ = false;
+  return heads;
 }
 
 TensorId BlockBuilder::unfused_attention(TensorId qkv) {
@@ -310,8 +356,8 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
                  .name = "rope",
                  .inputs = {qkv},
                  .settings = with_heads({{"eager", eager(options_.pointwise.rope)}})});
-  return matmul("attention_out", attention(qkv), attention_width(), model_.hidden,
-                {tensor(), kWhole});
+  const TensorId heads = context().empty() ? attention(qkv) : attention_on_parts(qkv);
+  return matmul("attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
 }
 
 TensorId BlockBuilder::activated(const std::string& name, TensorId up) {
@@ -345,15 +391,12 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
 // slots the same behind a dimension of experts.
 TensorId BlockBuilder::experts_branch(TensorId x) {
   const std::int64_t hidden = model_.hidden;
-  const std::int64_t parts = options_.sequence_parallel ? ways(tensor(), options_.mesh) : 1;
+  const std::int64_t parts = ways(sequence(), options_.mesh);
   const std::int64_t length = model_.sequence / parts;
   const auto slots = static_cast<std::int64_t>(
       std::ceil(options_.capacity_factor * static_cast<double>(length * model_.experts_per_token) /
                 static_cast<double>(model_.experts)));
   const std::int64_t capacity = std::min(length, slots);
-  const auto reshaped = [&](const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
-    return added({.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
-  };
   const TensorId tokens =
       parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
 
@@ -374,16 +417,10 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   std::vector<std::vector<Axis>> at_tokens{kWhole, batch()};
   std::vector<std::vector<Axis>> at_experts{expert_axes, without(batch(), {expert_axes})};
   if (parts > 1) {
-    at_tokens.push_back(tensor());
-    at_experts.push_back(kWhole);
+    at_tokens.push_back(sequence());
+    at_experts.push_back(without(context(), {expert_axes}));
   }
   for (auto* lies : {&at_tokens, &at_experts}) lies->resize(lies->size() + 2);
-  const auto moved = [&](const std::string& name, TensorId of,
-                         const std::vector<std::vector<Axis>>& to) {
-    const TensorId copy = reshaped(name, of, graph_[of].shape);
-    graph_[copy].pinned = Attribute{.dims = to, .partial = {}};
-    return copy;
-  };
 
   const TensorId dispatched =
       added({.type = "moe_dispatch",
@@ -479,7 +516,7 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
   build.at_boundary(out);
   Graph graph = build.take({}, {out});
-  graph[ids].pinned = Attribute{.dims = {build.batch(), build.kWhole}, .partial = {}};
+  graph[ids].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
   return graph;
 }
 
@@ -511,7 +548,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
                                            .inputs = {parts},
                                            .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
-  graph[targets].pinned = Attribute{.dims = {build.batch(), build.kWhole}, .partial = {}};
+  graph[targets].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
   return graph;
 }
 

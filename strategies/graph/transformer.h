@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "strategies/graph/context_exchange.h"
 #include "strategies/graph/graph.h"
 #include "strategies/graph/implementation.h"
 #include "strategies/graph/model.h"
@@ -24,6 +25,9 @@ struct TransformerOptions {
   std::vector<MeshAxis> mesh;      ///< Axes named below are looked up here by name.
   std::int64_t batch = 1;          ///< Sequences per micro-batch over all data-parallel ranks.
   bool sequence_parallel = false;  ///< Between the tensor-parallel parts: split along the sequence.
+  /// By which ranks along "context" see the keys of other tokens.
+  ContextExchange context_exchange = ContextExchange::kAllGather;
+  bool experts_over_context = false;  ///< Ranks along "context" hold other experts.
   bool experts_over_tensor = false;  ///< Experts are whole; else each is split as all else is.
   double capacity_factor = 1;        ///< Slots of an expert, times its even share of the tokens.
   AttentionImplementation attention = AttentionImplementation::kFused;
@@ -46,12 +50,20 @@ struct TransformerGraphs {
 /// column, output and down projections by row, embedding and output projection by vocabulary;
 /// everything else follows by propagation.
 ///
-/// A layer with experts: every rank routes its own tokens (under sequence parallelism its part of a
-/// sequence) to slots of the experts. An all-to-all brings the slots to the ranks of their experts,
+/// Under context parallelism each rank has a part of every sequence. Its queries need the keys and
+/// values of all tokens: they are gathered, or an all-to-all brings whole sequences of some of the
+/// heads. Each rank's queries are the i-th part of 2n from the front and the i-th from the end, so
+/// that all n ranks have as many scores to compute; which tokens these are changes nothing else.
+/// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Jacobs et al., "DeepSpeed Ulysses", arXiv
+/// 2309.14509; Grattafiori et al., "The Llama 3 Herd of Models", arXiv 2407.21783, section 3.3.2.
+///
+/// A layer with experts: every rank routes its own tokens (under sequence or context parallelism its
+/// part of a sequence) to slots of the experts. An all-to-all brings the slots to the ranks of their experts,
 /// another one brings the results back. Not modelled: unequal loads of experts (each has
 /// capacity_factor times its even share, rounded up for each sequence or part of one); the
 /// auxiliary loss and biases that balance them; the host that waits for the counts of tokens.
-/// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over copy_axes().
+/// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over
+/// sample_axes(); sequences over axis "context" if there is one.
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);
 
 /// The whole model as one graph: embedding, every layer, head; each tensor but those at the borders

@@ -6,9 +6,11 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   std::vector<MeshAxis> mesh;
   const std::int64_t experts = strategy.expert_ways();
   for (const std::string& name : strategy.rank_order) {
+    if (name == "data" && strategy.context_parallel > 1)
+      mesh.push_back({"context", strategy.context_parallel});
     if (name == "data" && experts > 1) mesh.push_back({"expert", experts});
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.shards() / experts
+                          : name == "data" ? strategy.data_parallel / strategy.shard_replicas / experts
                                            : strategy.pipeline_parallel});
     if (name == "data" && strategy.shard_replicas > 1)
       mesh.push_back({"replica", strategy.shard_replicas});
@@ -22,6 +24,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
   return {.mesh = mesh_of(strategy),
           .batch = strategy.micro_batch * strategy.data_parallel,
           .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
+          .context_exchange = strategy.context_exchange,
+          .experts_over_context = strategy.experts_over_context(),
           .experts_over_tensor = strategy.experts_over_tensor(),
           .capacity_factor = strategy.capacity_factor,
           .attention = framework.attention,

@@ -25,7 +25,7 @@ StateSharding state_sharding(const Strategy& strategy, std::int64_t copies) {
 }
 
 StateSharding state_sharding(const Strategy& strategy) {
-  return state_sharding(strategy, strategy.data_parallel);
+  return state_sharding(strategy, strategy.copies());
 }
 
 }  // namespace foreshard

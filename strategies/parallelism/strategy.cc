@@ -20,6 +20,16 @@ const yaml::Names<Recompute>& yaml_names(const Recompute*) {
   return names;
 }
 
+const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*) {
+  static const yaml::Names<ContextExchange> names{
+      {"all-gather", ContextExchange::kAllGather,
+       "Keys and values of all tokens are gathered before attention."},
+      {"all-to-all", ContextExchange::kAllToAll,
+       "Ranks exchange tokens for heads: each attends over whole sequences (DeepSpeed Ulysses)."},
+  };
+  return names;
+}
+
 const yaml::Names<Mode>& yaml_names(const Mode*) {
   static const yaml::Names<Mode> names{
       {"train", Mode::kTrain, "Forward, backward, and the update of the parameters."},
@@ -39,9 +49,16 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Ways that the layers are split into stages.", yaml::between(1, kMaxWays))
           .optional("data_parallel", &Strategy::data_parallel,
                     "Replicas, each with its part of the batch.", yaml::between(1, kMaxWays))
+          .optional("context_parallel", &Strategy::context_parallel,
+                    "Ways that every sequence is split, besides sequence_parallel, with attention "
+                    "over all parts.",
+                    yaml::between(1, kMaxWays))
+          .optional("context_exchange", &Strategy::context_exchange,
+                    "How queries see the keys and values of other parts of a sequence.")
           .optional("expert_parallel", &Strategy::expert_parallel,
                     "Ways that the routed experts of a layer are divided among the data-parallel "
-                    "ranks and, where expert_tensor_parallel is 1, the tensor-parallel ones.",
+                    "ranks, before them the context-parallel ones and, where "
+                    "expert_tensor_parallel is 1, the tensor-parallel ones.",
                     yaml::between(1, kMaxWays))
           .optional("expert_tensor_parallel", &Strategy::expert_tensor_parallel,
                     "Ways that each expert's matrices are split: 1, or as tensor_parallel (0).",
@@ -136,6 +153,9 @@ std::string describe(const Strategy& strategy) {
                   strategy.sequence_parallel ? " with sequence" : "", strategy.pipeline_parallel);
   if (strategy.virtual_stages > 1) text += fmt::format(" x {} chunks", strategy.virtual_stages);
   text += fmt::format(", data {}, micro-batch {}", strategy.data_parallel, strategy.micro_batch);
+  if (strategy.context_parallel > 1)
+    text += fmt::format(", context {} by {}", strategy.context_parallel,
+                        yaml::name_of(strategy.context_exchange));
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);

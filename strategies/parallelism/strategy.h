@@ -12,6 +12,7 @@
 #include "base/yaml/table.h"
 
 #include "strategies/graph/graph.h"
+#include "strategies/graph/context_exchange.h"
 #include "strategies/graph/model.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/parallelism/framework.h"
@@ -36,6 +37,8 @@ struct Strategy {
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
+  std::int64_t context_parallel = 1;  ///< Ranks that each have a part of every sequence.
+  ContextExchange context_exchange = ContextExchange::kAllGather;
   std::int64_t expert_parallel = 1;         ///< Ranks that share the routed experts of a layer.
   std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
@@ -57,14 +60,21 @@ struct Strategy {
   std::vector<std::string> rank_order = {"tensor", "data", "pipeline"};  ///< Fastest first.
   yaml::Ref<Framework> framework;
 
-  std::int64_t devices() const { return tensor_parallel * pipeline_parallel * data_parallel; }
-  std::int64_t shards() const { return data_parallel / shard_replicas; }  ///< Of ZeRO.
+  std::int64_t devices() const { return tensor_parallel * pipeline_parallel * copies(); }
+  /// Ranks that hold copies of the parameters of one tensor-parallel rank of a stage.
+  std::int64_t copies() const { return context_parallel * data_parallel; }
+  std::int64_t shards() const { return copies() / shard_replicas; }  ///< Of ZeRO.
   /// Whether tensor-parallel ranks hold other experts, rather than parts of the same.
   bool experts_over_tensor() const { return expert_tensor_parallel == 1 && tensor_parallel > 1; }
-  /// Data-parallel ranks that hold other experts: the size of mesh axis "expert".
-  std::int64_t expert_ways() const {
-    return expert_parallel / (experts_over_tensor() ? tensor_parallel : 1);
+  /// Whether ranks that have other parts of a sequence hold other experts.
+  bool experts_over_context() const { return expert_parallel > 1 && context_parallel > 1; }
+  /// Ranks besides the data-parallel ones that hold other experts.
+  std::int64_t expert_ways_in_replica() const {
+    return (experts_over_tensor() ? tensor_parallel : 1) *
+           (experts_over_context() ? context_parallel : 1);
   }
+  /// Data-parallel ranks that hold other experts: the size of mesh axis "expert".
+  std::int64_t expert_ways() const { return expert_parallel / expert_ways_in_replica(); }
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };

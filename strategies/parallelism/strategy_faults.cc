@@ -35,7 +35,7 @@ std::string tensor_sizes(const Strategy& strategy, const Model& model) {
 
 // The largest number of replicas that the devices allow and the batch can be shared among; 0: none.
 std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
-  std::int64_t data = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  std::int64_t data = devices / (strategy.devices() / strategy.data_parallel);
   while (data > 0 && strategy.global_batch % (data * strategy.micro_batch) != 0) --data;
   return data;
 }
@@ -74,7 +74,7 @@ std::string multiples(const Strategy& strategy, std::int64_t data) {
 std::string batch_help(const Strategy& strategy, std::int64_t devices) {
   if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
     return fmt::format("data_parallel: {} shares them evenly", data);
-  const std::int64_t most = devices / (strategy.tensor_parallel * strategy.pipeline_parallel);
+  const std::int64_t most = devices / (strategy.devices() / strategy.data_parallel);
   return multiples(strategy, std::max<std::int64_t>(most, 1));
 }
 
@@ -84,7 +84,7 @@ std::string room_help(const Strategy& strategy, const Model& model, std::int64_t
   const auto uses = [&](std::int64_t ranks) {
     return ranks == devices ? std::string("them all") : grouped(ranks) + " of them";
   };
-  const std::int64_t replica = strategy.tensor_parallel * strategy.pipeline_parallel;
+  const std::int64_t replica = strategy.devices() / strategy.data_parallel;
   if (const std::int64_t data = most_replicas(strategy, devices); data > 0)
     return fmt::format("data_parallel: {} would use {}", data, uses(data * replica));
   if (const std::int64_t most = devices / replica; most > 0) {
@@ -94,7 +94,8 @@ std::string room_help(const Strategy& strategy, const Model& model, std::int64_t
                        uses(most * replica));
   }
   const std::string too_much =
-      fmt::format("tensor_parallel x pipeline_parallel = {} is too much already", grouped(replica));
+      fmt::format("tensor_parallel x pipeline_parallel{} = {} is too much already",
+                  strategy.context_parallel > 1 ? " x context_parallel" : "", grouped(replica));
   const auto fewer = smaller(strategy, model, devices);
   if (!fewer) return too_much;
   return fmt::format(
@@ -225,10 +226,48 @@ static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& f
     faults.push_back({"shard_replicas",
                       fmt::format("data_parallel {} does not divide into {} sets", ranks, sets),
                       "use a divisor of data_parallel"});
-  else if (ranks == sets)
+  else if (strategy.shards() == 1)
     faults.push_back({"shard_replicas",
                       fmt::format("each of {} sets would lie on one rank, whole", sets),
                       "set zero_stage: 0 and leave shard_replicas out, or use fewer sets"});
+}
+
+// Every rank has as many tokens, and of attention as much work, as any other.
+static void context_faults(const Strategy& strategy, const Model& model,
+                           std::vector<StrategyFault>& faults) {
+  const std::int64_t cp = strategy.context_parallel;
+  const std::int64_t tp = strategy.tensor_parallel;
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  if (cp == 1) {
+    if (strategy.context_exchange != ContextExchange::kAllGather)
+      fault("context_exchange", "without context_parallel each rank has whole sequences",
+            "leave it out, or set context_parallel");
+    return;
+  }
+  const std::int64_t cuts = cp * (strategy.sequence_parallel ? tp : 1);
+  if (model.sequence % (2 * cp) != 0 || model.sequence % cuts != 0)
+    fault("context_parallel",
+          fmt::format("a sequence of {} tokens cannot be cut into 2 x {} parts of equal attention{}",
+                      grouped(model.sequence), cp,
+                      strategy.sequence_parallel
+                          ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
+                          : ""),
+          fmt::format("set the sequence to a multiple of {}", std::lcm(2 * cp, cuts)));
+  if (strategy.context_exchange == ContextExchange::kAllToAll) {
+    if (model.kv() % (tp * cp) != 0)
+      fault("context_parallel",
+            fmt::format("{} key/value heads cannot be exchanged among tensor_parallel {} x "
+                        "context_parallel {} ranks",
+                        model.kv(), tp, cp),
+            "set context_exchange: all-gather, or context_parallel lower");
+  } else if (strategy.framework->attention == AttentionImplementation::kUnfused) {
+    fault("context_exchange",
+          fmt::format("attention without a fused kernel (framework '{}') needs whole sequences",
+                      strategy.framework->name),
+          "set context_exchange: all-to-all, or another framework");
+  }
 }
 
 // Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
@@ -250,7 +289,7 @@ static void expert_faults(const Strategy& strategy, const Model& model,
               "leave it out, or give the model experts");
     return;
   }
-  const std::int64_t data = strategy.shards();
+  const std::int64_t data = strategy.data_parallel / strategy.shard_replicas;
   if (etp > 1 && etp != tp) {
     fault("expert_tensor_parallel",
           fmt::format("experts are whole (1) or split as all else is (tensor_parallel {}), not {} "
@@ -272,6 +311,14 @@ static void expert_faults(const Strategy& strategy, const Model& model,
   } else if (model.experts % ep != 0) {
     fault("expert_parallel", fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
           fmt::format("use a divisor of {}", model.experts));
+  } else if (ep % strategy.expert_ways_in_replica() != 0) {
+    fault("expert_parallel",
+          fmt::format("experts are shared among context-parallel ranks before data-parallel ones: "
+                      "{} ways are not a multiple of {}",
+                      ep, strategy.expert_ways_in_replica()),
+          fmt::format("set expert_parallel: {}, or context_parallel lower",
+                      (ep / strategy.expert_ways_in_replica() + 1) *
+                          strategy.expert_ways_in_replica()));
   } else if (data % strategy.expert_ways() != 0) {
     fault("expert_parallel",
           fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
@@ -313,9 +360,13 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   if (too_many) {
     fault(
         "data_parallel",
-        fmt::format("tensor_parallel {} x pipeline_parallel {} x data_parallel {} = {} ranks, but "
+        fmt::format("tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
                     "there {} {} {} for them",
-                    tp, pp, dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
+                    tp, pp,
+                    strategy.context_parallel > 1
+                        ? fmt::format(" x context_parallel {}", strategy.context_parallel)
+                        : "",
+                    dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
                     grouped(devices), plural(devices, "device")),
         room_help(strategy, model, devices));
   }
@@ -364,6 +415,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
+  context_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;
@@ -399,6 +451,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                       "annotate the tensors between the matrices instead (graph.annotations)"});
   for (const auto& [key, is_set] :
        {std::pair("expert_parallel", strategy.expert_parallel > 1),
+        std::pair("context_parallel", strategy.context_parallel > 1),
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
         std::pair("capacity_factor", strategy.capacity_factor > 1)})
     if (is_set)

@@ -12,147 +12,195 @@ namespace {
 
 constexpr double kRotaryBase = 10'000;
 
-// One head of one sequence: pointers to its first row, and the distance of rows.
-struct Head {
-  const double* q;
-  const double* k;
-  const double* v;
-  std::int64_t stride;
-  std::int64_t length;
-  std::int64_t d;
-  double scale;
-
-  static std::int64_t visible(std::int64_t s) { return s + 1; }  // causal
-  double score(std::int64_t s, std::int64_t t) const {
-    double product = 0;
-    for (std::int64_t i = 0; i < d; ++i) product += q[s * stride + i] * k[t * stride + i];
-    return product * scale;
-  }
-};
-
-Head head_of(const Invocation& kernel, const Packed& packed, std::int64_t b, std::int64_t h) {
-  const Operand& qkv = kernel.in[0];
-  const std::int64_t length = extent(qkv, 1);
-  FORESHARD_CHECK(length == qkv.whole[1]);  // every query sees every key
-  const double* row = &qkv.values[at(b * length * columns(qkv))];
-  return {.q = row + packed.query(h),
-          .k = row + packed.key(h),
-          .v = row + packed.value(h),
-          .stride = columns(qkv),
-          .length = length,
-          .d = packed.head_dim(),
-          .scale = packed.scale()};
+// The operand that holds keys and values.
+const Operand& keys_of(const Invocation& kernel) {
+  return kernel.in[kernel.op.type.starts_with("packed") ? 0 : 1];
 }
 
-// What the weight of key t for query s is multiplied by, as the dropout of unfused attention
-// would.
-class DroppedScores {
+// Where the rows of heads lie: queries in one slice, keys and values in another one or the same.
+class Heads {
  public:
-  DroppedScores(const Invocation& kernel, const Packed& packed)
-      : key_(key_of(kernel.context.key, kAttentionDropout)),
-        p_(kernel.op.settings.number("rate")),
-        heads_(kernel.op.settings.integer("query_heads")),
-        length_(kernel.in[0].whole[1]),
-        first_batch_(kernel.in[0].box.begin[0]),
-        first_head_(packed.first_query_head()) {}
+  /// All in the packed projection `qkv`.
+  static Heads packed(const Operand& qkv, const Settings& settings) {
+    const Packed packed(qkv, settings);
+    FORESHARD_CHECK(extent(qkv, 1) == qkv.whole[1]);  // every query sees every key
+    Heads heads(qkv, qkv, settings, packed.head_dim());
+    heads.count_ = packed.query_heads();
+    heads.first_ = packed.first_query_head();
+    heads.query_gap_ = 2 * heads.d_;
+    heads.key_at_ = packed.key(0);
+    heads.group_ = (packed.queries_of_group() + 2) * heads.d_;
+    return heads;
+  }
+  /// Keys and values of all tokens beside queries of some.
+  static Heads apart(const Operand& queries, const Operand& keys, const Settings& settings) {
+    const std::int64_t d = queries.whole[2] / settings.integer("query_heads");
+    FORESHARD_CHECK(extent(keys, 1) == queries.whole[1]);
+    Heads heads(queries, keys, settings, d);
+    FORESHARD_CHECK(columns(queries) % (heads.of_group_ * d) == 0 &&
+                    columns(keys) * heads.of_group_ == 2 * columns(queries) &&
+                    keys.box.begin[2] * heads.of_group_ == 2 * queries.box.begin[2]);
+    heads.count_ = columns(queries) / d;
+    heads.first_ = queries.box.begin[2] / d;
+    heads.group_ = 2 * d;
+    return heads;
+  }
 
-  double factor(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t t) const {
-    if (p_ == 0) return 1;
-    const std::int64_t index =
-        (((first_batch_ + b) * heads_ + first_head_ + h) * length_ + s) * length_ + t;
-    return uniform(key_, index) < p_ ? 0.0 : 1 / (1 - p_);
+  std::int64_t count() const { return count_; }
+  std::int64_t d() const { return d_; }
+  std::int64_t queries() const { return extent(queries_, 1); }
+  /// Keys that query `s` of the slice sees: causal.
+  std::int64_t visible(std::int64_t s) const { return queries_.box.begin[1] + s + 1; }
+
+  // Places in the slices.
+  std::int64_t query(std::int64_t b, std::int64_t s, std::int64_t h) const {
+    return (b * queries() + s) * columns(queries_) + h * d_ + h / of_group_ * query_gap_;
+  }
+  std::int64_t key(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return (b * extent(keys_, 1) + t) * columns(keys_) + key_at_ + h / of_group_ * group_;
+  }
+  std::int64_t value(std::int64_t b, std::int64_t t, std::int64_t h) const {
+    return key(b, t, h) + d_;
+  }
+
+  double score(std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t t) const {
+    double product = 0;
+    for (std::int64_t i = 0; i < d_; ++i)
+      product += queries_.values[at(query(b, s, h) + i)] * keys_.values[at(key(b, t, h) + i)];
+    return product * scale();
+  }
+  double scale() const { return 1 / std::sqrt(static_cast<double>(d_)); }
+
+  /// What the weight of key t for query s is multiplied by, as the dropout of unfused attention
+  /// would.
+  double dropped(const Invocation& kernel, std::int64_t b, std::int64_t h, std::int64_t s,
+                 std::int64_t t) const {
+    const double p = kernel.op.settings.number("rate");
+    if (p == 0) return 1;
+    const std::int64_t length = queries_.whole[1];
+    const std::int64_t row = ((queries_.box.begin[0] + b) * all_ + first_ + h) * length +
+                             queries_.box.begin[1] + s;
+    const std::uint64_t key = key_of(kernel.context.key, kAttentionDropout);
+    return uniform(key, row * length + t) < p ? 0.0 : 1 / (1 - p);
   }
 
  private:
-  std::uint64_t key_;
-  double p_;
-  std::int64_t heads_;
-  std::int64_t length_;
-  std::int64_t first_batch_;
-  std::int64_t first_head_;
-};
+  Heads(const Operand& queries, const Operand& keys, const Settings& settings, std::int64_t d)
+      : queries_(queries),
+        keys_(keys),
+        d_(d),
+        all_(settings.integer("query_heads")),
+        of_group_(all_ / settings.integer("kv_heads")) {}
 
-}  // namespace
+  const Operand& queries_;
+  const Operand& keys_;
+  std::int64_t d_;
+  std::int64_t all_;
+  std::int64_t of_group_;  // query heads
+  std::int64_t count_ = 0;
+  std::int64_t first_ = 0;
+  std::int64_t query_gap_ = 0;  // between the query heads of a group and those of the next
+  std::int64_t key_at_ = 0;
+  std::int64_t group_ = 0;  // columns from one key head to the next
+};
 
 // Outputs: the heads' results side by side, and per head the logarithm of the sum of exponentials
 // (Dao et al., "FlashAttention", 2022).
-void packed_attention(const Invocation& kernel) {
-  const Packed packed(kernel.in[0], kernel.op.settings);
-  const DroppedScores dropped(kernel, packed);
+void attend(const Invocation& kernel, const Heads& heads) {
   Operand& out = kernel.out[0];
   Operand& statistics = kernel.out[1];
-  const std::int64_t heads = packed.query_heads();
-  const std::int64_t d = packed.head_dim();
-  FORESHARD_CHECK(columns(out) == heads * d && columns(statistics) == heads);
+  const std::int64_t d = heads.d();
+  FORESHARD_CHECK(columns(out) == heads.count() * d && columns(statistics) == heads.count());
   for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      const Head head = head_of(kernel, packed, b, h);
-      for (std::int64_t s = 0; s < head.length; ++s) {
+    for (std::int64_t h = 0; h < heads.count(); ++h) {
+      for (std::int64_t s = 0; s < heads.queries(); ++s) {
         double largest = -std::numeric_limits<double>::infinity();
-        for (std::int64_t t = 0; t < head.visible(s); ++t)
-          largest = std::max(largest, head.score(s, t));
+        for (std::int64_t t = 0; t < heads.visible(s); ++t)
+          largest = std::max(largest, heads.score(b, h, s, t));
         double total = 0;
         std::vector<double> result(at(d), 0.0);
-        for (std::int64_t t = 0; t < head.visible(s); ++t) {
-          const double weight = std::exp(head.score(s, t) - largest);
+        for (std::int64_t t = 0; t < heads.visible(s); ++t) {
+          const double weight = std::exp(heads.score(b, h, s, t) - largest);
           total += weight;
-          const double kept = weight * dropped.factor(b, h, s, t);
-          for (std::int64_t i = 0; i < d; ++i) result[at(i)] += kept * head.v[t * head.stride + i];
+          const double kept = weight * heads.dropped(kernel, b, h, s, t);
+          for (std::int64_t i = 0; i < d; ++i)
+            result[at(i)] += kept * keys_of(kernel).values[at(heads.value(b, t, h) + i)];
         }
-        const std::int64_t row = b * head.length + s;
+        const std::int64_t row = b * heads.queries() + s;
         for (std::int64_t i = 0; i < d; ++i)
           out.values[at(row * columns(out) + h * d + i)] = result[at(i)] / total;
-        statistics.values[at(row * heads + h)] = largest + std::log(total);
+        statistics.values[at(row * heads.count() + h)] = largest + std::log(total);
       }
     }
   }
+}
+
+// `dqueries` and `dkeys` lie as queries and keys do.
+void attend_back(const Invocation& kernel, const Heads& heads, std::size_t result_at,
+                 std::vector<double>& dqueries, std::vector<double>& dkeys) {
+  const Operand& result = kernel.in[result_at];
+  const Operand& statistics = kernel.in[result_at + 1];
+  const Operand& gradient = kernel.in[result_at + 2];
+  const Operand& keys = keys_of(kernel);
+  need_same_slice(result, gradient);
+  const std::int64_t d = heads.d();
+  FORESHARD_CHECK(columns(result) == heads.count() * d && columns(statistics) == heads.count());
+  std::ranges::fill(dqueries, 0.0);
+  std::ranges::fill(dkeys, 0.0);
+  for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
+    for (std::int64_t h = 0; h < heads.count(); ++h) {
+      for (std::int64_t s = 0; s < heads.queries(); ++s) {
+        const std::int64_t token = b * heads.queries() + s;
+        const std::int64_t query = heads.query(b, s, h);
+        const double* o = &result.values[at((token * heads.count() + h) * d)];
+        const double* g = &gradient.values[at((token * heads.count() + h) * d)];
+        double along = 0;  // sum over keys of weight times its gradient
+        for (std::int64_t i = 0; i < d; ++i) along += o[i] * g[i];
+        for (std::int64_t t = 0; t < heads.visible(s); ++t) {
+          const std::int64_t key = heads.key(b, t, h);
+          const std::int64_t value = heads.value(b, t, h);
+          const double weight = std::exp(heads.score(b, h, s, t) -
+                                         statistics.values[at(token * heads.count() + h)]);
+          const double factor = heads.dropped(kernel, b, h, s, t);
+          double slope = 0;
+          for (std::int64_t i = 0; i < d; ++i) {
+            slope += g[i] * keys.values[at(value + i)];
+            dkeys[at(value + i)] += weight * factor * g[i];
+          }
+          const double score = weight * (slope * factor - along) * heads.scale();
+          for (std::int64_t i = 0; i < d; ++i) {
+            dqueries[at(query + i)] += score * keys.values[at(key + i)];
+            dkeys[at(key + i)] += score * kernel.in[0].values[at(query + i)];
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void packed_attention(const Invocation& kernel) {
+  attend(kernel, Heads::packed(kernel.in[0], kernel.op.settings));
 }
 
 // Inputs: the packed projection, the result, its statistics, the result's gradient.
 void packed_attention_gradient(const Invocation& kernel) {
-  const Packed packed(kernel.in[0], kernel.op.settings);
-  const DroppedScores dropped(kernel, packed);
-  const Operand& result = kernel.in[1];
-  const Operand& statistics = kernel.in[2];
-  const Operand& gradient = kernel.in[3];
   Operand& out = kernel.out[0];
   need_same_slice(kernel.in[0], out);
-  need_same_slice(result, gradient);
-  const std::int64_t heads = packed.query_heads();
-  const std::int64_t d = packed.head_dim();
-  FORESHARD_CHECK(columns(result) == heads * d && columns(statistics) == heads);
-  std::ranges::fill(out.values, 0.0);
-  for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
-    for (std::int64_t h = 0; h < heads; ++h) {
-      const Head head = head_of(kernel, packed, b, h);
-      double* row = &out.values[at(b * head.length * head.stride)];
-      double* dq = row + packed.query(h);
-      double* dk = row + packed.key(h);
-      double* dv = row + packed.value(h);
-      for (std::int64_t s = 0; s < head.length; ++s) {
-        const std::int64_t token = b * head.length + s;
-        const double* o = &result.values[at(token * heads * d + h * d)];
-        const double* g = &gradient.values[at(token * heads * d + h * d)];
-        double along = 0;  // sum over keys of weight times its gradient
-        for (std::int64_t i = 0; i < d; ++i) along += o[i] * g[i];
-        for (std::int64_t t = 0; t < head.visible(s); ++t) {
-          const double weight =
-              std::exp(head.score(s, t) - statistics.values[at(token * heads + h)]);
-          const double factor = dropped.factor(b, h, s, t);
-          double slope = 0;
-          for (std::int64_t i = 0; i < d; ++i) {
-            slope += g[i] * head.v[t * head.stride + i];
-            dv[t * head.stride + i] += weight * factor * g[i];
-          }
-          const double score = weight * (slope * factor - along) * head.scale;
-          for (std::int64_t i = 0; i < d; ++i) {
-            dq[s * head.stride + i] += score * head.k[t * head.stride + i];
-            dk[t * head.stride + i] += score * head.q[s * head.stride + i];
-          }
-        }
-      }
-    }
-  }
+  attend_back(kernel, Heads::packed(kernel.in[0], kernel.op.settings), 1, out.values, out.values);
+}
+
+void context_attention(const Invocation& kernel) {
+  attend(kernel, Heads::apart(kernel.in[0], kernel.in[1], kernel.op.settings));
+}
+
+// Inputs: queries, keys with values, then as above.
+void context_attention_gradient(const Invocation& kernel) {
+  need_same_slice(kernel.in[0], kernel.out[0]);
+  need_same_slice(kernel.in[1], kernel.out[1]);
+  attend_back(kernel, Heads::apart(kernel.in[0], kernel.in[1], kernel.op.settings), 2,
+              kernel.out[0].values, kernel.out[1].values);
 }
 
 namespace {
@@ -250,6 +298,54 @@ void join_heads(const Invocation& kernel) {
     for (std::int64_t i = 0; i < packed.head_dim(); ++i)
       kernel.out[0].values[at(to + i)] = kernel.in[part].values[at(from + i)];
   });
+}
+
+namespace {
+
+// Visits rows of the packed projection beside those of queries and of keys with values:
+// `visit(packed offset, which part, offset in it)`, each of head_dim values.
+template <class Parts, class Visit>
+void each_of_parts(const Operand& qkv, const Settings& settings, const Parts& parts, Visit visit) {
+  const Packed packed(qkv, settings);
+  const std::int64_t d = packed.head_dim();
+  const std::int64_t groups = packed.groups();
+  const std::int64_t first = packed.first_query_head() / packed.queries_of_group();
+  FORESHARD_CHECK(parts[0].box.begin[1] == qkv.box.begin[1] &&
+                  parts[1].box.begin[1] == qkv.box.begin[1] &&
+                  rows(parts[0]) == rows(qkv) && rows(parts[1]) == rows(qkv) &&
+                  parts[0].box.begin[2] == packed.first_query_head() * d &&
+                  parts[1].box.begin[2] == first * 2 * d &&
+                  columns(parts[0]) == packed.query_heads() * d &&
+                  columns(parts[1]) == groups * 2 * d);
+  each_head(qkv, packed, [&](std::int64_t from, std::size_t part, std::int64_t to) {
+    if (part == 0) return visit(from, std::size_t{0}, to);
+    const std::int64_t head = to / d;  // of all rows
+    visit(from, std::size_t{1},
+          head / groups * columns(parts[1]) +
+              (head % groups * 2 + static_cast<std::int64_t>(part) - 1) * d);
+  });
+}
+
+}  // namespace
+
+void split_queries(const Invocation& kernel) {
+  const Operand& qkv = kernel.in[0];
+  const std::int64_t d = Packed(qkv, kernel.op.settings).head_dim();
+  each_of_parts(qkv, kernel.op.settings, kernel.out,
+                [&](std::int64_t from, std::size_t part, std::int64_t to) {
+                  for (std::int64_t i = 0; i < d; ++i)
+                    kernel.out[part].values[at(to + i)] = qkv.values[at(from + i)];
+                });
+}
+
+void join_queries(const Invocation& kernel) {
+  Operand& qkv = kernel.out[0];
+  const std::int64_t d = Packed(qkv, kernel.op.settings).head_dim();
+  each_of_parts(qkv, kernel.op.settings, kernel.in,
+                [&](std::int64_t to, std::size_t part, std::int64_t from) {
+                  for (std::int64_t i = 0; i < d; ++i)
+                    qkv.values[at(to + i)] = kernel.in[part].values[at(from + i)];
+                });
 }
 
 namespace {

@@ -120,18 +120,17 @@ void bias_dropout_add_backward(Gradients& gradients) {
   gradients.give(1, dy);
 }
 
-// x [batch, sequence, width], table [rows, width]: token s takes row s, of a longer table too. The
-// rows of such a table are whole.
+// x [batch, sequence, width], table [rows, width]: token s takes row s. The rows are whole: ranks
+// with parts of a sequence have summands of their gradient.
 struct Positions {
   RuleMaker make;
   RuleMaker::Dimensions tokens;
   RuleMaker::Dimensions table;
 };
-Positions positions_of(const Shape& x, std::int64_t rows) {
+Positions positions_of(const Shape& x) {
   Positions p;
   p.tokens = p.make.each(x);
   p.table = {{}, p.tokens[2]};
-  if (rows == x[1]) p.table[0] = p.tokens[1];
   return p;
 }
 
@@ -141,7 +140,7 @@ Result<Inferred> infer_add_positions(const Call& call) {
   if (x.size() != 3 || table.size() != 2 || table[0] < x[1] || table[1] != x[2])
     return wrong("table " + text_of(table) + " has no row for every token of " + text_of(x) +
                  ", [batch, sequence, width]");
-  Positions p = positions_of(x, table[0]);
+  Positions p = positions_of(x);
   p.make.input(p.tokens).input(p.table).output(p.tokens);
   return Inferred{{call.inputs[0]}, p.make.take()};
 }
@@ -161,7 +160,7 @@ Result<Inferred> infer_bias_gradient(const Call& call) {
     return wrong("a table of " + std::to_string(rows) + " rows has none for every token of " +
                  text_of(dy.shape) + ", [batch, sequence, width]");
   if (rows != 0) {
-    Positions p = positions_of(dy.shape, rows);
+    Positions p = positions_of(dy.shape);
     p.make.input(p.tokens).output(p.table);
     return Inferred{{{dy.dtype, {rows, dy.shape[2]}}}, p.make.take()};
   }

@@ -1,60 +1,16 @@
-// Operators on the packed projection [batch, sequence, columns] of queries, keys and values
-// (transformer.h): heads lie by key-value group, the query heads of a group, then its key head,
-// then its value head. A rank has whole groups.
+// Operators on the packed projection of queries, keys and values (packing.h).
 #include <fmt/format.h>
 
 #include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/packing.h"
 #include "strategies/graph/operators/internal/support.h"
 
 namespace foreshard::operators {
 namespace {
 
-struct Packing {
-  std::int64_t queries;
-  std::int64_t keys;
-  std::int64_t width;  // of a head
-
-  std::int64_t group() const { return queries / keys + 2; }  // heads
-  // Of so many columns, those of queries and keys.
-  std::int64_t without_values(std::int64_t columns) const {
-    return columns / group() * (group() - 1);
-  }
-};
-
-Packing packing_of(const Settings& settings, const Shape& x) {
-  const std::int64_t queries = settings.integer("query_heads");
-  const std::int64_t keys = settings.integer("kv_heads");
-  return {queries, keys, x[2] / (queries + 2 * keys)};
-}
-
-// Why `x` is no packed projection of the heads that the settings name; empty if it is one.
-std::string fault_in(const Settings& settings, const Shape& x) {
-  const std::int64_t queries = settings.integer("query_heads");
-  const std::int64_t keys = settings.integer("kv_heads");
-  if (x.size() != 3) return "needs [batch, sequence, columns], not " + text_of(x);
-  if (keys < 1 || queries < keys || queries % keys != 0)
-    return fmt::format("{} query heads do not divide into {} key heads", queries, keys);
-  if (queries > x[2] || x[2] % (queries + 2 * keys) != 0)
-    return fmt::format("{} columns do not divide into {} + 2 x {} heads", x[2], queries, keys);
-  return {};
-}
-
-// The packed projection has a factor of whole groups.
-struct Grouped {
-  RuleMaker make;
-  RuleMaker::Dimensions packed;
-};
-Grouped grouped(const Packing& packing, const Shape& x, bool whole_sequence, bool whole_row) {
-  Grouped g;
-  g.packed = {{g.make.factor(x[0], false, "batch")},
-              {g.make.factor(x[1], whole_sequence, "sequence")},
-              {g.make.factor(packing.keys, whole_row, "groups")}};
-  return g;
-}
-
 Result<Inferred> infer_rope(const Call& call) {
   const Shape& x = call.inputs[0].shape;
-  if (const auto why = fault_in(call.settings, x); !why.empty()) return wrong(why);
+  if (const auto why = packing_fault(call.settings, x); !why.empty()) return wrong(why);
   Grouped g = grouped(packing_of(call.settings, x), x, false, false);
   g.make.input(g.packed).output(g.packed);
   return Inferred{{call.inputs[0]}, g.make.take()};
@@ -74,17 +30,6 @@ void rope_backward(Gradients& gradients) {
       0, gradients.add("rope_gradient", "", {gradients.of_output(0)}, gradients.op().settings)[0]);
 }
 
-std::vector<SettingDefinition> with_heads(std::vector<SettingDefinition> others) {
-  std::vector<SettingDefinition> settings{
-      {.name = "query_heads", .fallback = std::int64_t{1}, .required = true, .doc = "Of all."},
-      {.name = "kv_heads",
-       .fallback = std::int64_t{1},
-       .required = true,
-       .doc = "Of the keys, and of the values; groups of query heads share them."}};
-  settings.insert(settings.end(), others.begin(), others.end());
-  return settings;
-}
-
 // x, then `weights` of queries and keys in turn: of a head's width, for all heads alike, or a
 // number for each column of all heads.
 struct HeadNorm {
@@ -93,7 +38,7 @@ struct HeadNorm {
 };
 Result<HeadNorm> head_norm_of(const Call& call, std::size_t x_at) {
   const Shape& x = call.inputs[x_at].shape;
-  if (const auto why = fault_in(call.settings, x); !why.empty()) return wrong(why);
+  if (const auto why = packing_fault(call.settings, x); !why.empty()) return wrong(why);
   const Packing packing = packing_of(call.settings, x);
   const bool together = call.settings.flag("together");
   const bool alike = call.inputs[x_at + 1].shape == Shape{packing.width} && !together;
@@ -178,7 +123,7 @@ std::vector<SettingDefinition> head_norm_settings(bool shift = false) {
 // x -> y, logsumexp; x, y, logsumexp, dy -> dx. Every query sees keys of the whole sequence.
 Result<Inferred> infer_packed_attention(const Call& call) {
   const TensorType& x = call.inputs[0];
-  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
   if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
   const Packing packing = packing_of(call.settings, x.shape);
   const Shape y{x.shape[0], x.shape[1], packing.queries * packing.width};
@@ -221,15 +166,6 @@ void packed_attention_backward(Gradients& gradients) {
                                   gradients.op().settings)[0]);
 }
 
-std::vector<SettingDefinition> attention_settings() {
-  return with_heads(
-      {{.name = "implementation",
-        .fallback = std::string("fused"),
-        .doc = "Whose kernel: the usual one of the device, or this one.",
-        .words = {"fused", "triton-flash-1", "flash-2", "flash-3", "cudnn"}},
-       {.name = "rate", .fallback = 0.0, .doc = "Probability with which a weight is dropped."}});
-}
-
 // Queries [batch, sequence, query heads, width], keys and values [batch, sequence, key heads,
 // width].
 std::vector<TensorType> parts_of(const Packing& packing, const TensorType& x) {
@@ -240,7 +176,7 @@ std::vector<TensorType> parts_of(const Packing& packing, const TensorType& x) {
 
 Result<Inferred> infer_split_heads(const Call& call) {
   const TensorType& x = call.inputs[0];
-  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
   const Packing packing = packing_of(call.settings, x.shape);
   Grouped g = grouped(packing, x.shape, true, false);
   auto apart = g.packed;
@@ -268,7 +204,7 @@ Result<Inferred> infer_join_heads(const Call& call) {
     return wrong("needs [batch, sequence, heads, width], and no more key heads than query heads");
   const TensorType x{q.dtype,
                      {q.shape[0], q.shape[1], product({q.shape[2] + 2 * k[2], q.shape[3]})}};
-  if (const auto why = fault_in(call.settings, x.shape); !why.empty()) return wrong(why);
+  if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
   const Packing packing = packing_of(call.settings, x.shape);
   if (call.inputs != parts_of(packing, x)) return wrong("the parts do not fit the heads");
   Grouped g = grouped(packing, x.shape, true, false);
@@ -386,7 +322,7 @@ OperatorDefinition packed_attention() {
           .doc = "Causal attention on a packed projection, fused.",
           .inputs = "x",
           .outputs = "y, logsumexp",
-          .settings = attention_settings(),
+          .settings = attention_kernel_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kForward>,
           .gradient = packed_attention_backward};
@@ -399,7 +335,7 @@ OperatorDefinition packed_attention_gradient() {
           .outputs = "dx",
           .least_inputs = 4,
           .most_inputs = 4,
-          .settings = attention_settings(),
+          .settings = attention_kernel_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kBackward>};
 }

@@ -50,7 +50,7 @@ Result<Inferred> infer_maximum(const Call& call) {
                   d.make.take()};
 }
 
-Result<Inferred> infer_cross_entropy(const Call& call) {
+Result<Inferred> infer_vocabulary_cross_entropy(const Call& call) {
   const Shape& logits = call.inputs[0].shape;
   const Shape& targets = call.inputs[2].shape;
   if (const auto why = fault_in(logits, call.inputs[1].shape, 1, targets); !why.empty())
@@ -80,7 +80,7 @@ std::vector<Kernel> loss_kernels(const Call& local, const Call&) {
 }
 
 // What comes back for the statistics of a part are those of the whole (loss_backward).
-void cross_entropy_backward(Gradients& gradients) {
+void vocabulary_cross_entropy_backward(Gradients& gradients) {
   const TensorId statistics = gradients.of_output(0);
   if (!statistics.valid()) return;
   Settings settings = gradients.op().settings;
@@ -135,9 +135,9 @@ OperatorDefinition vocabulary_cross_entropy() {
           .most_inputs = 3,
           .settings = settings("Type of the exponentials."),
           .in_place = true,
-          .infer = infer_cross_entropy,
+          .infer = infer_vocabulary_cross_entropy,
           .kernels = loss_kernels<PassKind::kCrossEntropyForward>,
-          .gradient = cross_entropy_backward};
+          .gradient = vocabulary_cross_entropy_backward};
 }
 
 OperatorDefinition vocabulary_cross_entropy_gradient() {

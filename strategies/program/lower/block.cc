@@ -166,6 +166,7 @@ std::vector<program::Stream> streams() {
 
 program::Purpose purpose_of(const MeshAxis& axis) {
   if (axis.name == "tensor") return program::Purpose::kTensor;
+  if (axis.name == "context") return program::Purpose::kContext;
   if (axis.name == "expert") return program::Purpose::kExpert;
   if (axis.name == "pipeline") return program::Purpose::kPipeline;
   return program::Purpose::kData;
@@ -221,11 +222,13 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     const auto kind = reshard::collective_of(step.primitive);
     if (!kind) continue;
     const auto ranks = static_cast<double>(ways(step.axes, mesh));
-    // Booked under its outermost axis; ranks of other experts are data-parallel ones to gradients
-    // and parameters.
+    // Booked under its outermost axis; ranks of other experts or tokens are data-parallel ones to
+    // gradients and parameters.
     const MeshAxis& axis = mesh[static_cast<std::size_t>(step.axes.back())];
     program::Purpose purpose = purpose_of(axis);
-    if (purpose == program::Purpose::kExpert && where == stream(kDataStream))
+    const bool is_of_tokens =
+        purpose == program::Purpose::kExpert || purpose == program::Purpose::kContext;
+    if (is_of_tokens && where == stream(kDataStream))
       purpose = program::Purpose::kData;
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
@@ -273,7 +276,7 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
   const bool whole = state_of(sent, tensor).kind == AxisState::Kind::kReplicated;
   const std::int64_t ways = mesh[static_cast<std::size_t>(tensor)].size;
   if (strategy.framework->pipeline_scatter_gather && whole && ways > 1 &&
-      boundary.shape[1] % ways == 0)
+      boundary.shape[1] % (ways * foreshard::ways(sent.dims[1], mesh)) == 0)
     sent.dims[1].push_back(tensor);
   return sent;
 }

@@ -57,6 +57,10 @@ inline constexpr const char* kAttentionDropout = "attention_dropout";
 
 void packed_attention(const Invocation& kernel);
 void packed_attention_gradient(const Invocation& kernel);
+void context_attention(const Invocation& kernel);
+void context_attention_gradient(const Invocation& kernel);
+void split_queries(const Invocation& kernel);
+void join_queries(const Invocation& kernel);
 void rope(const Invocation& kernel);
 void rope_gradient(const Invocation& kernel);
 void split_heads(const Invocation& kernel);

@@ -21,6 +21,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     Training training = random_training(random, 16);
     quantize(training.strategy, static_cast<unsigned>(i));
     replicate_shards(training.strategy, static_cast<unsigned>(i));
+    give_context(training, static_cast<unsigned>(i));
     give_experts(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,

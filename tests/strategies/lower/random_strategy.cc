@@ -138,6 +138,22 @@ void replicate_shards(Strategy& strategy, unsigned i) {
       strategy.shard_replicas = sets;
 }
 
+void give_context(Training& training, unsigned i) {
+  if (i % 4 != 1) return;
+  Strategy& s = training.strategy;
+  s.context_parallel = i % 3 == 0 ? 4 : 2;
+  training.model.sequence *= s.context_parallel;
+  training.model.position_table *= s.context_parallel;
+  const bool divides = training.model.kv() % (s.tensor_parallel * s.context_parallel) == 0;
+  const bool fused = s.framework->attention != AttentionImplementation::kUnfused;
+  if (!fused || (divides && i % 8 == 1)) s.context_exchange = ContextExchange::kAllToAll;
+  if (!fused && !divides) {
+    s.context_parallel = 1;
+    s.context_exchange = ContextExchange::kAllGather;
+  }
+  FORESHARD_CHECK(faults_in(s, training.model, s.devices()).empty());
+}
+
 void give_experts(Training& training, unsigned i) {
   if (i % 3 != 0) return;
   std::mt19937 random(i);

@@ -23,6 +23,9 @@ void quantize(Strategy& strategy, unsigned i);
 /// Of every second that shards states, several sets of shards where the ranks allow it.
 void replicate_shards(Strategy& strategy, unsigned i);
 
+/// Of every fourth, sequences split over 2 or 4 ranks, in the ways that its attention allows.
+void give_context(Training& training, unsigned i);
+
 /// Of every third, layers of experts, every expert with a slot for each token; shared among ranks
 /// where the strategy allows it.
 void give_experts(Training& training, unsigned i);

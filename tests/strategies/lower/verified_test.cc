@@ -66,6 +66,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     Training training = random_training(random, 48);
     quantize(training.strategy, seed);
     replicate_shards(training.strategy, seed);
+    give_context(training, seed);
     give_experts(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});

@@ -17,6 +17,11 @@ OperatorDefinition batch_statistics();
 // contraction.cc
 OperatorDefinition einsum();
 OperatorDefinition matmul();
+// context.cc
+OperatorDefinition context_attention();
+OperatorDefinition context_attention_gradient();
+OperatorDefinition join_queries();
+OperatorDefinition split_queries();
 // control.cc
 OperatorDefinition condition();
 OperatorDefinition loop();

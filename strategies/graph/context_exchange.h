@@ -1,0 +1,18 @@
+/// \file
+/// How ranks that hold parts of the same sequences let their queries see the keys of all tokens.
+#pragma once
+
+#include <cstdint>
+
+#include "base/yaml/names.h"
+
+namespace foreshard {
+
+enum class ContextExchange : std::uint8_t {
+  kAllGather,  ///< Keys and values of all tokens are gathered before attention.
+  kAllToAll,   ///< Ranks exchange tokens for heads: each has all tokens of some heads.
+};
+
+const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*);
+
+}  // namespace foreshard

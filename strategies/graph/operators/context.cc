@@ -1,0 +1,172 @@
+// Attention of the queries of a part of a sequence to the keys and values of all of it. Queries and
+// keys with values are apart, each by key-value group as in the packed projection (packing.h).
+#include "strategies/graph/operators/internal/families.h"
+#include "strategies/graph/operators/internal/packing.h"
+#include "strategies/graph/operators/internal/support.h"
+
+namespace foreshard::operators {
+namespace {
+
+// The width of a head, in queries or in keys with values.
+Packing packing_of_parts(const Settings& settings, const Shape& queries) {
+  const std::int64_t heads = settings.integer("query_heads");
+  return {heads, settings.integer("kv_heads"), queries[2] / heads};
+}
+
+Shape part(const Shape& x, std::int64_t columns) {
+  return {x[0], x[1], columns};
+}
+
+Result<Inferred> infer_split_queries(const Call& call) {
+  const TensorType& x = call.inputs[0];
+  if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x.shape);
+  Grouped g = grouped(packing, x.shape, false, false);
+  g.make.input(g.packed).output(g.packed).output(g.packed);
+  return Inferred{{{x.dtype, part(x.shape, packing.queries * packing.width)},
+                   {x.dtype, part(x.shape, 2 * packing.keys * packing.width)}},
+                  g.make.take()};
+}
+
+// Keys and values are copied to where they are sent from; queries are read where they lie.
+std::vector<Kernel> split_queries_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTranspose, local.outputs[1]);
+}
+
+void split_queries_backward(Gradients& gradients) {
+  gradients.give(0, gradients.add("join_queries", "",
+                                  {gradients.of_output(0), gradients.of_output(1)},
+                                  gradients.op().settings)[0]);
+}
+
+Result<Inferred> infer_join_queries(const Call& call) {
+  const TensorType& queries = call.inputs[0];
+  const TensorType& keys = call.inputs[1];
+  if (queries.shape.size() != 3 || keys.shape.size() != 3)
+    return wrong("needs queries, and keys with values, of [batch, sequence, columns]");
+  const TensorType x{queries.dtype, part(queries.shape, queries.shape[2] + keys.shape[2])};
+  if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, x.shape);
+  if (keys.shape != part(x.shape, 2 * packing.keys * packing.width))
+    return wrong("the parts do not fit the heads");
+  Grouped g = grouped(packing, x.shape, false, false);
+  g.make.input(g.packed).input(g.packed).output(g.packed);
+  return Inferred{{x}, g.make.take()};
+}
+
+std::vector<Kernel> join_queries_kernels(const Call& local, const Call&) {
+  return one_pass(PassKind::kTranspose, local.outputs[0]);
+}
+
+// queries, keys_values -> y, logsumexp; queries, keys_values, y, logsumexp, dy -> their gradients.
+Result<Inferred> infer_context_attention(const Call& call) {
+  const TensorType& queries = call.inputs[0];
+  const TensorType& keys = call.inputs[1];
+  if (queries.shape.size() != 3 || keys.shape.size() != 3)
+    return wrong("needs queries, and keys with values, of [batch, sequence, columns]");
+  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
+  const Shape packed = part(queries.shape, queries.shape[2] + keys.shape[2]);
+  if (const auto why = packing_fault(call.settings, packed); !why.empty()) return wrong(why);
+  const Packing packing = packing_of(call.settings, packed);
+  if (keys.shape != part(packed, 2 * packing.keys * packing.width))
+    return wrong("keys with values " + text_of(keys.shape) + " do not fit queries " +
+                 text_of(queries.shape));
+  const Shape statistics = part(packed, packing.queries);
+  const bool forward = call.inputs.size() == 2;
+  if (!forward &&
+      (call.inputs[2].shape != queries.shape || call.inputs[3].shape != statistics ||
+       call.inputs[4].shape != queries.shape))
+    return wrong("result, log-sum-exp and gradient do not fit the queries");
+
+  Grouped g = grouped(packing, packed, false, false);
+  auto whole = g.packed;
+  whole[1] = {g.make.factor(packed[1], true, "keys")};
+  g.make.input(g.packed).input(whole);
+  if (forward) {
+    g.make.output(g.packed).output(g.packed);
+    return Inferred{{queries, {DType::kFp32, statistics}}, g.make.take()};
+  }
+  g.make.input(g.packed).input(g.packed).input(g.packed).output(g.packed).output(whole);
+  return Inferred{{queries, keys}, g.make.take()};
+}
+
+// A rank's queries are balanced: half of their scores with all keys are masked.
+template <Direction direction>
+std::vector<Kernel> context_attention_kernels(const Call& local, const Call& whole) {
+  const Shape& queries = local.inputs[0].shape;
+  const Packing packing = packing_of_parts(local.settings, whole.inputs[0].shape);
+  const std::int64_t groups = local.inputs[1].shape[2] / (2 * packing.width);
+  return {
+      Attention{.batch = queries[0],
+                .query_heads = groups * (packing.group() - 2),
+                .kv_heads = groups,
+                .query_length = queries[1],
+                .key_length = whole.inputs[1].shape[1],
+                .head_dim = packing.width,
+                .causal = true,
+                .direction = direction,
+                .dtype = local.inputs[0].dtype,
+                .implementation = find_attention(local.settings.text("implementation")).value()}};
+}
+
+void context_attention_backward(Gradients& gradients) {
+  if (!gradients.of_output(0).valid()) return;
+  const auto parts = gradients.add("context_attention_gradient", "",
+                                   {gradients.input(0), gradients.input(1), gradients.output(0),
+                                    gradients.output(1), gradients.of_output(0)},
+                                   gradients.op().settings);
+  for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
+}
+
+}  // namespace
+
+OperatorDefinition context_attention() {
+  return {.name = "context_attention",
+          .doc = "Causal attention, fused, of queries that may be parts of a sequence to the keys "
+                 "and values of all of it.",
+          .inputs = "queries, keys_values",
+          .outputs = "y, logsumexp",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = attention_kernel_settings(),
+          .infer = infer_context_attention,
+          .kernels = context_attention_kernels<Direction::kForward>,
+          .gradient = context_attention_backward};
+}
+
+OperatorDefinition context_attention_gradient() {
+  return {.name = "context_attention_gradient",
+          .doc = "The gradients of `context_attention`.",
+          .inputs = "queries, keys_values, y, logsumexp, dy",
+          .outputs = "dqueries, dkeys_values",
+          .least_inputs = 5,
+          .most_inputs = 5,
+          .settings = attention_kernel_settings(),
+          .infer = infer_context_attention,
+          .kernels = context_attention_kernels<Direction::kBackward>};
+}
+
+OperatorDefinition join_queries() {
+  return {.name = "join_queries",
+          .doc = "The packed projection of its parts: the gradient of `split_queries`.",
+          .inputs = "queries, keys_values",
+          .outputs = "x",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = with_heads({}),
+          .infer = infer_join_queries,
+          .kernels = join_queries_kernels};
+}
+
+OperatorDefinition split_queries() {
+  return {.name = "split_queries",
+          .doc = "Queries of a packed projection, and its keys with values, apart.",
+          .inputs = "x",
+          .outputs = "queries, keys_values",
+          .settings = with_heads({}),
+          .infer = infer_split_queries,
+          .kernels = split_queries_kernels,
+          .gradient = split_queries_backward};
+}
+
+}  // namespace foreshard::operators

@@ -1,0 +1,52 @@
+#include "strategies/graph/operators/internal/packing.h"
+
+#include <fmt/format.h>
+
+namespace foreshard::operators {
+
+Packing packing_of(const Settings& settings, const Shape& x) {
+  const std::int64_t queries = settings.integer("query_heads");
+  const std::int64_t keys = settings.integer("kv_heads");
+  return {queries, keys, x[2] / (queries + 2 * keys)};
+}
+
+std::string packing_fault(const Settings& settings, const Shape& x) {
+  const std::int64_t queries = settings.integer("query_heads");
+  const std::int64_t keys = settings.integer("kv_heads");
+  if (x.size() != 3) return "needs [batch, sequence, columns], not " + text_of(x);
+  if (keys < 1 || queries < keys || queries % keys != 0)
+    return fmt::format("{} query heads do not divide into {} key heads", queries, keys);
+  if (queries > x[2] || x[2] % (queries + 2 * keys) != 0)
+    return fmt::format("{} columns do not divide into {} + 2 x {} heads", x[2], queries, keys);
+  return {};
+}
+
+Grouped grouped(const Packing& packing, const Shape& x, bool whole_sequence, bool whole_row) {
+  Grouped g;
+  g.packed = {{g.make.factor(x[0], false, "batch")},
+              {g.make.factor(x[1], whole_sequence, "sequence")},
+              {g.make.factor(packing.keys, whole_row, "groups")}};
+  return g;
+}
+
+std::vector<SettingDefinition> with_heads(std::vector<SettingDefinition> others) {
+  std::vector<SettingDefinition> settings{
+      {.name = "query_heads", .fallback = std::int64_t{1}, .required = true, .doc = "Of all."},
+      {.name = "kv_heads",
+       .fallback = std::int64_t{1},
+       .required = true,
+       .doc = "Of the keys, and of the values; groups of query heads share them."}};
+  settings.insert(settings.end(), others.begin(), others.end());
+  return settings;
+}
+
+std::vector<SettingDefinition> attention_kernel_settings() {
+  return with_heads(
+      {{.name = "implementation",
+        .fallback = std::string("fused"),
+        .doc = "Whose kernel: the usual one of the device, or this one.",
+        .words = {"fused", "triton-flash-1", "flash-2", "flash-3", "cudnn"}},
+       {.name = "rate", .fallback = 0.0, .doc = "Probability with which a weight is dropped."}});
+}
+
+}  // namespace foreshard::operators
