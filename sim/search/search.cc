@@ -326,6 +326,10 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.model.experts > 0)
     return study.loader.error_at("model", "a search does not know models with experts yet",
                                  "simulate strategies singly");
+  if (study.strategy.context_parallel > 1)
+    return study.loader.error_at("strategy.context_parallel",
+                                 "a search does not know context parallelism yet",
+                                 "leave it out, or simulate strategies singly");
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();

@@ -10,6 +10,9 @@ namespace foreshard {
 
 enum class ContextExchange : std::uint8_t {
   kAllGather,  ///< Keys and values of all tokens are gathered before attention.
+  /// They are gathered while queries attend to the keys of their own rank; a kernel for the tokens
+  /// of each other rank follows, and results are merged.
+  kOverlappedAllGather,
   kAllToAll,   ///< Ranks exchange tokens for heads: each has all tokens of some heads.
 };
 

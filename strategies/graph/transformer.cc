@@ -282,11 +282,13 @@ TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
                                 .inputs = {qkv},
                                 .settings = with_heads(),
                                 .output_names = {"queries", "keys_values"}});
+  Settings settings = with_heads(attention_settings());
+  settings.set("own_first", options_.context_exchange == ContextExchange::kOverlappedAllGather);
   core_attention_ = true;
   const TensorId heads = added({.type = "context_attention",
                                 .name = "attention",
                                 .inputs = parts,
-                                .settings = with_heads(attention_settings()),
+                                .settings = std::move(settings),
                                 .output_names = {"context", "attention.logsumexp"}});
   core_attention_ = false;
   return heads;

@@ -24,6 +24,9 @@ const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*) {
   static const yaml::Names<ContextExchange> names{
       {"all-gather", ContextExchange::kAllGather,
        "Keys and values of all tokens are gathered before attention."},
+      {"overlapped-all-gather", ContextExchange::kOverlappedAllGather,
+       "They are gathered beside attention to the rank's own tokens, then the others are attended "
+       "to rank by rank (PyTorch; of 2 ranks the same as Transformer Engine's ring)."},
       {"all-to-all", ContextExchange::kAllToAll,
        "Ranks exchange tokens for heads: each attends over whole sequences (DeepSpeed Ulysses)."},
   };

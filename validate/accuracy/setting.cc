@@ -53,8 +53,6 @@ Status obstacle(const TrainingRow& row) {
   const std::string notes = lower_case(row.notes);
   for (const Obstacle& line : kObstacles)
     if (contains(notes, line.words)) return unsupported(std::string(line.reason));
-  if (const auto context = number_after(row.cp, ""); context && *context > 1)
-    return unsupported(fmt::format("context parallelism (cp {}) is not modelled", row.cp));
   return {};
 }
 
@@ -162,8 +160,18 @@ class Mapping {
     const bool is_printed = strategy.expert_tensor_parallel > 0 ||
                             contains(row_.notes, "expert TP=same") || strategy.tensor_parallel == 1;
     if (is_printed) return;
-    if (strategy.data_parallel % strategy.expert_parallel != 0) strategy.expert_tensor_parallel = 1;
+    if (strategy.copies() % strategy.expert_parallel != 0) strategy.expert_tensor_parallel = 1;
     assume("expert_tensor_parallel");
+  }
+
+  // Which exchange is hardly ever printed: the usual one of Megatron-LM and of PyTorch is hidden
+  // behind attention.
+  void context_parallel() {
+    Strategy& strategy = setting_.strategy;
+    strategy.context_parallel = std::max<std::int64_t>(number_after(row_.cp, "").value_or(1), 1);
+    if (strategy.context_parallel == 1) return;
+    strategy.context_exchange = ContextExchange::kOverlappedAllGather;
+    assume("context_exchange");
   }
 
   Status mesh() {
@@ -171,14 +179,16 @@ class Mapping {
     strategy.tensor_parallel = row_.tp.value_or(1);
     strategy.pipeline_parallel = row_.pp.value_or(1);
     strategy.global_batch = *row_.gbs;
-    const std::int64_t replica = strategy.tensor_parallel * strategy.pipeline_parallel;
+    context_parallel();
+    const std::int64_t replica =
+        strategy.tensor_parallel * strategy.pipeline_parallel * strategy.context_parallel;
     if (!row_.num_gpus && !row_.dp) return unsupported("column 'num_gpus' is empty");
     const std::int64_t gpus = row_.num_gpus.value_or(replica * row_.dp.value_or(1));
     strategy.data_parallel = row_.dp.value_or(gpus / replica);
     if (strategy.devices() != gpus)
-      return unsupported(fmt::format("tp {} x pp {} x dp {} is not {} GPUs",
+      return unsupported(fmt::format("tp {} x pp {} x cp {} x dp {} is not {} GPUs",
                                      strategy.tensor_parallel, strategy.pipeline_parallel,
-                                     strategy.data_parallel, gpus));
+                                     strategy.context_parallel, strategy.data_parallel, gpus));
     expert_parallel();
     const bool tensor = strategy.tensor_parallel > 1;
     if (tensor && row_.seq_parallel.empty()) assume("seq_parallel");

@@ -90,23 +90,54 @@ Result<Inferred> infer_context_attention(const Call& call) {
   return Inferred{{queries, keys}, g.make.take()};
 }
 
-// A rank's queries are balanced: half of their scores with all keys are masked.
+// A rank's queries are balanced: half of their scores with all keys are masked. With its own tokens
+// first, that kernel is causal; of each other rank, all queries see the first half of the tokens or
+// the second half of the queries sees them all, which is as much. Results are merged in fp32 by
+// their log-sum-exps, gradients are added up.
+// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention", arXiv
+// 2311.09431, for the balance.
 template <Direction direction>
 std::vector<Kernel> context_attention_kernels(const Call& local, const Call& whole) {
   const Shape& queries = local.inputs[0].shape;
+  const Shape& keys = local.inputs[1].shape;
   const Packing packing = packing_of_parts(local.settings, whole.inputs[0].shape);
-  const std::int64_t groups = local.inputs[1].shape[2] / (2 * packing.width);
-  return {
-      Attention{.batch = queries[0],
+  const std::int64_t groups = keys[2] / (2 * packing.width);
+  Attention all{.batch = queries[0],
                 .query_heads = groups * (packing.group() - 2),
                 .kv_heads = groups,
                 .query_length = queries[1],
-                .key_length = whole.inputs[1].shape[1],
+                .key_length = keys[1],
                 .head_dim = packing.width,
                 .causal = true,
                 .direction = direction,
                 .dtype = local.inputs[0].dtype,
-                .implementation = find_attention(local.settings.text("implementation")).value()}};
+                .implementation = find_attention(local.settings.text("implementation")).value()};
+  if (!local.settings.flag("own_first") || queries[1] == 0) return {all};
+  const std::int64_t parts = keys[1] / queries[1];
+  all.key_length = queries[1];
+  Attention other = all;
+  other.key_length = (queries[1] + 1) / 2;
+  other.causal = false;
+  const bool is_forward = direction == Direction::kForward;
+  const Pass merge{.kind = PassKind::kBinary,
+                   .rows = queries[0] * queries[1],
+                   .columns = queries[2] + (is_forward ? 0 : keys[2]),
+                   .dtype = is_forward ? DType::kFp32 : all.dtype};
+  std::vector<Kernel> kernels{all};
+  for (std::int64_t part = 1; part < parts; ++part) {
+    kernels.emplace_back(other);
+    kernels.emplace_back(merge);
+  }
+  return kernels;
+}
+
+std::vector<SettingDefinition> context_attention_settings() {
+  auto settings = attention_kernel_settings();
+  settings.push_back({.name = "own_first",
+                      .fallback = false,
+                      .doc = "Queries attend to the keys of their own rank while those of others "
+                             "are gathered."});
+  return settings;
 }
 
 void context_attention_backward(Gradients& gradients) {
@@ -128,7 +159,7 @@ OperatorDefinition context_attention() {
           .outputs = "y, logsumexp",
           .least_inputs = 2,
           .most_inputs = 2,
-          .settings = attention_kernel_settings(),
+          .settings = context_attention_settings(),
           .infer = infer_context_attention,
           .kernels = context_attention_kernels<Direction::kForward>,
           .gradient = context_attention_backward};
@@ -141,7 +172,7 @@ OperatorDefinition context_attention_gradient() {
           .outputs = "dqueries, dkeys_values",
           .least_inputs = 5,
           .most_inputs = 5,
-          .settings = attention_kernel_settings(),
+          .settings = context_attention_settings(),
           .infer = infer_context_attention,
           .kernels = context_attention_kernels<Direction::kBackward>};
 }

@@ -143,11 +143,14 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
     }
     return;
   }
+  // The first kernel may need nothing of what is gathered.
+  const bool own_first = op.settings.has("own_first") && op.settings.flag("own_first");
+  const std::size_t waits = own_first && kernels.size() > 1 ? 1 : 0;
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     Task task{.name = k == 0 ? op.name : op.name + "." + std::to_string(k),
               .body = kernels[k],
               .stream = stream(kComputeStream)};
-    if (k == 0) task.after.assign(after.begin(), after.end());
+    if (k == waits) task.after.assign(after.begin(), after.end());
     block_.tasks.push_back(std::move(task));
     last_kernel_ = static_cast<std::int32_t>(block_.tasks.size()) - 1;
   }
