@@ -513,6 +513,7 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
     out = build.added({.type = "add_positions",
                        .name = "add_positions",
                        .inputs = {out, positions},
+                       .settings = {{"in_parts", !build.context().empty()}},
                        .output_names = {sum}});
   }
   if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
@@ -563,40 +564,6 @@ TransformerGraphs transformer_graphs(const Model& model, const TransformerOption
   for (const LayerKind kind : model.layer_kinds())
     graphs.layers.push_back(layer_graph(model, options, kind));
   return graphs;
-}
-
-Graph transformer_graph(const Model& model, const TransformerOptions& options) {
-  const TransformerGraphs blocks = transformer_graphs(model, options);
-  Graph whole{.name = "transformer", .tensors = {}, .operators = {}, .gradients_apart = true};
-  TensorId stream;
-  // The block's first input is the stream, its first output the stream after it.
-  const auto append = [&](const Graph& block, const std::string& name) {
-    std::vector<TensorId> ids;
-    ids.reserve(block.tensors.size());
-    for (std::size_t t = 0; t < block.tensors.size(); ++t) {
-      const bool first = !block.inputs.empty() && block.inputs.front().index() == t;
-      if (first && stream.valid()) {
-        ids.push_back(stream);
-        continue;
-      }
-      Tensor tensor = block.tensors[t];
-      tensor.name = name + "." + tensor.name;
-      ids.push_back(whole.add(std::move(tensor)));
-    }
-    for (Operator op : block.operators) {
-      op.name = name + "." + op.name;
-      for (TensorId& id : op.inputs) id = ids[id.index()];
-      for (TensorId& id : op.outputs) id = ids[id.index()];
-      whole.operators.push_back(std::move(op));
-    }
-    stream = ids[block.outputs.front().index()];
-  };
-  append(blocks.embedding, "embedding");
-  for (std::int64_t i = 0; i < model.layers; ++i)
-    append(blocks.layers[model.kind_index(i)], "layer" + std::to_string(i));
-  append(blocks.head, "head");
-  whole.outputs = {stream};
-  return whole;
 }
 
 }  // namespace foreshard

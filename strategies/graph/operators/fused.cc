@@ -120,17 +120,24 @@ void bias_dropout_add_backward(Gradients& gradients) {
   gradients.give(1, dy);
 }
 
-// x [batch, sequence, width], table [rows, width]: token s takes row s. The rows are whole: ranks
-// with parts of a sequence have summands of their gradient.
+// x [batch, sequence, width], table [rows, width]: token s takes row s. The rows are whole where
+// the table is longer, or where ranks have parts of a sequence and so summands of their gradient.
 struct Positions {
   RuleMaker make;
   RuleMaker::Dimensions tokens;
   RuleMaker::Dimensions table;
 };
-Positions positions_of(const Shape& x) {
+SettingDefinition in_parts_setting() {
+  return {.name = "in_parts",
+          .fallback = false,
+          .doc = "Of tables of positions: sequences may be split, their rows are whole."};
+}
+
+Positions positions_of(const Shape& x, std::int64_t rows, const Settings& settings) {
   Positions p;
   p.tokens = p.make.each(x);
   p.table = {{}, p.tokens[2]};
+  if (rows == x[1] && !settings.flag("in_parts")) p.table[0] = p.tokens[1];
   return p;
 }
 
@@ -140,7 +147,7 @@ Result<Inferred> infer_add_positions(const Call& call) {
   if (x.size() != 3 || table.size() != 2 || table[0] < x[1] || table[1] != x[2])
     return wrong("table " + text_of(table) + " has no row for every token of " + text_of(x) +
                  ", [batch, sequence, width]");
-  Positions p = positions_of(x);
+  Positions p = positions_of(x, table[0], call.settings);
   p.make.input(p.tokens).input(p.table).output(p.tokens);
   return Inferred{{call.inputs[0]}, p.make.take()};
 }
@@ -148,7 +155,8 @@ Result<Inferred> infer_add_positions(const Call& call) {
 void add_positions_backward(Gradients& gradients) {
   const TensorId dy = gradients.of_output(0);
   gradients.give(1, gradients.add("bias_gradient", "", {dy},
-                                  {{"rows", gradients.shape(gradients.input(1))[0]}})[0]);
+                                  {{"rows", gradients.shape(gradients.input(1))[0]},
+                                   {"in_parts", gradients.op().settings.flag("in_parts")}})[0]);
   gradients.give(0, dy);
 }
 
@@ -160,7 +168,7 @@ Result<Inferred> infer_bias_gradient(const Call& call) {
     return wrong("a table of " + std::to_string(rows) + " rows has none for every token of " +
                  text_of(dy.shape) + ", [batch, sequence, width]");
   if (rows != 0) {
-    Positions p = positions_of(dy.shape);
+    Positions p = positions_of(dy.shape, rows, call.settings);
     p.make.input(p.tokens).output(p.table);
     return Inferred{{{dy.dtype, {rows, dy.shape[2]}}}, p.make.take()};
   }
@@ -268,6 +276,7 @@ OperatorDefinition add_positions() {
           .outputs = "y",
           .least_inputs = 2,
           .most_inputs = 2,
+          .settings = {in_parts_setting()},
           .infer = infer_add_positions,
           .kernels = output_kernels<PassKind::kBiasAdd>,
           .gradient = add_positions_backward};
@@ -280,7 +289,8 @@ OperatorDefinition bias_gradient() {
           .outputs = "dbias",
           .settings = {{.name = "rows",
                         .fallback = std::int64_t{0},
-                        .doc = "If not 0: of a table of positions with so many rows."}},
+                        .doc = "If not 0: of a table of positions with so many rows."},
+                       in_parts_setting()},
           .infer = infer_bias_gradient,
           .kernels = bias_gradient_kernels};
 }

@@ -159,25 +159,28 @@ TEST(ContextParallel, HidesTheGatherBehindOwnTokens) {
   }
 }
 
-// Gradients are summed over context and data together, and ZeRO cuts states over both.
+// Gradients are summed over context, then what is left over data; ZeRO cuts states over both, and
+// parameters are gathered from both at once.
 TEST(ContextParallel, SharesStatesAsDataParallelRanksDo) {
   Strategy s = strategy(1, 2, ContextExchange::kAllGather);
   s.data_parallel = 2;
   s.global_batch = 2 * kBatch;
   s.zero_stage = 1;
   const auto program = lowered(s);
-  double reduced = 0;
+  std::map<std::string, double> reduced;
+  std::map<std::string, double> gathered;
   for (const program::Call& call : program.roles[0].calls) {
     for (const program::Task& task : program.blocks[call.block.index()].tasks) {
       const auto* what = std::get_if<program::Communication>(&task.body);
       if (what == nullptr || what->purpose != Purpose::kData || what->tag == "gradient_norm")
         continue;
-      EXPECT_EQ(what->tag, "context+data") << task.name;
-      if (what->kind == CollectiveKind::kReduceScatter)
-        reduced += call.repeat * (what->bytes / size_of(what->dtype));
+      (what->kind == CollectiveKind::kReduceScatter ? reduced : gathered)[what->tag] +=
+          call.repeat * (what->bytes / size_of(what->dtype));
     }
   }
-  EXPECT_DOUBLE_EQ(reduced, static_cast<double>(parameter_count(model())));
+  const auto all = static_cast<double>(parameter_count(model()));
+  EXPECT_THAT(reduced, ElementsAre(Pair("context", all), Pair("data", all / 2)));
+  EXPECT_THAT(gathered, ElementsAre(Pair("context+data", all)));
   EXPECT_EQ(s.shards(), 4);
   EXPECT_EQ(s.devices(), 4);
 }

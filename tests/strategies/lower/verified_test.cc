@@ -56,7 +56,8 @@ double elements_expected(const Model& model, const Strategy& strategy) {
       mixtures * model.experts * matrices * model.hidden * model.expert_width();
   const std::int64_t divided = (all - copies - routed) / tp;
   const bool shards = strategy.zero_stage == 3 && strategy.shards() > 1;
-  const std::int64_t own = routed / tp / (shards ? 1 : strategy.expert_ways());
+  const std::int64_t context = strategy.experts_over_context() ? strategy.context_parallel : 1;
+  const std::int64_t own = routed / tp / (shards ? 1 : context * strategy.expert_ways());
   return static_cast<double>(divided + copies + own);
 }
 

@@ -222,6 +222,18 @@ TEST_F(SettingOf, RecipesOfFp8) {
   EXPECT_THAT(recipe("FP8", megatron.c_str(), "").assumed, testing::Contains("quantization"));
 }
 
+TEST_F(SettingOf, ContextParallelism) {
+  TrainingRow row = full_row();
+  const std::int64_t replicas = of(row).strategy.data_parallel;
+  row.cp = "2";
+  row.dp = {};
+  const Setting setting = of(row);
+  EXPECT_EQ(setting.strategy.context_parallel, 2);
+  EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
+  EXPECT_EQ(setting.strategy.context_exchange, ContextExchange::kOverlappedAllGather);
+  EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
+}
+
 TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   const auto changed = [](const auto& change) {
     TrainingRow row = full_row();
@@ -229,7 +241,6 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
     return row;
   };
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = 8; })), HasSubstr("experts"));
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.cp = "2"; })), HasSubstr("context"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })),
               HasSubstr("has no fp8 products"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "NVFP4"; })), HasSubstr("NVFP4"));
