@@ -17,6 +17,7 @@ struct Wider {
   std::array<std::string_view, 3> stand_ins;
 };
 constexpr std::array kWider{
+    Wider{"fp4", {"fp8", "bf16", "fp16"}},
     Wider{"fp8", {"bf16", "fp16", "tf32"}},
     Wider{"int8", {"bf16", "fp16", "tf32"}},
     Wider{"bf16", {"tf32", "", ""}},
@@ -210,7 +211,7 @@ const yaml::Table<DeviceType>& yaml_table(const DeviceType*) {
           .required("memory_bandwidth", &D::memory_bandwidth, "Memory bandwidth by the data sheet.",
                     yaml::positive())
           .optional("tensor_peak", &D::tensor_peak,
-                    "Dense tensor-core rates by dtype: tf32, fp16, bf16, fp8, int8.",
+                    "Dense tensor-core rates by dtype: tf32, fp16, bf16, fp8, fp4, int8.",
                     yaml::positive())
           .required("vector_peak", &D::vector_peak, "fp32 rate outside the tensor cores.",
                     yaml::positive())

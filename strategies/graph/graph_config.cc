@@ -15,21 +15,6 @@ namespace foreshard {
 namespace {
 
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
-constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::kBf16,
-                             DType::kFp8,  DType::kInt8, DType::kInt32, DType::kInt64};
-
-std::vector<std::string> dtype_names() {
-  std::vector<std::string> names;
-  names.reserve(kDTypes.size());
-  for (const DType dtype : kDTypes) names.emplace_back(name_of(dtype));
-  return names;
-}
-
-std::optional<DType> dtype_named(const std::string& name) {
-  for (const DType dtype : kDTypes)
-    if (name_of(dtype) == name) return dtype;
-  return std::nullopt;
-}
 
 std::string text_of(const std::vector<std::int64_t>& shape) {
   return describe(SettingValue{shape});
@@ -121,11 +106,14 @@ class Builder {
     const std::string place = item("tensors", i);
     if (!declared_.emplace(tensor.name, i).second)
       return error(place + ".name", fmt::format("tensor '{}' is declared twice", tensor.name));
-    if (!tensor.dtype.empty() && !dtype_named(tensor.dtype)) {
+    if (!tensor.dtype.empty() && !find_dtype(tensor.dtype)) {
       const auto near = nearest_name(tensor.dtype, dtype_names());
       return error(place + ".dtype", fmt::format("unknown type '{}'", tensor.dtype),
                    near ? "did you mean '" + *near + "'?" : "use " + quoted_choice(dtype_names()));
     }
+    if (tensor.dtype == name_of(DType::kFp4))
+      return error(place + ".dtype", "tensors of 4 bits are made by quantize alone",
+                   "give it 16 bits, and quantize it with recipe nvfp4");
     double elements = 1;
     if (tensor.shape) {
       for (std::size_t d = 0; d < tensor.shape->size(); ++d) {
@@ -143,7 +131,7 @@ class Builder {
     if (tensor.dtype.empty() || !tensor.shape)
       return error(place,
                    fmt::format("tensor '{}' needs dtype and shape: nothing makes it", tensor.name));
-    const TensorType type{*dtype_named(tensor.dtype), *tensor.shape};
+    const TensorType type{*find_dtype(tensor.dtype), *tensor.shape};
     ids_[tensor.name] = tensor.role == GraphTensorRole::kInput
                             ? add_input(graph_, tensor.name, type)
                             : add_parameter(graph_, tensor.name, type);

@@ -17,6 +17,8 @@ std::vector<PassKind> passes_of(Quantization recipe) {
       return {PassKind::kQuantize, PassKind::kQuantize};
     case Quantization::kMxFp8:
       return {PassKind::kQuantizeTwice};
+    case Quantization::kNvFp4:
+      return {PassKind::kReduce, PassKind::kQuantizeFp4, PassKind::kQuantizeFp4};
   }
   return {};
 }
@@ -31,13 +33,14 @@ const yaml::Names<Quantization>& yaml_names(const Quantization*) {
       {"fp8-current", Quantization::kFp8Current, "fp8, scaled by tensor, after its own maximum."},
       {"fp8-block", Quantization::kFp8Block, "fp8, scaled by blocks of 128 elements."},
       {"mxfp8", Quantization::kMxFp8, "fp8, scaled by blocks of 32 elements."},
+      {"nvfp4", Quantization::kNvFp4, "fp4, scaled by blocks of 16 elements and by tensor."},
   };
   return names;
 }
 
 DType dtype_of(Quantization recipe) {
   FORESHARD_CHECK(recipe != Quantization::kNone);
-  return DType::kFp8;
+  return recipe == Quantization::kNvFp4 ? DType::kFp4 : DType::kFp8;
 }
 
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
@@ -55,7 +58,8 @@ Bytes weight_copies(Quantization recipe) {
 
 Bytes gathered_copies(Quantization recipe) {
   const Bytes all = weight_copies(recipe);
-  return recipe == Quantization::kMxFp8 ? all : all / 2;
+  const bool needs_both = recipe == Quantization::kMxFp8 || recipe == Quantization::kNvFp4;
+  return needs_both ? all : all / 2;
 }
 
 }  // namespace foreshard

@@ -3,7 +3,7 @@
 namespace foreshard {
 
 std::string fault_in_precision(DType dtype) {
-  return dtype != DType::kFp8
+  return size_of(dtype) >= 2_B
              ? ""
              : "activations and gradients are not held in fp8; set precision: bf16 "
                "and, for products in fp8, quantization: fp8-current";

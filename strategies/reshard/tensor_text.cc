@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "base/text_cursor.h"
 
-#include "strategies/program/ir/names.h"
+#include "strategies/program/ir/kernel.h"
 
 namespace foreshard::reshard {
 namespace {
@@ -13,11 +13,7 @@ namespace {
 constexpr double kMostBytes = 9007199254740992;  // 2^53
 
 std::string known_types() {
-  std::vector<std::string> names;
-  for (auto type = DType::kFp32; type <= DType::kInt64;
-       type = static_cast<DType>(static_cast<int>(type) + 1))
-    names.emplace_back(name_of(type));
-  return quoted_choice(names);
+  return quoted_choice(dtype_names());
 }
 
 }  // namespace
@@ -27,7 +23,7 @@ Result<TensorSpec> parse_tensor(std::string_view text) {
   const std::size_t place = cursor.place();
   const auto word = cursor.name();
   if (!word) return cursor.expected("an element type such as bf16");
-  const auto dtype = program::find_dtype(*word);
+  const auto dtype = find_dtype(*word);
   if (!dtype)
     return cursor.error(place,
                         "'" + *word + "' is not an element type: known are " + known_types());

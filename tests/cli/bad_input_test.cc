@@ -91,10 +91,17 @@ TEST(BadInput, QuantizationThatTheDeviceDoesNotHave) {
                  "error: nothing is quantized", "set quantization: fp8-current");
   expect_refused(strategy(keys + "fp8-current\n  precision: fp32\n"),
                  "error: 'fp8-current' quantizes tensors of 16 bits, not fp32", "precision: bf16");
-  const Outcome outcome = foreshard(
-      "simulate configs/studies/llama3-8b-h100-8-fp8.yaml --set strategy.quantization=mxfp8");
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("the matrix units of device 'H100-SXM' do not scale"));
+  const auto on_h100 = [](const std::string& recipe) {
+    return foreshard(
+        "simulate configs/studies/llama3-8b-h100-8-fp8.yaml --set strategy.quantization=" + recipe);
+  };
+  for (const auto& [recipe, fault] :
+       {std::pair("mxfp8", "the matrix units of device 'H100-SXM' do not scale"),
+        std::pair("nvfp4", "device 'H100-SXM' has no fp4 products, which 'nvfp4' needs")}) {
+    const Outcome outcome = on_h100(recipe);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(fault));
+  }
 }
 
 TEST(BadInput, GraphQuantizedForAnotherDevice) {

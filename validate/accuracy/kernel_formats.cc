@@ -10,12 +10,10 @@ namespace foreshard::accuracy {
 namespace {
 
 std::optional<DType> dtype_named(std::string_view name) {
-  if (name == "bfloat16" || name == "bf16") return DType::kBf16;
-  if (name == "float16" || name == "fp16" || name == "half") return DType::kFp16;
-  if (name == "fp8") return DType::kFp8;
-  if (name == "float32" || name == "fp32") return DType::kFp32;
-  if (name == "tf32") return DType::kTf32;
-  return std::nullopt;
+  if (name == "bfloat16") return DType::kBf16;
+  if (name == "float16" || name == "half") return DType::kFp16;
+  if (name == "float32") return DType::kFp32;
+  return find_dtype(name);
 }
 
 std::vector<KernelRow> gemm_rows(const CsvTable& table, std::string_view name) {

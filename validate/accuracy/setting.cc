@@ -262,9 +262,8 @@ class Mapping {
 
   Status precision() {
     const std::string text = lower_case(row_.precision);
-    if (contains(text, "fp4"))
-      return unsupported(fmt::format("precision '{}' is not modelled", row_.precision));
-    if (contains(text, "fp8") || contains(text, "float8")) return quantization(text);
+    for (const std::string_view narrow : {"fp8", "float8", "fp4"})
+      if (contains(text, narrow)) return quantization(text);
     if (text.empty() || contains(text, "not stated")) assume("precision");
     const auto fp16 = text.find("fp16");
     const auto bf16 = std::min(text.find("bf16"), text.find("bfloat16"));
@@ -280,15 +279,19 @@ class Mapping {
   Status quantization(const std::string& text) {
     FORESHARD_ASSIGN(const auto device,
                      loader_.read_ref<DeviceType>(setting_.cluster.device, "device"));
-    if (!device.tensor_peak.contains("fp8"))
-      return unsupported(fmt::format("device '{}' has no fp8 products", row_.gpu));
+    const bool has_four_bits = contains(text, "fp4");
+    const std::string wanted(name_of(has_four_bits ? DType::kFp4 : DType::kFp8));
+    if (!device.tensor_peak.contains(wanted))
+      return unsupported(fmt::format("device '{}' has no {} products", row_.gpu, wanted));
     Quantization& recipe = setting_.strategy.quantization;
     const std::string notes = lower_case(row_.notes);
     setting_.strategy.quantized_parameters =
         contains(notes, "fp8 params on") || contains(notes, "fp8 params/param gather on");
     const bool current = contains(text, "cs") || contains(text, "current") ||
                          contains(text, "tensorwise") || contains(text, "rowwise");
-    if (contains(text, "mx")) {
+    if (has_four_bits) {
+      recipe = Quantization::kNvFp4;
+    } else if (contains(text, "mx")) {
       recipe = Quantization::kMxFp8;
     } else if (contains(text, "block")) {
       recipe = Quantization::kFp8Block;

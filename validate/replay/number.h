@@ -124,6 +124,8 @@ auto with_storage(DType dtype, Use use) {
       return use(Bf16{});
     case DType::kFp8:
       return use(Fp8{});
+    case DType::kFp4:  // refused before anything runs
+      break;
     case DType::kInt8:
       return use(std::int8_t{});
     case DType::kInt32:

@@ -183,9 +183,7 @@ Result<Inferred> infer_cross_entropy_gradient(const Call& call) {
       Shape(softmax.shape.begin(), softmax.shape.end() - 1) != call.inputs[0].shape)
     return wrong("gradient, softmax and targets do not fit");
   const std::string& to = call.settings.text("to");
-  DType dtype = DType::kFp32;
-  for (const DType each : {DType::kFp16, DType::kBf16, DType::kFp8, DType::kTf32})
-    if (name_of(each) == to) dtype = each;
+  const DType dtype = find_dtype(to).value_or(DType::kFp32);
   RuleMaker make;
   const auto factors = make.each(softmax.shape);
   const RuleMaker::Dimensions tokens(factors.begin(), factors.end() - 1);

@@ -33,9 +33,7 @@ bool is_float(DType dtype) {
 }
 
 Result<DType> dtype_named(const std::string& name) {
-  for (const DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
-                            DType::kInt8, DType::kInt32, DType::kInt64})
-    if (name_of(dtype) == name) return dtype;
+  if (const auto dtype = find_dtype(name)) return *dtype;
   return wrong("unknown type '" + name + "'");
 }
 

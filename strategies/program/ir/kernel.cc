@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 
 #include "base/check.h"
@@ -18,8 +19,9 @@ struct DTypeLine {
 constexpr std::array kDTypes{
     DTypeLine{DType::kFp32, "fp32", 4_B},   DTypeLine{DType::kTf32, "tf32", 4_B},
     DTypeLine{DType::kFp16, "fp16", 2_B},   DTypeLine{DType::kBf16, "bf16", 2_B},
-    DTypeLine{DType::kFp8, "fp8", 1_B},     DTypeLine{DType::kInt8, "int8", 1_B},
-    DTypeLine{DType::kInt32, "int32", 4_B}, DTypeLine{DType::kInt64, "int64", 8_B},
+    DTypeLine{DType::kFp8, "fp8", 1_B},     DTypeLine{DType::kFp4, "fp4", 0.5_B},
+    DTypeLine{DType::kInt8, "int8", 1_B},   DTypeLine{DType::kInt32, "int32", 4_B},
+    DTypeLine{DType::kInt64, "int64", 8_B},
 };
 
 const DTypeLine& line_of(DType dtype) {
@@ -80,6 +82,7 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kStatistics, "statistics", 1, 0, 0, 0, 3},
     PassTraffic{PassKind::kTopK, "top_k", 1, 0, 0, 0, 2},
     PassTraffic{PassKind::kQuantize, "quantize", 1, 0, 0, 1, 2},
+    PassTraffic{PassKind::kQuantizeFp4, "quantize_fp4", 1, 0, 0, 0.5, 2},
     PassTraffic{PassKind::kQuantizeTwice, "quantize_twice", 1, 0, 0, 2, 4},
     PassTraffic{PassKind::kQuantizeTranspose, "quantize_transpose", 1, 0, 0, 2, 2},
     // fp32 gradient, parameter and momentum in; parameter, momentum and the working copy out.
@@ -105,7 +108,7 @@ Flops flops_of_kernel(const Pass& p) {
 }
 
 Bytes bytes_of_kernel(const Gemm& g) {
-  // fp8 and int8 products leave the tensor cores as 2-byte numbers.
+  // fp8, fp4 and int8 products leave the tensor cores as 2-byte numbers.
   const Bytes in = size_of(g.dtype);
   const Bytes out = in < 2_B ? 2_B : in;
   const Bytes result = g.accumulate ? 2 * size_of(DType::kFp32) : out;
@@ -160,14 +163,26 @@ std::string describe_kernel(const Pass& p) {
 std::string_view name_of(DType dtype) {
   return line_of(dtype).name;
 }
+std::optional<DType> find_dtype(std::string_view name) {
+  const auto* const line = std::ranges::find(kDTypes, name, &DTypeLine::name);
+  if (line == kDTypes.end()) return std::nullopt;
+  return line->dtype;
+}
+std::vector<std::string> dtype_names() {
+  std::vector<std::string> names;
+  names.reserve(kDTypes.size());
+  for (const DTypeLine& line : kDTypes) names.emplace_back(line.name);
+  return names;
+}
 Bytes size_of(DType dtype) {
   return line_of(dtype).size;
 }
 
 bool has_aligned_rows(const Gemm& gemm) {
-  constexpr std::int64_t kLoad = 16;  // bytes
-  const auto bytes = static_cast<std::int64_t>(size_of(gemm.dtype) / 1_B);
-  return bytes >= 4 || (gemm.n * bytes % kLoad == 0 && gemm.k * bytes % kLoad == 0);
+  constexpr double kLoad = 16;  // bytes
+  const double bytes = size_of(gemm.dtype) / 1_B;
+  const auto loads = [&](std::int64_t row) { return std::fmod(count(row) * bytes, kLoad) == 0; };
+  return bytes >= 4 || (loads(gemm.n) && loads(gemm.k));
 }
 
 std::string_view name_of(AttentionImplementation implementation) {

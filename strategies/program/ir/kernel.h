@@ -11,15 +11,20 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/units.h"
 
 namespace foreshard {
 
-enum class DType : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kInt32, kInt64 };
+enum class DType : std::uint8_t { kFp32, kTf32, kFp16, kBf16, kFp8, kFp4, kInt8, kInt32, kInt64 };
 
 std::string_view name_of(DType dtype);
-/// Bytes that one element takes in memory (tf32 is stored as fp32).
+/// \return nothing if no type has that name.
+std::optional<DType> find_dtype(std::string_view name);
+/// Of all types, in the order of the enumerators.
+std::vector<std::string> dtype_names();
+/// Bytes that one element takes in memory (tf32 is stored as fp32, two numbers of fp4 in one byte).
 Bytes size_of(DType dtype);
 
 enum class Direction : std::uint8_t { kForward, kBackward };
@@ -116,6 +121,7 @@ enum class PassKind : std::uint8_t {
   kStatistics,         ///< Sum and sum of squares.
   kTopK,               ///< The largest few of each row.
   kQuantize,           ///< To fp8, with a scale that is known.
+  kQuantizeFp4,        ///< Likewise to fp4.
   kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
   kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
                        ///< dimension to be contiguous. Others read one copy either way.

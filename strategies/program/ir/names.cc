@@ -14,8 +14,6 @@ constexpr std::array<std::string_view, 8> kCollectives{"all_reduce", "all_gather
                                                        "receive",    "exchange"};
 constexpr std::array<std::string_view, 5> kMemoryKinds{"parameters", "gradients", "optimizer",
                                                        "activations", "buffers"};
-constexpr std::array kDTypes{DType::kFp32, DType::kTf32, DType::kFp16,  DType::kBf16,
-                             DType::kFp8,  DType::kInt8, DType::kInt32, DType::kInt64};
 
 template <class Enum, std::size_t n>
 std::optional<Enum> find(const std::array<std::string_view, n>& names, std::string_view name) {
@@ -49,11 +47,6 @@ std::optional<CollectiveKind> find_collective(std::string_view name) {
 }
 std::optional<MemoryKind> find_memory_kind(std::string_view name) {
   return find<MemoryKind>(kMemoryKinds, name);
-}
-std::optional<DType> find_dtype(std::string_view name) {
-  for (const DType dtype : kDTypes)
-    if (foreshard::name_of(dtype) == name) return dtype;
-  return std::nullopt;
 }
 
 }  // namespace foreshard::program

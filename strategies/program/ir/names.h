@@ -20,6 +20,5 @@ std::string_view name_of_operation(CollectiveKind kind);
 std::optional<Purpose> find_purpose(std::string_view name);
 std::optional<CollectiveKind> find_collective(std::string_view name);
 std::optional<MemoryKind> find_memory_kind(std::string_view name);
-std::optional<DType> find_dtype(std::string_view name);
 
 }  // namespace foreshard::program

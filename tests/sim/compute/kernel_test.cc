@@ -96,7 +96,20 @@ TEST(Kernel, DtypesHaveNamesAndSizes) {
   EXPECT_EQ(name_of(DType::kTf32), "tf32");
   EXPECT_EQ(size_of(DType::kTf32), 4_B);
   EXPECT_EQ(size_of(DType::kFp8), 1_B);
+  EXPECT_EQ(size_of(DType::kFp4), 0.5_B);
   EXPECT_EQ(size_of(DType::kInt64), 8_B);
+  for (const std::string& name : dtype_names()) EXPECT_EQ(name_of(find_dtype(name).value()), name);
+  EXPECT_EQ(find_dtype("fp5"), std::nullopt);
+}
+
+// 16 bytes are 32 numbers of fp4.
+TEST(Kernel, RowsOfFourBitsAreAligned) {
+  const auto aligned = [](std::int64_t n, std::int64_t k) {
+    return has_aligned_rows(Gemm{.m = 3, .n = n, .k = k, .dtype = DType::kFp4});
+  };
+  EXPECT_TRUE(aligned(32, 64));
+  EXPECT_FALSE(aligned(16, 64));
+  EXPECT_FALSE(aligned(32, 33));
 }
 
 }  // namespace

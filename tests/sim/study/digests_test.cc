@@ -74,11 +74,14 @@ bool came_later(const Example& example) {
                                                                   "bias_gelu",
                                                                   "bias_gelu_gradient",
                                                                   "bias_gradient",
+                                                                  "context_attention",
+                                                                  "context_attention_gradient",
                                                                   "dropout_gradient",
                                                                   "gradient_accumulate",
                                                                   "head_norm",
                                                                   "head_norm_gradient",
                                                                   "join_heads",
+                                                                  "join_queries",
                                                                   "merge_heads",
                                                                   "merge_heads_gradient",
                                                                   "packed_attention",
@@ -86,6 +89,7 @@ bool came_later(const Example& example) {
                                                                   "rope",
                                                                   "rope_gradient",
                                                                   "split_heads",
+                                                                  "split_queries",
                                                                   "swiglu",
                                                                   "swiglu_gradient"});
   const bool settings = std::ranges::any_of(

@@ -1,4 +1,4 @@
-// Linear layers in fp8, by hand: what is cast and when, in which width ranks communicate, and what
+// Linear layers in fp8 and fp4, by hand: what is cast and when, in which width ranks communicate, and what
 // weights take.
 #include "strategies/graph/quantization.h"
 
@@ -133,6 +133,7 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
   EXPECT_EQ(moved(Quantization::kFp8Current), 6);
   EXPECT_EQ(moved(Quantization::kFp8Block), 6);
   EXPECT_EQ(moved(Quantization::kMxFp8), 4);
+  EXPECT_EQ(moved(Quantization::kNvFp4), 7);
 }
 
 // Activations and gradients are gathered after they are cast: half the bytes of a layer.
@@ -145,6 +146,7 @@ TEST(Quantization, GathersAlongTheSequenceInFp8) {
   const auto layer = [&](Quantization recipe) { return gathered(recipe, 5) - gathered(recipe, 4); };
   EXPECT_GT(layer(Quantization::kNone), 0);
   EXPECT_EQ(layer(Quantization::kFp8Current), layer(Quantization::kNone) / 2);
+  EXPECT_EQ(layer(Quantization::kNvFp4), layer(Quantization::kNone) / 4);
 }
 
 // What is kept of a product's input for its weight's gradient is its copy of one byte an element.
@@ -187,6 +189,9 @@ TEST(Quantization, HoldsAndGathersWeightsAsItIsTold) {
   EXPECT_EQ(cast(alone), 4 * kWeights / 2);
   s.quantization = Quantization::kMxFp8;  // neither copy follows from the other
   EXPECT_EQ(gathered(lowered(gpt(), s)), gathered(plain));
+  s.quantization = Quantization::kNvFp4;  // likewise, of half a byte each
+  EXPECT_EQ(gathered(plain) - gathered(lowered(gpt(), s)), 4 * kWeights);
+  EXPECT_EQ(parameters(plain) - parameters(lowered(gpt(), s)), 4 * kWeights);
 }
 
 // ZeRO 3 casts what it gathered, twice a micro-batch; where shards are quantized, they are cast

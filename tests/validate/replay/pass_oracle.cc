@@ -1,6 +1,7 @@
 #include "tests/validate/replay/pass_oracle.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -13,6 +14,19 @@ namespace {
 
 std::size_t permuted_row(std::size_t row, std::size_t rows) {
   return row * std::size_t{2654435761U} % rows;
+}
+
+// The index of the number of fp4 that is nearest; of two, the even one. Negative ones come behind
+// the positive ones.
+int fp4_nearest(double x) {
+  constexpr std::array kNumbers{0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0};
+  int nearest = 0;
+  for (int i = 1; i < 8; ++i) {
+    const double nearer = std::abs(std::abs(x) - kNumbers.at(static_cast<std::size_t>(nearest))) -
+                          std::abs(std::abs(x) - kNumbers.at(static_cast<std::size_t>(i)));
+    if (nearer > 0 || (nearer == 0 && i % 2 == 0)) nearest = i;
+  }
+  return x < 0 ? nearest + 8 : nearest;
 }
 
 double gelu_of(double x) {
@@ -237,6 +251,11 @@ void compute(const Pass& given, Arrays& o) {
     case PassKind::kCast:
     case PassKind::kQuantize:
       return each(1, [&](Size i, Size, Size) { return o[0][i]; });
+    case PassKind::kQuantizeFp4:
+      for (std::size_t i = 0; i < o[1].size(); ++i)
+        o[1][i] = static_cast<std::int8_t>(fp4_nearest(o[0][2 * i]) +
+                                           16 * fp4_nearest(o[0][2 * i + 1]));
+      return;
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:
       each(1, [&](Size i, Size, Size) { return o[0][i]; });

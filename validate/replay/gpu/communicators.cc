@@ -78,6 +78,8 @@ std::optional<ncclDataType_t> nccl_type(DType dtype) {
 #else
       return std::nullopt;
 #endif
+    case DType::kFp4:
+      return std::nullopt;
     case DType::kInt8:
       return ncclInt8;
     case DType::kInt32:

@@ -87,6 +87,7 @@ std::optional<Types> types_of(const Gemm& g) {
     case DType::kInt8:
       if (g.accumulate) return std::nullopt;
       return Types{CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I};
+    case DType::kFp4:
     case DType::kInt32:
     case DType::kInt64:
       return std::nullopt;

@@ -98,6 +98,8 @@ Footprint footprint_of(const Kernel& kernel) {
 }
 
 std::optional<std::string> refusal_of(const Kernel& kernel) {
+  if (const auto* g = std::get_if<Gemm>(&kernel); g != nullptr && g->dtype == DType::kFp4)
+    return "numbers of 4 bits are not carried out; take an fp8 recipe, or quantization: none";
   if (const auto* g = std::get_if<Gemm>(&kernel))
     return beyond_blas({{"m", g->m}, {"n", g->n}, {"k", g->k}});
   if (const auto* a = std::get_if<Attention>(&kernel))

@@ -94,6 +94,33 @@ struct CopyTwice {
     store(y2 + i, a);
   }
 };
+/// The code of a number in fp4 (1 bit of sign, 2 of exponent, 1 of mantissa), by rounding to the
+/// nearest and, between two, to the even one.
+/// Source: Open Compute Project, "OCP Microscaling Formats (MX) Specification", section 5.3.3.
+FORESHARD_DEVICE int fp4_code(float x) {
+  const float size = fabsf(x);
+  const int code = (size > 0.25F) + (size >= 0.75F) + (size > 1.25F) + (size >= 1.75F) +
+                   (size > 2.5F) + (size >= 3.5F) + (size > 5.0F);
+  return x < 0.0F ? code + 8 : code;
+}
+/// Byte i holds elements 2 i (its lower half) and 2 i + 1; the last of an odd number is left out.
+template <class X>
+struct QuantizeFp4 {
+  const X* x;
+  std::uint8_t* y;
+  template <int kCount>
+  FORESHARD_DEVICE void run(std::int64_t i) const {
+    float a[2][kCount];
+    load(a[0], x + 2 * i);
+    load(a[1], x + 2 * i + kCount);
+    float codes[kCount];
+    for (int e = 0; e < kCount; ++e) {
+      const auto at = [&](int n) { return a[n / kCount][n % kCount]; };
+      codes[e] = static_cast<float>(fp4_code(at(2 * e)) + 16 * fp4_code(at(2 * e + 1)));
+    }
+    store(y + i, codes);
+  }
+};
 template <class F, class X1, class X2, class Y>
 struct Map2 {
   const X1* x1;
@@ -431,6 +458,9 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
       return true;
     case PassKind::kQuantize:
       use(Map1<Same, T, Narrow>{at(0), fp8(1)}, n, 0);
+      return true;
+    case PassKind::kQuantizeFp4:
+      use(QuantizeFp4<T>{at(0), mask(1)}, n / 2, 0);
       return true;
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:

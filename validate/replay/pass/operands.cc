@@ -19,6 +19,10 @@ Pass in_floating_point(Pass pass) {
     case DType::kInt8:
       pass.dtype = DType::kFp8;
       break;
+    case DType::kFp4:
+      pass.columns = (pass.columns + 1) / 2;
+      pass.dtype = DType::kFp8;
+      break;
     case DType::kInt64:
       pass.columns *= 2;
       [[fallthrough]];
@@ -107,6 +111,8 @@ std::vector<PassArray> arrays_of(const Pass& given) {
       return {in(n), fp32(n, kWrite)};
     case PassKind::kQuantize:
       return {in(n), fp8(n)};
+    case PassKind::kQuantizeFp4:  // two in a byte
+      return {in(n), PassArray{n / 2, DType::kInt8, kWrite}};
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:
       return {in(n), fp8(n), fp8(n)};

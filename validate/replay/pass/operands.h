@@ -37,7 +37,7 @@ enum class Access : std::uint8_t { kRead, kWrite, kUpdate };
 
 struct PassArray {
   std::int64_t count = 0;
-  DType dtype = DType::kFp32;  ///< kInt8 of a mask.
+  DType dtype = DType::kFp32;  ///< kInt8 of a mask, and of two numbers of fp4.
   Access access = Access::kRead;
   std::size_t bytes() const;
 };
