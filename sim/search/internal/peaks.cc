@@ -1,6 +1,7 @@
 #include "sim/search/internal/peaks.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -47,8 +48,12 @@ class Loads {
   std::size_t block_of(std::int32_t unit) const {
     return static_cast<std::size_t>(plan_.parts.units[static_cast<std::size_t>(unit)].block);
   }
-  std::size_t block_of_bucket(std::int32_t index) const {
-    return block_of(plan_.buckets[static_cast<std::size_t>(index)].units.front().first);
+  std::int32_t& gradients(Load& load, std::int32_t index) const {
+    const plan::Bucket& bucket = plan_.buckets[static_cast<std::size_t>(index)];
+    const std::size_t block = block_of(bucket.units.front().first);
+    const auto over = reduced_over(plan_.parts.blocks[block].groups);
+    const auto place = std::ranges::find(over, bucket.over) - over.begin();
+    return load.gradient.at(static_cast<std::size_t>(place)).at(block);
   }
 
   // A pass takes gradients that have yet to be reduced; those that it knows to be reduced, go.
@@ -85,16 +90,17 @@ class Loads {
   // the reductions, a gather begins when those before it are done: their gradients have gone.
   std::vector<Load> beside(ActionId id) const {
     Load before;
-    for (const auto& [what, times] : open_) before.gradient.at(block_of_bucket(what)) += times;
+    for (const auto& [what, times] : open_) gradients(before, what) += times;
     if ((action(id).gives_back & plan::kWhole) != 0)
       ++before.whole.at(block_of(action(id).units.first));
     const std::vector<ActionId> gathers = gathers_beside(id);
     if (gathers.empty()) return {before};
     Load then = before;
-    for (const ActionId gather : gathers)
-      ++then.whole.at(block_of(bucket(action(gather)).units.front().first));
+    std::set<std::int32_t> units;  // each is gathered in one bucket or several
+    for (const ActionId gather : gathers) units.insert(bucket(action(gather)).units.front().first);
+    for (const std::int32_t unit : units) ++then.whole.at(block_of(unit));
     for (const auto& [what, by] : reduced_)
-      if (order_.waits(gathers.front(), by)) --then.gradient.at(block_of_bucket(what));
+      if (order_.waits(gathers.front(), by)) --gradients(then, what);
     return {before, then};
   }
 
@@ -128,10 +134,12 @@ class Loads {
 
   // Whether `more` has at least as much of everything as `less`.
   static bool covers(const Load& more, const Load& less) {
-    for (std::size_t b = 0; b < kBlocks; ++b)
-      if (more.kept[b] < less.kept[b] || more.whole[b] < less.whole[b] ||
-          more.gradient[b] < less.gradient[b])
-        return false;
+    const auto has_less = [](const BlockCounts& a, const BlockCounts& b) {
+      return !std::ranges::equal(a, b, std::ranges::greater_equal());
+    };
+    if (has_less(more.kept, less.kept) || has_less(more.whole, less.whole)) return false;
+    for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
+      if (has_less(more.gradient[g], less.gradient[g])) return false;
     return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
   }
 
@@ -162,6 +170,12 @@ class Loads {
 
 }  // namespace
 
+std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGroup>& groups) {
+  std::set<std::vector<Axis>> over;
+  for (const plan::ParameterGroup& group : groups) over.insert(group.over);
+  return {over.begin(), over.end()};
+}
+
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
                            bool blocking_launches) {
   return Loads(plan, role, blocking_launches).all();
@@ -179,8 +193,10 @@ Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>
     Bytes sum = of(load.pass).work[index(load.pass.direction)];
     for (std::size_t b = 0; b < kBlocks; ++b)
       sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
-             static_cast<double>(load.whole[b]) * bytes[b].whole +
-             static_cast<double>(load.gradient[b]) * bytes[b].gradient;
+             static_cast<double>(load.whole[b]) * bytes[b].whole;
+    for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
+      for (std::size_t b = 0; b < kBlocks; ++b)
+        sum += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
     const PassOf& before = load.trailing;
     if (before.block >= 0 && of(before).trails[index(before.direction)]) {
       sum += of(before).work[index(before.direction)];

@@ -18,7 +18,8 @@
 
 namespace foreshard::search {
 
-inline constexpr std::size_t kBlocks = 3;  ///< Of a plan, at most.
+inline constexpr std::size_t kBlocks = 8;        ///< Of a plan, at most.
+inline constexpr std::size_t kBucketsOfUnit = 3;  ///< At most: groups of other axes each.
 using BlockCounts = std::array<std::int32_t, kBlocks>;
 
 /// A pass through a unit of a block.
@@ -28,6 +29,9 @@ struct PassOf {
   auto operator<=>(const PassOf&) const = default;
 };
 
+/// The axes over which gradients of a block are reduced, one bucket of a unit each; ascending.
+std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGroup>& groups);
+
 /// What is live while a pass runs, in units of each block.
 struct Load {
   PassOf pass{};
@@ -35,7 +39,8 @@ struct Load {
   /// and, backward, what the unit had kept are there too.
   PassOf trailing{};
   BlockCounts whole{};     ///< Gathered parameters.
-  BlockCounts gradient{};  ///< Whole gradients, by the block of their bucket.
+  /// Whole gradients: of reduced_over(), by the block of their bucket.
+  std::array<BlockCounts, kBucketsOfUnit> gradient{};
   BlockCounts kept{};      ///< Activations.
   auto operator<=>(const Load&) const = default;
 };
@@ -48,7 +53,7 @@ std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
 struct BlockBytes {
   Bytes kept{};
   Bytes whole{};
-  Bytes gradient{};
+  std::array<Bytes, kBucketsOfUnit> gradient{};  ///< Of each of reduced_over().
   std::array<Bytes, 2> work{};  ///< Forward, backward.
   /// Whether the pass ends with a task that is not on the compute stream.
   std::array<bool, 2> trails{};

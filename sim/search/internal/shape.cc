@@ -67,6 +67,7 @@ class Compiler {
       Symbol symbol{.kind = at_end ? all : one, .direction = action.direction};
       (at_end ? symbol.role : symbol.block) =
           at_end ? role : block_of(bucket(action).units.front().first);
+      symbol.other = group_of(action, at_end ? role : -1);
       return symbol;
     };
     switch (action.kind) {
@@ -102,6 +103,28 @@ class Compiler {
         break;
     }
     return {.kind = Kind::kSync};
+  }
+
+  // Which of their groups the parameters of a bucket are: of a role, or of one unit.
+  std::int32_t group_of(const Action& action, std::int32_t role) const {
+    const plan::Parts& parts = plan_.parts;
+    std::vector<plan::ParameterGroup> groups;
+    for (const plan::Run& run : bucket(action).units) {
+      for (std::int32_t i = 0; i < run.count; ++i) {
+        const auto& own = parts.block_of(run.first + i).groups;
+        groups.insert(groups.end(), own.begin(), own.end());
+      }
+    }
+    std::vector<std::vector<Axis>> over = reduced_over(groups);
+    if (action.kind == ActionKind::kGather) {
+      over.clear();
+      for (const auto& group : parts.cut_groups(
+               role < 0 ? groups : plan_.roles[static_cast<std::size_t>(role)].parameters))
+        over.push_back(group.over);
+    }
+    const auto place = std::ranges::find(over, bucket(action).over);
+    FORESHARD_CHECK(place != over.end());
+    return static_cast<std::int32_t>(place - over.begin());
   }
 
   Symbol transfer(const Action& action) const {

@@ -30,9 +30,10 @@ namespace foreshard::search {
 struct Symbol {
   enum class Kind : std::uint8_t {
     kPass,       ///< Of `units`, on `role`.
-    kGather,     ///< The parameters of a unit of block `block`, for a pass in `direction`.
-    kReduce,     ///< The gradients of a unit of block `block`.
-    kGatherAll,  ///< Those of all units of `role`.
+    kGather,     ///< The parameters of a unit of block `block`, for a pass in `direction`: the
+                 ///< `other`-th of the groups that can be cut (Parts::cut_groups).
+    kReduce,     ///< The gradients of a unit of block `block`: the `other`-th of reduced_over().
+    kGatherAll,  ///< Those of all units of `role`, likewise.
     kReduceAll,
     kCopies,  ///< Of `role`'s replicated parameters: the `other`-th of their groups.
     kTie,
@@ -46,7 +47,7 @@ struct Symbol {
   std::int32_t role = -1;
   std::int32_t block = -1;
   std::int32_t other = -1;
-  std::array<std::int32_t, 3> units{};  ///< Of each block of the plan, which has three at most.
+  std::array<std::int32_t, kBlocks> units{};  ///< Of each block of the plan.
   /// Of a pass of one unit: one of the same block ran before it.
   bool follows = false;
   auto operator<=>(const Symbol&) const = default;

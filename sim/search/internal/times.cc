@@ -1,7 +1,6 @@
 #include "sim/search/internal/times.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
@@ -20,10 +19,10 @@ bool on_compute(const Task& task) {
          task.stream == lower::stream(lower::kComputeStream);
 }
 
-Line line_of(const Communication& what, const std::vector<MeshAxis>& mesh) {
+Groups groups_of(const Communication& what, const std::vector<MeshAxis>& mesh) {
   const auto* group = std::get_if<program::AxisGroup>(&what.group);
-  FORESHARD_CHECK(group != nullptr && group->axes.size() == 1 && group->coordinates.empty());
-  return search::line_of(mesh, group->axes.front());
+  FORESHARD_CHECK(group != nullptr && group->coordinates.empty());
+  return {mesh, group->axes};
 }
 
 std::int64_t ranks_of(const std::vector<MeshAxis>& mesh) {
@@ -41,7 +40,7 @@ Result<std::vector<Spread>> communication_times(const program::Block& block,
     Spread spread;
     if (const auto* what = std::get_if<Communication>(&task.body)) {
       const auto found =
-          times.collective(what->kind, what->bytes, line_of(*what, mesh), ranks_of(mesh), kinds);
+          times.collective(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh), kinds);
       if (!found) return found.error();
       spread = *found;
     }
@@ -91,6 +90,32 @@ Line line_of(const std::vector<MeshAxis>& mesh, Axis axis) {
   return line;
 }
 
+Groups::Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes) {
+  for (const Axis axis : axes) {
+    const Line line = search::line_of(mesh, axis);
+    if (line.size == 1) continue;
+    size_ *= line.size;
+    const bool continues =
+        !lines_.empty() && lines_.back().stride * lines_.back().size == line.stride;
+    if (continues)
+      lines_.back().size *= line.size;
+    else
+      lines_.push_back(line);
+  }
+}
+
+// A group's first rank has coordinate 0 on each line: the group's number with these digits put in.
+std::int64_t Groups::rank(std::int64_t group, std::int64_t i) const {
+  std::int64_t first = group;
+  std::int64_t offset = 0;
+  for (const Line& line : lines_) {
+    first = first / line.stride * line.stride * line.size + first % line.stride;
+    offset += i % line.size * line.stride;
+    i /= line.size;
+  }
+  return first + offset;
+}
+
 Seconds Times::kernel(const Kernel& kernel, std::int32_t kind) {
   const auto [known, added] = kernels_.try_emplace({kernel, kind});
   if (added) {
@@ -110,27 +135,26 @@ Spread Times::kernel(const Kernel& kernel, const Kinds& kinds) {
   return spread;
 }
 
-// The group's number -> its first rank: groups of a line lie `stride` apart within a block.
-Result<Seconds> Times::group(program::CollectiveKind kind, Bytes bytes, Line line,
+Result<Seconds> Times::group(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t index) {
   std::vector<DeviceId> devices;
-  for (std::int64_t i = 0; i < line.size; ++i)
-    devices.push_back(places_.device(line.rank(index, i)));
+  for (std::int64_t i = 0; i < groups.size(); ++i)
+    devices.push_back(places_.device(groups.rank(index, i)));
   return cost_.communication_time(kind, bytes, devices);
 }
 
-Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line line,
+Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                  std::int64_t ranks, const Kinds& kinds) {
-  auto key = std::tuple(kind, bytes.in_base(), line, ranks, kinds);
+  auto key = std::tuple(kind, bytes.in_base(), groups, ranks, kinds);
   if (const auto it = collectives_.find(key); it != collectives_.end()) return it->second;
   const bool every_kind = kinds.size() == places_.kinds().size();
   Spread spread{.slowest = {}, .fastest = kNever};
-  for (std::int64_t g = 0; g < ranks / line.size; ++g) {
+  for (std::int64_t g = 0; g < ranks / groups.size(); ++g) {
     bool of_them = true;
-    for (std::int64_t i = 0; i < line.size && !every_kind && of_them; ++i)
-      of_them = std::ranges::binary_search(kinds, places_.kind_of(line.rank(g, i)));
+    for (std::int64_t i = 0; i < groups.size() && !every_kind && of_them; ++i)
+      of_them = std::ranges::binary_search(kinds, places_.kind_of(groups.rank(g, i)));
     if (!of_them) continue;
-    FORESHARD_ASSIGN(const auto time, group(kind, bytes, line, g));
+    FORESHARD_ASSIGN(const auto time, group(kind, bytes, groups, g));
     spread.slowest = std::max(spread.slowest, time);
     spread.fastest = std::min(spread.fastest, time);
   }
@@ -139,12 +163,12 @@ Result<Spread> Times::collective(program::CollectiveKind kind, Bytes bytes, Line
   return collectives_.emplace(std::move(key), spread).first->second;
 }
 
-Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, Line line,
+Result<Seconds> Times::slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                                   std::int64_t ranks) {
-  const auto key = std::tuple(kind, bytes.in_base(), line, ranks);
+  const auto key = std::tuple(kind, bytes.in_base(), groups, ranks);
   if (const auto it = slower_ends_.find(key); it != slower_ends_.end()) return it->second;
-  FORESHARD_ASSIGN(const auto first, group(kind, bytes, line, 0));
-  FORESHARD_ASSIGN(const auto last, group(kind, bytes, line, ranks / line.size - 1));
+  FORESHARD_ASSIGN(const auto first, group(kind, bytes, groups, 0));
+  FORESHARD_ASSIGN(const auto last, group(kind, bytes, groups, ranks / groups.size() - 1));
   return slower_ends_.emplace(key, std::max(first, last)).first->second;
 }
 
@@ -204,7 +228,7 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
     const auto* what = std::get_if<Communication>(&task.body);
     if (what == nullptr) continue;
     const auto time =
-        times.slower_end(what->kind, what->bytes, line_of(*what, mesh), ranks_of(mesh));
+        times.slower_end(what->kind, what->bytes, groups_of(*what, mesh), ranks_of(mesh));
     if (!time) return time;
     sum += *time;
   }
@@ -213,18 +237,13 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
 
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times) {
   ModelTimes result;
-  struct Part {
-    const program::Block& block;
-    PassTime& into;
-  };
-  for (const Part& part :
-       {Part{lower::only_block(model.embedding.forward), result.embedding.forward},
-        Part{lower::only_block(model.embedding.backward), result.embedding.backward},
-        Part{lower::only_block(model.layers.front().forward), result.layer.forward},
-        Part{lower::only_block(model.layers.front().backward), result.layer.backward},
-        Part{lower::only_block(model.head.forward), result.head.forward},
-        Part{lower::only_block(model.head.backward), result.head.backward}}) {
-    FORESHARD_ASSIGN(part.into, pass_time(part.block, model.mesh, kinds, times));
+  for (const lower::LoweredBlock* block : model.all()) {
+    const auto of = [&](const lower::Pieces& pass) {
+      return pass_time(lower::only_block(pass), model.mesh, kinds, times);
+    };
+    PassTimes& both = result.emplace_back();
+    FORESHARD_ASSIGN(both.forward, of(block->forward));
+    FORESHARD_ASSIGN(both.backward, of(block->backward));
   }
   return result;
 }

@@ -17,19 +17,29 @@
 
 namespace foreshard::search {
 
-/// Groups of ranks along one mesh axis: n ranks, `stride` apart.
+/// A mesh axis: `size` ranks, `stride` apart.
 struct Line {
   std::int64_t stride = 1;
   std::int64_t size = 1;
   auto operator<=>(const Line&) const = default;
-
-  /// The i-th rank of a group; groups are numbered by their first rank.
-  std::int64_t rank(std::int64_t group, std::int64_t i) const {
-    return group / stride * stride * size + group % stride + i * stride;
-  }
 };
-/// The line of mesh axis `axis`.
 Line line_of(const std::vector<MeshAxis>& mesh, Axis axis);
+
+/// Groups of ranks along one mesh axis or several.
+class Groups {
+ public:
+  /// \param axes  ascending.
+  Groups(const std::vector<MeshAxis>& mesh, const std::vector<Axis>& axes);
+
+  std::int64_t size() const { return size_; }  ///< Ranks of a group.
+  /// The i-th rank of a group; groups are numbered by their first rank.
+  std::int64_t rank(std::int64_t group, std::int64_t i) const;
+  bool operator<(const Groups& other) const { return lines_ < other.lines_; }
+
+ private:
+  std::vector<Line> lines_;  // ascending; axes that follow each other are one
+  std::int64_t size_ = 1;
+};
 
 /// Times over the groups of a line: of the slowest and of the fastest one.
 struct Spread {
@@ -47,11 +57,11 @@ class Times {
   Seconds kernel(const Kernel& kernel, std::int32_t kind);
   /// On the slowest and on the fastest of these kinds.
   Spread kernel(const Kernel& kernel, const Kinds& kinds);
-  /// Of the first `ranks` ranks' groups of the line all of whose devices are of these kinds.
-  Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, Line line,
+  /// Of the first `ranks` ranks' groups, those all of whose devices are of these kinds.
+  Result<Spread> collective(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                             std::int64_t ranks, const Kinds& kinds);
   /// The slower of the first and the last of those ranks' groups, whatever their devices.
-  Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, Line line,
+  Result<Seconds> slower_end(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
                              std::int64_t ranks);
   /// Of the two ends of the first group of the line.
   Result<Seconds> ends(program::CollectiveKind kind, Bytes bytes, Line line) const;
@@ -59,14 +69,15 @@ class Times {
   Result<Seconds> transfer(Bytes bytes, Line line, std::int64_t from, std::int64_t to);
 
  private:
-  Result<Seconds> group(program::CollectiveKind kind, Bytes bytes, Line line, std::int64_t index);
+  Result<Seconds> group(program::CollectiveKind kind, Bytes bytes, const Groups& groups,
+                        std::int64_t index);
 
   const CostModel& cost_;
   const Places& places_;
   std::map<std::pair<Kernel, std::int32_t>, Seconds> kernels_;
-  std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t, Kinds>, Spread>
+  std::map<std::tuple<program::CollectiveKind, double, Groups, std::int64_t, Kinds>, Spread>
       collectives_;
-  std::map<std::tuple<program::CollectiveKind, double, Line, std::int64_t>, Seconds> slower_ends_;
+  std::map<std::tuple<program::CollectiveKind, double, Groups, std::int64_t>, Seconds> slower_ends_;
   std::map<std::tuple<double, Line, std::int64_t, std::int64_t>, Seconds> transfers_;
 };
 
@@ -98,11 +109,8 @@ struct PassTimes {
   PassTime forward;
   PassTime backward;
 };
-struct ModelTimes {
-  PassTimes embedding;
-  PassTimes layer;
-  PassTimes head;
-};
+/// Of each block, in the order of LoweredModel::all().
+using ModelTimes = std::vector<PassTimes>;
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times);
 
 }  // namespace foreshard::search

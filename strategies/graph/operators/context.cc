@@ -34,8 +34,7 @@ std::vector<Kernel> split_queries_kernels(const Call& local, const Call&) {
 }
 
 void split_queries_backward(Gradients& gradients) {
-  gradients.give(0, gradients.add("join_queries", "",
-                                  {gradients.of_output(0), gradients.of_output(1)},
+  gradients.give(0, gradients.add("join_queries", "", gradients.of_outputs_or_zero(),
                                   gradients.op().settings)[0]);
 }
 

@@ -36,6 +36,9 @@ class Gradients {
   /// `gradient` is a summand of the gradient of input `index`, and has its shape.
   virtual void give(std::size_t index, TensorId gradient) = 0;
 
+  /// Gradients of all outputs: zeros where nothing flows back.
+  std::vector<TensorId> of_outputs_or_zero();
+
   TensorId input(std::size_t index) const { return op().inputs[index]; }
   TensorId output(std::size_t index) const { return op().outputs[index]; }
   /// Whether input `index` exists and can have a gradient (a floating-point tensor).

@@ -186,15 +186,8 @@ Result<Inferred> infer_split_heads(const Call& call) {
 }
 
 void split_heads_backward(Gradients& gradients) {
-  std::vector<TensorId> parts;
-  for (std::size_t i = 0; i < 3; ++i) {
-    TensorId part = gradients.of_output(i);
-    if (!part.valid())
-      part = gradients.add("unary", "output" + std::to_string(i), {gradients.output(i)},
-                           {{"operation", std::string("scale")}, {"value", 0.0}})[0];
-    parts.push_back(part);
-  }
-  gradients.give(0, gradients.add("join_heads", "", parts, gradients.op().settings)[0]);
+  gradients.give(0, gradients.add("join_heads", "", gradients.of_outputs_or_zero(),
+                                  gradients.op().settings)[0]);
 }
 
 Result<Inferred> infer_join_heads(const Call& call) {

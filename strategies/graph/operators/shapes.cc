@@ -171,15 +171,7 @@ Result<Inferred> infer_split(const Call& call) {
 }
 
 void split_backward(Gradients& gradients) {
-  std::vector<TensorId> parts;
-  for (std::size_t i = 0; i < gradients.op().outputs.size(); ++i) {
-    TensorId part = gradients.of_output(i);
-    if (!part.valid())  // nothing flows back through this one
-      part = gradients.add("unary", "zero" + std::to_string(i), {gradients.output(i)},
-                           {{"operation", std::string("scale")}, {"value", 0.0}})[0];
-    parts.push_back(part);
-  }
-  gradients.give(0, gradients.add("concat", "", std::move(parts),
+  gradients.give(0, gradients.add("concat", "", gradients.of_outputs_or_zero(),
                                   {{"axis", gradients.op().settings.integer("axis")}})[0]);
 }
 
