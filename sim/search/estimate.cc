@@ -19,6 +19,23 @@ struct Estimator::Split {
   lower::LoweredModel blocks;  // its mesh is that of the strategy being estimated
   std::map<std::pair<std::int64_t, Kinds>, ModelTimes> times;  // by ranks of the mesh, by kinds
 };
+Estimator::SplitKey::SplitKey(const Strategy& strategy)
+    : tensor_parallel(strategy.tensor_parallel),
+      context_parallel(strategy.context_parallel),
+      context_exchange(strategy.context_exchange),
+      expert_parallel(strategy.expert_parallel),
+      expert_tensor_parallel(strategy.expert_tensor_parallel),
+      sequence_parallel(strategy.sequence_parallel),
+      micro_batch(strategy.micro_batch),
+      recompute(strategy.recompute),
+      shard_replicas(strategy.shard_replicas) {
+  std::int64_t stride = 1;
+  for (const MeshAxis& axis : mesh_of(strategy)) {
+    if (axis.name == "tensor" || axis.name == "context" || axis.name == "expert")
+      strides.push_back(stride);
+    stride *= axis.size;
+  }
+}
 namespace {
 
 using program::Block;
@@ -41,9 +58,11 @@ class Step {
         kinds_(kinds),
         times_(times),
         launch_(launch_time),
-        split_(layers_of_stages(strategy, model.layers)),
+        all_(blocks.all()),
+        kinds_of_pieces_(layer_kinds_of_stages(strategy, model)),
         copies_(copy_axes(blocks.mesh)),
         shards_(shard_axes(blocks.mesh)),
+        splits_(split_axes(blocks.mesh)),
         pipeline_(axis_of(blocks.mesh, "pipeline")) {}
 
   // The step, from the forms of its plan. Fails where a route is missing.
@@ -60,8 +79,14 @@ class Step {
 
  private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::int64_t layers(std::int64_t chunk, std::int64_t stage) const {
-    return split_[index(chunk * strategy_.pipeline_parallel + stage)];
+  // Of each block, the units of chunk `chunk` of a stage.
+  std::vector<std::int64_t> units(std::int64_t chunk, std::int64_t stage) const {
+    const bool is_last = last_stage(stage) && chunk == strategy_.virtual_stages - 1;
+    std::vector<std::int64_t> counts{chunk == 0 && stage == 0 ? 1 : 0};
+    const auto& layers = kinds_of_pieces_[index(chunk * strategy_.pipeline_parallel + stage)];
+    counts.insert(counts.end(), layers.begin(), layers.end());
+    counts.push_back(is_last ? 1 : 0);
+    return counts;
   }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
   bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
@@ -75,17 +100,28 @@ class Step {
                           lower::stream(lower::kDataStream), {});
     return chain_time(block, blocks_.mesh, times_);
   }
-  Result<Seconds> reduction(std::int64_t count) {
-    Attribute from = replicated(1);
-    from.partial = sums_over(copies_);
-    Attribute to = replicated(1);
-    if (states_.cuts_optimizer) to.dims[0] = shards_;
-    return conversion(count, gradient_dtype(), from, to);
+  Result<Seconds> reduction(std::int64_t count, const std::vector<Axis>& over) {
+    Block block;
+    lower::append_reduction(block, "", count, over, blocks_.mesh, strategy_, {});
+    return chain_time(block, blocks_.mesh, times_);
   }
-  Result<Seconds> gathering(std::int64_t count) {
+  // The sum of those groups that are reduced over `over`.
+  Result<Seconds> reduction(const std::vector<plan::ParameterGroup>& groups,
+                            const std::vector<Axis>& over) {
+    std::int64_t count = 0;
+    for (const plan::ParameterGroup& group : groups)
+      if (group.over == over) count += group.elements;
+    return reduction(count, over);
+  }
+  Result<Seconds> gathering(std::int64_t count, const std::vector<Axis>& over) {
     Attribute from = replicated(1);
-    from.dims[0] = shards_;
-    return conversion(count, strategy_.precision, from, replicated(1));
+    from.dims[0] = over;
+    return conversion(lower::padded(count, over, blocks_.mesh), strategy_.precision, from,
+                      replicated(1));
+  }
+  Result<Seconds> gathering(const plan::ParameterGroup& group) {
+    return gathering(lower::gathered_elements(strategy_, group.elements, group.quantized),
+                     group.over);
   }
 
   // On the slowest kind of device.
@@ -100,27 +136,26 @@ class Step {
     return slowest;
   }
 
-  // Of the shard of `count` parameters, where it lies in fp32.
-  Seconds cast_time(std::int64_t count) {
+  // Of a shard of so many parameters, where it lies in fp32.
+  Seconds cast_time(std::int64_t shard) {
     if (!states_.cuts_parameters ||
         lower::element_bytes(strategy_).parameter == size_of(strategy_.precision))
       return {};
-    const Pass cast{.kind = PassKind::kCast, .rows = shard_of(count), .dtype = strategy_.precision};
+    const Pass cast{.kind = PassKind::kCast, .rows = shard, .dtype = strategy_.precision};
     Seconds slowest;
     for (const Kinds& kinds : kinds_)
       slowest = std::max(slowest, times_.kernel(cast, kinds).slowest);
     return slowest;
   }
 
-  // A layer's parameters, together or each by itself.
-  Result<Seconds> gathering(const lower::LoweredBlock& block) {
-    if (!states_.cuts_parameters || !framework_.shards.gather_each)
-      return gathering(lower::gathered_elements(strategy_, block.elements(), block.quantized()));
+  // A unit's parameters, each by itself.
+  Result<Seconds> gathering_each(const lower::LoweredBlock& block, const std::vector<Axis>& over) {
     Seconds sum;
     for (const std::int64_t count : block.parameter_sizes) {
       if (count <= *framework_.shards.gather_each) continue;
-      FORESHARD_ASSIGN(const auto time, gathering(lower::gathered_elements(
-                                            strategy_, count, block.quantized_in(count))));
+      const std::int64_t quantized = block.quantized_in(count);
+      FORESHARD_ASSIGN(const auto time,
+                       gathering({.over = over, .elements = count, .quantized = quantized}));
       sum += time + launch_;
     }
     return sum;
@@ -143,12 +178,14 @@ class Step {
       case Kind::kGather:
         return gathering(symbol);
       case Kind::kReduce:
-        return reduction(own_elements(symbol.block));
+        return reduction(own_groups(symbol.block),
+                         reduced_over(block(symbol.block).parameters).at(index(symbol.other)));
       case Kind::kGatherAll:
-        return gathering(
-            lower::gathered_elements(strategy_, elements(symbol.role), quantized(symbol.role)));
-      case Kind::kReduceAll:
-        return reduction(elements(symbol.role));
+        return gathering(cut(groups_of_stage(symbol.role)).at(index(symbol.other)));
+      case Kind::kReduceAll: {
+        const auto groups = groups_of_stage(symbol.role);
+        return reduction(groups, reduced_over(groups).at(index(symbol.other)));
+      }
       case Kind::kCopies:
         return copies_time(symbol.role, symbol.other);
       case Kind::kTie:
@@ -168,40 +205,32 @@ class Step {
     return optimizer_time(symbol.role, &Spread::slowest);
   }
 
-  const lower::LoweredBlock& block(std::int32_t index) const {
-    return *blocks_.all()[static_cast<std::size_t>(index)];
-  }
-  std::int64_t sum_of_stage(std::int64_t stage, std::int64_t plan::ParameterGroup::*what) const {
-    std::int64_t sum = 0;
-    for (const auto& group : lower::parameters_of_stage(strategy_, model_, blocks_, stage))
-      sum += group.*what;
-    return sum;
-  }
-  std::int64_t elements(std::int64_t stage) const {
-    return sum_of_stage(stage, &plan::ParameterGroup::elements);
-  }
-  std::int64_t quantized(std::int64_t stage) const {
-    return sum_of_stage(stage, &plan::ParameterGroup::quantized);
-  }
-  std::int64_t shard_of(std::int64_t count) const {
-    const std::int64_t shards = strategy_.shards();
-    return (count + shards - 1) / shards;
+  const lower::LoweredBlock& block(std::int32_t of) const { return *all_[index(of)]; }
+  std::vector<plan::ParameterGroup> groups_of_stage(std::int64_t stage) const {
+    return lower::groups_of_stage(strategy_, model_, blocks_, stage);
   }
   // A table that the head shares with the embedding of its stage counts there.
-  std::int64_t own_elements(std::int32_t index) const {
-    const bool shared = index == 2 && model_.tied_embeddings && strategy_.stages() == 1;
-    return block(index).elements() - (shared ? blocks_.head.largest_parameter : 0);
+  std::vector<plan::ParameterGroup> own_groups(std::int32_t of) const {
+    std::vector<plan::ParameterGroup> groups = block(of).parameters;
+    if (&block(of) == &blocks_.head && model_.tied_embeddings && strategy_.stages() == 1)
+      groups.push_back({.over = copies_, .elements = -blocks_.head.largest_parameter});
+    return groups;
+  }
+  // As plan::Parts::cut_groups.
+  std::vector<plan::ParameterGroup> cut(const std::vector<plan::ParameterGroup>& groups) const {
+    std::vector<plan::ParameterGroup> found = plan::by_shards(groups, blocks_.mesh);
+    std::erase_if(found, [](const plan::ParameterGroup& group) { return group.over.empty(); });
+    return found;
   }
 
   // A pass takes no less than the host needs to launch it.
   Seconds pass_time_of(const Symbol& symbol) const {
     const ModelTimes& of_stage = passes(symbol.role);
-    const std::array parts{&of_stage.embedding, &of_stage.layer, &of_stage.head};
     Seconds time;
     std::int64_t launches = 0;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
+    for (std::size_t i = 0; i < of_stage.size(); ++i) {
       const PassTime& pass =
-          symbol.direction == Direction::kForward ? parts[i]->forward : parts[i]->backward;
+          symbol.direction == Direction::kForward ? of_stage[i].forward : of_stage[i].backward;
       const std::int64_t n = symbol.units.at(i);
       time += symbol.follows && n > 0 ? pass.next : pass.times(n);
       launches += n * pass.launches;
@@ -210,59 +239,50 @@ class Step {
     return framework_.blocking_launches ? time + launching : std::max(time, launching);
   }
 
-  // The parameters of a unit: whole for one pass, or for good.
+  // Parameters of a unit: whole for one pass, or for good.
   Result<Seconds> gathering(const Symbol& symbol) {
-    if (!states_.cuts_parameters)
-      return gathering(lower::gathered_elements(strategy_, own_elements(symbol.block),
-                                                block(symbol.block).quantized()));
-    FORESHARD_ASSIGN(auto time, gathering(block(symbol.block)));
-    // A backward pass that computes activations again gathers for each of the two.
-    const bool twice = symbol.direction == Direction::kBackward && symbol.block == 1 &&
-                       framework_.shards.gather_each && strategy_.recompute == Recompute::kFull;
+    const auto place = index(symbol.other);
+    if (!states_.cuts_parameters) return gathering(cut(own_groups(symbol.block)).at(place));
     const lower::LoweredBlock& of = block(symbol.block);
+    const plan::ParameterGroup group = cut(of.parameters).at(place);
+    const bool each = framework_.shards.gather_each.has_value();
+    FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over) : gathering(group));
+    // A backward pass that computes activations again gathers for each of the two.
+    const bool twice = symbol.direction == Direction::kBackward && each &&
+                       of.recompute == Recompute::kFull;
     const std::int64_t plain =
-        of.elements() - (strategy_.quantized_parameters ? of.quantized() : 0);
-    return (twice ? 2.0 : 1.0) * time + cast_time(plain) +
-           weight_cast_time(
-               lower::cast_at_gather(strategy_, of.quantized(), shard_of(of.quantized())));
+        group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
+    return (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
+           weight_cast_time(lower::cast_at_gather(strategy_, group.quantized,
+                                                  shard_of(group.quantized, group)));
+  }
+  std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
+    return plan::shard_of(count, group, blocks_.mesh);
   }
 
   // The residual stream to another stage, in pieces where the framework sends it so.
   Result<Seconds> transfer_time(std::int64_t from, std::int64_t to) {
-    const Axis tensor = axis_of(blocks_.mesh, "tensor");
-    Attribute sent = blocks_.boundary;
-    const std::int64_t ways = strategy_.tensor_parallel;
-    if (framework_.pipeline_scatter_gather && ways > 1 &&
-        state_of(sent, tensor).kind == AxisState::Kind::kReplicated &&
-        blocks_.boundary_shape[1] % ways == 0)
-      sent.dims[1].push_back(tensor);
     double count = 1;
-    for (const auto extent : local_shape(blocks_.boundary_shape, sent, blocks_.mesh))
+    for (const auto extent :
+         local_shape(blocks_.boundary_shape, blocks_.boundary_sent, blocks_.mesh))
       count *= static_cast<double>(extent);
     FORESHARD_ASSIGN(const auto time, times_.transfer(size_of(strategy_.precision) * count,
                                                       line_of(blocks_.mesh, pipeline_), from, to));
     Block block;
-    lower::append_reshard(block, "", blocks_.boundary_shape, strategy_.precision, sent,
-                          blocks_.boundary, blocks_.mesh, lower::stream(lower::kTensorStream), {});
+    lower::append_reshard(block, "", blocks_.boundary_shape, strategy_.precision,
+                          blocks_.boundary_sent, blocks_.boundary, blocks_.mesh,
+                          lower::stream(lower::kTensorStream), {});
     FORESHARD_ASSIGN(const auto whole, chain_time(block, blocks_.mesh, times_));
     return time + whole;
   }
 
-  // The gradients of the `index`-th group of copies that `stage` holds.
-  Result<Seconds> copies_time(std::int64_t stage, std::int32_t index) {
+  // The gradients of the `place`-th group of copies that `stage` holds.
+  Result<Seconds> copies_time(std::int64_t stage, std::int32_t place) {
     std::map<std::vector<Axis>, std::int64_t> partial;
-    const auto add = [&](const lower::LoweredBlock& of, std::int64_t count) {
-      for (const auto& group : of.parameters)
-        if (count > 0 && !group.also_partial.empty())
-          partial[group.also_partial] += group.elements * count;
-    };
-    std::int64_t own = 0;
-    for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += layers(c, stage);
-    add(blocks_.layers.front(), own);
-    add(blocks_.embedding, stage == 0 ? 1 : 0);
-    add(blocks_.head, last_stage(stage) ? 1 : 0);
-    FORESHARD_CHECK(index < std::ssize(partial));
-    const auto& [axes, count] = *std::next(partial.begin(), index);
+    for (const auto& group : groups_of_stage(stage))
+      if (!group.also_partial.empty()) partial[group.also_partial] += group.elements;
+    FORESHARD_CHECK(place < std::ssize(partial));
+    const auto& [axes, count] = *std::next(partial.begin(), place);
     Attribute from = replicated(1);
     from.partial = sums_over(axes);
     return conversion(count, gradient_dtype(), from, replicated(1));
@@ -273,11 +293,11 @@ class Step {
     Seconds longest;
     for (Axis axis = 0; axis < static_cast<Axis>(blocks_.mesh.size()); ++axis) {
       const bool is_cut = std::ranges::find(shards_, axis) != shards_.end();
-      const bool is_copy = std::ranges::find(copies_, axis) != copies_.end();
-      if (is_copy && !(is_cut && states_.cuts_optimizer)) continue;
+      const bool is_split = std::ranges::find(splits_, axis) != splits_.end();
+      if (!is_split && !(is_cut && states_.cuts_optimizer)) continue;
       const auto norm =
           times_.slower_end(program::CollectiveKind::kAllReduce, size_of(DType::kFp32),
-                            line_of(blocks_.mesh, axis), strategy_.devices());
+                            Groups(blocks_.mesh, {axis}), strategy_.devices());
       if (!norm) return norm;
       longest = std::max(longest, *norm);
     }
@@ -286,8 +306,12 @@ class Step {
 
   // Its kernels.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
-    std::int64_t count = elements(stage);
-    if (states_.cuts_optimizer) count = shard_of(count);
+    std::int64_t count = 0;
+    std::int64_t cast = 0;
+    for (const auto& group : plan::by_shards(groups_of_stage(stage), blocks_.mesh)) {
+      count += states_.cuts_optimizer ? shard_of(group.elements, group) : group.elements;
+      cast += lower::cast_at_step_end(strategy_, group.quantized, shard_of(group.quantized, group));
+    }
     Seconds time;
     for (const Pass& pass :
          lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
@@ -297,8 +321,6 @@ class Step {
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
                         kinds_[index(stage)]).*
           which;
-    const std::int64_t cast =
-        lower::cast_at_step_end(strategy_, quantized(stage), shard_of(quantized(stage)));
     for (const Pass& pass : lower::weight_casts(strategy_, cast))
       time += times_.kernel(pass, kinds_[index(stage)]).*which;
     return time;
@@ -307,22 +329,22 @@ class Step {
   // See the file's comment. The pieces before stage s are those of chunk 0.
   Seconds bound() {
     const auto m = static_cast<double>(strategy_.micro_batches());
-    const auto both = [](const PassTimes& of, Seconds PassTime::*which) {
-      return of.forward.*which + of.backward.*which;
-    };
     Seconds before;
     Seconds most;
     for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-      const auto of_chunks = [&](std::int64_t chunks, Seconds PassTime::*which) {
-        Seconds time = s == 0 ? both(passes(s).embedding, which) : Seconds{};
-        for (std::int64_t c = 0; c < chunks; ++c)
-          time += static_cast<double>(layers(c, s)) * both(passes(s).layer, which);
+      const auto of_chunk = [&](std::int64_t chunk, Seconds PassTime::*which) {
+        Seconds time;
+        const std::vector<std::int64_t> counts = units(chunk, s);
+        for (std::size_t i = 0; i < counts.size(); ++i)
+          time += static_cast<double>(counts[i]) *
+                  (passes(s)[i].forward.*which + passes(s)[i].backward.*which);
         return time;
       };
-      Seconds own = of_chunks(strategy_.virtual_stages, &PassTime::least_on_slowest);
-      if (last_stage(s)) own += both(passes(s).head, &PassTime::least_on_slowest);
+      Seconds own;
+      for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c)
+        own += of_chunk(c, &PassTime::least_on_slowest);
       most = std::max(most, before + m * own);
-      before += of_chunks(1, &PassTime::least);
+      before += of_chunk(0, &PassTime::least);
     }
     return most + optimizer_time(0, &Spread::fastest);
   }
@@ -336,9 +358,11 @@ class Step {
   const std::vector<Kinds>& kinds_;               // per stage
   Times& times_;
   Seconds launch_;
-  std::vector<std::int64_t> split_;
+  std::vector<const lower::LoweredBlock*> all_;
+  std::vector<std::vector<std::int64_t>> kinds_of_pieces_;  // layers by kind
   std::vector<Axis> copies_;
   std::vector<Axis> shards_;
+  std::vector<Axis> splits_;
   Axis pipeline_;
 };
 
@@ -355,12 +379,22 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
     const bool shared = &of == &blocks.head && model.tied_embeddings && strategy.stages() == 1;
-    const std::int64_t own = of.elements() - (shared ? of.largest_parameter : 0);
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
-    if (states.cuts_parameters)
-      bytes.whole = lower::whole_parameters(strategy, of.elements(), of.quantized());
-    if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
+    const auto over = reduced_over(of.parameters);
+    for (const plan::ParameterGroup& group : of.parameters) {
+      const auto place = std::ranges::find(over, group.over) - over.begin();
+      if (states.cuts_parameters)
+        bytes.whole += lower::whole_parameters(strategy, group.elements, group.quantized);
+      if (states.cuts_gradients)
+        bytes.gradient.at(static_cast<std::size_t>(place)) +=
+            gradient * static_cast<double>(group.elements);
+    }
+    if (shared && states.cuts_gradients) {
+      const auto place = std::ranges::find(over, copy_axes(blocks.mesh)) - over.begin();
+      bytes.gradient.at(static_cast<std::size_t>(place)) -=
+          gradient * static_cast<double>(of.largest_parameter);
+    }
     bytes.work = {of.transient_forward, of.transient_backward};
     bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};
   }
@@ -380,28 +414,17 @@ Estimator::~Estimator() = default;
 // Local shapes do not depend on the number of replicas and stages (the batch of the graph grows
 // with the former), so blocks are lowered once and their mesh is set to that of each strategy.
 Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
-  std::int64_t stride = 1;  // of the tensor axis: its groups decide the times
-  std::vector<MeshAxis> mesh = mesh_of(strategy);
-  for (const MeshAxis& axis : mesh) {
-    if (axis.name == "tensor") break;
-    stride *= axis.size;
-  }
-  const SplitKey key{strategy.tensor_parallel,
-                     strategy.sequence_parallel,
-                     strategy.micro_batch,
-                     strategy.recompute,
-                     stride,
-                     strategy.shard_replicas};
+  const SplitKey key(strategy);
   auto it = splits_.find(key);
   if (it == splits_.end()) {
     Strategy alone = strategy;
-    alone.data_parallel = alone.shard_replicas;  // the mesh keeps its axes
+    alone.data_parallel = alone.shard_replicas * alone.expert_ways();  // the mesh keeps its axes
     alone.pipeline_parallel = 1;
     FORESHARD_ASSIGN(auto blocks, lower::lower_blocks(model_, alone));
     it = splits_.emplace(key, Split{std::move(blocks), {}}).first;
   }
   Split& split = it->second;
-  split.blocks.mesh = std::move(mesh);
+  split.blocks.mesh = mesh_of(strategy);
   // The batch is split over the replicas: its extent is that of all of them together.
   split.blocks.boundary_shape.front() = strategy.micro_batch * strategy.data_parallel;
   return &split;
@@ -412,15 +435,11 @@ Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
 Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
                                        const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
-  const auto has_copies = [](const lower::LoweredBlock& block) {
-    return std::ranges::any_of(block.parameters,
-                               [](const auto& group) { return !group.also_partial.empty(); });
-  };
   const std::int64_t stages = strategy.pipeline_parallel;
   const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
   const std::int64_t fewer = kFullPipeline * stages;
   const bool all = strategy.micro_batches() <= fewer + period;
-  const FormKey key{.schedule = strategy.schedule,
+  FormKey key{.schedule = strategy.schedule,
                     .stages = stages,
                     .chunks = strategy.virtual_stages,
                     .micro_batches = all ? strategy.micro_batches() : 0,
@@ -430,8 +449,14 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
                     .cuts_gradients = states.cuts_gradients,
                     .cuts_optimizer = states.cuts_optimizer,
                     .reduces = states.reduce != StateSharding::Reduce::kNever,
-                    .has_copies = {has_copies(blocks.embedding), has_copies(blocks.layers.front()),
-                                   has_copies(blocks.head)}};
+                    .mesh = {},
+                    .groups = {}};
+  for (const MeshAxis& axis : blocks.mesh) key.mesh.emplace_back(axis.name, axis.size > 1);
+  for (const lower::LoweredBlock* block : blocks.all()) {
+    auto& groups = key.groups.emplace_back();
+    for (const plan::ParameterGroup& group : block->parameters)
+      groups.emplace_back(group.over, group.also_partial);
+  }
   if (const auto it = forms_.find(key); it != forms_.end()) return &it->second;
   const Framework& framework = *strategy.framework;
   PlanForms forms{.micro_batches = fewer, .period = period};

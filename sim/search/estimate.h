@@ -28,10 +28,9 @@
 /// kernels beside it. A stage with devices of several kinds is as slow as its slowest.
 #pragma once
 
-#include <array>
 #include <map>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -71,8 +70,22 @@ class Estimator {
 
  private:
   struct Split;
-  using SplitKey =
-      std::tuple<std::int64_t, bool, std::int64_t, Recompute, std::int64_t, std::int64_t>;
+  /// What strategies agree in whose blocks take the same time.
+  struct SplitKey {
+    explicit SplitKey(const Strategy& strategy);
+    std::int64_t tensor_parallel;
+    std::int64_t context_parallel;
+    ContextExchange context_exchange;
+    std::int64_t expert_parallel;
+    std::int64_t expert_tensor_parallel;
+    bool sequence_parallel;
+    std::int64_t micro_batch;
+    Recompute recompute;
+    std::int64_t shard_replicas;
+    /// Of the axes tensor, context and expert: how far apart their ranks lie.
+    std::vector<std::int64_t> strides{};
+    auto operator<=>(const SplitKey&) const = default;
+  };
 
   /// What strategies whose plans have the same form agree in.
   struct FormKey {
@@ -86,7 +99,9 @@ class Estimator {
     bool cuts_gradients = false;
     bool cuts_optimizer = false;
     bool reduces = false;
-    std::array<bool, kBlocks> has_copies{};
+    std::vector<std::pair<std::string, bool>> mesh{};  ///< Axes, and whether they have ranks.
+    /// Of each block: over which axes its parameters are reduced, and also partial.
+    std::vector<std::vector<std::pair<std::vector<Axis>, std::vector<Axis>>>> groups{};
     auto operator<=>(const FormKey&) const = default;
   };
 

@@ -323,13 +323,9 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  if (study.model.experts > 0)
-    return study.loader.error_at("model", "a search does not know models with experts yet",
+  if (study.model.layer_kinds().size() + 2 > kBlocks)
+    return study.loader.error_at("model", "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
-  if (study.strategy.context_parallel > 1)
-    return study.loader.error_at("strategy.context_parallel",
-                                 "a search does not know context parallelism yet",
-                                 "leave it out, or simulate strategies singly");
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();

@@ -77,9 +77,13 @@ class Enumerator {
       for (const std::int64_t pipeline : sizes(space_.pipeline_parallel, model_.layers)) {
         strategy_.tensor_parallel = tensor;
         strategy_.pipeline_parallel = pipeline;
-        for (const std::int64_t data : replicas()) {
-          strategy_.data_parallel = data;
-          chunks();
+        for (const std::int64_t context : contexts()) {
+          strategy_.context_parallel = context;
+          strategy_.context_exchange = context > 1 ? exchange_ : ContextExchange::kAllGather;
+          for (const std::int64_t data : replicas()) {
+            strategy_.data_parallel = data;
+            experts();
+          }
         }
       }
     }
@@ -101,7 +105,8 @@ class Enumerator {
   // How many replicas these tensor and pipeline ranks get: each number that is named and possible;
   // else the largest that is, and the largest that the smaller numbers of devices have room for.
   std::vector<std::int64_t> replicas() const {
-    const std::int64_t ranks = strategy_.tensor_parallel * strategy_.pipeline_parallel;
+    const std::int64_t ranks =
+        strategy_.tensor_parallel * strategy_.pipeline_parallel * strategy_.context_parallel;
     const std::int64_t room = devices_ / ranks;
     const bool divides = devices_ % ranks == 0 && allows(space_.data_parallel, room);
     // Sizes that leave devices over are not worth a word where the model does not suit them.
@@ -121,6 +126,32 @@ class Enumerator {
       if (data > 0 && std::ranges::find(found, data) == found.end()) found.push_back(data);
     }
     return found;
+  }
+
+  std::vector<std::int64_t> contexts() const {
+    const std::int64_t most = std::max<std::int64_t>(model_.sequence / kTokensOfRank, 1);
+    return chosen(space_.context_parallel,
+                  divisors_of(model_.sequence, std::min(most, devices_), false));
+  }
+
+  // How the experts are shared: by as many ranks as hold a sequence or copies, each expert split as
+  // all else is, or whole.
+  void experts() {
+    strategy_.expert_parallel = 1;
+    strategy_.expert_tensor_parallel = 0;
+    if (model_.experts == 0) return chunks();
+    const std::int64_t ranks = strategy_.tensor_parallel * strategy_.copies();
+    const auto ways = divisors_of(model_.experts, ranks, effort_.divisors);
+    const bool is_split = strategy_.tensor_parallel > 1;
+    for (const std::int64_t size : chosen(space_.expert_parallel, ways)) {
+      for (const std::int64_t split : chosen(
+               space_.expert_tensor_parallel,
+               is_split ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0})) {
+        strategy_.expert_parallel = size;
+        strategy_.expert_tensor_parallel = split;
+        chunks();
+      }
+    }
   }
 
   void chunks() {
@@ -159,10 +190,10 @@ class Enumerator {
         continue;
       }
       // Without replicas there is nothing to share: all stages are stage 0.
-      strategy_.zero_stage = strategy_.data_parallel == 1 ? 0 : stage;
+      strategy_.zero_stage = strategy_.copies() == 1 ? 0 : stage;
       strategy_.shard_replicas = strategy_.zero_stage == 0 ? 1 : shard_replicas_;
       sequence_parallel();
-      if (strategy_.data_parallel == 1) break;
+      if (strategy_.copies() == 1) break;
     }
   }
 
@@ -202,6 +233,7 @@ class Enumerator {
   const Effort& effort_;
   Strategy strategy_;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
+  ContextExchange exchange_ = strategy_.context_exchange;
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;
@@ -222,6 +254,12 @@ const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*) {
           .optional("data_parallel", &SearchSpace::data_parallel,
                     "The sizes to try (default: the largest that there are devices for, and that "
                     "1, 2, 4, ... nodes have).")
+          .optional("context_parallel", &SearchSpace::context_parallel,
+                    "The sizes to try (default: powers of two that leave each rank 8,192 tokens).")
+          .optional("expert_parallel", &SearchSpace::expert_parallel,
+                    "The sizes to try (default: all that divide the experts).")
+          .optional("expert_tensor_parallel", &SearchSpace::expert_tensor_parallel,
+                    "The sizes to try (default: as tensor_parallel, and 1).")
           .optional("micro_batch", &SearchSpace::micro_batch, "The sizes to try.")
           .optional("virtual_stages", &SearchSpace::virtual_stages, "The counts to try.")
           .optional("zero_stage", &SearchSpace::zero_stage, "The stages to try.")
@@ -241,7 +279,10 @@ Enumeration enumerate(const SearchSpace& space, const Strategy& base, const Mode
 nlohmann::ordered_json knobs_of(const Strategy& strategy) {
   return {{"tensor_parallel", strategy.tensor_parallel},
           {"pipeline_parallel", strategy.pipeline_parallel},
+          {"context_parallel", strategy.context_parallel},
           {"data_parallel", strategy.data_parallel},
+          {"expert_parallel", strategy.expert_parallel},
+          {"expert_tensor_parallel", strategy.expert_tensor_parallel},
           {"sequence_parallel", strategy.sequence_parallel},
           {"schedule", strategy.schedule},
           {"virtual_stages", strategy.virtual_stages},
@@ -259,6 +300,9 @@ std::string_view misfit_text(std::string_view key) {
   if (key == "virtual_stages")
     return "interleaving needs a multiple of the stages as micro-batches";
   if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
+  if (key == "context_parallel") return "the sequence or its heads do not divide over the ranks";
+  if (key == "expert_parallel" || key == "expert_tensor_parallel")
+    return "the ranks do not divide into those that share the experts";
   if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";
   if (key == "shard_replicas") return "data-parallel ranks do not divide into the sets of shards";
   return "a tensor cannot be split that way";

@@ -1,6 +1,7 @@
 /// \file
-/// Which strategies a search looks at: every way to split the devices into tensor, data and
-/// pipeline ranks (R3.1), with micro-batches, interleaving, recomputation and ZeRO stages.
+/// Which strategies a search looks at: every way to split the devices into tensor, context, data and
+/// pipeline ranks (R3.1) and the experts among them, with micro-batches, interleaving, recomputation
+/// and ZeRO stages.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,10 @@ struct SearchSpace {
   /// Empty: as many replicas as the devices allow, for each choice of the others, and as many as
   /// the smaller numbers of devices that `enumerate` is given allow.
   std::vector<std::int64_t> data_parallel = {};
+  /// Empty: also ranks that share a sequence, where each keeps at least `kTokensOfRank` tokens.
+  std::vector<std::int64_t> context_parallel = {};
+  std::vector<std::int64_t> expert_parallel = {};         ///< Where layers have experts.
+  std::vector<std::int64_t> expert_tensor_parallel = {};  ///< Likewise; 0: as tensor_parallel.
   std::vector<std::int64_t> micro_batch = {};
   std::vector<std::int64_t> virtual_stages = {};
   std::vector<std::int64_t> zero_stage = {};
@@ -37,6 +42,10 @@ struct SearchSpace {
   bool idle = true;  ///< Whether devices may be left over where the sizes do not divide.
 };
 const yaml::Table<SearchSpace>& yaml_table(const SearchSpace*);
+
+/// Sequences whose parts would be shorter are not split by default: their attention is a small part
+/// of a layer, and tensor parallelism splits the rest as well.
+inline constexpr std::int64_t kTokensOfRank = 8192;
 
 struct Enumeration {
   std::vector<Strategy> candidates;  ///< In the order of their knobs: deterministic.
@@ -47,8 +56,9 @@ struct Enumeration {
   std::int64_t most_devices = 0;  ///< That any candidate uses.
 };
 
-/// All strategies of `space` for `model` on `devices`. Global batch, precision, framework and rank
-/// order are those of `base`; its parallel sizes do not matter.
+/// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, rank
+/// order, the exchange of keys among context-parallel ranks and the capacity of experts are those of
+/// `base`; its parallel sizes do not matter.
 ///
 /// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
 /// so are those whose replicas the batch cannot be shared among: with as many replicas as there is

@@ -35,6 +35,10 @@ std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh) {
   return axes_named(mesh, kShards);
 }
 
+std::vector<Axis> split_axes(const std::vector<MeshAxis>& mesh) {
+  return axes_named(mesh, std::array<std::string_view, 3>{"expert", "pipeline", "tensor"});
+}
+
 std::vector<Axis> without(std::vector<Axis> axes, const std::vector<std::vector<Axis>>& dims) {
   for (const auto& split : dims)
     for (const Axis axis : split) std::erase(axes, axis);

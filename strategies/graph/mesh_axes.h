@@ -36,6 +36,9 @@ std::vector<Axis> context_axes(const std::vector<MeshAxis>& mesh);
 /// Those of copy_axes() over which ZeRO cuts parameters, gradients and the optimizer's states.
 std::vector<Axis> shard_axes(const std::vector<MeshAxis>& mesh);
 
+/// Axes over which parameters can be split: "tensor", "expert" and "pipeline".
+std::vector<Axis> split_axes(const std::vector<MeshAxis>& mesh);
+
 /// Those of `axes` that split no dimension of a tensor which lies as `dims` says.
 std::vector<Axis> without(std::vector<Axis> axes, const std::vector<std::vector<Axis>>& dims);
 

@@ -86,17 +86,13 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
 }
 
 PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strategy) {
-  std::set<Axis> split_over;
-  for (std::size_t axis = 0; axis < blocks.mesh.size(); ++axis)
-    if (const std::string& name = blocks.mesh[axis].name;
-        name == "tensor" || name == "pipeline" || name == "expert")
-      split_over.insert(static_cast<Axis>(axis));
+  const std::vector<Axis> split_over = split_axes(blocks.mesh);
   return {.blocks = blocks.all(),
           .boundaries = {{{.shape = blocks.boundary_shape,
                            .dtype = strategy.precision,
                            .lies = blocks.boundary,
                            .sent = blocks.boundary_sent}}},
-          .split_over = std::move(split_over)};
+          .split_over = {split_over.begin(), split_over.end()}};
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

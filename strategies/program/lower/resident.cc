@@ -50,9 +50,8 @@ Bytes boundary_bytes(const Strategy& strategy, const LoweredModel& blocks) {
 
 }  // namespace
 
-std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, const Model& model,
-                                                      const LoweredModel& blocks,
-                                                      std::int64_t stage) {
+std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
+                                                  const LoweredModel& blocks, std::int64_t stage) {
   std::vector<plan::ParameterGroup> groups;
   visit_blocks(strategy, model, blocks, stage, [&](const LoweredBlock& block, std::int64_t times) {
     for (plan::ParameterGroup group : block.parameters) {
@@ -64,7 +63,7 @@ std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, 
   // One stage alone has a tied output projection once.
   if (model.tied_embeddings && strategy.stages() == 1)
     groups.push_back({.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
-  return plan::by_shards(groups, blocks.mesh);
+  return groups;
 }
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,
@@ -77,7 +76,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   Bytes parameters;
   double gradients = 0;
   double states = 0;
-  for (const auto& group : parameters_of_stage(strategy, model, blocks, stage)) {
+  for (const auto& group :
+       plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
     const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
     const auto count = static_cast<double>(group.elements);
     const double shards =

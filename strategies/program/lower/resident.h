@@ -10,10 +10,9 @@
 namespace foreshard::lower {
 
 /// The parameters that one rank of `stage` holds, before data-parallel ranks share them (ZeRO):
-/// plan::by_shards().
-std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, const Model& model,
-                                                      const LoweredModel& blocks,
-                                                      std::int64_t stage);
+/// those of its blocks, of which several groups can have the same axes.
+std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
+                                                  const LoweredModel& blocks, std::int64_t stage);
 
 /// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
 /// framework's workspace, the placeholders of gradients that it keeps, and the gradient that the

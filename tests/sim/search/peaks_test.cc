@@ -48,11 +48,11 @@ TEST(Loads, OfFullyShardedParametersHaveTwoWholeLayers) {
   plan::set_data(strategy, 2, 3);
   const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 4), strategy);
   BlockCounts whole{};
-  BlockCounts gradient{};
+  BlockCounts gradient{};  // of the one bucket that each unit has
   for (const Load& load : loads_of(plan, plan.roles.front(), false)) {
     for (std::size_t b = 0; b < kBlocks; ++b) {
       whole[b] = std::max(whole[b], load.whole[b]);
-      gradient[b] = std::max(gradient[b], load.gradient[b]);
+      gradient[b] = std::max(gradient[b], load.gradient[0][b]);
     }
   }
   EXPECT_EQ(whole, (BlockCounts{1, 2, 1}));

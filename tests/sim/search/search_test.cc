@@ -37,6 +37,11 @@ study::LoadedStudy study_of(const std::string& cluster, const std::string& frame
 constexpr const char* kBox = "{name: box, node: dgx-a100-80gb}";
 constexpr const char* kSmall =
     "{name: small, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024}";
+constexpr const char* kExperts =
+    "{name: mixture, layers: 8, hidden: 2048, heads: 16, kv_heads: 8, vocabulary: 32000, sequence: "
+    "1024, bias: false, activation: swiglu, positions: rotary, norm: rms-norm, tied_embeddings: "
+    "false, dropout: false, experts: 8, experts_per_token: 2, expert_ffn: 2816, shared_ffn: 1024, "
+    "dense_layers: 2, ffn: 8192}";
 constexpr const char* kHuge =
     "{name: huge, layers: 96, hidden: 16384, heads: 128, vocabulary: 51200, sequence: 2048}";
 
@@ -45,6 +50,8 @@ struct Case {
   const char* cluster;
   const char* framework;
   double memory_error = 0.01;
+  const char* model = kSmall;
+  std::vector<std::int64_t> context_parallel = {};
 };
 
 class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
@@ -55,11 +62,11 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
 // both, and is up to 2 % high.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
-  const study::LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, kSmall);
+  const study::LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, GetParam().model);
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const Seconds launch_time = cluster->host(0).launch_time;
-  auto space = enumerate({.effort = 3}, study.strategy, study.model,
+  auto space = enumerate({.effort = 3, .context_parallel = GetParam().context_parallel}, study.strategy, study.model,
                          static_cast<std::int64_t>(cluster->devices().size()));
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
@@ -97,6 +104,14 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                                          Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
                                          Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
                                          Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
+                                         Case{"two_nodes_megatron_experts", "two-dgx-a100",
+                                              "megatron-lm", 0.01, kExperts},
+                                         Case{"two_nodes_fsdp_experts", "two-dgx-a100",
+                                              "pytorch-fsdp", 0.01, kExperts},
+                                         Case{"two_nodes_megatron_context", "two-dgx-a100",
+                                              "megatron-lm", 0.01, kSmall, {1, 2, 4}},
+                                         Case{"two_nodes_megatron_experts_and_context",
+                                              "two-dgx-a100", "megatron-lm", 0.01, kExperts, {2}},
                                          Case{"two_nodes_llm_foundry", "two-dgx-a100",
                                               "{extends: llm-foundry, host_time: 0 us}"},
                                          Case{"two_nodes_llm_foundry_waiting_for_hosts",

@@ -75,6 +75,42 @@ TEST(Enumerate, EightDevicesHaveTenFactorisations) {
   EXPECT_THAT(sizes, SizeIs(10));
 }
 
+// Four experts over 2 tensor x 4 data ranks: each split as all else is, shared by 1, 2 or 4 data
+// ranks; or whole, shared by the tensor ranks and 1 or 2 data ranks.
+TEST(Enumerate, SharesExpertsAmongRanks) {
+  Model model = small_model();
+  model.experts = 4;
+  model.experts_per_token = 2;
+  SearchSpace space = sizes_only();
+  space.tensor_parallel = {2};
+  space.pipeline_parallel = {1};
+  std::set<std::tuple<std::int64_t, std::int64_t>> ways;
+  for (const Strategy& one : enumerate(space, batch_of(8), model, 8).candidates) {
+    EXPECT_EQ(one.devices(), 8);
+    ways.emplace(one.expert_parallel, one.expert_tensor_parallel);
+  }
+  EXPECT_EQ(ways, (std::set<std::tuple<std::int64_t, std::int64_t>>{
+                      {1, 0}, {2, 0}, {4, 0}, {2, 1}, {4, 1}}));
+}
+
+// Sequences are split where each rank keeps 8,192 tokens, or as the space says.
+TEST(Enumerate, SplitsLongSequences) {
+  Model model = small_model();
+  const auto sizes = [&](const SearchSpace& space) {
+    std::set<std::int64_t> found;
+    for (const Strategy& one : enumerate(space, batch_of(8), model, 8).candidates)
+      found.insert(one.context_parallel);
+    return found;
+  };
+  SearchSpace space = sizes_only();
+  EXPECT_EQ(sizes(space), (std::set<std::int64_t>{1}));
+  space.context_parallel = {1, 8};
+  EXPECT_EQ(sizes(space), (std::set<std::int64_t>{1, 8}));
+  space.context_parallel.clear();
+  model.sequence = 32768;
+  EXPECT_EQ(sizes(space), (std::set<std::int64_t>{1, 2, 4}));
+}
+
 // 12 = 2^2 x 3: C(4, 2) x C(3, 2) = 6 x 3 = 18.
 TEST(Enumerate, OddFactorsCountToo) {
   SearchSpace space = sizes_only();

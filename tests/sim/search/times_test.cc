@@ -115,5 +115,22 @@ TEST(LineOf, StridesAreProductsOfTheAxesBefore) {
   EXPECT_EQ(line_of(mesh, 2), (Line{8, 3}));
 }
 
+// Ranks t + 2 d + 8 p: groups along tensor and pipeline are those of one d.
+TEST(Groups, AreNumberedByTheirFirstRank) {
+  const std::vector<MeshAxis> mesh{{"tensor", 2}, {"data", 4}, {"pipeline", 3}};
+  const auto group = [&](const std::vector<Axis>& axes, std::int64_t index) {
+    const Groups groups(mesh, axes);
+    std::vector<std::int64_t> ranks;
+    for (std::int64_t i = 0; i < groups.size(); ++i) ranks.push_back(groups.rank(index, i));
+    return ranks;
+  };
+  using Ranks = std::vector<std::int64_t>;
+  EXPECT_EQ(group({0, 2}, 0), (Ranks{0, 1, 8, 9, 16, 17}));
+  EXPECT_EQ(group({0, 2}, 3), (Ranks{6, 7, 14, 15, 22, 23}));
+  EXPECT_EQ(group({0, 1}, 1), (Ranks{8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(group({1}, 1), (Ranks{1, 3, 5, 7}));
+  EXPECT_EQ(group({1}, 2), (Ranks{8, 10, 12, 14}));
+}
+
 }  // namespace
 }  // namespace foreshard::search
