@@ -165,6 +165,17 @@ Json warnings_of(const sim::Prediction& prediction) {
   return list;
 }
 
+Json routing_of(const sim::Prediction& prediction) {
+  if (!prediction.routing) return nullptr;
+  const sim::Routing& routing = *prediction.routing;
+  return {{"draws", routing.draws},
+          {"mean_load", routing.mean_load},
+          {"high_load", routing.high_load},
+          {"low_s", seconds(routing.low)},
+          {"median_s", seconds(routing.median)},
+          {"high_s", seconds(routing.high)}};
+}
+
 Json interval_json(const sim::Prediction& prediction) {
   const sim::IntervalSource& source = prediction.interval_source;
   Json uses = Json::array();
@@ -208,6 +219,7 @@ std::string to_json(const Report& report) {
                {"throughput", throughput_of(report)},
                {"breakdown_s", times_of(prediction.breakdown)},
                {"memory", memory_of(prediction)},
+               {"routing", routing_of(prediction)},
                {"cost", cost_of(prediction)},
                {"engine",
                 {{"name", prediction.engine},

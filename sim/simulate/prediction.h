@@ -157,6 +157,17 @@ struct Expense {
   std::vector<std::string> without_rent;   ///< Likewise.
 };
 
+/// How steps differ with the experts that their tokens choose: of drawn steps, those that only so
+/// many are below.
+struct Routing {
+  std::int64_t draws = 0;
+  double mean_load = 1;  ///< Of the busiest rank, as a multiple of its even share.
+  double high_load = 1;  ///< 95 of 100 are below.
+  Seconds low;           ///< 5 of 100 steps are below.
+  Seconds median;
+  Seconds high;  ///< 95 of 100 are below.
+};
+
 /// A whole training: as many such steps as its length takes.
 struct Training {
   std::string length;  ///< As the study says it: "2T tokens".
@@ -193,6 +204,7 @@ struct Prediction {
   std::vector<CollectiveUse> collectives;
   Expense expense;
   std::optional<Training> training;
+  std::optional<Routing> routing;  ///< Where the load of experts is drawn; `step` is of its mean.
   std::string engine = "fluid";
   std::string granularity = "flat";
   std::string folding = "none";  ///< "structural", "refined" (fold.h), or every rank for itself.

@@ -189,6 +189,38 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 
 }  // namespace
 
+// Each drawn load by the steps of a few of them: a step grows with the load of its busiest rank.
+Result<std::optional<sim::Routing>> routing_of(const LoadedStudy& study,
+                                               const ClusterView& cluster,
+                                               sim::SimulateOptions options) {
+  if (!study.strategy.expert_load.zipf || study.graph) return std::optional<sim::Routing>{};
+  const std::vector<double> loads =
+      drawn_loads(study.strategy.expert_load, study.model, study.strategy.expert_parallel);
+  const auto below = [&](double share) {
+    return loads[static_cast<std::size_t>(share * static_cast<double>(loads.size() - 1))];
+  };
+  Strategy strategy = study.strategy;
+  strategy.expert_load = {};
+  options.critical_path = false;
+  options.timeline = false;
+  const auto step_at = [&](double load) -> Result<Seconds> {
+    strategy.capacity_factor = load;
+    FORESHARD_ASSIGN(auto program, lower::lower(study.model, strategy, {}));
+    program = with_launch_times(study.pool.placed(std::move(program)), cluster);
+    FORESHARD_ASSIGN(const auto prediction,
+                     sim::simulate(cluster, program, study.communication, options));
+    return prediction.step;
+  };
+  sim::Routing routing;
+  routing.draws = std::ssize(loads);
+  routing.mean_load = study.strategy.expert_slots(study.model);
+  routing.high_load = below(0.95);
+  FORESHARD_ASSIGN(routing.low, step_at(below(0.05)));
+  FORESHARD_ASSIGN(routing.median, step_at(below(0.5)));
+  FORESHARD_ASSIGN(routing.high, step_at(below(0.95)));
+  return std::optional(routing);
+}
+
 Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions& options) {
   FORESHARD_ASSIGN(auto cluster, cluster_of(study));
   std::vector<std::string> remarks;
@@ -201,6 +233,9 @@ Result<StudyRun> run_study(const LoadedStudy& study, const sim::SimulateOptions&
                        ? simulate_disturbed(study, cluster, program, with_reserve)
                        : sim::simulate(cluster, program, study.communication, with_reserve));
   StudyRun run{std::move(cluster), std::move(program), std::move(prediction)};
+  if (!study.disturbances) {
+    FORESHARD_ASSIGN(run.prediction.routing, routing_of(study, run.cluster, with_reserve));
+  }
   if (run.prediction.idle > 0) warn_of_idle(study, run.prediction);
   set_interval(run.prediction, *study.strategy.framework, study.errors);
   set_expense(run.prediction, study, run.cluster);

@@ -50,7 +50,9 @@ BackwardOptions backward_options(const Strategy& strategy) {
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
   Model used = model;
   if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
-  return transformer_graphs(used, transformer_options(strategy));
+  TransformerOptions options = transformer_options(strategy);
+  options.capacity_factor = strategy.expert_slots(model);
+  return transformer_graphs(used, options);
 }
 
 }  // namespace foreshard

@@ -67,9 +67,11 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Ways that each expert's matrices are split: 1, or as tensor_parallel (0).",
                     yaml::between(0, kMaxWays))
           .optional("capacity_factor", &Strategy::capacity_factor,
-                    "Slots of each expert, as a multiple of its even share of the tokens; 1: "
-                    "balanced routing.",
+                    "Slots of each expert, as a multiple of its even share of the tokens: what is "
+                    "more is dropped, and what is less is padded.",
                     yaml::between(1, 1024))
+          .optional("expert_load", &Strategy::expert_load,
+                    "How unevenly tokens choose experts, where none are dropped (default: evenly).")
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
           .optional("schedule", &Strategy::schedule, "Pipeline schedule: gpipe, 1f1b, interleaved.")

@@ -15,6 +15,7 @@
 #include "strategies/graph/context_exchange.h"
 #include "strategies/graph/model.h"
 #include "strategies/graph/quantization.h"
+#include "strategies/parallelism/expert_load.h"
 #include "strategies/parallelism/framework.h"
 
 namespace foreshard {
@@ -42,6 +43,7 @@ struct Strategy {
   std::int64_t expert_parallel = 1;         ///< Ranks that share the routed experts of a layer.
   std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
+  ExpertLoad expert_load{};    ///< Balanced, if capacity_factor is not 1.
   bool sequence_parallel = false;
   std::string schedule = "1f1b";               ///< A name of strategies/schedule.
   std::int64_t virtual_stages = 1;             ///< Model chunks per pipeline rank.
@@ -75,6 +77,10 @@ struct Strategy {
   }
   /// Data-parallel ranks that hold other experts: the size of mesh axis "expert".
   std::int64_t expert_ways() const { return expert_parallel / expert_ways_in_replica(); }
+  /// Slots of an expert as a multiple of its even share: as many as the busiest rank's tokens take.
+  double expert_slots(const Model& model) const {
+    return capacity_factor * mean_load(expert_load, model, expert_parallel);
+  }
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };

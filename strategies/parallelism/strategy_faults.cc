@@ -283,11 +283,32 @@ static void expert_faults(const Strategy& strategy, const Model& model,
   if (model.experts == 0) {
     for (const auto& [key, is_set] :
          {std::pair("expert_parallel", ep > 1), std::pair("expert_tensor_parallel", etp > 0),
-          std::pair("capacity_factor", strategy.capacity_factor > 1)})
+          std::pair("capacity_factor", strategy.capacity_factor > 1),
+          std::pair("expert_load", !strategy.expert_load.is_balanced())})
       if (is_set)
         fault(key, fmt::format("model '{}' has no experts", model.name),
               "leave it out, or give the model experts");
     return;
+  }
+  const ExpertLoad& load = strategy.expert_load;
+  const std::int64_t layers = layers_with_experts(model);
+  if (!load.is_balanced() && strategy.capacity_factor > 1)
+    fault("expert_load",
+          fmt::format("with capacity_factor {:.6g} all experts have as many slots, whoever chooses "
+                      "them",
+                      strategy.capacity_factor),
+          "leave out one of the two");
+  if (load.layers.size() > 1 && std::ssize(load.layers) != layers)
+    fault("expert_load",
+          fmt::format("shares are given of {} layers, and {} have experts", load.layers.size(),
+                      layers),
+          fmt::format("give {} lists, or one for all", layers));
+  for (const auto& shares : load.layers) {
+    if (std::ssize(shares) == model.experts) continue;
+    fault("expert_load",
+          fmt::format("a list has {} shares, and a layer {} experts", shares.size(), model.experts),
+          fmt::format("give {} shares in each list", model.experts));
+    break;
   }
   const std::int64_t data = strategy.data_parallel / strategy.shard_replicas;
   if (etp > 1 && etp != tp) {
@@ -453,7 +474,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
        {std::pair("expert_parallel", strategy.expert_parallel > 1),
         std::pair("context_parallel", strategy.context_parallel > 1),
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
-        std::pair("capacity_factor", strategy.capacity_factor > 1)})
+        std::pair("capacity_factor", strategy.capacity_factor > 1),
+        std::pair("expert_load", !strategy.expert_load.is_balanced())})
     if (is_set)
       faults.push_back({key, "is for the transformer given as `model`",
                         "leave it out, and give the graph an axis of its own (graph.axes)"});

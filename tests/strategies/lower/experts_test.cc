@@ -111,6 +111,22 @@ TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
   EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
 }
 
+// Four ranks of two experts each, of which one rank's are chosen by half of all: twice its even
+// share, in rows of products and in bytes.
+TEST(ExpertParallel, WaitsForTheBusiestRank) {
+  Strategy uneven = strategy(1, 4, 4);
+  uneven.expert_load.layers = {{0.1, 0.1, 0.25, 0.25, 0.1, 0.1, 0.05, 0.05}};
+  const auto flops = [](const Strategy& of) {
+    const auto found = products(lowered(of), "expert_layer.forward", "experts_up");
+    return flops_of(found.at(0)).in_base();
+  };
+  EXPECT_DOUBLE_EQ(flops(uneven), 2 * flops(strategy(1, 4, 4)));
+  const double sent = 2.0 * kBatch * kSequence * kChosen * kHidden;
+  EXPECT_THAT(traffic(lowered(uneven), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * 2 * sent})));
+}
+
 // Megatron-LM with sequence parallelism: a tensor rank routes its half of the tokens; where experts
 // are split, the ranks of an expert gather theirs behind the exchange and scatter sums before the
 // one back. The width of an expert is halved, its rows are those of both.
