@@ -60,7 +60,7 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // simulation; the estimate is within the interval below of it (it knows nothing of SMs that
 // communication takes and of links that groups share), memory within 1 %. Where devices wait for
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
-// both, and is up to 2 % high.
+// both, and is up to 2 % high. So it is where experts are gathered behind all else of a layer.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   const study::LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, GetParam().model);
   const auto cluster = cluster_of(study);
@@ -105,13 +105,13 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
                                          Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
                                          Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
                                          Case{"two_nodes_megatron_experts", "two-dgx-a100",
-                                              "megatron-lm", 0.01, kExperts},
+                                              "megatron-lm", 0.02, kExperts},
                                          Case{"two_nodes_fsdp_experts", "two-dgx-a100",
                                               "pytorch-fsdp", 0.01, kExperts},
                                          Case{"two_nodes_megatron_context", "two-dgx-a100",
                                               "megatron-lm", 0.01, kSmall, {1, 2, 4}},
                                          Case{"two_nodes_megatron_experts_and_context",
-                                              "two-dgx-a100", "megatron-lm", 0.01, kExperts, {2}},
+                                              "two-dgx-a100", "megatron-lm", 0.02, kExperts, {2}},
                                          Case{"two_nodes_llm_foundry", "two-dgx-a100",
                                               "{extends: llm-foundry, host_time: 0 us}"},
                                          Case{"two_nodes_llm_foundry_waiting_for_hosts",
@@ -150,6 +150,33 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
     EXPECT_EQ(some->simulated.front().step, all->simulated.front().step);
   }
   EXPECT_LE(some->simulated.front().step * (1 - some->gap()), all->simulated.front().step);
+}
+
+// The layout that MoE Parallel Folding (arXiv 2504.14960, table 3) found for Mixtral 8x22B on 128
+// H100: tensor 2, pipeline 8, experts 8 ways, each whole. It is in the space, and what the search
+// names is as fast at least.
+TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
+  const auto study =
+      study::load_study({.study = "mixtral-8x22b-h100-128"},
+                        yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  ASSERT_TRUE(study) << study.error().message;
+  SearchOptions options{.simulate = 4};
+  options.space = {.tensor_parallel = {2, 4},
+                   .pipeline_parallel = {8},
+                   .micro_batch = {1},
+                   .virtual_stages = {1, 7},
+                   .zero_stage = {1},
+                   .recompute = {Recompute::kNone}};
+  const Strategy& published = study->strategy;
+  const auto space = enumerate(options.space, published, study->model, study->pool.size());
+  EXPECT_TRUE(std::ranges::any_of(space.candidates, [&](const Strategy& one) {
+    return knobs_of(one) == knobs_of(published);
+  }));
+  const auto found = run_search(*study, options);
+  ASSERT_TRUE(found) << found.error().message;
+  const auto simulated = study::run_study(*study, {.critical_path = false});
+  ASSERT_TRUE(simulated) << simulated.error().message;
+  EXPECT_LE(found->simulated.front().step, simulated->prediction.step);
 }
 
 TEST(Search, SaysTheSameWithAnyNumberOfThreads) {
