@@ -297,8 +297,9 @@ class Step {
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},
                         kinds_[index(stage)]).*
           which;
-    const std::int64_t cast =
-        lower::cast_at_step_end(strategy_, quantized(stage), shard_of(quantized(stage)));
+    std::int64_t cast = 0;
+    for (const auto& group : lower::parameters_of_stage(strategy_, model_, blocks_, stage))
+      cast += lower::cast_at_step_end(strategy_, group, blocks_.mesh);
     for (const Pass& pass : lower::weight_casts(strategy_, cast))
       time += times_.kernel(pass, kinds_[index(stage)]).*which;
     return time;

@@ -326,6 +326,13 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.model.experts > 0)
     return study.loader.error_at("model", "a search does not know models with experts yet",
                                  "simulate strategies singly");
+  if (study.model.adapters)
+    return study.loader.error_at("model.adapters", "a search does not know adapters yet",
+                                 "leave them out, or simulate strategies one by one");
+  if (study.strategy.recompute_layers > 0)
+    return study.loader.error_at("strategy.recompute_layers",
+                                 "a search recomputes all layers or none",
+                                 "leave it out, or simulate strategies one by one");
   if (study.strategy.context_parallel > 1)
     return study.loader.error_at("strategy.context_parallel",
                                  "a search does not know context parallelism yet",

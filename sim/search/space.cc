@@ -144,6 +144,8 @@ class Enumerator {
       strategy_.micro_batch = size;
       for (const Recompute recompute : chosen(space_.recompute, effort_.recompute)) {
         strategy_.recompute = recompute;
+        strategy_.recompute_parts =
+            recompute == Recompute::kSelective ? recompute_parts_ : usual_recompute_parts();
         zero_stages();
       }
     }
@@ -202,6 +204,7 @@ class Enumerator {
   const Effort& effort_;
   Strategy strategy_;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
+  std::vector<foreshard::Part> recompute_parts_ = strategy_.recompute_parts;  // where it is selective
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;

@@ -22,6 +22,7 @@ TensorId parallel_layer(BlockBuilder& build, TensorId x, LayerKind kind) {
     build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
   const TensorId fed = build.feed_forward(norm2, kind);
   if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
+  build.begin(Part::kResidual);
   return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
 }
 
@@ -82,6 +83,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("head", model, options);
   const TensorId x = build.boundary("head_in");
   const TensorId normed = build.norm("final_norm", x);
+  build.begin(Part::kNone);
   const std::int64_t v = padded_vocabulary(model, options);
   const TensorId logits =
       build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});

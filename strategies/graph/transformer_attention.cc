@@ -7,13 +7,13 @@ namespace foreshard::internal {
 
 TensorId BlockBuilder::attention(TensorId qkv) {
   if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
-  core_attention_ = true;
+  begin(Part::kCoreAttention);
   const TensorId heads = added({.type = "packed_attention",
                                 .name = "attention",
                                 .inputs = {qkv},
                                 .settings = with_heads(attention_settings()),
                                 .output_names = {"context", "attention.logsumexp"}});
-  core_attention_ = false;
+  begin(Part::kAttentionOut);
   return heads;
 }
 
@@ -32,13 +32,13 @@ TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
                                 .output_names = {"queries", "keys_values"}});
   Settings settings = with_heads(attention_settings());
   settings.set("own_first", options_.context_exchange == ContextExchange::kOverlappedAllGather);
-  core_attention_ = true;
+  begin(Part::kCoreAttention);
   const TensorId heads = added({.type = "context_attention",
                                 .name = "attention",
                                 .inputs = parts,
                                 .settings = std::move(settings),
                                 .output_names = {"context", "attention.logsumexp"}});
-  core_attention_ = false;
+  begin(Part::kAttentionOut);
   return heads;
 }
 
@@ -55,7 +55,7 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
                   .inputs = {a, b},
                   .settings = {{"equation", equation}, {"grouped", std::string("a")}}});
   };
-  core_attention_ = true;
+  begin(Part::kCoreAttention);
   const TensorId scores = product("scores", "bsad,btad->bast", parts[0], parts[1]);
   const double scale = 1 / std::sqrt(static_cast<double>(model_.head_size()));
   TensorId weights = added({.type = "softmax",
@@ -69,7 +69,7 @@ TensorId BlockBuilder::unfused_attention(TensorId qkv) {
                      .settings = {{"rate", kDropoutRate}, {"fused", true}},
                      .output_names = {"attention_dropout", "attention_dropout.mask"}});
   const TensorId heads = product("context_heads", "bast,btad->basd", weights, parts[2]);
-  core_attention_ = false;
+  begin(Part::kAttentionOut);
   return added({.type = "merge_heads",
                 .name = "merge_heads",
                 .inputs = {heads},
@@ -98,16 +98,22 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
 }
 
 TensorId BlockBuilder::attention_branch(TensorId x) {
+  begin(Part::kQkv);
   TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
   if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
+  qkv = adapted(AdapterTarget::kQkv, "qkv", qkv, x, {kWhole, tensor()});
+  begin(Part::kQkv);
   qkv = qk_norm(qkv);
+  begin(Part::kRope);
   if (model_.positions == Positions::kRotary)
     qkv = added({.type = "rope",
                  .name = "rope",
                  .inputs = {qkv},
                  .settings = with_heads({{"eager", eager(options_.pointwise.rope)}})});
   const TensorId heads = context().empty() ? attention(qkv) : attention_on_parts(qkv);
-  return matmul("attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
+  const TensorId out =
+      matmul("attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
+  return adapted(AdapterTarget::kAttentionOut, "attention_out", out, heads, {tensor(), kWhole});
 }
 
 }  // namespace foreshard::internal

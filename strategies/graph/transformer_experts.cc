@@ -18,23 +18,33 @@ TensorId BlockBuilder::activated(const std::string& name, TensorId up) {
 }
 
 TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {
+  const auto begin_own = [&](Part part) {
+    begin(name == "mlp" ? part : Part::kSharedExperts);
+  };
   const std::int64_t up_width = gated() ? 2 * width : width;
-  const TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
+  begin_own(Part::kMlpUp);
+  TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
+  if (model_.has_mlp_bias() && gated()) fused_bias(name + "_up", up, up_width, tensor());
+  up = adapted(AdapterTarget::kMlpUp, name + "_up", up, x, {kWhole, tensor()});
+  begin_own(Part::kActivation);
   TensorId between;
   if (model_.has_mlp_bias() && !gated()) {
     between = added({.type = "bias_gelu",
                      .name = name + "_activation",
                      .inputs = {up, parameter(name + "_up.bias", {width}, {tensor()})}});
   } else {
-    if (model_.has_mlp_bias()) fused_bias(name + "_up", up, up_width, tensor());
     between = activated(name + "_activation", up);
   }
-  return matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
+  begin_own(Part::kMlpDown);
+  const TensorId down =
+      matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
+  return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
 }
 
 // Tokens lie [batch, tokens, width], or in `parts` of a sequence [batch, parts, tokens, width];
 // slots the same behind a dimension of experts.
 TensorId BlockBuilder::experts_branch(TensorId x) {
+  begin(Part::kRouting);
   const std::int64_t hidden = model_.hidden;
   const std::int64_t parts = ways(sequence(), options_.mesh);
   const std::int64_t length = model_.sequence / parts;
@@ -85,16 +95,23 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   };
   const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
   const std::int64_t width = model_.expert_width();
+  begin(Part::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes});
-  const TensorId down = expert_product("experts_down", activated("experts_activation", up), width,
-                                       hidden, {expert_axes, width_axes, kWhole});
+  begin(Part::kExpertActivation);
+  const TensorId between = activated("experts_activation", up);
+  begin(Part::kExpertsDown);
+  const TensorId down =
+      expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
+  begin(Part::kRouting);
   TensorId mixed = added({.type = "moe_combine",
                           .name = "combine",
                           .inputs = {moved("returned", down, at_tokens), chosen[1], chosen[0]}});
   if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
-  return sum("experts_sum", mixed, mlp("shared", x, model_.shared_ffn));
+  const TensorId shared = mlp("shared", x, model_.shared_ffn);
+  begin(Part::kResidual);
+  return sum("experts_sum", mixed, shared);
 }
 
 }  // namespace foreshard::internal

@@ -49,7 +49,10 @@ BackwardOptions backward_options(const Strategy& strategy) {
 
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
   Model used = model;
-  if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
+  if (strategy.mode == Mode::kForward) {  // dropout is for training alone
+    used.dropout = false;
+    if (used.adapters) used.adapters->dropout = false;
+  }
   return transformer_graphs(used, transformer_options(strategy));
 }
 

@@ -103,12 +103,14 @@ class Placer {
           .shape = tensor.shape,
           .layout = {.mesh = table ? part_of(mesh_, table_at) : mesh, .attribute = *tensor.pinned}};
       placed.layout.attribute.partial.clear();
-      const bool is_up = tensor.name.ends_with("_up.weight") || tensor.name.ends_with("_up.bias");
+      const bool is_up = tensor.name.ends_with("_up.weight") ||
+                         tensor.name.ends_with("_up.bias") ||
+                         tensor.name.ends_with("_up.adapter_out.weight");
       if (model_.activation == Activation::kSwiglu && is_up) part_halves(placed);
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
       if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;
-      add(std::move(placed));
+      add(std::move(placed), !tensor.frozen);
     }
   }
 
@@ -122,11 +124,11 @@ class Placer {
     dims.insert(dims.end() - 1, std::vector<Axis>{});
   }
 
-  void add(PlacedTensor parameter) {
+  void add(PlacedTensor parameter, bool is_trained) {
     const Layout whole = parameter.layout;
     if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape);
     tensors_.push_back(parameter);
-    if (strategy_.mode == Mode::kForward) return;
+    if (strategy_.mode == Mode::kForward || !is_trained) return;
     const std::string name = parameter.name;
     parameter.layout = whole;
     if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape);

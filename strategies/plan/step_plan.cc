@@ -26,6 +26,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.over = group.over;
     sum.elements += group.elements;
     sum.quantized += group.quantized;
+    sum.frozen += group.frozen;
     sum.reduced_inside += group.reduced_inside;
   }
   const Tie* shared = tie_in_one_piece();
@@ -33,6 +34,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     const auto group = groups.find(shared->over);
     FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
     group->second.elements -= shared->elements;
+    if (shared->is_frozen) group->second.frozen -= shared->elements;
   }
   std::vector<ParameterGroup> list;
   list.reserve(groups.size());
@@ -58,11 +60,22 @@ std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
     sum.over = std::move(over);
     sum.elements += group.elements;
     sum.quantized += group.quantized;
+    sum.frozen += group.frozen;
   }
   std::vector<ParameterGroup> list;
   for (auto& [over, group] : found)
     if (group.elements > 0) list.push_back(std::move(group));
   return list;
+}
+
+std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups) {
+  for (ParameterGroup& group : groups) {
+    group.elements -= group.frozen;
+    group.quantized = std::max<std::int64_t>(group.quantized - group.frozen, 0);
+    group.frozen = 0;
+  }
+  std::erase_if(groups, [](const ParameterGroup& group) { return group.elements == 0; });
+  return groups;
 }
 
 Lane lane_of(const Action& action) {

@@ -46,11 +46,16 @@ struct ParameterGroup {
   std::vector<Axis> also_partial{};
   std::int64_t elements = 0;   ///< On one rank, not cut over data-parallel ranks.
   std::int64_t quantized = 0;  ///< Of `elements`, those of weights that products read quantized.
+  std::int64_t frozen = 0;     ///< Of `elements`, those that are not trained.
   /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
   /// buckets of the framework's size.
   std::int64_t reduced_inside = 0;
+  std::int64_t trained() const { return elements - frozen; }
   bool operator==(const ParameterGroup&) const = default;
 };
+
+/// The groups without what is frozen. \pre beside frozen weights, none that is trained is quantized.
+std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups);
 
 /// The groups told apart by the axes alone over which ZeRO may cut them: `over` has those of
 /// shard_axes(), or none where they hold one rank. Ascending by `over`.
@@ -98,6 +103,7 @@ struct Tie {
   std::int32_t last_unit = 0;
   std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
   std::int64_t elements = 0;  ///< On one rank.
+  bool is_frozen = false;     ///< It is not trained.
 };
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.

@@ -215,10 +215,10 @@ class RoleCheck {
           if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
             return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
           for (const ParameterGroup& group : groups_of(unit)) {
-            if (!plan_.parts.is_copied(group) || group.elements == 0) continue;
+            if (!plan_.parts.is_copied(group) || group.trained() == 0) continue;
             std::vector<ActionId>& passes = open[{unit, group.over}];
             passes.push_back(id);
-            if (it.reduces && group.elements == group.reduced_inside) passes.clear();
+            if (it.reduces && group.trained() == group.reduced_inside) passes.clear();
           }
         }
       }
@@ -297,11 +297,11 @@ class RoleCheck {
     return std::nullopt;
   }
 
-  // Of which data-parallel ranks hold shards: of the unit's own parameters, and of all that its
-  // passes read.
+  // Of which data-parallel ranks hold shards: of the unit's own parameters that are trained, and of
+  // all that its passes read.
   const std::vector<ParameterGroup>& cut_groups(std::int32_t unit) {
     const auto [it, is_new] = cut_.try_emplace(unit);
-    if (is_new) it->second = plan_.parts.cut_groups(groups_of(unit));
+    if (is_new) it->second = trained_alone(plan_.parts.cut_groups(groups_of(unit)));
     return it->second;
   }
   std::vector<ParameterGroup> read_groups(std::int32_t unit) const {

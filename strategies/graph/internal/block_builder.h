@@ -18,6 +18,7 @@
 namespace foreshard::internal {
 
 inline constexpr double kDropoutRate = 0.1;  // any rate costs the same
+inline constexpr double kAdapterScale = 2;   // and so does any scale
 
 inline bool eager(OtherKernels kernels) {
   return kernels == OtherKernels::kEager;
@@ -81,7 +82,8 @@ class BlockBuilder {
                        .dtype = options_.dtype,
                        .shape = std::move(shape),
                        .role = TensorRole::kParameter,
-                       .pinned = Attribute{.dims = std::move(dims), .partial = {}}});
+                       .pinned = Attribute{.dims = std::move(dims), .partial = {}},
+                       .frozen = model_.adapters.has_value()});
   }
   std::vector<std::int64_t> tokens(std::int64_t width) const {
     return {options_.batch, model_.sequence, width};
@@ -90,7 +92,7 @@ class BlockBuilder {
   std::vector<TensorId> all_added(OperatorSpec spec) {
     auto results = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(results.has_value());
-    graph_.operators.back().core_attention = core_attention_;
+    graph_.operators.back().part = part_;
     return *std::move(results);
   }
   TensorId added(OperatorSpec spec) { return all_added(std::move(spec)).front(); }
@@ -101,6 +103,9 @@ class BlockBuilder {
                     .name = name,
                     .inputs = {x, parameter(name + ".weight", {in, out}, std::move(dims))}});
   }
+  /// What is added from here on belongs to this part.
+  void begin(Part part) { part_ = part; }
+
   /// Of activations and a parameter.
   TensorId product(OperatorSpec spec) {
     if (quantization_ == Quantization::kNone) return added(std::move(spec));
@@ -116,17 +121,29 @@ class BlockBuilder {
   /// For the products that read `x`: once for all.
   TensorId quantized(TensorId x) {
     const auto [known, is_new] = quantized_.try_emplace(x);
-    if (is_new)
-      known->second =
-          added({.type = "quantize",
-                 .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
-                 .inputs = {x},
-                 .settings = {{"recipe", std::string(yaml::name_of(quantization_))}}});
+    if (!is_new) return known->second;
+    known->second =
+        added({.type = "quantize",
+               .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
+               .inputs = {x},
+               .settings = {{"recipe", std::string(yaml::name_of(quantization_))}}});
+    // What is made again is quantized again.
+    const Operator* made = maker_of(x);
+    if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
     return known->second;
+  }
+
+  /// Null of what the block is given.
+  Operator* maker_of(TensorId x) {
+    const auto made = std::ranges::find_if(graph_.operators, [&](const Operator& op) {
+      return std::ranges::find(op.outputs, x) != op.outputs.end();
+    });
+    return made == graph_.operators.end() ? nullptr : &*made;
   }
 
   /// `output` names the result if it is not named after the norm.
   TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
+    begin(Part::kNorm);
     std::vector<TensorId> inputs{x};
     for (const bool shift : {false, true})
       if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
@@ -152,13 +169,14 @@ class BlockBuilder {
 
   /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
   /// them. `output` names the result if it is not named after the addition.
-  /// \pre if `biased`, the last operator is the matmul that made `branch`.
+  /// \pre if `biased`, `branch` is the result of a matmul, with its adapter.
   TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
                 const std::string& output = {}) {
     if (model_.norm_places != NormPlaces::kBefore) {
       if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
       branch = at_boundary(norm(name + "_norm", branch));
     }
+    begin(Part::kResidual);
     if (!model_.dropout) {
       if (biased) fused_bias(name, branch, model_.hidden, kWhole);
       return at_boundary(sum(name, branch, residual, output));
@@ -175,8 +193,10 @@ class BlockBuilder {
   /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
   void fused_bias(const std::string& name, TensorId y, std::int64_t width, std::vector<Axis> axes) {
     const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
-    Operator& producer = graph_.operators.back();
-    FORESHARD_CHECK(producer.outputs.front() == y);
+    Operator* made = maker_of(y);
+    while (made != nullptr && made->part == Part::kAdapters) made = maker_of(made->inputs.front());
+    FORESHARD_CHECK(made != nullptr && made->type == "matmul");
+    Operator& producer = *made;
     producer.inputs.push_back(bias);
     const auto inferred = infer_operator(graph_, {.type = producer.type,
                                                   .name = producer.name,
@@ -195,6 +215,11 @@ class BlockBuilder {
     graph_[copy].pinned = Attribute{.dims = std::move(to), .partial = {}};
     return copy;
   }
+
+  /// `y`, the product of `x` and a weight split as `dims` says, with what the model's adapter of
+  /// the layer adds.
+  TensorId adapted(AdapterTarget target, const std::string& name, TensorId y, TensorId x,
+                   const std::vector<std::vector<Axis>>& dims);
 
   TensorId attention(TensorId qkv);
   TensorId attention_on_parts(TensorId qkv);
@@ -255,7 +280,7 @@ class BlockBuilder {
   std::vector<Axis> batch_axes_;
   std::vector<Axis> context_axes_;
   Graph graph_;
-  bool core_attention_ = false;
+  Part part_ = Part::kNone;
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
 };
