@@ -204,7 +204,8 @@ class Enumerator {
   const Effort& effort_;
   Strategy strategy_;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
-  std::vector<foreshard::Part> recompute_parts_ = strategy_.recompute_parts;  // where it is selective
+  std::vector<foreshard::Part> recompute_parts_ =
+      strategy_.recompute_parts;  // where it is selective
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;

@@ -58,11 +58,10 @@ std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
     add("sequence_parallel=true", [](Strategy& s) { s.sequence_parallel = true; });
   for (const Recompute more : {Recompute::kSelective, Recompute::kFull}) {
     if (more > now.recompute)
-      add(fmt::format("recompute={}", yaml::name_of(more)),
-          [&](Strategy& s) {
-            s.recompute = more;
-            s.recompute_parts = usual_recompute_parts();
-          });
+      add(fmt::format("recompute={}", yaml::name_of(more)), [&](Strategy& s) {
+        s.recompute = more;
+        s.recompute_parts = usual_recompute_parts();
+      });
   }
   if (now.micro_batch % 2 == 0)
     add(fmt::format("micro_batch={}", now.micro_batch / 2),

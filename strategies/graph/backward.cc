@@ -141,8 +141,8 @@ class Backward {
   void find_wanted() {
     const bool freezes = std::ranges::any_of(forward_.tensors, &Tensor::frozen);
     if (!freezes && options_.trained_before) return;
-    const auto reached = trained(
-        forward_, options_.trained_before ? forward_.inputs : std::vector<TensorId>{});
+    const auto reached =
+        trained(forward_, options_.trained_before ? forward_.inputs : std::vector<TensorId>{});
     for (std::size_t t = 0; t < forward_.tensors.size(); ++t)
       wanted_.push_back(is_trained(forward_.tensors[t]) ||
                         reached.contains(TensorId{static_cast<std::int64_t>(t)}));
@@ -382,8 +382,7 @@ void Backward::derive(const Operator& op) {
   const bool flows = definition->loss || std::ranges::any_of(op.outputs, [&](TensorId out) {
                        return gradient_of_.contains(out);
                      });
-  const bool is_wanted =
-      std::ranges::any_of(op.inputs, [&](TensorId in) { return wants(in); });
+  const bool is_wanted = std::ranges::any_of(op.inputs, [&](TensorId in) { return wants(in); });
   if (flows && is_wanted && definition->gradient != nullptr) {
     OperatorGradients gradients(*this, op);
     definition->gradient(gradients);

@@ -17,6 +17,7 @@ enum class Part : std::uint8_t {
   kRope,           ///< Their rotation.
   kCoreAttention,  ///< Scores, softmax, dropout, and the product with the values.
   kAttentionOut,   ///< The product behind it.
+  kMlpGate,        ///< The product of the gate, where it is one of its own.
   kMlpUp,
   kActivation,
   kMlpDown,
@@ -32,9 +33,9 @@ enum class Part : std::uint8_t {
 /// Those that can be named: all but kNone.
 const yaml::Names<Part>& yaml_names(const Part*);
 
-/// Whether results that other parts read are kept when the part is computed again. Of attention they
-/// are; of all others they are given up too, and made again for those who read them.
-/// Source: Megatron-LM, megatron/core/tensor_parallel/random.py (`checkpoint` of core attention,
+/// Whether results that other parts read are kept when the part is computed again. Of attention
+/// they are; of all others they are given up too, and made again for those who read them. Source:
+/// Megatron-LM, megatron/core/tensor_parallel/random.py (`checkpoint` of core attention,
 /// `CheckpointWithoutOutput` of norms and activations).
 bool keeps_results(Part part);
 

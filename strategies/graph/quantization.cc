@@ -5,18 +5,18 @@
 namespace foreshard {
 namespace {
 
-std::vector<PassKind> passes_of(Quantization recipe) {
+std::vector<PassKind> passes_of(Quantization recipe, bool both) {
   switch (recipe) {
     case Quantization::kNone:
       return {};
     case Quantization::kFp8Delayed:
-      return {PassKind::kQuantizeTranspose};
+      return {both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Current:
-      return {PassKind::kReduce, PassKind::kQuantizeTranspose};
+      return {PassKind::kReduce, both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Block:
-      return {PassKind::kQuantize, PassKind::kQuantize};
+      return std::vector<PassKind>(both ? 2 : 1, PassKind::kQuantize);
     case Quantization::kMxFp8:
-      return {PassKind::kQuantizeTwice};
+      return {both ? PassKind::kQuantizeTwice : PassKind::kQuantize};
   }
   return {};
 }
@@ -41,10 +41,10 @@ DType dtype_of(Quantization recipe) {
 }
 
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
-                                   DType from) {
+                                   DType from, bool both) {
   FORESHARD_CHECK(recipe != Quantization::kNone);
   std::vector<Pass> passes;
-  for (const PassKind kind : passes_of(recipe))
+  for (const PassKind kind : passes_of(recipe, both))
     passes.push_back({.kind = kind, .rows = rows, .columns = columns, .dtype = from});
   return passes;
 }

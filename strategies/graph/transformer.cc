@@ -96,13 +96,13 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
   const TensorId maximum =
       build.added({.type = "vocabulary_maximum", .name = "loss.maximum", .inputs = {logits}});
   const DType kept = options.fused_cross_entropy ? options.dtype : DType::kFp32;
-  const TensorId parts =
-      build.added({.type = "vocabulary_cross_entropy",
-                   .name = "loss",
-                   .inputs = {logits, maximum, targets},
-                   .settings = {{"to", std::string(name_of(kept))},
-                                {"kernels", internal::name_of_kernels(options.pointwise.cross_entropy)}},
-                   .output_names = {"loss.partial", "loss.exponentials"}});
+  const TensorId parts = build.added(
+      {.type = "vocabulary_cross_entropy",
+       .name = "loss",
+       .inputs = {logits, maximum, targets},
+       .settings = {{"to", std::string(name_of(kept))},
+                    {"kernels", internal::name_of_kernels(options.pointwise.cross_entropy)}},
+       .output_names = {"loss.partial", "loss.exponentials"}});
   const TensorId statistics = build.added({.type = "vocabulary_loss",
                                            .name = "loss.combine",
                                            .inputs = {parts},

@@ -20,10 +20,9 @@ TensorId BlockBuilder::adapted(AdapterTarget target, const std::string& name, Te
                .settings = {{"rate", kDropoutRate}, {"fused", true}},
                .output_names = {name + ".adapter_dropout", name + ".adapter_mask"}});
   const bool by_rows = !dims.front().empty();
-  const TensorId narrow = product(".adapter_in", x, model_.adapters->rank,
-                                  {dims.front(), by_rows ? kWhole : tensor()});
-  const TensorId wide =
-      product(".adapter_out", narrow, graph_[y].shape.back(), {kWhole, tensor()});
+  const TensorId narrow =
+      product(".adapter_in", x, model_.adapters->rank, {dims.front(), by_rows ? kWhole : tensor()});
+  const TensorId wide = product(".adapter_out", narrow, graph_[y].shape.back(), {kWhole, tensor()});
   const TensorId scaled =
       added({.type = "unary",
              .name = name + ".adapter_scale",

@@ -5,23 +5,29 @@
 
 namespace foreshard::internal {
 
-TensorId BlockBuilder::activated(const std::string& name, TensorId up) {
+TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up) {
   if (gated())
     return added({.type = "swiglu",
                   .name = name,
-                  .inputs = {up},
+                  .inputs = std::move(up),
                   .settings = {{"eager", eager(options_.pointwise.activation)}}});
   return added({.type = "unary",
                 .name = name,
-                .inputs = {up},
+                .inputs = std::move(up),
                 .settings = {{"operation", std::string("gelu")}}});
 }
 
 TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {
-  const auto begin_own = [&](Part part) {
-    begin(name == "mlp" ? part : Part::kSharedExperts);
-  };
-  const std::int64_t up_width = gated() ? 2 * width : width;
+  const auto begin_own = [&](Part part) { begin(name == "mlp" ? part : Part::kSharedExperts); };
+  std::vector<TensorId> gate;
+  if (gated() && options_.gate_apart) {
+    begin_own(Part::kMlpGate);
+    gate.push_back(matmul(name + "_gate", x, model_.hidden, width, {kWhole, tensor()}));
+    if (model_.has_mlp_bias()) fused_bias(name + "_gate", gate.front(), width, tensor());
+    gate.front() =
+        adapted(AdapterTarget::kMlpUp, name + "_gate", gate.front(), x, {kWhole, tensor()});
+  }
+  const std::int64_t up_width = gated() && gate.empty() ? 2 * width : width;
   begin_own(Part::kMlpUp);
   TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
   if (model_.has_mlp_bias() && gated()) fused_bias(name + "_up", up, up_width, tensor());
@@ -33,11 +39,11 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
                      .name = name + "_activation",
                      .inputs = {up, parameter(name + "_up.bias", {width}, {tensor()})}});
   } else {
-    between = activated(name + "_activation", up);
+    gate.push_back(up);
+    between = activated(name + "_activation", std::move(gate));
   }
   begin_own(Part::kMlpDown);
-  const TensorId down =
-      matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
+  const TensorId down = matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
   return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
 }
 
@@ -99,7 +105,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes});
   begin(Part::kExpertActivation);
-  const TensorId between = activated("experts_activation", up);
+  const TensorId between = activated("experts_activation", {up});
   begin(Part::kExpertsDown);
   const TensorId down =
       expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});

@@ -15,8 +15,7 @@ Layers layers_of(const Model& model, const Strategy& strategy) {
       if (strategy.recompute_layers == 0 || i < strategy.recompute_layers)
         variant.recomputation = strategy.recomputation();
       auto known = std::ranges::find(layers.variants, variant);
-      if (known == layers.variants.end())
-        known = layers.variants.insert(known, std::move(variant));
+      if (known == layers.variants.end()) known = layers.variants.insert(known, std::move(variant));
       layers.of_layer.push_back(static_cast<std::int32_t>(known - layers.variants.begin()));
     }
   }
@@ -36,8 +35,7 @@ std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy) {
   const auto stages = layers_of_stages(strategy, model.layers);
   std::vector<std::vector<std::int64_t>> counts;
-  const bool are_alike =
-      model.experts == 0 && !model.adapters && strategy.recompute_layers == 0;
+  const bool are_alike = model.experts == 0 && !model.adapters && strategy.recompute_layers == 0;
   if (are_alike) {
     for (const std::int64_t count : stages) counts.push_back({count});
     return counts;

@@ -1,7 +1,7 @@
 /// \file
-/// The layers of a model as a strategy runs them. Those that do the same in each pass share a block:
-/// they are of the same kind, as much of them is computed again, and either all or none of them hand
-/// a gradient on to what is before them.
+/// The layers of a model as a strategy runs them. Those that do the same in each pass share a
+/// block: they are of the same kind, as much of them is computed again, and either all or none of
+/// them hand a gradient on to what is before them.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace foreshard {
 
 struct LayerVariant {
-  std::size_t kind = 0;               ///< Index into Model::layer_kinds().
+  std::size_t kind = 0;  ///< Index into Model::layer_kinds().
   Recomputation recomputation{};
   /// Whether something before the layer is trained. Before the first one of a model with adapters
   /// there is the embedding alone, which is frozen.
@@ -23,8 +23,8 @@ struct LayerVariant {
 };
 
 struct Layers {
-  std::vector<LayerVariant> variants{};   ///< Distinct, in the order in which they appear.
-  std::vector<std::int32_t> of_layer{};   ///< Index into `variants`, by layer.
+  std::vector<LayerVariant> variants{};  ///< Distinct, in the order in which they appear.
+  std::vector<std::int32_t> of_layer{};  ///< Index into `variants`, by layer.
 };
 
 /// Cost: O(layers).

@@ -11,8 +11,8 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
-#include "strategies/graph/graph.h"
 #include "strategies/graph/context_exchange.h"
+#include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/parallelism/framework.h"

@@ -233,13 +233,15 @@ static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& f
 }
 
 // Whether a layer of the model has operators of the part.
-static bool has_part(const Model& model, Part part) {
+static bool has_part(const Model& model, const Framework& framework, Part part) {
   const bool has_dense = model.layer_kinds().front() == LayerKind::kDense;
   switch (part) {
     case Part::kNone:
       return false;
     case Part::kRope:
       return model.positions == Positions::kRotary;
+    case Part::kMlpGate:
+      return has_dense && model.activation == Activation::kSwiglu && framework.gate_apart;
     case Part::kMlpUp:
     case Part::kActivation:
     case Part::kMlpDown:
@@ -283,9 +285,10 @@ static void recompute_faults(const Strategy& strategy, const Model& model,
     fault("recompute_parts", "recompute: selective recomputes some part",
           "name one, such as [norm], or set recompute: none");
   for (const Part part : strategy.recompute_parts)
-    if (!has_part(model, part))
+    if (!has_part(model, *strategy.framework, part))
       fault("recompute_parts",
-            fmt::format("no layer of model '{}' has a part '{}'", model.name, yaml::name_of(part)),
+            fmt::format("no layer of model '{}' has a part '{}'{}", model.name, yaml::name_of(part),
+                        part == Part::kMlpGate ? " of its own under this framework" : ""),
             "leave it out");
 }
 
@@ -297,16 +300,15 @@ static void adapter_faults(const Strategy& strategy, const Model& model,
   const bool by_columns =
       model.has_adapter(AdapterTarget::kQkv) || model.has_adapter(AdapterTarget::kMlpUp);
   if (by_columns && model.adapters->rank % tp != 0)
-    faults.push_back({"tensor_parallel",
-                      fmt::format("adapters of rank {} cannot be split {} ways",
-                                  model.adapters->rank, tp),
-                      fmt::format("set the model's adapters.rank to a multiple of {}", tp)});
-  if (model.hidden % tp != 0)
     faults.push_back(
         {"tensor_parallel",
-         fmt::format("what adapters make, of {} values, cannot be split {} ways",
-                     grouped(model.hidden), tp),
-         "use a divisor of the model's hidden"});
+         fmt::format("adapters of rank {} cannot be split {} ways", model.adapters->rank, tp),
+         fmt::format("set the model's adapters.rank to a multiple of {}", tp)});
+  if (model.hidden % tp != 0)
+    faults.push_back({"tensor_parallel",
+                      fmt::format("what adapters make, of {} values, cannot be split {} ways",
+                                  grouped(model.hidden), tp),
+                      "use a divisor of the model's hidden"});
 }
 
 // Every rank has as many tokens, and of attention as much work, as any other.
@@ -325,13 +327,14 @@ static void context_faults(const Strategy& strategy, const Model& model,
   }
   const std::int64_t cuts = cp * (strategy.sequence_parallel ? tp : 1);
   if (model.sequence % (2 * cp) != 0 || model.sequence % cuts != 0)
-    fault("context_parallel",
-          fmt::format("a sequence of {} tokens cannot be cut into 2 x {} parts of equal attention{}",
-                      grouped(model.sequence), cp,
-                      strategy.sequence_parallel
-                          ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
-                          : ""),
-          fmt::format("set the sequence to a multiple of {}", std::lcm(2 * cp, cuts)));
+    fault(
+        "context_parallel",
+        fmt::format("a sequence of {} tokens cannot be cut into 2 x {} parts of equal attention{}",
+                    grouped(model.sequence), cp,
+                    strategy.sequence_parallel
+                        ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
+                        : ""),
+        fmt::format("set the sequence to a multiple of {}", std::lcm(2 * cp, cuts)));
   if (strategy.context_exchange == ContextExchange::kAllToAll) {
     if (model.kv() % (tp * cp) != 0)
       fault("context_parallel",
@@ -393,9 +396,9 @@ static void expert_faults(const Strategy& strategy, const Model& model,
           fmt::format("experts are shared among context-parallel ranks before data-parallel ones: "
                       "{} ways are not a multiple of {}",
                       ep, strategy.expert_ways_in_replica()),
-          fmt::format("set expert_parallel: {}, or context_parallel lower",
-                      (ep / strategy.expert_ways_in_replica() + 1) *
-                          strategy.expert_ways_in_replica()));
+          fmt::format(
+              "set expert_parallel: {}, or context_parallel lower",
+              (ep / strategy.expert_ways_in_replica() + 1) * strategy.expert_ways_in_replica()));
   } else if (data % strategy.expert_ways() != 0) {
     fault("expert_parallel",
           fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
@@ -435,17 +438,17 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
 
   const bool too_many = strategy.devices() > devices;
   if (too_many) {
-    fault(
-        "data_parallel",
-        fmt::format("tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
-                    "there {} {} {} for them",
-                    tp, pp,
-                    strategy.context_parallel > 1
-                        ? fmt::format(" x context_parallel {}", strategy.context_parallel)
-                        : "",
-                    dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
-                    grouped(devices), plural(devices, "device")),
-        room_help(strategy, model, devices));
+    fault("data_parallel",
+          fmt::format(
+              "tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
+              "there {} {} {} for them",
+              tp, pp,
+              strategy.context_parallel > 1
+                  ? fmt::format(" x context_parallel {}", strategy.context_parallel)
+                  : "",
+              dp, grouped(strategy.devices()), devices == 1 ? "is" : "are", grouped(devices),
+              plural(devices, "device")),
+          room_help(strategy, model, devices));
   }
   if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {
@@ -534,8 +537,7 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
         std::pair("capacity_factor", strategy.capacity_factor > 1),
         std::pair("recompute_layers", strategy.recompute_layers > 0),
-        std::pair("recompute_parts",
-                  strategy.recompute_parts != usual_recompute_parts())})
+        std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)
       faults.push_back({key, "is for the transformer given as `model`",
                         "leave it out, and give the graph an axis of its own (graph.axes)"});

@@ -15,6 +15,14 @@ const Block& Parts::block_of(std::int32_t unit) const {
   return blocks[static_cast<std::size_t>(units[static_cast<std::size_t>(unit)].block)];
 }
 
+Run Parts::with_backward(Run units) const {
+  while (units.count > 0 && !block_of(units.first).has_backward) {
+    ++units.first;
+    --units.count;
+  }
+  return units;
+}
+
 const Tie* Parts::tie_in_one_piece() const {
   return tie && pieces.size() == 1 ? &*tie : nullptr;
 }

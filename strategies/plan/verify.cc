@@ -128,7 +128,8 @@ class RoleCheck {
         return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
                            is_forward ? "forward" : "backward", slot.micro_batch, slot.chunk, what);
       };
-      if (units != chunk.units.count) return of_slot(2, "does not pass the units of its chunk");
+      const Run wanted = is_forward ? chunk.units : plan_.parts.with_backward(chunk.units);
+      if (units != wanted.count) return of_slot(2, "does not pass the units of its chunk");
       if (received != only(in))
         return of_slot(6, "does not receive what the piece before it sends");
       if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
@@ -156,12 +157,18 @@ class RoleCheck {
                     fmt::format("does not wait for the forward pass of {}", unit_name(key.first)));
       }
     }
-    std::size_t wanted = 0;
-    for (const Chunk& chunk : role_.chunks)
-      wanted += static_cast<std::size_t>(chunk.units.count) * micro_batches.size();
-    if (forward.size() != wanted || backward.size() != (trains() ? wanted : 0))
-      return fmt::format("invariant 2: {} makes {} forward and {} backward passes of units, not {}",
-                         role_.name, forward.size(), backward.size(), wanted);
+    std::size_t ahead = 0;
+    std::size_t back = 0;
+    for (const Chunk& chunk : role_.chunks) {
+      ahead += static_cast<std::size_t>(chunk.units.count) * micro_batches.size();
+      if (trains())
+        back += static_cast<std::size_t>(plan_.parts.with_backward(chunk.units).count) *
+                micro_batches.size();
+    }
+    if (forward.size() != ahead || backward.size() != back)
+      return fmt::format(
+          "invariant 2: {} makes {} forward and {} backward passes of units, not {} and {}",
+          role_.name, forward.size(), backward.size(), ahead, back);
     return std::nullopt;
   }
 

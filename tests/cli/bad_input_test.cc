@@ -194,13 +194,16 @@ TEST(BadInput, Experts) {
 }
 
 TEST(BadInput, Context) {
-  const auto given = [](const std::string& lines) { return strategy("  global_batch: 16\n" + lines); };
+  const auto given = [](const std::string& lines) {
+    return strategy("  global_batch: 16\n" + lines);
+  };
   expect_refused(given("  context_exchange: all-to-all\n"), "each rank has whole sequences",
                  "set context_parallel");
   expect_refused(given("  context_parallel: 3\n"), "cannot be cut into 2 x 3 parts",
                  "set the sequence to a multiple of 6");
-  expect_refused(given("  context_parallel: 4\n  tensor_parallel: 8\n  context_exchange: all-to-all\n"),
-                 "key/value heads cannot be exchanged", "context_parallel lower");
+  expect_refused(
+      given("  context_parallel: 4\n  tensor_parallel: 8\n  context_exchange: all-to-all\n"),
+      "key/value heads cannot be exchanged", "context_parallel lower");
   expect_refused(given("  context_parallel: 2\n  context_exchange: rings\n"), "rings");
 }
 

@@ -61,8 +61,7 @@ std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
     const auto known = std::ranges::find(modules(), name, &Module::name);
     if (known == modules().end()) return std::nullopt;
     for (const LayerKind kind : kinds)
-      for (const Part part :
-           kind == LayerKind::kDense ? known->of_dense : known->of_experts)
+      for (const Part part : kind == LayerKind::kDense ? known->of_dense : known->of_experts)
         if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
   return parts;
@@ -111,6 +110,12 @@ Status read_recomputation(const std::string& column, const Model& model, Strateg
   } else if (text == "selective") {
     strategy.recompute = Recompute::kSelective;
     return {};
+  } else if (contains(text, "op-level sac")) {
+    strategy.recompute = Recompute::kSelective;
+    strategy.recompute_parts = {Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
+                                Part::kResidual};
+    if (strategy.tensor_parallel == 1) strategy.recompute_parts.push_back(Part::kAttentionOut);
+    return {};
   } else if (text == "save_dot_only") {
     strategy.recompute = Recompute::kSelective;
     strategy.recompute_parts = {Part::kNorm, Part::kCoreAttention, Part::kActivation,
@@ -137,9 +142,8 @@ std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::str
   if (std::ranges::none_of(kWords, [&](std::string_view word) { return contains(notes, word); }))
     return std::nullopt;
   const std::string who = lower_case(row.source + " " + row.framework);
-  const auto recipe = std::ranges::find_if(adapter_recipes(), [&](const AdapterRecipe& one) {
-    return contains(who, one.framework);
-  });
+  const auto recipe = std::ranges::find_if(
+      adapter_recipes(), [&](const AdapterRecipe& one) { return contains(who, one.framework); });
   assumed.emplace_back("adapters");
   return Adapters{.rank = number_after(notes, "lora rank ").value_or(recipe->rank),
                   .targets = recipe->targets,

@@ -122,11 +122,11 @@ class BlockBuilder {
   TensorId quantized(TensorId x) {
     const auto [known, is_new] = quantized_.try_emplace(x);
     if (!is_new) return known->second;
-    known->second =
-        added({.type = "quantize",
-               .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
-               .inputs = {x},
-               .settings = {{"recipe", std::string(yaml::name_of(quantization_))}}});
+    known->second = added({.type = "quantize",
+                           .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
+                           .inputs = {x},
+                           .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
+                                        {"both", !model_.adapters.has_value()}}});
     // What is made again is quantized again.
     const Operator* made = maker_of(x);
     if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
@@ -241,8 +241,9 @@ class BlockBuilder {
   }
 
   bool gated() const { return model_.activation == Activation::kSwiglu; }
-  /// What stands between the products of an mlp without biases.
-  TensorId activated(const std::string& name, TensorId up);
+  /// What stands between the products of an mlp without biases. `up`: with the gate before it,
+  /// where that is apart.
+  TensorId activated(const std::string& name, std::vector<TensorId> up);
   /// Over which the experts of a layer are divided.
   std::vector<Axis> expert_axes() const {
     std::vector<Axis> axes;

@@ -25,8 +25,7 @@ void gather_at_start(Draft& draft, DraftRole& role) {
     const Run units = role.role.chunks[chunk].units;
     const Parts& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
-      for (const ParameterGroup& group :
-           trained_alone(parts.cut_groups(parts.own_groups(unit)))) {
+      for (const ParameterGroup& group : trained_alone(parts.cut_groups(parts.own_groups(unit)))) {
         const ActionRef gather = role.make({.kind = ActionKind::kGather,
                                             .chunk = static_cast<std::int32_t>(chunk),
                                             .what = draft.add(bucket_of({{unit, 1}}, group))});

@@ -84,7 +84,8 @@ class BesidePasses {
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
-      const bool is_tied = tie != nullptr && !tie->is_frozen && tie->first_unit == unit && tie->over == group.over;
+      const bool is_tied =
+          tie != nullptr && !tie->is_frozen && tie->first_unit == unit && tie->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,

@@ -148,10 +148,10 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   const std::set<TensorId> kept = kept_tensors(graph, back, variant.recomputation);
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
-  lowered.transient_backward = backward_work(
-      forward, backward, kept,
-      {.recomputation = variant.recomputation,
-       .placeholders_kept = framework.keeps_gradient_placeholders});
+  lowered.transient_backward =
+      backward_work(forward, backward, kept,
+                    {.recomputation = variant.recomputation,
+                     .placeholders_kept = framework.keeps_gradient_placeholders});
   lowered.recompute = variant.recomputation.how;
   lowered.placeholders = placeholders(backward);
   lowered.parameters = parameter_groups(forward, backward);
@@ -206,8 +206,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     program::Purpose purpose = purpose_of(axis);
     const bool is_of_tokens =
         purpose == program::Purpose::kExpert || purpose == program::Purpose::kContext;
-    if (is_of_tokens && where == stream(kDataStream))
-      purpose = program::Purpose::kData;
+    if (is_of_tokens && where == stream(kDataStream)) purpose = program::Purpose::kData;
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
               .after = std::exchange(after, {})};

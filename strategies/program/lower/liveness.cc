@@ -169,8 +169,8 @@ class Sweep {
 };
 
 // By operator of the backward graph, the last one being its end: what is computed again just before
-// it. That is the first one that reads a result, directly or through others that are computed again;
-// of results that are kept, and of those that nobody reads, the first one of the same part.
+// it. That is the first one that reads a result, directly or through others that are computed
+// again; of results that are kept, and of those that nobody reads, the first one of the same part.
 std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, const Graph& backward,
                                                         const std::set<TensorId>& kept,
                                                         const Recomputation& recomputation) {

@@ -13,7 +13,9 @@ namespace foreshard::lower {
 namespace {
 
 plan::Block planned(std::string name, const LoweredBlock& block) {
-  return {.name = std::move(name), .groups = block.parameters};
+  return {.name = std::move(name),
+          .groups = block.parameters,
+          .has_backward = !only_block(block.backward).tasks.empty()};
 }
 
 }  // namespace
@@ -61,8 +63,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   parts.blocks.push_back(planned("embedding", blocks.embedding));
   const Layers layers = layers_of(model, strategy);
   for (std::size_t i = 0; i < layers.variants.size(); ++i)
-    parts.blocks.push_back(
-        planned(name_of(layers.variants[i], model, strategy), blocks.layers[i]));
+    parts.blocks.push_back(planned(name_of(layers.variants[i], model, strategy), blocks.layers[i]));
   parts.blocks.push_back(planned("head", blocks.head));
   const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
   parts.units.push_back({.name = "embedding", .block = 0});

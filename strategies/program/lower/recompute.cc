@@ -14,10 +14,10 @@ std::vector<std::size_t> recomputed_operators(const Graph& forward,
   std::set<TensorId> made;  // and given up
   for (std::size_t i = 0; i < forward.operators.size(); ++i) {
     const Operator& op = forward.operators[i];
-    const bool is_named = recomputation.how == Recompute::kFull ||
-                          (recomputation.how == Recompute::kSelective &&
-                           std::ranges::find(recomputation.parts, op.part) !=
-                               recomputation.parts.end());
+    const bool is_named =
+        recomputation.how == Recompute::kFull ||
+        (recomputation.how == Recompute::kSelective &&
+         std::ranges::find(recomputation.parts, op.part) != recomputation.parts.end());
     if (!is_named && !(is_view(op) && made.contains(op.inputs.front()))) continue;
     again.push_back(i);
     if (!keeps_results(op.part)) made.insert(op.outputs.begin(), op.outputs.end());
@@ -27,8 +27,7 @@ std::vector<std::size_t> recomputed_operators(const Graph& forward,
 
 std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward,
                                 const Recomputation& recomputation) {
-  if (recomputation.how == Recompute::kFull)
-    return {forward.inputs.begin(), forward.inputs.end()};
+  if (recomputation.how == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
   const auto storage = storages_of(forward);
   std::set<TensorId> kept;
   std::map<TensorId, Part> made;  // again, by which part

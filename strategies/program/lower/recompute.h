@@ -2,7 +2,8 @@
 /// What stays in memory between the passes of a block, and what its backward pass computes again.
 ///
 ///     none        nothing again; all that gradients read stays
-///     selective   the operators of some parts (part.h); what they read stays, and of what gradients
+///     selective   the operators of some parts (part.h); what they read stays, and of what
+///     gradients
 ///                 read all that they do not make
 ///     full        all of them; the inputs of the block stay
 ///

@@ -66,9 +66,8 @@ std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, 
   // One stage alone has a tied output projection once.
   if (model.tied_embeddings && strategy.stages() == 1) {
     const std::int64_t twice = -blocks.head.largest_parameter;
-    groups.push_back({.over = copy_axes(blocks.mesh),
-                      .elements = twice,
-                      .frozen = model.adapters ? twice : 0});
+    groups.push_back(
+        {.over = copy_axes(blocks.mesh), .elements = twice, .frozen = model.adapters ? twice : 0});
   }
   return plan::by_shards(groups, blocks.mesh);
 }

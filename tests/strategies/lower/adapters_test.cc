@@ -28,8 +28,7 @@ constexpr double kLayers = 3;
 constexpr double kFrozenOfLayer = kH * (kQkv + kH + 2 * kF + kF) + 2 * kH;
 constexpr double kFrozen = kLayers * kFrozenOfLayer + 2 * kH * kV + kH;
 // A and B of the four linear layers: rank x (in + out).
-constexpr double kAdaptersOfLayer =
-    kRank * ((kH + kQkv) + (kH + kH) + (kH + 2 * kF) + (kF + kH));
+constexpr double kAdaptersOfLayer = kRank * ((kH + kQkv) + (kH + kH) + (kH + 2 * kF) + (kF + kH));
 constexpr double kAdapters = kLayers * kAdaptersOfLayer;
 
 Model model(std::vector<AdapterTarget> targets = Adapters{}.targets) {
@@ -127,27 +126,27 @@ std::set<std::string> products(const Pieces& pass) {
 TEST(Adapters, LeaveNoWeightGradientsOfWhatIsFrozen) {
   const LoweredModel blocks = blocks_of(model(attention()), on(1, 1));
   ASSERT_EQ(blocks.layers.size(), 2U);
-  EXPECT_THAT(products(blocks.layers[1].backward),
-              UnorderedElementsAre(
-                  "d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
-                  "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
-                  "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
-                  "d.qkv.data", "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight",
-                  "d.qkv.adapter_in.data", "d.qkv.adapter_in.weight"));
+  EXPECT_THAT(
+      products(blocks.layers[1].backward),
+      UnorderedElementsAre("d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
+                           "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
+                           "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
+                           "d.qkv.data", "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight",
+                           "d.qkv.adapter_in.data", "d.qkv.adapter_in.weight"));
   EXPECT_THAT(products(blocks.layers[0].backward),
               UnorderedElementsAre(
                   "d.mlp_down.data", "d.mlp_up.data", "d.attention_out.data",
                   "d.attention_out.adapter_out.data", "d.attention_out.adapter_out.weight",
                   "d.attention_out.adapter_in.data", "d.attention_out.adapter_in.weight",
-                  "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight",
-                  "d.qkv.adapter_in.weight"));
+                  "d.qkv.adapter_out.data", "d.qkv.adapter_out.weight", "d.qkv.adapter_in.weight"));
   EXPECT_THAT(products(blocks.head.backward), ElementsAre("d.logits.data"));
   EXPECT_THAT(only_block(blocks.embedding.backward).tasks, IsEmpty());
 }
 
 // Of what a layer keeps without adapters (memory_test.cc), two are read by weight gradients alone,
 // which are not there: what the norm before the feed-forward layer and SwiGLU make. Each A keeps
-// its result for B's gradient. The first layer keeps no input, which its norm's gradient would read.
+// its result for B's gradient. The first layer keeps no input, which its norm's gradient would
+// read.
 TEST(Adapters, KeepWhatTheirGradientsRead) {
   const LoweredModel blocks = blocks_of(model(attention()), on(1, 1));
   const double statistics = 4 * kS * kA;
@@ -208,9 +207,8 @@ TEST(Adapters, AloneAreReducedAndGathered) {
       sums[what->kind].bytes += call.repeat * what->bytes.in_base();
     }
   }
-  EXPECT_THAT(sums,
-              ElementsAre(Pair(CollectiveKind::kAllGather, Traffic{1, 2 * kAdapters}),
-                          Pair(CollectiveKind::kReduceScatter, Traffic{3, 4 * kAdapters})));
+  EXPECT_THAT(sums, ElementsAre(Pair(CollectiveKind::kAllGather, Traffic{1, 2 * kAdapters}),
+                                Pair(CollectiveKind::kReduceScatter, Traffic{3, 4 * kAdapters})));
 }
 
 // 4 operations for each element of a frozen matrix and token, 6 for one of an adapter, attention
@@ -218,8 +216,7 @@ TEST(Adapters, AloneAreReducedAndGathered) {
 TEST(Adapters, CountFourOperationsForAFrozenElement) {
   const double matrices = kLayers * kH * (kQkv + kH + 3 * kF) + kH * kV;
   const double scores = kLayers * 12 * kS * kS * kH;
-  EXPECT_DOUBLE_EQ(model_flops(model(), 1).in_base(),
-                   kS * (4 * matrices + 6 * kAdapters) + scores);
+  EXPECT_DOUBLE_EQ(model_flops(model(), 1).in_base(), kS * (4 * matrices + 6 * kAdapters) + scores);
   EXPECT_DOUBLE_EQ(forward_flops(model(), 1).in_base(),
                    kS * (2 * matrices + 2 * kAdapters) + scores / 3);
 }
@@ -242,9 +239,9 @@ TEST(Adapters, OfARankThatRanksCannotShareAreRefused) {
   Model odd = model();
   odd.adapters->rank = 6;
   const auto faults = faults_in(on(4, 1), odd, 4);
-  EXPECT_THAT(faults, Contains(testing::Field(
-                          &StrategyFault::message,
-                          HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
+  EXPECT_THAT(faults,
+              Contains(testing::Field(&StrategyFault::message,
+                                      HasSubstr("adapters of rank 6 cannot be split 4 ways"))));
 }
 
 }  // namespace

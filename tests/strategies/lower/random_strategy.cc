@@ -191,8 +191,7 @@ void give_adapters(Training& training, unsigned i) {
   Adapters adapters{.rank = draw.from({4, 8}), .targets = {}, .dropout = draw.chance()};
   for (const AdapterTarget target : {AdapterTarget::kQkv, AdapterTarget::kAttentionOut,
                                      AdapterTarget::kMlpUp, AdapterTarget::kMlpDown}) {
-    const bool is_dense =
-        target == AdapterTarget::kMlpUp || target == AdapterTarget::kMlpDown;
+    const bool is_dense = target == AdapterTarget::kMlpUp || target == AdapterTarget::kMlpDown;
     if (draw.chance() && !(is_dense && training.model.experts > 0))
       adapters.targets.push_back(target);
   }
@@ -201,6 +200,10 @@ void give_adapters(Training& training, unsigned i) {
   FORESHARD_CHECK(checked(training.model).has_value());
   FORESHARD_CHECK(
       faults_in(training.strategy, training.model, training.strategy.devices()).empty());
+}
+
+void part_gates(Training& training, unsigned i) {
+  if (i % 4 < 2 && !training.model.adapters) training.strategy.framework.value.gate_apart = true;
 }
 
 void recompute_parts(Training& training, unsigned i) {
@@ -239,9 +242,8 @@ std::string describe(const Training& training) {
   text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + " x " +
           std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
           std::to_string(s.zero_stage) + " over " + std::to_string(s.shards()) + " micro-batches " +
-          std::to_string(s.micro_batches()) + " recompute " +
-          words_of_recomputation(s) + " layers " +
-          std::to_string(training.model.layers) + " [";
+          std::to_string(s.micro_batches()) + " recompute " + words_of_recomputation(s) +
+          " layers " + std::to_string(training.model.layers) + " [";
   for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";
   text += "]";
   if (s.quantization != Quantization::kNone)

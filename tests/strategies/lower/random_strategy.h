@@ -33,6 +33,9 @@ void give_experts(Training& training, unsigned i);
 /// Of every third, adapters of some of its layers, which alone are trained.
 void give_adapters(Training& training, unsigned i);
 
+/// Of two of four without adapters, gate and up projections that are products of their own.
+void part_gates(Training& training, unsigned i);
+
 /// Of every second, some parts of some layers are recomputed, whatever the strategy recomputed.
 void recompute_parts(Training& training, unsigned i);
 

@@ -57,11 +57,10 @@ std::vector<std::string> again(const LoweredBlock& block) {
   return names;
 }
 
-// All that a layer keeps (memory_test.cc): its input, both norms' results, rotated queries, keys and
-// values, attention's result and statistics, the stream between, what goes into SwiGLU and what
+// All that a layer keeps (memory_test.cc): its input, both norms' results, rotated queries, keys
+// and values, attention's result and statistics, the stream between, what goes into SwiGLU and what
 // comes out.
-constexpr double kAll =
-    2 * kS * (kH + kH + kQkv + kH + kH + kH + 2 * kF + kF) + 4 * kS * kA;
+constexpr double kAll = 2 * kS * (kH + kH + kQkv + kH + kH + kH + 2 * kF + kF) + 4 * kS * kA;
 
 TEST(RecomputedParts, GiveUpWhatTheyMake) {
   const auto saved = [](std::vector<Part> parts) {

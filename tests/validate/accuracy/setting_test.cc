@@ -249,8 +249,7 @@ TEST_F(SettingOf, RecomputationInTheWordsOfFrameworks) {
   const Recomputation usual{Recompute::kSelective, usual_recompute_parts()};
   EXPECT_EQ(recomputed("selective").recomputation(), usual);
   EXPECT_EQ(recomputed("selective (attention core)").recomputation(), usual);
-  EXPECT_EQ(recomputed("norm, act").recompute_parts,
-            (std::vector{Part::kNorm, Part::kActivation}));
+  EXPECT_EQ(recomputed("norm, act").recompute_parts, (std::vector{Part::kNorm, Part::kActivation}));
   EXPECT_EQ(recomputed("selective:layernorm+mlp").recompute_parts,
             (std::vector{Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown}));
 }
