@@ -48,7 +48,7 @@ std::string words_of(const Strategy& strategy) {
   text += fmt::format(", batch {} in micro-batches of {}", grouped(strategy.global_batch),
                       strategy.micro_batch);
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
-  text += fmt::format(", recompute {}, {}", yaml::name_of(strategy.recompute),
+  text += fmt::format(", recompute {}, {}", words_of_recomputation(strategy),
                       name_of(strategy.precision));
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(" with {}{}", yaml::name_of(strategy.quantization),

@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -59,7 +60,7 @@ class Step {
         times_(times),
         launch_(launch_time),
         all_(blocks.all()),
-        kinds_of_pieces_(layer_kinds_of_stages(strategy, model)),
+        layers_of_pieces_(variants_of_stages(model, strategy)),
         copies_(copy_axes(blocks.mesh)),
         shards_(shard_axes(blocks.mesh)),
         splits_(split_axes(blocks.mesh)),
@@ -83,7 +84,7 @@ class Step {
   std::vector<std::int64_t> units(std::int64_t chunk, std::int64_t stage) const {
     const bool is_last = last_stage(stage) && chunk == strategy_.virtual_stages - 1;
     std::vector<std::int64_t> counts{chunk == 0 && stage == 0 ? 1 : 0};
-    const auto& layers = kinds_of_pieces_[index(chunk * strategy_.pipeline_parallel + stage)];
+    const auto& layers = layers_of_pieces_[index(chunk * strategy_.pipeline_parallel + stage)];
     counts.insert(counts.end(), layers.begin(), layers.end());
     counts.push_back(is_last ? 1 : 0);
     return counts;
@@ -309,8 +310,8 @@ class Step {
     std::int64_t count = 0;
     std::int64_t cast = 0;
     for (const auto& group : plan::by_shards(groups_of_stage(stage), blocks_.mesh)) {
-      count += states_.cuts_optimizer ? shard_of(group.elements, group) : group.elements;
-      cast += lower::cast_at_step_end(strategy_, group.quantized, shard_of(group.quantized, group));
+      count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
+      cast += lower::cast_at_step_end(strategy_, group, blocks_.mesh);
     }
     Seconds time;
     for (const Pass& pass :
@@ -359,7 +360,7 @@ class Step {
   Times& times_;
   Seconds launch_;
   std::vector<const lower::LoweredBlock*> all_;
-  std::vector<std::vector<std::int64_t>> kinds_of_pieces_;  // layers by kind
+  std::vector<std::vector<std::int64_t>> layers_of_pieces_;  // by LayerVariant
   std::vector<Axis> copies_;
   std::vector<Axis> shards_;
   std::vector<Axis> splits_;

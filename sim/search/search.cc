@@ -326,6 +326,13 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.model.layer_kinds().size() + 2 > kBlocks)
     return study.loader.error_at("model", "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
+  if (study.model.adapters)
+    return study.loader.error_at("model.adapters", "a search does not know adapters yet",
+                                 "leave them out, or simulate strategies one by one");
+  if (study.strategy.recompute_layers > 0)
+    return study.loader.error_at("strategy.recompute_layers",
+                                 "a search recomputes all layers or none",
+                                 "leave it out, or simulate strategies one by one");
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();

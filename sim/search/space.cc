@@ -175,6 +175,8 @@ class Enumerator {
       strategy_.micro_batch = size;
       for (const Recompute recompute : chosen(space_.recompute, effort_.recompute)) {
         strategy_.recompute = recompute;
+        strategy_.recompute_parts =
+            recompute == Recompute::kSelective ? recompute_parts_ : usual_recompute_parts();
         zero_stages();
       }
     }
@@ -234,6 +236,8 @@ class Enumerator {
   Strategy strategy_;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
   ContextExchange exchange_ = strategy_.context_exchange;
+  std::vector<foreshard::Part> recompute_parts_ =
+      strategy_.recompute_parts;  // where it is selective
   const Model& model_;
   std::int64_t devices_;
   std::span<const std::int64_t> fewer_;

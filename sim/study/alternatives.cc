@@ -58,8 +58,10 @@ std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
     add("sequence_parallel=true", [](Strategy& s) { s.sequence_parallel = true; });
   for (const Recompute more : {Recompute::kSelective, Recompute::kFull}) {
     if (more > now.recompute)
-      add(fmt::format("recompute={}", yaml::name_of(more)),
-          [&](Strategy& s) { s.recompute = more; });
+      add(fmt::format("recompute={}", yaml::name_of(more)), [&](Strategy& s) {
+        s.recompute = more;
+        s.recompute_parts = usual_recompute_parts();
+      });
   }
   if (now.micro_batch % 2 == 0)
     add(fmt::format("micro_batch={}", now.micro_batch / 2),
@@ -71,6 +73,7 @@ std::vector<Neighbour> neighbours(const Strategy& now, std::int64_t devices) {
       add("zero_stage=3, recompute=full", [](Strategy& s) {
         s.zero_stage = 3;
         s.recompute = Recompute::kFull;
+        s.recompute_parts = usual_recompute_parts();
       });
   }
   if (now.data_parallel % 2 == 0) {

@@ -18,6 +18,12 @@ bool has_gradient(const Tensor& tensor) {
          tensor.dtype != DType::kInt64;
 }
 
+// Whether a parameter of the graph or of its bodies is trained.
+bool has_trained(const Graph& graph) {
+  return std::ranges::any_of(graph.tensors, is_trained) ||
+         std::ranges::any_of(graph.bodies, has_trained);
+}
+
 // Whether the operator that made `gradient`, the latest to do so, sums over a factor.
 bool contracts(const Graph& graph, TensorId gradient) {
   const auto made = std::ranges::find_if(
@@ -52,7 +58,11 @@ class Backward {
       for (const TensorId id : op.inputs)
         if (forward_[id].role == TensorRole::kParameter) ++uses_[id];
     for (const Operator& op : forward_.operators)
-      for (const TensorId id : op.inputs) ++readers_[id];
+      for (const TensorId id : op.inputs) {
+        ++readers_[id];
+        if (op.part == Part::kAdapters) adapted_.insert(id);
+      }
+    find_wanted();
   }
 
   // Tensors lie as the forward pass leaves them.
@@ -78,7 +88,7 @@ class Backward {
   Graph run(bool complete = false) {
     for (const TensorId out : forward_.outputs) {
       if (forward_[out].role != TensorRole::kActivation || is_loss(out)) continue;
-      if (!has_gradient(forward_[out])) continue;
+      if (!has_gradient(forward_[out]) || !wants(out)) continue;
       ends_.outputs[out] = seed(out);
       graph_.inputs.push_back(ends_.outputs[out]);
     }
@@ -87,6 +97,7 @@ class Backward {
       derive(*op);
     }
     for (const TensorId in : forward_.inputs) {
+      if (!wants(in)) continue;
       join_contractions(in);
       if (!gradient_of_.contains(in)) {
         if (!complete || !has_gradient(forward_[in])) continue;
@@ -101,6 +112,7 @@ class Backward {
       graph_.outputs.push_back(gradient);
       ends_.inputs[in] = gradient;
     }
+    if (!wanted_.empty()) prune(graph_);
     return std::move(graph_);
   }
 
@@ -109,20 +121,33 @@ class Backward {
   const Graph& graph() const { return graph_; }
   const BackwardOptions& options() const { return options_; }
 
-  std::vector<TensorId> added(OperatorSpec spec, bool core_attention = false) {
+  std::vector<TensorId> added(OperatorSpec spec, Part part = Part::kNone) {
     auto outputs = add_operator(graph_, std::move(spec));
     FORESHARD_CHECK(outputs.has_value());
-    graph_.operators.back().core_attention = core_attention;
+    graph_.operators.back().part = part;
     return *std::move(outputs);
   }
   /// `gradient` is to lie as the annotation of `of` says, if there is one.
   void lay_as(TensorId of, TensorId gradient) { graph_[gradient].pinned = forward_[of].pinned; }
+  /// Whether a gradient of the tensor reaches anything that is trained.
+  bool wants(TensorId tensor) const { return wanted_.empty() || wanted_[tensor.index()]; }
   TensorId gradient_of(TensorId tensor) const {
     const auto it = gradient_of_.find(tensor);
     return it == gradient_of_.end() ? TensorId{} : it->second;
   }
 
  private:
+  // Sets nothing where gradients of all tensors are wanted.
+  void find_wanted() {
+    const bool freezes = std::ranges::any_of(forward_.tensors, &Tensor::frozen);
+    if (!freezes && options_.trained_before) return;
+    const auto reached =
+        trained(forward_, options_.trained_before ? forward_.inputs : std::vector<TensorId>{});
+    for (std::size_t t = 0; t < forward_.tensors.size(); ++t)
+      wanted_.push_back(is_trained(forward_.tensors[t]) ||
+                        reached.contains(TensorId{static_cast<std::int64_t>(t)}));
+  }
+
   bool is_loss(TensorId tensor) const {
     return std::ranges::any_of(forward_.operators, [&](const Operator& op) {
       return op.outputs.front() == tensor && find_operator(op.type)->loss;
@@ -198,11 +223,14 @@ class Backward {
   // `gradient` is one summand of the gradient of activation `of`. Of three or more, those that a
   // contraction makes (of queries, keys and values) are added up by themselves first: where its
   // factor is split they are summands, and their sum is reduced once, not each before it meets
-  // values.
+  // values. So are those of a linear layer and its adapter.
+  // Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/module/layernorm_linear.py
+  // (return_layernorm_output_gathered). Not modelled: that without sequence parallelism each is
+  // reduced by itself.
   void contribute(TensorId of, TensorId gradient) {
     constexpr int kFew = 2;
-    add_to(readers_[of] > kFew && contracts(graph_, gradient) ? contracted_ : gradient_of_, of,
-           gradient);
+    const bool joins = readers_[of] > kFew || adapted_.contains(of);
+    add_to(joins && contracts(graph_, gradient) ? contracted_ : gradient_of_, of, gradient);
   }
 
   void join_contractions(TensorId of) {
@@ -230,7 +258,9 @@ class Backward {
                            .settings = {{"operation", std::string("add")}},
                            .output_names = {"d." + forward_[of].name}})
                         .front();
-    if (forward_.gradients_apart) graph_.operators.back().rule.linearity = Linearity::kNone;
+    const bool joins = &sums == &contracted_ && adapted_.contains(of);
+    if (forward_.gradients_apart && !joins)
+      graph_.operators.back().rule.linearity = Linearity::kNone;
   }
 
   TensorId widened(TensorId gradient, DType to) {
@@ -277,7 +307,9 @@ class Backward {
   BackwardOptions options_;
   Graph graph_;
   GradientsOfEnds ends_;
+  std::vector<bool> wanted_;                  // gradients by tensor; empty: all
   std::map<TensorId, int> readers_;           // of activations
+  std::set<TensorId> adapted_;                // what adapters read
   std::map<TensorId, TensorId> contracted_;   // sums of what contractions contributed, if apart
   std::map<TensorId, TensorId> gradient_of_;  // of activations and parameters
   std::map<TensorId, int> uses_;              // of parameters by operators not yet derived
@@ -309,16 +341,22 @@ class OperatorGradients final : public Gradients {
                             .inputs = std::move(inputs),
                             .settings = std::move(settings),
                             .bodies = std::move(bodies)},
-                           op_.core_attention);
+                           op_.part);
   }
   const Graph& body(std::size_t index) const override {
     return backward_.forward().bodies[static_cast<std::size_t>(op_.bodies[index])];
   }
   Graph backward_of(const Graph& body) const override {
-    return Backward(body, backward_.options()).run(true);
+    BackwardOptions options = backward_.options();
+    options.trained_before = true;
+    return Backward(body, options).run(true);
+  }
+  bool wants(std::size_t index) const override {
+    return Gradients::wants(index) && backward_.wants(op_.inputs[index]);
   }
   void give(std::size_t index, TensorId gradient) override {
     const TensorId of = op_.inputs[index];
+    if (!backward_.wants(of)) return;
     FORESHARD_CHECK(tensor(of).shape == tensor(gradient).shape);
     const bool fresh =
         gradient.index() >= first_new_ && std::ranges::find(given_, gradient) == given_.end();
@@ -344,7 +382,8 @@ void Backward::derive(const Operator& op) {
   const bool flows = definition->loss || std::ranges::any_of(op.outputs, [&](TensorId out) {
                        return gradient_of_.contains(out);
                      });
-  if (flows && definition->gradient != nullptr) {
+  const bool is_wanted = std::ranges::any_of(op.inputs, [&](TensorId in) { return wants(in); });
+  if (flows && is_wanted && definition->gradient != nullptr) {
     OperatorGradients gradients(*this, op);
     definition->gradient(gradients);
   }
@@ -369,6 +408,36 @@ Graph training_graph(const Graph& forward, const BackwardOptions& options) {
   Backward backward(forward, options);
   backward.prepend();
   return backward.run();
+}
+
+void prune(Graph& graph) {
+  std::vector<bool> read(graph.tensors.size());
+  for (const TensorId id : graph.outputs) read[id.index()] = true;
+  std::vector<Operator> kept;
+  for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
+    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
+      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
+    });
+    if (!wanted) continue;
+    for (const TensorId id : op->inputs) read[id.index()] = true;
+    kept.push_back(std::move(*op));
+  }
+  std::ranges::reverse(kept);
+  graph.operators = std::move(kept);
+}
+
+std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inputs) {
+  std::set<TensorId> found(inputs.begin(), inputs.end());
+  for (const Operator& op : graph.operators) {
+    const bool reaches =
+        std::ranges::any_of(
+            op.inputs, [&](TensorId id) { return found.contains(id) || is_trained(graph[id]); }) ||
+        std::ranges::any_of(op.bodies, [&](std::int32_t body) {
+          return has_trained(graph.bodies[static_cast<std::size_t>(body)]);
+        });
+    if (reaches) found.insert(op.outputs.begin(), op.outputs.end());
+  }
+  return found;
 }
 
 std::vector<TensorId> storages_of(const Graph& graph) {

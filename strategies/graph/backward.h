@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "strategies/graph/sharding.h"
@@ -17,6 +18,8 @@ struct BackwardOptions {
   DType accumulator = DType::kFp32;
   /// Where it differs from the gradient's dtype: a cast before the addition, not one pass for both.
   bool casts = false;
+  /// Whether something before the graph is trained: gradients of its inputs are wanted.
+  bool trained_before = true;
 };
 
 /// By tensor of the forward graph: its gradient.
@@ -29,6 +32,9 @@ struct GradientsOfEnds {
 /// leaves them. `inputs` are the gradients of the forward outputs (none of a loss), `outputs` those
 /// of the forward inputs (none of token ids).
 ///
+/// Where a parameter is frozen, or nothing before the graph is trained, there are no gradients but
+/// those through which one reaches a parameter that is trained.
+///
 /// An operator's data gradient precedes its weight gradient, so that reducing the first over the
 /// tensor-parallel ranks can overlap the second.
 /// Not modelled: summing the key and value gradients of grouped heads where attention is unfused.
@@ -40,6 +46,14 @@ Graph backward_graph(const ShardedGraph& forward, const BackwardOptions& options
 /// pins: for distribute() (distribute.h) to propagate through both at once. Its inputs are those of
 /// the forward graph, then gradients of the outputs (none of integers); its outputs likewise.
 Graph training_graph(const Graph& forward, const BackwardOptions& options);
+
+/// The activations that something which is trained goes into: a parameter, or one of `inputs`
+/// (which are among them).
+std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inputs = {});
+
+/// Leaves out operators whose results nobody reads: no output of the graph, no gradient of a
+/// parameter follows from them.
+void prune(Graph& graph);
 
 /// Forward tensors that the backward graph reads and that therefore stay in memory between the two:
 /// views counted as what they view, parameters left out.

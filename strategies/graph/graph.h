@@ -16,6 +16,7 @@
 #include "base/ids.h"
 
 #include "strategies/graph/attribute.h"
+#include "strategies/graph/part.h"
 #include "strategies/graph/rule.h"
 #include "strategies/graph/settings.h"
 #include "strategies/program/ir/kernel.h"
@@ -43,7 +44,12 @@ struct Tensor {
   std::optional<Attribute> pinned{};
   std::vector<std::int32_t> open{};  ///< Of pinned: dimensions that propagation may split further.
   TensorId gradient_of{};            ///< Of a parameter's gradient: the parameter.
+  bool frozen = false;               ///< Of a parameter: it is not trained, and has no gradient.
 };
+
+inline bool is_trained(const Tensor& tensor) {
+  return tensor.role == TensorRole::kParameter && !tensor.frozen && !is_whole_number(tensor.dtype);
+}
 
 struct Operator {
   std::string name;
@@ -54,7 +60,7 @@ struct Operator {
   Rule rule{};                         ///< How it can be sharded.
   std::vector<std::int32_t> bodies{};  ///< Of loops and conditions: in Graph::bodies.
   bool accumulates = false;            ///< A product that adds to an fp32 gradient.
-  bool core_attention = false;         ///< Recomputed by selective recomputation.
+  Part part = Part::kNone;
 };
 
 struct Graph {

@@ -137,6 +137,9 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("expert_interval", &Model::expert_interval,
                     "Of every so many layers the last has experts; 1: all.",
                     yaml::between(1, kMaxLayers))
+          .optional("adapters", &Model::adapters,
+                    "Low-rank adapters (LoRA), which alone are trained (default: all parameters "
+                    "are).")
           .optional("source", &Model::source, "Where these figures are published.");
   return table;
 }
@@ -191,10 +194,32 @@ std::int64_t feed_forward_matrices(const Model& model, std::int64_t experts) {
   return sum;
 }
 
+// Of the adapter of a linear layer from `in` to `out` values, where it has one.
+std::int64_t adapter_parameters(const Model& model, AdapterTarget target, std::int64_t in,
+                                std::int64_t out) {
+  return model.has_adapter(target) ? model.adapters->rank * (in + out) : 0;
+}
+
+std::int64_t qkv_width(const Model& model) {
+  return (model.heads + 2 * model.kv()) * model.head_size();
+}
+
+// Of a layer.
+std::int64_t adapter_parameters(const Model& model) {
+  const std::int64_t h = model.hidden;
+  const std::int64_t f = model.ffn_width();
+  return adapter_parameters(model, AdapterTarget::kQkv, h, qkv_width(model)) +
+         adapter_parameters(model, AdapterTarget::kAttentionOut, model.heads * model.head_size(),
+                            h) +
+         adapter_parameters(model, AdapterTarget::kMlpUp, h,
+                            (matrices_of(model.activation) - 1) * f) +
+         adapter_parameters(model, AdapterTarget::kMlpDown, f, h);
+}
+
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
   const std::int64_t attention_width = model.heads * model.head_size();
-  const std::int64_t qkv_width = attention_width + 2 * model.kv() * model.head_size();
+  const std::int64_t qkv_width = foreshard::qkv_width(model);
   const std::int64_t up_width = (matrices_of(model.activation) - 1) * model.ffn_width();
   const std::int64_t norm = (has_scale(model.norm) ? h : 0) + (has_shift(model.norm) ? h : 0);
   std::int64_t layer = h * qkv_width + attention_width * h;
@@ -202,6 +227,7 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   if (model.has_qkv_bias()) layer += qkv_width;
   if (model.has_attention_out_bias()) layer += h;
   if (model.has_mlp_bias()) layer += up_width + h;
+  layer += adapter_parameters(model);
   std::int64_t total =
       model.layers * layer + feed_forward_matrices(model, experts) + model.vocabulary * h + norm;
   if (model.embedding_norm) total += norm;
@@ -239,23 +265,42 @@ std::int64_t active_parameter_count(const Model& model) {
   return parameters_with(model, std::min(model.experts, model.experts_per_token));
 }
 
-Flops model_flops(const Model& model, double samples) {
+std::int64_t trained_parameter_count(const Model& model) {
+  return model.adapters ? model.layers * adapter_parameters(model) : parameter_count(model);
+}
+
+// `products` of each matrix and of attention, of 2 operations an element: forward, and of the
+// gradients.
+struct ProductCounts {
+  double of_matrix;
+  double of_adapter;
+  double of_attention;
+};
+
+static Flops flops_of(const Model& model, double samples, const ProductCounts& products) {
   const auto h = static_cast<double>(model.hidden);
   const double attention_width = static_cast<double>(model.heads * model.head_size());
-  const double qkv_width =
-      attention_width + 2.0 * static_cast<double>(model.kv() * model.head_size());
+  const double qkv_width = static_cast<double>(foreshard::qkv_width(model));
   const auto s = static_cast<double>(model.sequence);
   const auto layers = static_cast<double>(model.layers);
   const auto fed = static_cast<double>(
       feed_forward_matrices(model, std::min(model.experts, model.experts_per_token)));
   const double per_token_layer = h * qkv_width + attention_width * h + fed / layers;
-  const double layer = 6 * s * per_token_layer + 12 * s * s * attention_width;
-  const double head = 6 * s * h * static_cast<double>(model.vocabulary);
+  const double layer = 2 * s *
+                           (products.of_matrix * per_token_layer +
+                            products.of_adapter * static_cast<double>(adapter_parameters(model))) +
+                       4 * products.of_attention * s * s * attention_width;
+  const double head = 2 * products.of_matrix * s * h * static_cast<double>(model.vocabulary);
   return Flops::from_base(samples * (layers * layer + head));
 }
 
+Flops model_flops(const Model& model, double samples) {
+  return flops_of(model, samples,
+                  {.of_matrix = model.adapters ? 2.0 : 3.0, .of_adapter = 3, .of_attention = 3});
+}
+
 Flops forward_flops(const Model& model, double samples) {
-  return model_flops(model, samples) / 3;
+  return flops_of(model, samples, {.of_matrix = 1, .of_adapter = 1, .of_attention = 1});
 }
 
 Result<Model> checked(Model model) {
@@ -272,6 +317,11 @@ Result<Model> checked(Model model) {
                              model.position_table, model.sequence));
   if (model.branches != Branches::kSequential && model.norm_places != NormPlaces::kBefore)
     return fault("parallel branches are normalised before, not after; leave out norm_places");
+  if (model.experts > 0)
+    for (const AdapterTarget target : {AdapterTarget::kMlpUp, AdapterTarget::kMlpDown})
+      if (model.has_adapter(target))
+        return fault(
+            "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
   if (model.experts > 0) {
     if (model.experts_per_token > model.experts)
       return fault(fmt::format("experts_per_token {} is more than the {} experts of a layer",

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "base/yaml/table.h"
+
+#include "strategies/graph/adapters.h"
 
 namespace foreshard {
 
@@ -56,6 +59,8 @@ struct Model {
   std::int64_t shared_ffn = 0;         ///< Width of the experts of all tokens together; 0: none.
   std::int64_t dense_layers = 0;       ///< The first so many layers have no experts.
   std::int64_t expert_interval = 1;    ///< Of every so many layers the last has experts.
+
+  std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
@@ -72,6 +77,7 @@ struct Model {
   std::vector<LayerKind> layer_kinds() const;
   /// Index into layer_kinds().
   std::size_t kind_index(std::int64_t layer) const;
+  bool has_adapter(AdapterTarget target) const { return adapters && adapters->are_at(target); }
 };
 
 bool has_scale(Norm norm);
@@ -85,19 +91,22 @@ const yaml::Names<Branches>& yaml_names(const Branches*);
 const yaml::Names<QkNorm>& yaml_names(const QkNorm*);
 const yaml::Table<Model>& yaml_table(const Model*);
 
-/// Trainable parameters, the embedding counted once if tied, the vocabulary as given (not padded).
+/// Parameters, the embedding counted once if tied, the vocabulary as given (not padded).
 std::int64_t parameter_count(const Model& model);
+/// Those that are trained: those of the adapters, where there are any.
+std::int64_t trained_parameter_count(const Model& model);
 /// Those that take part in a token's result: of routed experts, the ones it is routed to.
 std::int64_t active_parameter_count(const Model& model);
 
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
 /// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
 /// counted whole (not halved for the causal mask), plus the output projection. Of routed experts
-/// those count that a token is routed to.
+/// those count that a token is routed to. Of a frozen matrix 4 per parameter: it has no gradient.
 /// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
-/// The forward pass's part of it: a third, as each product has two in the backward pass.
+/// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products
+/// has two in the backward pass.
 Flops forward_flops(const Model& model, double samples);
 
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the

@@ -5,20 +5,23 @@
 namespace foreshard {
 namespace {
 
-std::vector<PassKind> passes_of(Quantization recipe) {
+std::vector<PassKind> passes_of(Quantization recipe, bool both) {
   switch (recipe) {
     case Quantization::kNone:
       return {};
     case Quantization::kFp8Delayed:
-      return {PassKind::kQuantizeTranspose};
+      return {both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Current:
-      return {PassKind::kReduce, PassKind::kQuantizeTranspose};
+      return {PassKind::kReduce, both ? PassKind::kQuantizeTranspose : PassKind::kQuantize};
     case Quantization::kFp8Block:
-      return {PassKind::kQuantize, PassKind::kQuantize};
+      return std::vector<PassKind>(both ? 2 : 1, PassKind::kQuantize);
     case Quantization::kMxFp8:
-      return {PassKind::kQuantizeTwice};
-    case Quantization::kNvFp4:
-      return {PassKind::kReduce, PassKind::kQuantizeFp4, PassKind::kQuantizeFp4};
+      return {both ? PassKind::kQuantizeTwice : PassKind::kQuantize};
+    case Quantization::kNvFp4: {
+      std::vector<PassKind> passes(both ? 3 : 2, PassKind::kQuantizeFp4);
+      passes.front() = PassKind::kReduce;
+      return passes;
+    }
   }
   return {};
 }
@@ -44,10 +47,10 @@ DType dtype_of(Quantization recipe) {
 }
 
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
-                                   DType from) {
+                                   DType from, bool both) {
   FORESHARD_CHECK(recipe != Quantization::kNone);
   std::vector<Pass> passes;
-  for (const PassKind kind : passes_of(recipe))
+  for (const PassKind kind : passes_of(recipe, both))
     passes.push_back({.kind = kind, .rows = rows, .columns = columns, .dtype = from});
   return passes;
 }

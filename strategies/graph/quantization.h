@@ -40,10 +40,11 @@ const yaml::Names<Quantization>& yaml_names(const Quantization*);
 /// What products compute in. \pre `recipe` is not kNone.
 DType dtype_of(Quantization recipe);
 
-/// What brings a tensor of `rows` x `columns` elements from 16 bits to what products read.
+/// What brings a tensor of `rows` x `columns` elements from 16 bits to what products read: `both`
+/// with the copy along the other dimension, which the gradient of a weight reads.
 /// \pre `recipe` is not kNone.
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
-                                   DType from);
+                                   DType from, bool both = true);
 
 /// Of each element of a weight: a copy for the forward product and one for its input's gradient.
 /// Not modelled: devices that read one copy either way.

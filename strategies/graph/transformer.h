@@ -28,10 +28,13 @@ struct TransformerOptions {
   /// By which ranks along "context" see the keys of other tokens.
   ContextExchange context_exchange = ContextExchange::kAllGather;
   bool experts_over_context = false;  ///< Ranks along "context" hold other experts.
-  bool experts_over_tensor = false;  ///< Experts are whole; else each is split as all else is.
-  double capacity_factor = 1;        ///< Slots of an expert, times its even share of the tokens.
+  bool experts_over_tensor = false;   ///< Experts are whole; else each is split as all else is.
+  double capacity_factor = 1;         ///< Slots of an expert, times its even share of the tokens.
   AttentionImplementation attention = AttentionImplementation::kFused;
   Pointwise pointwise{};
+  /// Gate and up projection of a gated feed-forward layer are two products, "mlp_gate" and
+  /// "mlp_up", each of its own columns; else one, of columns that alternate. Experts have one.
+  bool gate_apart = false;
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
   bool fused_cross_entropy = false;
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.

@@ -100,51 +100,6 @@ class Cutter {
   std::map<TensorId, TensorId> local_;
 };
 
-bool has_trained(const Graph& graph) {
-  return std::ranges::any_of(graph.tensors,
-                             [](const Tensor& tensor) {
-                               return tensor.role == TensorRole::kParameter &&
-                                      !is_whole_number(tensor.dtype);
-                             }) ||
-         std::ranges::any_of(graph.bodies, has_trained);
-}
-
-// The tensors that something which can be trained goes into.
-std::set<TensorId> trained(const Graph& graph) {
-  std::set<TensorId> found;
-  for (const Operator& op : graph.operators) {
-    const bool reaches =
-        std::ranges::any_of(op.inputs,
-                            [&](TensorId id) {
-                              const Tensor& input = graph[id];
-                              return found.contains(id) || (input.role == TensorRole::kParameter &&
-                                                            !is_whole_number(input.dtype));
-                            }) ||
-        std::ranges::any_of(op.bodies, [&](std::int32_t body) {
-          return has_trained(graph.bodies[static_cast<std::size_t>(body)]);
-        });
-    if (reaches) found.insert(op.outputs.begin(), op.outputs.end());
-  }
-  return found;
-}
-
-// Leaves out what neither gradients of parameters nor the graph's outputs need.
-void prune(Graph& graph) {
-  std::vector<bool> read(graph.tensors.size());
-  for (const TensorId id : graph.outputs) read[id.index()] = true;
-  std::vector<Operator> kept;
-  for (auto op = graph.operators.rbegin(); op != graph.operators.rend(); ++op) {
-    const bool wanted = !op->bodies.empty() || std::ranges::any_of(op->outputs, [&](TensorId id) {
-      return read[id.index()] || graph[id].role == TensorRole::kParameterGradient;
-    });
-    if (!wanted) continue;
-    for (const TensorId id : op->inputs) read[id.index()] = true;
-    kept.push_back(std::move(*op));
-  }
-  std::ranges::reverse(kept);
-  graph.operators = std::move(kept);
-}
-
 }  // namespace
 
 std::vector<GraphUnit> cut(const ShardedGraph& whole, const std::vector<std::size_t>& begins) {
@@ -216,12 +171,12 @@ std::vector<UnitGradients> gradients_of(const Graph& whole, const std::vector<Gr
 bool alike(const Graph& a, const Graph& b) {
   const auto same_tensor = [](const Tensor& x, const Tensor& y) {
     return x.dtype == y.dtype && x.shape == y.shape && x.role == y.role && x.pinned == y.pinned &&
-           x.open == y.open && x.gradient_of == y.gradient_of;
+           x.open == y.open && x.gradient_of == y.gradient_of && x.frozen == y.frozen;
   };
   const auto same_operator = [](const Operator& x, const Operator& y) {
     return x.type == y.type && x.inputs == y.inputs && x.outputs == y.outputs &&
            x.settings == y.settings && x.bodies == y.bodies && x.accumulates == y.accumulates &&
-           x.core_attention == y.core_attention;
+           x.part == y.part;
   };
   return a.inputs == b.inputs && a.outputs == b.outputs && a.gradients_apart == b.gradients_apart &&
          std::ranges::equal(a.tensors, b.tensors, same_tensor) &&

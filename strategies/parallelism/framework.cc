@@ -147,6 +147,9 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("attention", &Framework::attention,
                     "Whose kernel computes attention. A device whose efficiency does not list it "
                     "takes the fused kernel that is usual there.")
+          .optional("gate_apart", &Framework::gate_apart,
+                    "Whether gate and up projection of a gated feed-forward layer are two products "
+                    "(experts have one).")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,

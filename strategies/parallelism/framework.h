@@ -68,6 +68,8 @@ struct Framework {
   std::string name{};  ///< Empty: none was named.
   /// Of transformers. A device that does not have it takes its own usual kernel.
   AttentionImplementation attention = AttentionImplementation::kFused;
+  /// Gate and up projection of a gated feed-forward layer are products of their own.
+  bool gate_apart = false;
   bool fused_gradient_accumulation = true;
   /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
   /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else

@@ -10,8 +10,9 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
       mesh.push_back({"context", strategy.context_parallel});
     if (name == "data" && experts > 1) mesh.push_back({"expert", experts});
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
-                          : name == "data" ? strategy.data_parallel / strategy.shard_replicas / experts
-                                           : strategy.pipeline_parallel});
+                          : name == "data"
+                              ? strategy.data_parallel / strategy.shard_replicas / experts
+                              : strategy.pipeline_parallel});
     if (name == "data" && strategy.shard_replicas > 1)
       mesh.push_back({"replica", strategy.shard_replicas});
   }
@@ -30,6 +31,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .capacity_factor = strategy.capacity_factor,
           .attention = framework.attention,
           .pointwise = framework.pointwise,
+          .gate_apart = framework.gate_apart,
           .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision,
@@ -49,7 +51,10 @@ BackwardOptions backward_options(const Strategy& strategy) {
 
 TransformerGraphs graphs_of(const Model& model, const Strategy& strategy) {
   Model used = model;
-  if (strategy.mode == Mode::kForward) used.dropout = false;  // it is for training alone
+  if (strategy.mode == Mode::kForward) {  // dropout is for training alone
+    used.dropout = false;
+    if (used.adapters) used.adapters->dropout = false;
+  }
   TransformerOptions options = transformer_options(strategy);
   options.capacity_factor = strategy.expert_slots(model);
   return transformer_graphs(used, options);

@@ -96,6 +96,8 @@ class Placer {
       if (tensor.role != TensorRole::kParameter) continue;
       const bool projection = tensor.name == "logits.weight";
       if (projection && model_.tied_embeddings) continue;  // it is the embedding's table
+      if (tensor.name.ends_with("_gate.weight") || tensor.name.ends_with("_gate.bias"))
+        continue;  // it is a half of the up projection's
       const bool table = tensor.name == "embedding.weight";
       PlacedTensor placed{
           .name = prefix + tensor.name,
@@ -103,18 +105,20 @@ class Placer {
           .shape = tensor.shape,
           .layout = {.mesh = table ? part_of(mesh_, table_at) : mesh, .attribute = *tensor.pinned}};
       placed.layout.attribute.partial.clear();
-      const bool is_up = tensor.name.ends_with("_up.weight") || tensor.name.ends_with("_up.bias");
-      if (model_.activation == Activation::kSwiglu && is_up) part_halves(placed);
+      const bool is_up = tensor.name.ends_with("_up.weight") || tensor.name.ends_with("_up.bias") ||
+                         tensor.name.ends_with("_up.adapter_out.weight");
+      const bool is_half = strategy_.framework->gate_apart && !tensor.name.starts_with("experts");
+      if (model_.activation == Activation::kSwiglu && is_up) part_halves(placed, is_half);
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
       if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;
-      add(std::move(placed));
+      add(std::move(placed), !tensor.frozen);
     }
   }
 
-  // [..., 2 f] -> [..., 2, f].
-  static void part_halves(PlacedTensor& tensor) {
-    const std::int64_t both = tensor.shape.back();
+  // [..., 2 f] -> [..., 2, f]; of a half, [..., f] -> [..., 2, f].
+  static void part_halves(PlacedTensor& tensor, bool is_half) {
+    const std::int64_t both = tensor.shape.back() * (is_half ? 2 : 1);
     FORESHARD_CHECK(both % 2 == 0);
     tensor.shape.back() = 2;
     tensor.shape.push_back(both / 2);
@@ -122,11 +126,11 @@ class Placer {
     dims.insert(dims.end() - 1, std::vector<Axis>{});
   }
 
-  void add(PlacedTensor parameter) {
+  void add(PlacedTensor parameter, bool is_trained) {
     const Layout whole = parameter.layout;
     if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape);
     tensors_.push_back(parameter);
-    if (strategy_.mode == Mode::kForward) return;
+    if (strategy_.mode == Mode::kForward || !is_trained) return;
     const std::string name = parameter.name;
     parameter.layout = whole;
     if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape);

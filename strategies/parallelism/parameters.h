@@ -51,7 +51,7 @@ struct PlacedTensor {
 };
 
 /// All of them, in the order of the model; of each the parameter first. `mode: forward` has only
-/// parameters.
+/// parameters, and so has what is frozen.
 /// \pre faults_in(strategy, model, ...) is empty.
 std::vector<PlacedTensor> parameters_of(const Model& model, const Strategy& strategy);
 

@@ -11,10 +11,16 @@ constexpr double kMaxBatch = 1 << 30;
 
 }  // namespace
 
+const std::vector<Part>& usual_recompute_parts() {
+  static const std::vector<Part> parts{Part::kCoreAttention};
+  return parts;
+}
+
 const yaml::Names<Recompute>& yaml_names(const Recompute*) {
   static const yaml::Names<Recompute> names{
       {"none", Recompute::kNone, "Every activation that the backward pass reads is kept."},
-      {"selective", Recompute::kSelective, "Core attention is recomputed."},
+      {"selective", Recompute::kSelective,
+       "Parts of layers are recomputed (recompute_parts): by default, core attention."},
       {"full", Recompute::kFull, "Whole layers are recomputed from their inputs."},
   };
   return names;
@@ -95,6 +101,12 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     yaml::between(1, kMaxWays))
           .optional("recompute", &Strategy::recompute,
                     "Which activations are recomputed in the backward pass.")
+          .optional("recompute_parts", &Strategy::recompute_parts,
+                    "The parts of a layer that are recomputed (recompute: selective).")
+          .optional("recompute_layers", &Strategy::recompute_layers,
+                    "Of each stage, or chunk of an interleaved pipeline, the first so many layers "
+                    "are recomputed; 0: all.",
+                    yaml::between(0, kMaxWays))
           .optional("precision", &Strategy::precision,
                     "Precision of parameters, activations and matrix products.")
           .optional("quantization", &Strategy::quantization,
@@ -135,21 +147,18 @@ std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_
   return even_split(layers, strategy.stages());
 }
 
-std::vector<std::vector<std::int64_t>> layer_kinds_of_stages(const Strategy& strategy,
-                                                             const Model& model) {
-  const std::size_t kinds = model.layer_kinds().size();
-  std::vector<std::vector<std::int64_t>> counts;
-  std::int64_t layer = 0;
-  for (const std::int64_t layers : layers_of_stages(strategy, model.layers)) {
-    auto& of_stage = counts.emplace_back(kinds, 0);
-    if (kinds == 1) {
-      of_stage.front() = layers;
-    } else {
-      for (const std::int64_t end = layer + layers; layer < end; ++layer)
-        ++of_stage[model.kind_index(layer)];
-    }
+std::string words_of_recomputation(const Strategy& strategy) {
+  std::string text(yaml::name_of(strategy.recompute));
+  const bool is_usual = strategy.recompute_parts == usual_recompute_parts();
+  if (strategy.recompute == Recompute::kSelective && !is_usual) {
+    text += " (";
+    for (const Part part : strategy.recompute_parts)
+      text += fmt::format("{}{}", text.ends_with('(') ? "" : ", ", yaml::name_of(part));
+    text += ")";
   }
-  return counts;
+  if (strategy.recompute_layers > 0)
+    text += fmt::format(" of {} layers a stage", strategy.recompute_layers);
+  return text;
 }
 
 std::string describe(const Strategy& strategy) {
@@ -162,7 +171,7 @@ std::string describe(const Strategy& strategy) {
     text += fmt::format(", context {} by {}", strategy.context_parallel,
                         yaml::name_of(strategy.context_exchange));
   if (strategy.recompute != Recompute::kNone)
-    text += fmt::format(", {} recomputation", yaml::name_of(strategy.recompute));
+    text += fmt::format(", {} recomputation", words_of_recomputation(strategy));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
   if (strategy.expert_parallel > 1)

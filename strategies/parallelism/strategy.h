@@ -11,8 +11,8 @@
 #include "base/yaml/loader.h"
 #include "base/yaml/table.h"
 
-#include "strategies/graph/graph.h"
 #include "strategies/graph/context_exchange.h"
+#include "strategies/graph/graph.h"
 #include "strategies/graph/model.h"
 #include "strategies/graph/quantization.h"
 #include "strategies/parallelism/expert_load.h"
@@ -22,9 +22,15 @@ namespace foreshard {
 
 enum class Recompute : std::uint8_t {
   kNone,
-  kSelective,  ///< Core attention (scores, softmax, dropout) is recomputed in the backward
-               ///< pass.
+  kSelective,  ///< Parts of layers are recomputed in the backward pass.
   kFull,       ///< Whole layers are, from their inputs.
+};
+
+/// What the backward pass of a block computes again.
+struct Recomputation {
+  Recompute how = Recompute::kNone;
+  std::vector<Part> parts{};  ///< Of kSelective.
+  bool operator==(const Recomputation&) const = default;
 };
 
 /// What a step is.
@@ -32,6 +38,9 @@ enum class Mode : std::uint8_t {
   kTrain,    ///< Forward, backward, gradients reduced, parameters updated.
   kForward,  ///< Forward alone: evaluation, or inference over whole sequences.
 };
+
+/// What selective recomputation computes again where no parts are named.
+const std::vector<Part>& usual_recompute_parts();
 
 struct Strategy {
   Mode mode = Mode::kTrain;
@@ -54,6 +63,10 @@ struct Strategy {
   std::int64_t shard_replicas = 1;             ///< Sets of ZeRO shards (HSDP): each is cut over
                                                ///< data_parallel / shard_replicas ranks.
   Recompute recompute = Recompute::kNone;
+  std::vector<Part> recompute_parts = usual_recompute_parts();  ///< Where it is selective.
+  /// Of each stage (of an interleaved pipeline: of each chunk) the first so many layers are
+  /// recomputed; 0: all.
+  std::int64_t recompute_layers = 0;
   DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
   /// By which a transformer's linear layers compute in fewer bits than that.
   Quantization quantization = Quantization::kNone;
@@ -82,6 +95,7 @@ struct Strategy {
     return capacity_factor * mean_load(expert_load, model, expert_parallel);
   }
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
+  Recomputation recomputation() const { return {recompute, recompute_parts}; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };
 
@@ -91,6 +105,9 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*);
 
 /// "tensor 8, pipeline 4, data 2, micro-batch 1, ZeRO 1": in one line, for people.
 std::string describe(const Strategy& strategy);
+
+/// "full", "selective (norm, activation)", "full of 21 layers a stage": of its recomputation.
+std::string words_of_recomputation(const Strategy& strategy);
 
 /// Layers that one device may run in a step, all micro-batches counted: with some 70 tasks each,
 /// they are what program::kMaxInstancesPerRole allows.
@@ -122,8 +139,4 @@ std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages);
 /// c * pipeline_parallel + i.
 /// \pre faults_in is empty.
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers);
-/// The same for each of the model's kinds of layers: [stage][index into Model::layer_kinds()].
-std::vector<std::vector<std::int64_t>> layer_kinds_of_stages(const Strategy& strategy,
-                                                             const Model& model);
-
 }  // namespace foreshard

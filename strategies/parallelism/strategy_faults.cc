@@ -232,6 +232,85 @@ static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& f
                       "set zero_stage: 0 and leave shard_replicas out, or use fewer sets"});
 }
 
+// Whether a layer of the model has operators of the part.
+static bool has_part(const Model& model, const Framework& framework, Part part) {
+  const bool has_dense = model.layer_kinds().front() == LayerKind::kDense;
+  switch (part) {
+    case Part::kNone:
+      return false;
+    case Part::kRope:
+      return model.positions == Positions::kRotary;
+    case Part::kMlpGate:
+      return has_dense && model.activation == Activation::kSwiglu && framework.gate_apart;
+    case Part::kMlpUp:
+    case Part::kActivation:
+    case Part::kMlpDown:
+      return has_dense;
+    case Part::kRouting:
+    case Part::kExpertsUp:
+    case Part::kExpertActivation:
+    case Part::kExpertsDown:
+      return model.experts > 0;
+    case Part::kSharedExperts:
+      return model.shared_ffn > 0;
+    case Part::kAdapters:
+      return model.adapters.has_value();
+    case Part::kNorm:
+    case Part::kQkv:
+    case Part::kCoreAttention:
+    case Part::kAttentionOut:
+    case Part::kResidual:
+      break;
+  }
+  return true;
+}
+
+// What some layers or parts are recomputed for.
+static void recompute_faults(const Strategy& strategy, const Model& model,
+                             std::vector<StrategyFault>& faults) {
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  const std::string how(yaml::name_of(strategy.recompute));
+  if (strategy.recompute_layers > 0 && strategy.recompute == Recompute::kNone)
+    fault("recompute_layers", "with recompute: none no layer is recomputed",
+          "set recompute: full, or leave recompute_layers out");
+  if (strategy.recompute != Recompute::kSelective) {
+    if (strategy.recompute_parts != usual_recompute_parts())
+      fault("recompute_parts", fmt::format("recompute: {} does not go by parts", how),
+            "set recompute: selective, or leave recompute_parts out");
+    return;
+  }
+  if (strategy.recompute_parts.empty())
+    fault("recompute_parts", "recompute: selective recomputes some part",
+          "name one, such as [norm], or set recompute: none");
+  for (const Part part : strategy.recompute_parts)
+    if (!has_part(model, *strategy.framework, part))
+      fault("recompute_parts",
+            fmt::format("no layer of model '{}' has a part '{}'{}", model.name, yaml::name_of(part),
+                        part == Part::kMlpGate ? " of its own under this framework" : ""),
+            "leave it out");
+}
+
+// Columns of A, and of B, are shared by tensor-parallel ranks.
+static void adapter_faults(const Strategy& strategy, const Model& model,
+                           std::vector<StrategyFault>& faults) {
+  if (!model.adapters) return;
+  const std::int64_t tp = strategy.tensor_parallel;
+  const bool by_columns =
+      model.has_adapter(AdapterTarget::kQkv) || model.has_adapter(AdapterTarget::kMlpUp);
+  if (by_columns && model.adapters->rank % tp != 0)
+    faults.push_back(
+        {"tensor_parallel",
+         fmt::format("adapters of rank {} cannot be split {} ways", model.adapters->rank, tp),
+         fmt::format("set the model's adapters.rank to a multiple of {}", tp)});
+  if (model.hidden % tp != 0)
+    faults.push_back({"tensor_parallel",
+                      fmt::format("what adapters make, of {} values, cannot be split {} ways",
+                                  grouped(model.hidden), tp),
+                      "use a divisor of the model's hidden"});
+}
+
 // Every rank has as many tokens, and of attention as much work, as any other.
 static void context_faults(const Strategy& strategy, const Model& model,
                            std::vector<StrategyFault>& faults) {
@@ -248,13 +327,14 @@ static void context_faults(const Strategy& strategy, const Model& model,
   }
   const std::int64_t cuts = cp * (strategy.sequence_parallel ? tp : 1);
   if (model.sequence % (2 * cp) != 0 || model.sequence % cuts != 0)
-    fault("context_parallel",
-          fmt::format("a sequence of {} tokens cannot be cut into 2 x {} parts of equal attention{}",
-                      grouped(model.sequence), cp,
-                      strategy.sequence_parallel
-                          ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
-                          : ""),
-          fmt::format("set the sequence to a multiple of {}", std::lcm(2 * cp, cuts)));
+    fault(
+        "context_parallel",
+        fmt::format("a sequence of {} tokens cannot be cut into 2 x {} parts of equal attention{}",
+                    grouped(model.sequence), cp,
+                    strategy.sequence_parallel
+                        ? fmt::format(" and shared by {} tensor-parallel ranks", tp)
+                        : ""),
+        fmt::format("set the sequence to a multiple of {}", std::lcm(2 * cp, cuts)));
   if (strategy.context_exchange == ContextExchange::kAllToAll) {
     if (model.kv() % (tp * cp) != 0)
       fault("context_parallel",
@@ -337,9 +417,9 @@ static void expert_faults(const Strategy& strategy, const Model& model,
           fmt::format("experts are shared among context-parallel ranks before data-parallel ones: "
                       "{} ways are not a multiple of {}",
                       ep, strategy.expert_ways_in_replica()),
-          fmt::format("set expert_parallel: {}, or context_parallel lower",
-                      (ep / strategy.expert_ways_in_replica() + 1) *
-                          strategy.expert_ways_in_replica()));
+          fmt::format(
+              "set expert_parallel: {}, or context_parallel lower",
+              (ep / strategy.expert_ways_in_replica() + 1) * strategy.expert_ways_in_replica()));
   } else if (data % strategy.expert_ways() != 0) {
     fault("expert_parallel",
           fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
@@ -379,17 +459,17 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
 
   const bool too_many = strategy.devices() > devices;
   if (too_many) {
-    fault(
-        "data_parallel",
-        fmt::format("tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
-                    "there {} {} {} for them",
-                    tp, pp,
-                    strategy.context_parallel > 1
-                        ? fmt::format(" x context_parallel {}", strategy.context_parallel)
-                        : "",
-                    dp, grouped(strategy.devices()), devices == 1 ? "is" : "are",
-                    grouped(devices), plural(devices, "device")),
-        room_help(strategy, model, devices));
+    fault("data_parallel",
+          fmt::format(
+              "tensor_parallel {} x pipeline_parallel {}{} x data_parallel {} = {} ranks, but "
+              "there {} {} {} for them",
+              tp, pp,
+              strategy.context_parallel > 1
+                  ? fmt::format(" x context_parallel {}", strategy.context_parallel)
+                  : "",
+              dp, grouped(strategy.devices()), devices == 1 ? "is" : "are", grouped(devices),
+              plural(devices, "device")),
+          room_help(strategy, model, devices));
   }
   if (strategy.mode == Mode::kForward) forward_faults(strategy, faults);
   if (model.heads % tp != 0) {
@@ -436,6 +516,8 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
+  recompute_faults(strategy, model, faults);
+  adapter_faults(strategy, model, faults);
   context_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
@@ -475,7 +557,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("context_parallel", strategy.context_parallel > 1),
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
         std::pair("capacity_factor", strategy.capacity_factor > 1),
-        std::pair("expert_load", !strategy.expert_load.is_balanced())})
+        std::pair("expert_load", !strategy.expert_load.is_balanced()),
+        std::pair("recompute_layers", strategy.recompute_layers > 0),
+        std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)
       faults.push_back({key, "is for the transformer given as `model`",
                         "leave it out, and give the graph an axis of its own (graph.axes)"});

@@ -15,6 +15,14 @@ const Block& Parts::block_of(std::int32_t unit) const {
   return blocks[static_cast<std::size_t>(units[static_cast<std::size_t>(unit)].block)];
 }
 
+Run Parts::with_backward(Run units) const {
+  while (units.count > 0 && !block_of(units.first).has_backward) {
+    ++units.first;
+    --units.count;
+  }
+  return units;
+}
+
 const Tie* Parts::tie_in_one_piece() const {
   return tie && pieces.size() == 1 ? &*tie : nullptr;
 }
@@ -26,6 +34,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.over = group.over;
     sum.elements += group.elements;
     sum.quantized += group.quantized;
+    sum.frozen += group.frozen;
     sum.reduced_inside += group.reduced_inside;
   }
   const Tie* shared = tie_in_one_piece();
@@ -33,6 +42,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     const auto group = groups.find(shared->over);
     FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
     group->second.elements -= shared->elements;
+    if (shared->is_frozen) group->second.frozen -= shared->elements;
   }
   std::vector<ParameterGroup> list;
   list.reserve(groups.size());
@@ -58,11 +68,22 @@ std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
     sum.over = std::move(over);
     sum.elements += group.elements;
     sum.quantized += group.quantized;
+    sum.frozen += group.frozen;
   }
   std::vector<ParameterGroup> list;
   for (auto& [over, group] : found)
     if (group.elements > 0) list.push_back(std::move(group));
   return list;
+}
+
+std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups) {
+  for (ParameterGroup& group : groups) {
+    group.elements -= group.frozen;
+    group.quantized = std::max<std::int64_t>(group.quantized - group.frozen, 0);
+    group.frozen = 0;
+  }
+  std::erase_if(groups, [](const ParameterGroup& group) { return group.elements == 0; });
+  return groups;
 }
 
 Lane lane_of(const Action& action) {

@@ -46,11 +46,17 @@ struct ParameterGroup {
   std::vector<Axis> also_partial{};
   std::int64_t elements = 0;   ///< On one rank, not cut over data-parallel ranks.
   std::int64_t quantized = 0;  ///< Of `elements`, those of weights that products read quantized.
+  std::int64_t frozen = 0;     ///< Of `elements`, those that are not trained.
   /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
   /// buckets of the framework's size.
   std::int64_t reduced_inside = 0;
+  std::int64_t trained() const { return elements - frozen; }
   bool operator==(const ParameterGroup&) const = default;
 };
+
+/// The groups without what is frozen. \pre beside frozen weights, none that is trained is
+/// quantized.
+std::vector<ParameterGroup> trained_alone(std::vector<ParameterGroup> groups);
 
 /// The groups told apart by the axes alone over which ZeRO may cut them: `over` has those of
 /// shard_axes(), or none where they hold one rank. Ascending by `over`.
@@ -68,6 +74,7 @@ inline std::int64_t shard_of(std::int64_t count, const ParameterGroup& group,
 struct Block {
   std::string name{};
   std::vector<ParameterGroup> groups{};
+  bool has_backward = true;  ///< Not where nothing of it, or before it, is trained.
 
   std::int64_t elements() const {
     std::int64_t sum = 0;
@@ -98,6 +105,7 @@ struct Tie {
   std::int32_t last_unit = 0;
   std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
   std::int64_t elements = 0;  ///< On one rank.
+  bool is_frozen = false;     ///< It is not trained.
 };
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.
@@ -113,6 +121,8 @@ struct Parts {
   std::vector<std::string> boundaries{};
 
   const Block& block_of(std::int32_t unit) const;
+  /// Those of `units` that a backward pass runs through: all but the first ones that have none.
+  Run with_backward(Run units) const;
   /// The tie, where both of its units lie in one piece.
   const Tie* tie_in_one_piece() const;
   /// The unit's own parameters, those of equal `over` as one group: those of a tie in one piece are
@@ -245,8 +255,9 @@ struct Role {
 /// Invariants (`verify` checks exactly these):
 ///  1. Every unit is in one chunk of one role.
 ///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
-///     trains, backward once, in the slot of that chunk, direction and micro-batch; the backward
-///     pass waits for the forward pass. All roles have the same micro-batches.
+///     trains, those that have a backward pass backward once, in the slot of that chunk, direction
+///     and micro-batch; the backward pass waits for the forward pass. All roles have the same
+///     micro-batches.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the

@@ -128,7 +128,8 @@ class RoleCheck {
         return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
                            is_forward ? "forward" : "backward", slot.micro_batch, slot.chunk, what);
       };
-      if (units != chunk.units.count) return of_slot(2, "does not pass the units of its chunk");
+      const Run wanted = is_forward ? chunk.units : plan_.parts.with_backward(chunk.units);
+      if (units != wanted.count) return of_slot(2, "does not pass the units of its chunk");
       if (received != only(in))
         return of_slot(6, "does not receive what the piece before it sends");
       if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
@@ -156,12 +157,18 @@ class RoleCheck {
                     fmt::format("does not wait for the forward pass of {}", unit_name(key.first)));
       }
     }
-    std::size_t wanted = 0;
-    for (const Chunk& chunk : role_.chunks)
-      wanted += static_cast<std::size_t>(chunk.units.count) * micro_batches.size();
-    if (forward.size() != wanted || backward.size() != (trains() ? wanted : 0))
-      return fmt::format("invariant 2: {} makes {} forward and {} backward passes of units, not {}",
-                         role_.name, forward.size(), backward.size(), wanted);
+    std::size_t ahead = 0;
+    std::size_t back = 0;
+    for (const Chunk& chunk : role_.chunks) {
+      ahead += static_cast<std::size_t>(chunk.units.count) * micro_batches.size();
+      if (trains())
+        back += static_cast<std::size_t>(plan_.parts.with_backward(chunk.units).count) *
+                micro_batches.size();
+    }
+    if (forward.size() != ahead || backward.size() != back)
+      return fmt::format(
+          "invariant 2: {} makes {} forward and {} backward passes of units, not {} and {}",
+          role_.name, forward.size(), backward.size(), ahead, back);
     return std::nullopt;
   }
 
@@ -215,10 +222,10 @@ class RoleCheck {
           if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
             return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
           for (const ParameterGroup& group : groups_of(unit)) {
-            if (!plan_.parts.is_copied(group) || group.elements == 0) continue;
+            if (!plan_.parts.is_copied(group) || group.trained() == 0) continue;
             std::vector<ActionId>& passes = open[{unit, group.over}];
             passes.push_back(id);
-            if (it.reduces && group.elements == group.reduced_inside) passes.clear();
+            if (it.reduces && group.trained() == group.reduced_inside) passes.clear();
           }
         }
       }
@@ -297,11 +304,11 @@ class RoleCheck {
     return std::nullopt;
   }
 
-  // Of which data-parallel ranks hold shards: of the unit's own parameters, and of all that its
-  // passes read.
+  // Of which data-parallel ranks hold shards: of the unit's own parameters that are trained, and of
+  // all that its passes read.
   const std::vector<ParameterGroup>& cut_groups(std::int32_t unit) {
     const auto [it, is_new] = cut_.try_emplace(unit);
-    if (is_new) it->second = plan_.parts.cut_groups(groups_of(unit));
+    if (is_new) it->second = trained_alone(plan_.parts.cut_groups(groups_of(unit)));
     return it->second;
   }
   std::vector<ParameterGroup> read_groups(std::int32_t unit) const {

@@ -140,6 +140,39 @@ TEST(BadInput, SetsOfShards) {
                  "each of 8 sets would lie on one rank, whole", "set zero_stage: 0");
 }
 
+TEST(BadInput, Adapters) {
+  const std::string layers =
+      "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+      "  sequence: 512\n";
+  const auto model = [&](const std::string& lines) { return study({{"model", layers + lines}}); };
+  expect_refused(model("  adapters: {rank: 0}\n"),
+                 "study.yaml:13:20: error: an adapter has a rank of 1 or more",
+                 "leave out adapters to train all parameters");
+  expect_refused(model("  adapters: {targets: [qkv]}\n"), "'rank'");
+  expect_refused(model("  adapters: {rank: 8, targets: [mlp]}\n"), "cannot be 'mlp'", "'mlp-up'");
+  expect_refused(model("  adapters: {rank: 8, targets: []}\n"), "name a layer", "[qkv,");
+  expect_refused(model("  adapters: {rank: 8, targets: [qkv, qkv]}\n"), "a layer is named twice");
+  expect_refused(model("  adapters: {rank: 7}\n"), "adapters of rank 7 cannot be split 2 ways",
+                 "a multiple of 2");
+  expect_refused(model("  bias: false\n  experts: 4\n  adapters: {rank: 8}\n"),
+                 "adapters of experts are not modelled", "targets: [qkv, attention-out]");
+}
+
+TEST(BadInput, RecomputationOfParts) {
+  const std::string keys = "  data_parallel: 8\n  global_batch: 16\n  recompute: ";
+  expect_refused(strategy(keys + "full\n  recompute_parts: [norm]\n"),
+                 "study.yaml:17:20: error: recompute: full does not go by parts",
+                 "set recompute: selective");
+  expect_refused(strategy(keys + "selective\n  recompute_parts: []\n"),
+                 "recompute: selective recomputes some part", "set recompute: none");
+  expect_refused(strategy(keys + "selective\n  recompute_parts: [mlp]\n"), "cannot be 'mlp'",
+                 "'mlp-up'");
+  expect_refused(strategy(keys + "selective\n  recompute_parts: [norm, rope]\n"),
+                 "no layer of model 'small' has a part 'rope'", "leave it out");
+  expect_refused(strategy(keys + "none\n  recompute_layers: 2\n"),
+                 "with recompute: none no layer is recomputed", "set recompute: full");
+}
+
 TEST(BadInput, Experts) {
   const std::string layers =
       "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
@@ -175,13 +208,16 @@ TEST(BadInput, Experts) {
 }
 
 TEST(BadInput, Context) {
-  const auto given = [](const std::string& lines) { return strategy("  global_batch: 16\n" + lines); };
+  const auto given = [](const std::string& lines) {
+    return strategy("  global_batch: 16\n" + lines);
+  };
   expect_refused(given("  context_exchange: all-to-all\n"), "each rank has whole sequences",
                  "set context_parallel");
   expect_refused(given("  context_parallel: 3\n"), "cannot be cut into 2 x 3 parts",
                  "set the sequence to a multiple of 6");
-  expect_refused(given("  context_parallel: 4\n  tensor_parallel: 8\n  context_exchange: all-to-all\n"),
-                 "key/value heads cannot be exchanged", "context_parallel lower");
+  expect_refused(
+      given("  context_parallel: 4\n  tensor_parallel: 8\n  context_exchange: all-to-all\n"),
+      "key/value heads cannot be exchanged", "context_parallel lower");
   expect_refused(given("  context_parallel: 2\n  context_exchange: rings\n"), "rings");
 }
 

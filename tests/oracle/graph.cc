@@ -20,7 +20,7 @@ class GraphRunner {
 
   Status run() {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
-      if (how_.wanted && !how_.wanted(graph_.operators[i])) continue;
+      if (how_.wanted && !how_.wanted(i)) continue;
       FORESHARD_TRY(run_operator(i));
     }
     return {};

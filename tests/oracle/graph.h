@@ -30,8 +30,8 @@ struct GraphRun {
   /// The ranks; its axes are those of the sharded graph's mesh.
   ProcessMesh mesh{};
   KernelContext context{};  ///< `first_summand` is set for each rank by itself.
-  /// Runs these operators only; all if empty.
-  std::function<bool(const Operator&)> wanted{};
+  /// Runs these operators (by index) only; all if empty.
+  std::function<bool(std::size_t)> wanted{};
 };
 
 /// Runs the operators in order, each on every rank before the next. `tensors` holds what they read

@@ -69,29 +69,56 @@ void bias_gelu_gradient(const Invocation& kernel) {
         kernel.in[0].values[i] * gelu_slope(x.values[i] + bias_of(x, bias, i));
 }
 
+// Columns of `x` stand for pairs of `y`'s.
+void need_halves(const Operand& x, const Operand& y) {
+  FORESHARD_CHECK(x.box.begin.back() == 2 * y.box.begin.back() && rows(x) == rows(y) &&
+                  columns(x) == 2 * columns(y));
+}
+
 // Shazeer, "GLU variants improve transformer", 2020: silu(gate) * up.
+struct GateAndUp {
+  double gate;
+  double up;
+};
+
+// Of element `i` of the result: of columns that alternate, or of two tensors.
+GateAndUp gate_and_up(std::span<const Operand> in, std::size_t i) {
+  if (in.size() == 2) return {in[0].values[i], in[1].values[i]};
+  return {in[0].values[2 * i], in[0].values[2 * i + 1]};
+}
+
 void swiglu_forward(const Invocation& kernel) {
   const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
-  FORESHARD_CHECK(x.box.begin.back() == 2 * y.box.begin.back() && rows(x) == rows(y) &&
-                  columns(x) == 2 * columns(y));
+  if (kernel.in.size() == 2) {
+    need_same_slice(kernel.in[0], y);
+    need_same_slice(kernel.in[1], y);
+  } else {
+    need_halves(x, y);
+  }
   for (std::size_t i = 0; i < y.values.size(); ++i) {
-    const double gate = x.values[2 * i];
-    y.values[i] = gate * logistic(gate) * x.values[2 * i + 1];
+    const auto [gate, up] = gate_and_up(kernel.in, i);
+    y.values[i] = gate * logistic(gate) * up;
   }
 }
 
 void swiglu_backward(const Invocation& kernel) {
   const Operand& dy = kernel.in[0];
-  const Operand& x = kernel.in[1];
-  FORESHARD_CHECK(x.box.begin.back() == 2 * dy.box.begin.back() && columns(x) == 2 * columns(dy));
-  need_same_slice(x, kernel.out[0]);
+  const std::span<const Operand> read = kernel.in.subspan(1);
+  const bool apart = read.size() == 2;
+  for (std::size_t i = 0; i < read.size(); ++i) need_same_slice(read[i], kernel.out[i]);
+  if (apart) {
+    need_same_slice(dy, read[0]);
+  } else {
+    need_halves(read[0], dy);
+  }
   for (std::size_t i = 0; i < dy.values.size(); ++i) {
-    const double gate = x.values[2 * i];
-    const double up = x.values[2 * i + 1];
+    const auto [gate, up] = gate_and_up(read, i);
     const double s = logistic(gate);
-    kernel.out[0].values[2 * i] = dy.values[i] * up * s * (1 + gate * (1 - s));
-    kernel.out[0].values[2 * i + 1] = dy.values[i] * gate * s;
+    const double of_gate = dy.values[i] * up * s * (1 + gate * (1 - s));
+    const double of_up = dy.values[i] * gate * s;
+    (apart ? kernel.out[0].values[i] : kernel.out[0].values[2 * i]) = of_gate;
+    (apart ? kernel.out[1].values[i] : kernel.out[0].values[2 * i + 1]) = of_up;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/program/lower/recompute.h"
 
 namespace foreshard::execute {
 namespace {
@@ -37,22 +38,26 @@ ProcessMesh mesh_of_role(const Training& training, std::size_t role) {
 }  // namespace
 
 Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Graph graph,
-                                                    Recompute recompute) {
+                                                    const LayerVariant& variant) {
   auto block = std::make_unique<ShardedBlock>();
   block->forward = std::move(graph);
-  block->recompute = recompute;
+  block->recomputed = lower::recomputed_operators(block->forward, variant.recomputation);
   FORESHARD_ASSIGN(auto forward, distribute(block->forward, training.plan.parts.mesh,
                                             Flow::kForward, backward_pass(training.strategy)));
   block->forward_sharded = std::move(forward);
-  block->backward = backward_graph(block->forward_sharded, backward_options(training.strategy));
+  BackwardOptions options = backward_options(training.strategy);
+  options.trained_before = variant.trained_before;
+  block->backward = backward_graph(block->forward_sharded, options);
   FORESHARD_ASSIGN(auto backward,
                    distribute(block->backward, training.plan.parts.mesh, Flow::kForward));
   block->backward_sharded = std::move(backward);
-  block->kept = lower::kept_tensors(block->forward, block->backward, recompute);
+  block->kept = lower::kept_tensors(block->forward, block->backward, variant.recomputation);
   for (std::size_t i = 0; i < block->forward.tensors.size(); ++i) {
     const Tensor& parameter = block->forward.tensors[i];
     if (parameter.role != TensorRole::kParameter) continue;
     const TensorId id{static_cast<std::int64_t>(i)};
+    block->also_partial[id] = {};
+    if (parameter.frozen) continue;
     const auto gradient = tensor_named(block->backward, "d." + parameter.name);
     FORESHARD_CHECK(gradient.has_value());
     const Attribute& lies = block->backward_sharded.attributes[gradient->index()];
@@ -208,9 +213,10 @@ Status Role::backward(const Action& pass, std::int32_t unit) {
   Tensors tensors = std::move(kept.mapped());
   tensors.merge(parameters_.read(unit, block.forward));
   GraphRun graph_run = how(unit, pass.micro_batch);
-  if (block.recompute != Recompute::kNone) {
-    if (block.recompute == Recompute::kSelective)
-      graph_run.wanted = [](const Operator& op) { return op.core_attention; };
+  if (!block.recomputed.empty()) {
+    graph_run.wanted = [&](std::size_t op) {
+      return std::ranges::binary_search(block.recomputed, op);
+    };
     FORESHARD_TRY(run(block.forward_sharded, graph_run, tensors));
     graph_run.wanted = nullptr;
   }

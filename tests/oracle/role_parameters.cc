@@ -74,6 +74,7 @@ std::set<std::size_t> RoleParameters::parameters_in(std::int32_t bucket, bool re
   for (const std::int32_t unit : units_of(bucket)) {
     for (const Use& use : uses_.at(unit)) {
       const Parameter& parameter = parameters_[use.parameter];
+      if (parameter.frozen && (reduced || !states().cuts_parameters)) continue;
       const std::vector<Axis> own = reduced ? copies_of(parameter) : shards_of(parameter);
       if (own == over && (use.first || !reduced)) parameters.insert(use.parameter);
     }
@@ -88,7 +89,8 @@ std::vector<Axis> RoleParameters::shards_of(const Parameter& parameter) const {
   return without(shard_axes(mesh_.axes), parameter.whole.dims);
 }
 bool RoleParameters::is_cut(const Parameter& parameter) const {
-  return states().cuts_optimizer && ways(shards_of(parameter), mesh_.axes) > 1;
+  const bool cuts = parameter.frozen ? states().cuts_parameters : states().cuts_optimizer;
+  return cuts && ways(shards_of(parameter), mesh_.axes) > 1;
 }
 
 // --- the state before the step ------------------------------------------------------------------
@@ -107,7 +109,8 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
     Parameter parameter{.name = prefix + tensor.name,
                         .shape = tensor.shape,
                         .whole = *tensor.pinned,
-                        .also_partial = also_partial.at(id)};
+                        .also_partial = also_partial.at(id),
+                        .frozen = tensor.frozen};
     if (is_projection) {
       parameter.name = "embedding.weight";
       std::ranges::reverse(parameter.shape);
@@ -189,6 +192,7 @@ void RoleParameters::accumulate(std::int32_t unit, const std::map<TensorId, Tens
                                 const Tensors& tensors) {
   for (const Use& use : uses_.at(unit)) {
     Parameter& parameter = parameters_[use.parameter];
+    if (parameter.frozen) continue;
     const Arrays& values = tensors.at(gradient_of.at(use.tensor)).shards;
     add_to(parameter.summands, use.transposed ? turned(parameter, values, false) : values);
   }
@@ -309,6 +313,7 @@ void RoleParameters::update(double clip_factor) {
   const AdamOptions& adam = options_.adam;
   const auto t = static_cast<double>(adam.step);
   for (Parameter& parameter : parameters_) {
+    if (parameter.frozen) continue;
     for (std::size_t p = 0; p < parameter.kept.of_position.size(); ++p) {
       for (std::size_t i = 0; i < parameter.kept.of_position[p].size(); ++i) {
         const double g = parameter.gradients.of_position[p][i] * clip_factor;
@@ -345,6 +350,7 @@ std::vector<Held> RoleParameters::held() const {
     } else {
       hold(parameter, "", parameter.own, parameter.kept);
     }
+    if (parameter.frozen) continue;
     hold(parameter, ".gradient", parameter.own, parameter.gradients);
     hold(parameter, ".first_moment", parameter.own, parameter.first_moment);
     hold(parameter, ".second_moment", parameter.own, parameter.second_moment);

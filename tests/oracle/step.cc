@@ -69,21 +69,22 @@ class WholeStep {
     t.copies = copy_axes(mesh);
     t.pipeline = axis_of(mesh, "pipeline");
     TransformerGraphs graphs = lower::graphs_of(t.model, t.strategy);
-    std::vector<Graph*> all{&graphs.embedding};
-    for (Graph& layer : graphs.layers) all.push_back(&layer);
-    all.push_back(&graphs.head);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const bool is_layer = i > 0 && i + 1 < all.size();
-      for (Operator& op : all[i]->operators)
-        if (op.settings.has("rate") && op.settings.number("rate") > 0)
-          op.settings.set("rate", t.options.dropout);
-      FORESHARD_ASSIGN(
-          auto block,
-          sharded_block(t, std::move(*all[i]), is_layer ? t.strategy.recompute : Recompute::kNone));
-      t.blocks.push_back(std::move(block));
+    FORESHARD_TRY(add_block(std::move(graphs.embedding), {}));
+    for (const LayerVariant& variant : layers_of(t.model, t.strategy).variants) {
+      FORESHARD_TRY(add_block(graphs.layers[variant.kind], variant));
     }
+    FORESHARD_TRY(add_block(std::move(graphs.head), {}));
     t.sent = lower::as_sent(t.boundary(), t.strategy, mesh);
     for (std::size_t role = 0; role < plan().roles.size(); ++role) roles_.emplace_back(t, role);
+    return {};
+  }
+
+  Status add_block(Graph graph, const LayerVariant& variant) {
+    for (Operator& op : graph.operators)
+      if (op.settings.has("rate") && op.settings.number("rate") > 0)
+        op.settings.set("rate", training_.options.dropout);
+    FORESHARD_ASSIGN(auto block, sharded_block(training_, std::move(graph), variant));
+    training_.blocks.push_back(std::move(block));
     return {};
   }
 

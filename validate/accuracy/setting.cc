@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <fmt/format.h>
 
 #include "base/text.h"
 
 #include "validate/accuracy/catalogue_names.h"
+#include "validate/accuracy/memory_savers.h"
+#include "validate/accuracy/words.h"
 
 namespace foreshard::accuracy {
 namespace {
@@ -17,27 +18,12 @@ Error unsupported(std::string why) {
   return {Error::Code::kUnsupported, std::move(why)};
 }
 
-// The whole number right behind `word`.
-std::optional<std::int64_t> number_after(std::string_view text, std::string_view word) {
-  const auto at = text.find(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, status] =
-      std::from_chars(text.data() + at + word.size(), text.data() + text.size(), value);
-  if (status != std::errc()) return std::nullopt;
-  return value;
-}
-
 // What notes say of work that is not a plain step of a plain block.
 struct Obstacle {
   std::string_view words;  ///< Lower case.
   std::string_view reason;
 };
 constexpr std::array kObstacles{
-    Obstacle{"finetuning lora", "fine-tuning of adapters (LoRA) is not modelled"},
-    Obstacle{"lora finetuning", "fine-tuning of adapters (LoRA) is not modelled"},
-    Obstacle{"task=lora", "fine-tuning of adapters (LoRA) is not modelled"},
-    Obstacle{"lora rank", "fine-tuning of adapters (LoRA) is not modelled"},
     Obstacle{"adamw offload", "offloading to the host is not modelled"},
     Obstacle{"cpu_offloading_num_layers", "offloading to the host is not modelled"},
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
@@ -129,6 +115,7 @@ class Mapping {
                     .dropout = family.dropout,
                     .source = row_.source};
     give_experts(described);
+    described.adapters = adapters_of(row_, setting_.assumed);
     auto model = checked(std::move(described));
     if (!model) return unsupported(model.error().message);
     setting_.model = *std::move(model);
@@ -308,20 +295,10 @@ class Mapping {
   }
 
   Status recompute() {
-    const std::string text = lower_case(row_.recompute);
-    if (text.empty()) {
-      setting_.open_recompute = true;
-      assume("recompute");
-    } else if (text == "none") {
-      setting_.strategy.recompute = Recompute::kNone;
-    } else if (text.starts_with("full")) {
-      setting_.strategy.recompute = Recompute::kFull;
-    } else if (text.starts_with("selective") && !contains(text, ":") &&
-               !contains(text, "op-level")) {
-      setting_.strategy.recompute = Recompute::kSelective;
-    } else {
-      return unsupported(fmt::format("recomputation '{}' is not modelled", row_.recompute));
-    }
+    if (!row_.recompute.empty())
+      return read_recomputation(row_.recompute, setting_.model, setting_.strategy);
+    setting_.open_recompute = true;
+    assume("recompute");
     return {};
   }
 

@@ -16,8 +16,23 @@ Result<Inferred> gated(const TensorType& wide, const TensorType& narrow, bool fo
   return Inferred{{forward ? narrow : wide}, make.take()};
 }
 
+// Gate and up apart: element by element.
+Inferred gate_and_up(const TensorType& type, std::size_t inputs, std::size_t outputs) {
+  RuleMaker make;
+  const auto factors = make.each(type.shape);
+  for (std::size_t i = 0; i < inputs; ++i) make.input(factors);
+  for (std::size_t i = 0; i < outputs; ++i) make.output(factors);
+  return {std::vector<TensorType>(outputs, type), make.take(Linearity::kNone, true)};
+}
+
 Result<Inferred> infer_swiglu(const Call& call) {
   TensorType y = call.inputs[0];
+  if (call.inputs.size() == 2) {
+    if (call.inputs[1].shape != y.shape)
+      return wrong("gate " + text_of(y.shape) + " and up " + text_of(call.inputs[1].shape) +
+                   " differ in shape");
+    return gate_and_up(y, 2, 1);
+  }
   if (y.shape.empty() || y.shape.back() % kGateAndUp != 0)
     return wrong("needs an even number of columns, not " + text_of(y.shape));
   y.shape.back() /= kGateAndUp;
@@ -26,6 +41,11 @@ Result<Inferred> infer_swiglu(const Call& call) {
 
 Result<Inferred> infer_swiglu_gradient(const Call& call) {
   const TensorType& dy = call.inputs[0];
+  if (call.inputs.size() == 3) {
+    if (call.inputs[1].shape != dy.shape || call.inputs[2].shape != dy.shape)
+      return wrong("gradient, gate and up differ in shape");
+    return gate_and_up(dy, 3, 2);
+  }
   Shape wide = dy.shape;
   if (!wide.empty()) wide.back() *= kGateAndUp;
   if (wide.empty() || wide != call.inputs[1].shape)
@@ -47,9 +67,12 @@ std::vector<Kernel> swiglu_gradient_kernels(const Call& local, const Call&) {
 }
 
 void swiglu_backward(Gradients& gradients) {
-  gradients.give(0,
-                 gradients.add("swiglu_gradient", "", {gradients.of_output(0), gradients.input(0)},
-                               gradients.op().settings)[0]);
+  std::vector<TensorId> inputs{gradients.of_output(0)};
+  const auto& read = gradients.op().inputs;
+  inputs.insert(inputs.end(), read.begin(), read.end());
+  const auto parts =
+      gradients.add("swiglu_gradient", "", std::move(inputs), gradients.op().settings);
+  for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
 }
 
 // A vector for the last dimension of `x`; empty if it fits.
@@ -200,9 +223,12 @@ std::vector<Kernel> gradient_accumulate_kernels(const Call& local, const Call&) 
 
 OperatorDefinition swiglu() {
   return {.name = "swiglu",
-          .doc = "silu(gate) * up, of columns that alternate: gate 0, up 0, gate 1, up 1, ...",
-          .inputs = "x",
+          .doc =
+              "silu(gate) * up, of columns that alternate (gate 0, up 0, gate 1, up 1, ...) or of "
+              "two tensors.",
+          .inputs = "gate[, up]",
           .outputs = "y",
+          .most_inputs = 2,
           .settings = {eager_setting()},
           .infer = infer_swiglu,
           .kernels = swiglu_kernels,
@@ -211,11 +237,11 @@ OperatorDefinition swiglu() {
 
 OperatorDefinition swiglu_gradient() {
   return {.name = "swiglu_gradient",
-          .doc = "The gradient of `swiglu`, from its input.",
-          .inputs = "dy, x",
-          .outputs = "dx",
+          .doc = "The gradients of `swiglu`, from its inputs.",
+          .inputs = "dy, gate[, up]",
+          .outputs = "dgate[, dup]",
           .least_inputs = 2,
-          .most_inputs = 2,
+          .most_inputs = 3,
           .settings = {eager_setting()},
           .infer = infer_swiglu_gradient,
           .kernels = swiglu_gradient_kernels};

@@ -41,8 +41,9 @@ class Gradients {
 
   TensorId input(std::size_t index) const { return op().inputs[index]; }
   TensorId output(std::size_t index) const { return op().outputs[index]; }
-  /// Whether input `index` exists and can have a gradient (a floating-point tensor).
-  bool wants(std::size_t index) const;
+  /// Whether input `index` exists, can have a gradient (a floating-point tensor), and its gradient
+  /// is of use.
+  virtual bool wants(std::size_t index) const;
   const std::vector<std::int64_t>& shape(TensorId id) const { return tensor(id).shape; }
 };
 

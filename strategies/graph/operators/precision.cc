@@ -20,8 +20,8 @@ Result<Inferred> infer_quantize(const Call& call) {
 
 std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
   const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, local.inputs[0]));
-  const auto passes =
-      quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns, pass.dtype);
+  const auto passes = quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns,
+                                       pass.dtype, local.settings.flag("both"));
   return {passes.begin(), passes.end()};
 }
 
@@ -46,13 +46,16 @@ Result<Quantization> recipe_in(const Settings& settings) {
 OperatorDefinition quantize() {
   return {.name = "quantize",
           .doc =
-              "A tensor for products in fewer than 16 bits: with its copy along the other "
-              "dimension, which gradients read. Counts as one tensor.",
+              "A tensor for products in fewer than 16 bits, with its copy along the other "
+              "dimension. Counts as one tensor.",
           .inputs = "x",
           .outputs = "q",
           .settings = {{.name = "recipe",
                         .fallback = std::string{"fp8-current"},
-                        .doc = "As `quantization` of a strategy."}},
+                        .doc = "As `quantization` of a strategy."},
+                       {.name = "both",
+                        .fallback = true,
+                        .doc = "There is that copy, which gradients of weights read."}},
           .infer = infer_quantize,
           .kernels = quantize_kernels_of,
           .gradient = quantize_backward};

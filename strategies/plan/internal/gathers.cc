@@ -25,7 +25,7 @@ void gather_at_start(Draft& draft, DraftRole& role) {
     const Run units = role.role.chunks[chunk].units;
     const Parts& parts = draft.plan.parts;
     for (std::int32_t unit = units.first; unit < units.first + units.count; ++unit) {
-      for (const ParameterGroup& group : parts.cut_groups(parts.own_groups(unit))) {
+      for (const ParameterGroup& group : trained_alone(parts.cut_groups(parts.own_groups(unit)))) {
         const ActionRef gather = role.make({.kind = ActionKind::kGather,
                                             .chunk = static_cast<std::int32_t>(chunk),
                                             .what = draft.add(bucket_of({{unit, 1}}, group))});
@@ -91,10 +91,10 @@ class BeforeUse {
     return parts.cut_groups(parts.block_of(role_[pass].units.first).groups);
   }
 
-  // Not modelled: prefetch from one kind of block to another.
+  // Not modelled: prefetch between units that have other parameters.
   bool are_alike(ActionRef a, ActionRef b) const {
-    return &draft_.plan.parts.block_of(role_[a].units.first) ==
-           &draft_.plan.parts.block_of(role_[b].units.first);
+    return draft_.plan.parts.block_of(role_[a].units.first).groups ==
+           draft_.plan.parts.block_of(role_[b].units.first).groups;
   }
 
   Prefetch prefetch(ActionRef pass) const {
@@ -134,7 +134,7 @@ class BeforeUse {
 void gather_at_end(Draft& draft, DraftRole& role) {
   if (role.optimizer() == kNone) return;
   const Parts& parts = draft.plan.parts;
-  for (const ParameterGroup& group : parts.cut_groups(role.role.parameters))
+  for (const ParameterGroup& group : trained_alone(parts.cut_groups(role.role.parameters)))
     role.end.actions.push_back(role.make({.kind = ActionKind::kGather,
                                           .direction = Direction::kBackward,
                                           .what = draft.add(bucket_of(role.all_units(), group)),

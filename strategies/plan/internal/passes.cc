@@ -21,15 +21,19 @@ Status plan_passes(Draft& draft) {
                                    .chunk = slot.chunk,
                                    .micro_batch = slot.micro_batch}};
       const Run units = role.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
-      if (units.count > 0) {
+      const auto add = [&](Run of, std::uint8_t kept) {
+        if (of.count == 0) return;
         Action pass{.kind = ActionKind::kPass,
                     .direction = slot.direction,
                     .chunk = slot.chunk,
                     .micro_batch = slot.micro_batch,
-                    .units = units};
-        if (draft.trains()) (is_forward ? pass.takes : pass.gives_back) = kKept;
+                    .units = of};
+        (is_forward ? pass.takes : pass.gives_back) = kept;
         section.actions.push_back(role.make(std::move(pass)));
-      }
+      };
+      const Run both_ways = draft.trains() ? draft.plan.parts.with_backward(units) : Run{};
+      if (is_forward) add({units.first, units.count - both_ways.count}, 0);
+      add(both_ways, kKept);
       role.slots.push_back(std::move(section));
     }
   }

@@ -82,9 +82,10 @@ class BesidePasses {
     if (!is_new) return it->second;
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
-      const std::int64_t elements = group.elements - group.reduced_inside;
+      const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
-      const bool is_tied = tie != nullptr && tie->first_unit == unit && tie->over == group.over;
+      const bool is_tied =
+          tie != nullptr && !tie->is_frozen && tie->first_unit == unit && tie->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
@@ -96,7 +97,7 @@ class BesidePasses {
   // Whether the unit's backward pass is the first to add to the gradients of some bucket.
   bool opens_bucket(std::int32_t unit) {
     const Tie* tie = draft_.plan.parts.tie_in_one_piece();
-    if (tie != nullptr && unit == tie->last_unit) return true;
+    if (tie != nullptr && !tie->is_frozen && unit == tie->last_unit) return true;
     return std::ranges::any_of(buckets_of(unit), [&](std::int32_t bucket) {
       return draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by == unit;
     });
@@ -116,7 +117,8 @@ void reduce_at_end(Draft& draft, DraftRole& role) {
   for (const Run& run : units)
     for (std::int32_t i = 0; i < run.count; ++i)
       for (const ParameterGroup& group : draft.plan.parts.own_groups(run.first + i))
-        if (draft.plan.parts.is_copied(group)) elements[group.over] += group.elements;
+        if (draft.plan.parts.is_copied(group) && group.trained() > 0)
+          elements[group.over] += group.trained();
   for (const auto& [over, count] : elements)
     role.end.actions.push_back(
         role.make({.kind = ActionKind::kReduce,

@@ -359,8 +359,8 @@ class Maker {
     std::int64_t quantized = 0;
     for (const plan::ParameterGroup& group : role_.parameters) {
       const auto shard = [&](std::int64_t of) { return plan::shard_of(of, group, mesh_); };
-      count += states_.cuts_optimizer ? shard(group.elements) : group.elements;
-      quantized += cast_at_step_end(strategy_, group.quantized, shard(group.quantized));
+      count += states_.cuts_optimizer ? shard(group.trained()) : group.trained();
+      quantized += cast_at_step_end(strategy_, group, mesh_);
     }
     // Data-parallel ranks hold equal gradients unless each has a shard of the optimizer's states.
     std::vector<Axis> spread;

@@ -10,10 +10,12 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/program/lower/recompute.h"
 
 namespace foreshard::lower {
 namespace {
@@ -52,6 +54,7 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
     group.also_partial = std::move(partial);
     group.elements += count;
     if (quantized.contains(TensorId{static_cast<std::int64_t>(i)})) group.quantized += count;
+    if (tensor.frozen) group.frozen += count;
   }
   std::vector<plan::ParameterGroup> list;
   list.reserve(groups.size());
@@ -120,12 +123,14 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
 }
 
 Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
-                                 const Strategy& strategy, Recompute recompute) {
+                                 const Strategy& strategy, const LayerVariant& variant) {
   const Framework& framework = *strategy.framework;
   const BackwardPass follows = backward_pass(strategy);
   FORESHARD_ASSIGN(auto forward, distribute(graph, mesh, Flow::kForward, follows));
   if (follows == BackwardPass::kNone) return lower_forward_only(forward);
-  const Graph back = backward_graph(forward, backward_options(strategy));
+  BackwardOptions options = backward_options(strategy);
+  options.trained_before = variant.trained_before;
+  const Graph back = backward_graph(forward, options);
   FORESHARD_ASSIGN(auto backward, distribute(back, mesh, Flow::kForward));
 
   LoweredBlock lowered;
@@ -136,21 +141,18 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
 
   Block behind{.name = graph.name + ".backward"};
   Emitter backward_tasks(behind, framework.overlap_tensor_gradients);
-  if (recompute == Recompute::kFull) {
-    backward_tasks.emit(forward);
-  } else if (recompute == Recompute::kSelective) {
-    backward_tasks.emit(forward, [](const Operator& op) { return op.core_attention; });
-  }
+  backward_tasks.emit(forward, recomputed_operators(graph, variant.recomputation));
   backward_tasks.emit(backward);
   lowered.backward = {{.block = std::move(behind)}};
 
-  const std::set<TensorId> kept = kept_tensors(graph, back, recompute);
+  const std::set<TensorId> kept = kept_tensors(graph, back, variant.recomputation);
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
-  lowered.transient_backward = backward_work(
-      forward, backward, kept,
-      {.recompute = recompute, .placeholders_kept = framework.keeps_gradient_placeholders});
-  lowered.recompute = recompute;
+  lowered.transient_backward =
+      backward_work(forward, backward, kept,
+                    {.recomputation = variant.recomputation,
+                     .placeholders_kept = framework.keeps_gradient_placeholders});
+  lowered.recompute = variant.recomputation.how;
   lowered.placeholders = placeholders(backward);
   lowered.parameters = parameter_groups(forward, backward);
   add_sizes(lowered, graph, mesh);
@@ -170,30 +172,6 @@ program::Purpose purpose_of(const MeshAxis& axis) {
   if (axis.name == "expert") return program::Purpose::kExpert;
   if (axis.name == "pipeline") return program::Purpose::kPipeline;
   return program::Purpose::kData;
-}
-
-std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute) {
-  if (recompute == Recompute::kFull) return {forward.inputs.begin(), forward.inputs.end()};
-  const auto saved = saved_tensors(forward, backward);
-  if (recompute == Recompute::kNone) return {saved.begin(), saved.end()};
-  // What core attention is computed from, and what others read of all that it would save: its
-  // result too, which the gradient of the next product's weight needs.
-  const auto storage = storages_of(forward);
-  std::set<TensorId> kept;
-  std::set<TensorId> made;
-  for (const Operator& op : forward.operators) {
-    if (!op.core_attention) continue;
-    for (const TensorId id : op.inputs)
-      if (!made.contains(id)) kept.insert(storage[id.index()]);
-    made.insert(op.outputs.begin(), op.outputs.end());
-  }
-  for (const Operator& op : backward.operators) {
-    if (op.core_attention) continue;
-    for (const TensorId id : op.inputs)
-      if (id.index() < storage.size() && forward[id].role == TensorRole::kActivation)
-        kept.insert(storage[id.index()]);
-  }
-  return kept;
 }
 
 // "tensor" or "tensor+data".
@@ -228,8 +206,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
     program::Purpose purpose = purpose_of(axis);
     const bool is_of_tokens =
         purpose == program::Purpose::kExpert || purpose == program::Purpose::kContext;
-    if (is_of_tokens && where == stream(kDataStream))
-      purpose = program::Purpose::kData;
+    if (is_of_tokens && where == stream(kDataStream)) purpose = program::Purpose::kData;
     Task task{.name = std::string(reshard::name_of(step.primitive)) + "." + name,
               .stream = where,
               .after = std::exchange(after, {})};
@@ -287,16 +264,19 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
   const TransformerGraphs graphs = graphs_of(model, strategy);
 
   const auto lower_into = [&](LoweredBlock& into, const Graph& graph,
-                              Recompute recompute) -> Status {
-    FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, recompute));
+                              const LayerVariant& variant) -> Status {
+    FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
     if (strategy.framework->matrix_units_need_alignment)
       for (Pieces* pass : {&into.forward, &into.backward}) visit_blocks(*pass, leave_matrix_units);
     return {};
   };
-  FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, Recompute::kNone));
-  for (const Graph& layer : graphs.layers)
-    FORESHARD_TRY(lower_into(lowered.layers.emplace_back(), layer, strategy.recompute));
-  FORESHARD_TRY(lower_into(lowered.head, graphs.head, Recompute::kNone));
+  FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {}));
+  for (const LayerVariant& variant : layers_of(model, strategy).variants) {
+    Graph layer = graphs.layers[variant.kind];
+    layer.name = name_of(variant, model, strategy);
+    FORESHARD_TRY(lower_into(lowered.layers.emplace_back(), layer, variant));
+  }
+  FORESHARD_TRY(lower_into(lowered.head, graphs.head, {}));
   const Graph& layer = graphs.layers.front();
   const Tensor& boundary = layer[layer.inputs.front()];
   lowered.boundary_shape = boundary.shape;

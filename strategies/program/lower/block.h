@@ -73,7 +73,7 @@ struct LoweredBlock {
 struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< mesh_of(strategy).
   LoweredBlock embedding;
-  std::vector<LoweredBlock> layers;  ///< One of each of the model's kinds (Model::layer_kinds).
+  std::vector<LoweredBlock> layers;  ///< One for each variant (layers.h).
   LoweredBlock head;
   /// In the order of the model: embedding, layers, head.
   std::vector<const LoweredBlock*> all() const {
@@ -89,9 +89,6 @@ struct LoweredModel {
 
 using foreshard::graphs_of;
 using foreshard::mesh_of;
-
-/// Activations of `forward` (views as what they view) that stay in memory until `backward` runs.
-std::set<TensorId> kept_tensors(const Graph& forward, const Graph& backward, Recompute recompute);
 
 /// How a boundary between pipeline stages lies while it is sent: in pieces over the tensor-parallel
 /// ranks, if it is whole on each of them and the framework does so.

@@ -1,6 +1,7 @@
 #include "strategies/program/lower/emitter.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -34,15 +35,6 @@ std::vector<Kernel> kernels_for(const ShardedGraph& sharded, std::size_t i) {
 }
 
 }  // namespace
-
-void Emitter::emit(const ShardedGraph& sharded, const Wanted& wanted) {
-  const Graph& graph = *sharded.graph;
-  std::vector<std::size_t> selected;
-  for (std::size_t i = 0; i < graph.operators.size(); ++i)
-    if (wanted(graph.operators[i])) selected.push_back(i);
-  std::set<std::int32_t> none;
-  emit(sharded, selected, none);
-}
 
 void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
                    std::set<std::int32_t>& done) {
@@ -98,8 +90,15 @@ std::optional<std::int32_t> Emitter::ready(TensorId tensor) const {
   return last_kernel_ < 0 ? std::nullopt : std::optional(last_kernel_);
 }
 
+void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected) {
+  std::set<std::int32_t> none;
+  emit(sharded, selected, none);
+}
+
 void Emitter::emit(const ShardedGraph& sharded) {
-  emit(sharded, [](const Operator&) { return true; });
+  std::vector<std::size_t> all(sharded.graph->operators.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  emit(sharded, all);
 }
 
 void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -28,12 +27,11 @@ class Emitter {
   Emitter(program::Block& block, bool overlap, reshard::MeshPlanner planner = reshard::steps_within)
       : block_(block), overlap_(overlap), planner_(std::move(planner)) {}
 
-  using Wanted = std::function<bool(const Operator&)>;
-  /// Emits those operators of `sharded` that `wanted` selects.
-  void emit(const ShardedGraph& sharded, const Wanted& wanted);
-  /// Emits all of them.
+  /// Emits all operators of `sharded`.
   void emit(const ShardedGraph& sharded);
-  /// Emits the operators `selected` (indices, ascending). Conversions in `done` (of the same graph)
+  /// Emits the operators `selected` (indices, ascending).
+  void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected);
+  /// The same. Conversions in `done` (of the same graph)
   /// were made in an earlier block; those made here are added.
   void emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected,
             std::set<std::int32_t>& done);

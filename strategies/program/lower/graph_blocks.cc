@@ -12,6 +12,7 @@
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/program/lower/recompute.h"
 
 namespace foreshard::lower {
 namespace {
@@ -249,7 +250,7 @@ void add_memory(const std::string& name, const ShardedGraph& forward_graph, Piec
 std::set<TensorId> kept_by(const ShardedGraph& forward, const ShardedGraph* backward,
                            Recompute recompute) {
   if (backward == nullptr) return {};
-  return kept_tensors(*forward.graph, *backward->graph, recompute);
+  return kept_tensors(*forward.graph, *backward->graph, {recompute});
 }
 
 // Books what lives in memory within the bodies of loops and conditions: what comes and goes in each
@@ -402,7 +403,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
     if (first_block(lowered.backward) != nullptr) {
       if (has_blocks) lowered.saved = bytes_held(kept, graph);
       lowered.transient_backward =
-          backward_work(graph, *unit.backward, kept, {.recompute = unit.recompute});
+          backward_work(graph, *unit.backward, kept, {.recomputation = {unit.recompute}});
     }
   }
   if (unit.backward != nullptr && !again)

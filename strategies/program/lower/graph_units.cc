@@ -11,6 +11,7 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/program/lower/liveness.h"
+#include "strategies/program/lower/recompute.h"
 
 namespace foreshard::lower {
 namespace {
@@ -133,7 +134,8 @@ std::vector<Bytes> activations_of(const ShardedUnits& units, const std::vector<p
   for (std::size_t u = 0; units.trains() && u < units.units.size(); ++u) {
     const GraphUnit& unit = units.units[u];
     std::set<TensorId> own;
-    for (const TensorId id : kept_tensors(unit.graph, units.gradients[u].backward, units.recompute))
+    for (const TensorId id :
+         kept_tensors(unit.graph, units.gradients[u].backward, {units.recompute}))
       if (held.emplace(piece_with(pieces, u), storage[unit.whole[id.index()].index()]).second)
         own.insert(id);
     activations[u] = bytes_held(own, units.forward[u]);

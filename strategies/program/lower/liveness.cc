@@ -7,6 +7,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
+#include "strategies/program/lower/recompute.h"
 
 namespace foreshard::lower {
 namespace {
@@ -167,6 +168,60 @@ class Sweep {
   std::vector<Bytes> change_;  // by operator: what comes, less what went after the one before
 };
 
+// By operator of the backward graph, the last one being its end: what is computed again just before
+// it. That is the first one that reads a result, directly or through others that are computed
+// again; of results that are kept, and of those that nobody reads, the first one of the same part.
+std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, const Graph& backward,
+                                                        const std::set<TensorId>& kept,
+                                                        const Recomputation& recomputation) {
+  const std::vector<std::size_t> again = recomputed_operators(forward, recomputation);
+  const std::size_t end = backward.operators.size();
+  std::map<TensorId, std::size_t> first_read;
+  std::map<Part, std::size_t> first_of_part;
+  for (std::size_t i = 0; i < end; ++i) {
+    for (const TensorId id : backward.operators[i].inputs) first_read.try_emplace(id, i);
+    first_of_part.try_emplace(backward.operators[i].part, i);
+  }
+  std::vector<std::size_t> when(forward.operators.size(), end);
+  for (auto it = again.rbegin(); it != again.rend(); ++it) {
+    const Operator& op = forward.operators[*it];
+    for (const TensorId out : op.outputs) {
+      const auto read = first_read.find(out);
+      if (read != first_read.end() && !kept.contains(out))
+        when[*it] = std::min(when[*it], read->second);
+    }
+    const auto own = first_of_part.find(op.part);
+    if (own != first_of_part.end() && (when[*it] == end || keeps_results(op.part)))
+      when[*it] = std::min(when[*it], own->second);
+    for (const TensorId in : op.inputs) {
+      const auto known = first_read.try_emplace(in, when[*it]).first;
+      known->second = std::min(known->second, when[*it]);
+    }
+  }
+  std::vector<std::vector<std::size_t>> before(end + 1);
+  for (const std::size_t i : again) before[when[i]].push_back(i);
+  return before;
+}
+
+// The operators of a backward pass with those that are computed again.
+std::vector<OperatorStep> with_recomputed(const ShardedGraph& forward, const ShardedGraph& backward,
+                                          const std::set<TensorId>& kept,
+                                          const Recomputation& recomputation) {
+  const std::vector<OperatorStep> own = steps_of(backward);
+  std::vector<OperatorStep> steps;
+  if (recomputation.how == Recompute::kFull) {
+    steps = steps_of(forward);
+    steps.insert(steps.end(), own.begin(), own.end());
+    return steps;
+  }
+  const auto before = recomputed_before(*forward.graph, *backward.graph, kept, recomputation);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    for (const std::size_t again : before[i]) steps.push_back({&forward, again});
+    if (i < own.size()) steps.push_back(own[i]);
+  }
+  return steps;
+}
+
 Bytes beside(Bytes peak, const std::set<TensorId>& kept, const ShardedGraph& forward) {
   return std::max(Bytes{}, peak - bytes_held(kept, forward));
 }
@@ -209,24 +264,12 @@ Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) 
 
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how) {
-  std::vector<OperatorStep> steps = steps_of(backward);
-  std::vector<OperatorStep> again = steps_of(forward);
-  const auto is_core = [](const OperatorStep& step) {
-    return step.sharded->graph->operators[step.op].core_attention;
-  };
-  auto where = steps.begin();
-  if (how.recompute == Recompute::kNone) again.clear();
-  if (how.recompute == Recompute::kSelective) {
-    std::erase_if(again, [&](const OperatorStep& step) { return !is_core(step); });
-    where = std::ranges::find_if(steps, is_core);
-  }
-  steps.insert(where, again.begin(), again.end());
-
+  std::vector<OperatorStep> steps = with_recomputed(forward, backward, kept, how.recomputation);
   Sweep sweep(forward, std::move(steps), how);
   for (const TensorId id : kept) sweep.present(forward, id);
   for (const TensorId id : backward.graph->inputs) sweep.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
-  if (how.recompute == Recompute::kFull)
+  if (how.recomputation.how == Recompute::kFull)
     outlasting.insert(outlasting.end(), forward.graph->outputs.begin(),
                       forward.graph->outputs.end());
   return beside(sweep.peak(outlasting), kept, forward);

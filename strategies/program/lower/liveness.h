@@ -37,14 +37,14 @@ Bytes bytes_held(const std::set<TensorId>& tensors, const ShardedGraph& sharded)
 Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept);
 
 struct BackwardWork {
-  Recompute recompute = Recompute::kNone;
+  Recomputation recomputation{};
   /// Products that add up weight gradients need no room for what autograd wants in their place: it
   /// is there all the time.
   bool placeholders_kept = false;
 };
 
 /// Peak of a backward pass beside all of `kept`. What selective recomputation makes is made when
-/// the pass gets there; full recomputation comes first.
+/// the pass first reads it; full recomputation comes first.
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/resident.h"
 
@@ -12,7 +13,9 @@ namespace foreshard::lower {
 namespace {
 
 plan::Block planned(std::string name, const LoweredBlock& block) {
-  return {.name = std::move(name), .groups = block.parameters};
+  return {.name = std::move(name),
+          .groups = block.parameters,
+          .has_backward = !only_block(block.backward).tasks.empty()};
 }
 
 }  // namespace
@@ -58,22 +61,21 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
       .mesh = blocks.mesh,
       .boundaries = {"layer_out"}};
   parts.blocks.push_back(planned("embedding", blocks.embedding));
-  const std::vector<LayerKind> kinds = model.layer_kinds();
-  for (std::size_t i = 0; i < kinds.size(); ++i)
-    parts.blocks.push_back(
-        planned(kinds[i] == LayerKind::kDense ? "layer" : "expert_layer", blocks.layers[i]));
+  const Layers layers = layers_of(model, strategy);
+  for (std::size_t i = 0; i < layers.variants.size(); ++i)
+    parts.blocks.push_back(planned(name_of(layers.variants[i], model, strategy), blocks.layers[i]));
   parts.blocks.push_back(planned("head", blocks.head));
   const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
   parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < model.layers; ++layer)
     parts.units.push_back({.name = fmt::format("layer {}", layer),
-                           .block = 1 + static_cast<std::int32_t>(model.kind_index(layer)),
+                           .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer});
   parts.units.push_back({.name = "head", .block = last_block});
   std::int32_t next = 1;
-  for (const std::int64_t layers : layers_of_stages(strategy, model.layers)) {
-    parts.pieces.push_back({next, static_cast<std::int32_t>(layers)});
-    next += static_cast<std::int32_t>(layers);
+  for (const std::int64_t count : layers_of_stages(strategy, model.layers)) {
+    parts.pieces.push_back({next, static_cast<std::int32_t>(count)});
+    next += static_cast<std::int32_t>(count);
   }
   parts.pieces.front() = {0, parts.pieces.front().count + 1};
   ++parts.pieces.back().count;
@@ -81,7 +83,8 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     parts.tie = plan::Tie{.first_unit = 0,
                           .last_unit = static_cast<std::int32_t>(parts.units.size()) - 1,
                           .over = copy_axes(blocks.mesh),
-                          .elements = blocks.head.largest_parameter};
+                          .elements = blocks.head.largest_parameter,
+                          .is_frozen = model.adapters.has_value()};
   return parts;
 }
 

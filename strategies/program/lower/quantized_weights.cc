@@ -35,12 +35,15 @@ std::vector<Pass> weight_casts(const Strategy& strategy, std::int64_t count) {
   return quantize_kernels(strategy.quantization, count / columns, columns, strategy.precision);
 }
 
-std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized,
-                              std::int64_t shard) {
+std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGroup& group,
+                              const std::vector<MeshAxis>& mesh) {
   const StateSharding states = state_sharding(strategy);
-  if (states.cuts_parameters)
-    return strategy.quantized_parameters && !holds_fp32_shards(strategy) ? shard : 0;
-  return strategy.quantized_parameters && states.cuts_optimizer ? shard : quantized;
+  if (!strategy.quantized_parameters) return states.cuts_parameters ? 0 : group.quantized;
+  if (states.cuts_parameters && holds_fp32_shards(strategy)) return 0;
+  std::int64_t changed = 0;
+  for (const plan::ParameterGroup& trained : plan::trained_alone({group}))
+    changed += trained.quantized;
+  return states.cuts_optimizer ? plan::shard_of(changed, group, mesh) : changed;
 }
 
 std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard) {

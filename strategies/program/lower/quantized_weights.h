@@ -18,10 +18,14 @@ Bytes whole_parameters(const Strategy& strategy, std::int64_t count, std::int64_
 std::int64_t gathered_elements(const Strategy& strategy, std::int64_t count,
                                std::int64_t quantized);
 
-/// Of `quantized` weights, of which a rank has a shard of so many elements, how many it casts when
-/// the step ends: all that it holds; of weights that are gathered quantized, its shard. Not
-/// modelled: the copy along the other dimension, which such a rank makes of what it gathered.
-std::int64_t cast_at_step_end(const Strategy& strategy, std::int64_t quantized, std::int64_t shard);
+/// How many weights of a group of plan::by_shards() a rank casts when the step ends: all quantized
+/// ones that it holds, frozen ones too; of weights that are held quantized alone, its shard of
+/// those that the step has changed. Not modelled: the copy along the other dimension, which such a
+/// rank makes of what it gathered. Source: NVIDIA/TransformerEngine,
+/// transformer_engine/pytorch/module/base.py (get_weight_workspace: with the first micro-batch of a
+/// step, whether the weight is trained or not).
+std::int64_t cast_at_step_end(const Strategy& strategy, const plan::ParameterGroup& group,
+                              const std::vector<MeshAxis>& mesh);
 /// The same whenever they are gathered for a pass (ZeRO 3).
 std::int64_t cast_at_gather(const Strategy& strategy, std::int64_t quantized, std::int64_t shard);
 /// What makes the copies of `count` weights that products read, by the strategy's recipe.

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/layers.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -16,15 +17,15 @@ using program::MemoryKind;
 template <class Visit>
 void visit_blocks(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
                   std::int64_t stage, Visit visit) {
-  const auto split = layer_kinds_of_stages(strategy, model);
+  const auto split = variants_of_stages(model, strategy);
   std::vector<std::int64_t> layers(blocks.layers.size());
   for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
-    for (std::size_t kind = 0; kind < layers.size(); ++kind)
-      layers[kind] +=
-          split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)][kind];
+    for (std::size_t variant = 0; variant < layers.size(); ++variant)
+      layers[variant] +=
+          split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)][variant];
   if (stage == 0) visit(blocks.embedding, 1);
-  for (std::size_t kind = 0; kind < layers.size(); ++kind)
-    if (layers[kind] > 0) visit(blocks.layers[kind], layers[kind]);
+  for (std::size_t variant = 0; variant < layers.size(); ++variant)
+    if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
   if (stage == strategy.pipeline_parallel - 1) visit(blocks.head, 1);
 }
 
@@ -57,12 +58,16 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
     for (plan::ParameterGroup group : block.parameters) {
       group.elements *= times;
       group.quantized *= times;
+      group.frozen *= times;
       groups.push_back(std::move(group));
     }
   });
   // One stage alone has a tied output projection once.
-  if (model.tied_embeddings && strategy.stages() == 1)
-    groups.push_back({.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
+  if (model.tied_embeddings && strategy.stages() == 1) {
+    const std::int64_t twice = -blocks.head.largest_parameter;
+    groups.push_back(
+        {.over = copy_axes(blocks.mesh), .elements = twice, .frozen = model.adapters ? twice : 0});
+  }
   return groups;
 }
 
@@ -79,10 +84,9 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   for (const auto& group :
        plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
     const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
-    const auto count = static_cast<double>(group.elements);
-    const double shards =
-        plain ? static_cast<double>(gathered_elements(strategy, group.elements, group.quantized))
-              : count;
+    const auto count = static_cast<double>(group.trained());
+    const auto shards = static_cast<double>(
+        plain ? gathered_elements(strategy, group.elements, group.quantized) : group.elements);
     // What one rank alone holds is kept like a shard, where those are in another type.
     const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !plain);
     parameters += is_cut ? bytes.parameter * (shards * share)

@@ -14,6 +14,8 @@
 #include "base/result.h"
 #include "tests/oracle/internal/role_parameters.h"
 
+#include "strategies/parallelism/layers.h"
+
 namespace foreshard::execute {
 
 /// A block of the model, sharded as lowering shards it. Its parts point at each other: it stays
@@ -24,8 +26,8 @@ struct ShardedBlock {
   Graph backward;
   ShardedGraph backward_sharded;
   std::set<TensorId> kept;  ///< Stay in memory between the two; views as what they view.
-  Recompute recompute = Recompute::kNone;
-  std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter.
+  std::vector<std::size_t> recomputed{};     ///< Operators of `forward`, ascending.
+  std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter that is trained.
   std::map<TensorId, std::vector<Axis>>
       also_partial{};  ///< Per parameter: besides those of `copies`.
 
@@ -54,7 +56,7 @@ struct Training {
 /// \return kInvalidInput where a tensor cannot be split as the strategy wants, or a gradient does
 ///     not lie as its parameter does.
 Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Graph graph,
-                                                    Recompute recompute);
+                                                    const LayerVariant& variant);
 
 class Role {
  public:

@@ -32,6 +32,7 @@ struct Parameter {
   Attribute own{};    ///< As ranks keep it: cut over the data-parallel ranks, or not.
   std::vector<Axis> also_partial{};  ///< Its gradient is partial over these, besides copy_axes().
   bool tied = false;
+  bool frozen = false;
   Arrays kept{};  ///< As `own`; so are the next three.
   Arrays first_moment{};
   Arrays second_moment{};

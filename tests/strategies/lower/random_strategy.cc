@@ -184,6 +184,50 @@ void give_experts(Training& training, unsigned i) {
   FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
 }
 
+void give_adapters(Training& training, unsigned i) {
+  if (i % 3 != 1 && i % 15 != 0) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  Adapters adapters{.rank = draw.from({4, 8}), .targets = {}, .dropout = draw.chance()};
+  for (const AdapterTarget target : {AdapterTarget::kQkv, AdapterTarget::kAttentionOut,
+                                     AdapterTarget::kMlpUp, AdapterTarget::kMlpDown}) {
+    const bool is_dense = target == AdapterTarget::kMlpUp || target == AdapterTarget::kMlpDown;
+    if (draw.chance() && !(is_dense && training.model.experts > 0))
+      adapters.targets.push_back(target);
+  }
+  if (adapters.targets.empty()) adapters.targets = {AdapterTarget::kQkv};
+  training.model.adapters = std::move(adapters);
+  FORESHARD_CHECK(checked(training.model).has_value());
+  FORESHARD_CHECK(
+      faults_in(training.strategy, training.model, training.strategy.devices()).empty());
+}
+
+void part_gates(Training& training, unsigned i) {
+  if (i % 4 < 2 && !training.model.adapters) training.strategy.framework.value.gate_apart = true;
+}
+
+void recompute_parts(Training& training, unsigned i) {
+  if (i % 2 == 0) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  Strategy& strategy = training.strategy;
+  strategy.recompute_layers = draw.from({0, 0, 1, 2});
+  strategy.recompute = i % 8 == 3 ? Recompute::kFull : Recompute::kSelective;
+  const auto is_sound = [&] {
+    return faults_in(strategy, training.model, strategy.devices()).empty();
+  };
+  if (strategy.recompute == Recompute::kSelective) {
+    std::vector<Part> parts;
+    for (auto part = static_cast<int>(Part::kNorm); part <= static_cast<int>(Part::kAdapters);
+         ++part) {
+      strategy.recompute_parts = {static_cast<Part>(part)};
+      if (draw.chance() && is_sound()) parts.push_back(static_cast<Part>(part));
+    }
+    strategy.recompute_parts = parts.empty() ? usual_recompute_parts() : std::move(parts);
+  }
+  FORESHARD_CHECK(is_sound());
+}
+
 void quantize(Strategy& strategy, unsigned i) {
   if (size_of(strategy.precision) != 2_B || i % 3 == 0) return;
   strategy.quantization = std::array{Quantization::kFp8Delayed, Quantization::kFp8Current,
@@ -198,9 +242,8 @@ std::string describe(const Training& training) {
   text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + " x " +
           std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
           std::to_string(s.zero_stage) + " over " + std::to_string(s.shards()) + " micro-batches " +
-          std::to_string(s.micro_batches()) + " recompute " +
-          std::to_string(static_cast<int>(s.recompute)) + " layers " +
-          std::to_string(training.model.layers) + " [";
+          std::to_string(s.micro_batches()) + " recompute " + words_of_recomputation(s) +
+          " layers " + std::to_string(training.model.layers) + " [";
   for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";
   text += "]";
   if (s.quantization != Quantization::kNone)
@@ -211,6 +254,10 @@ std::string describe(const Training& training) {
         fmt::format(" experts {} of {} (shared {}, dense {}, every {}) ep {} etp {}",
                     model.experts_per_token, model.experts, model.shared_ffn, model.dense_layers,
                     model.expert_interval, s.expert_parallel, s.expert_tensor_parallel);
+  if (training.model.adapters)
+    text += fmt::format(" adapters {} at {}{}", training.model.adapters->rank,
+                        training.model.adapters->targets.size(),
+                        training.model.adapters->dropout ? " dropped out" : "");
   if (training.model.tied_embeddings) text += " tied";
   if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
   if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";

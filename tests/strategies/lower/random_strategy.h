@@ -30,6 +30,15 @@ void give_context(Training& training, unsigned i);
 /// where the strategy allows it.
 void give_experts(Training& training, unsigned i);
 
+/// Of every third, adapters of some of its layers, which alone are trained.
+void give_adapters(Training& training, unsigned i);
+
+/// Of two of four without adapters, gate and up projections that are products of their own.
+void part_gates(Training& training, unsigned i);
+
+/// Of every second, some parts of some layers are recomputed, whatever the strategy recomputed.
+void recompute_parts(Training& training, unsigned i);
+
 /// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
 std::string describe(const Training& training);
 

@@ -69,6 +69,9 @@ TEST(Lower, IsSoundForRandomStrategies) {
     replicate_shards(training.strategy, seed);
     give_context(training, seed);
     give_experts(training, seed);
+    give_adapters(training, seed);
+    part_gates(training, seed);
+    recompute_parts(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;

@@ -1,0 +1,289 @@
+/// \file
+/// What the blocks of a transformer are built with (transformer.h).
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+#include "strategies/graph/mesh_axes.h"
+#include "strategies/graph/operators/build.h"
+#include "strategies/graph/transformer.h"
+
+namespace foreshard::internal {
+
+inline constexpr double kDropoutRate = 0.1;  // any rate costs the same
+inline constexpr double kAdapterScale = 2;   // and so does any scale
+
+inline bool eager(OtherKernels kernels) {
+  return kernels == OtherKernels::kEager;
+}
+inline std::string name_of_kernels(NormKernels kernels) {
+  return kernels == NormKernels::kEager            ? "eager"
+         : kernels == NormKernels::kRecomputedFp32 ? "recomputed-fp32"
+                                                   : "fused";
+}
+inline std::string name_of_kernels(LossKernels kernels) {
+  return kernels == LossKernels::kEager        ? "eager"
+         : kernels == LossKernels::kRecomputed ? "recomputed"
+                                               : "fused";
+}
+
+/// Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
+class BlockBuilder {
+ public:
+  BlockBuilder(std::string name, const Model& model, const TransformerOptions& options)
+      : model_(model),
+        options_(options),
+        tensor_axis_(axis_of(options.mesh, "tensor")),
+        batch_axes_(sample_axes(options.mesh)),
+        context_axes_(context_axes(options.mesh)) {
+    // The last cuts finest: what goes to the ranks of other experts is a part of the rank's own.
+    std::stable_partition(batch_axes_.begin(), batch_axes_.end(),
+                          [&](Axis axis) { return !divides_experts(axis); });
+    graph_.name = std::move(name);
+    graph_.gradients_apart = true;
+  }
+
+  const std::vector<Axis> kWhole{};
+  std::vector<Axis> tensor() const { return {tensor_axis_}; }
+  const std::vector<Axis>& batch() const { return batch_axes_; }
+  /// Over which sequences are cut everywhere.
+  const std::vector<Axis>& context() const { return context_axes_; }
+  /// Over which they are cut between the tensor-parallel parts.
+  std::vector<Axis> sequence() const {
+    std::vector<Axis> axes = context();
+    if (options_.sequence_parallel) axes.push_back(tensor_axis_);
+    return axes;
+  }
+
+  TensorId activation(const std::string& name, std::vector<std::int64_t> shape) {
+    return graph_.add({.name = name, .dtype = options_.dtype, .shape = std::move(shape)});
+  }
+  TensorId typed(const std::string& name, std::vector<std::int64_t> shape, DType dtype) {
+    return graph_.add({.name = name, .dtype = dtype, .shape = std::move(shape)});
+  }
+  /// The residual stream between blocks.
+  TensorId boundary(const std::string& name) {
+    return at_boundary(activation(name, tokens(model_.hidden)));
+  }
+  TensorId at_boundary(TensorId id) {
+    graph_[id].pinned = Attribute{.dims = {batch(), sequence(), kWhole}, .partial = {}};
+    return id;
+  }
+  TensorId parameter(const std::string& name, std::vector<std::int64_t> shape,
+                     std::vector<std::vector<Axis>> dims) {
+    return graph_.add({.name = name,
+                       .dtype = options_.dtype,
+                       .shape = std::move(shape),
+                       .role = TensorRole::kParameter,
+                       .pinned = Attribute{.dims = std::move(dims), .partial = {}},
+                       .frozen = model_.adapters.has_value()});
+  }
+  std::vector<std::int64_t> tokens(std::int64_t width) const {
+    return {options_.batch, model_.sequence, width};
+  }
+
+  std::vector<TensorId> all_added(OperatorSpec spec) {
+    auto results = add_operator(graph_, std::move(spec));
+    FORESHARD_CHECK(results.has_value());
+    graph_.operators.back().part = part_;
+    return *std::move(results);
+  }
+  TensorId added(OperatorSpec spec) { return all_added(std::move(spec)).front(); }
+
+  TensorId matmul(const std::string& name, TensorId x, std::int64_t in, std::int64_t out,
+                  std::vector<std::vector<Axis>> dims) {
+    return product({.type = "matmul",
+                    .name = name,
+                    .inputs = {x, parameter(name + ".weight", {in, out}, std::move(dims))}});
+  }
+  /// What is added from here on belongs to this part.
+  void begin(Part part) { part_ = part; }
+
+  /// Of activations and a parameter.
+  TensorId product(OperatorSpec spec) {
+    if (quantization_ == Quantization::kNone) return added(std::move(spec));
+    spec.inputs.front() = quantized(spec.inputs.front());
+    spec.settings.set("to", std::string(name_of(options_.dtype)));
+    spec.settings.set("recipe", std::string(yaml::name_of(quantization_)));
+    return added(std::move(spec));
+  }
+  /// From here on, products are quantized as the options say, or not.
+  void quantize(bool on = true) {
+    quantization_ = on ? options_.quantization : Quantization::kNone;
+  }
+  /// For the products that read `x`: once for all.
+  TensorId quantized(TensorId x) {
+    const auto [known, is_new] = quantized_.try_emplace(x);
+    if (!is_new) return known->second;
+    known->second = added({.type = "quantize",
+                           .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
+                           .inputs = {x},
+                           .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
+                                        {"both", !model_.adapters.has_value()}}});
+    // What is made again is quantized again.
+    const Operator* made = maker_of(x);
+    if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
+    return known->second;
+  }
+
+  /// Null of what the block is given.
+  Operator* maker_of(TensorId x) {
+    const auto made = std::ranges::find_if(graph_.operators, [&](const Operator& op) {
+      return std::ranges::find(op.outputs, x) != op.outputs.end();
+    });
+    return made == graph_.operators.end() ? nullptr : &*made;
+  }
+
+  /// `output` names the result if it is not named after the norm.
+  TensorId norm(const std::string& name, TensorId x, const std::string& output = {}) {
+    begin(Part::kNorm);
+    std::vector<TensorId> inputs{x};
+    for (const bool shift : {false, true})
+      if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
+        inputs.push_back(
+            parameter(name + (shift ? ".bias" : ".weight"), {model_.hidden}, {kWhole}));
+    return added({.type = model_.norm == Norm::kRmsNorm ? "rms_norm" : "layer_norm",
+                  .name = name,
+                  .inputs = std::move(inputs),
+                  .settings = {{"kernels", name_of_kernels(options_.pointwise.norm)}},
+                  .output_names = {output.empty() ? name : output}});
+  }
+
+  /// The norms of queries and keys in a packed projection: one operator for both.
+  TensorId qk_norm(TensorId qkv);
+
+  TensorId sum(const std::string& name, TensorId a, TensorId b, const std::string& output = {}) {
+    return added({.type = "binary",
+                  .name = name,
+                  .inputs = {a, b},
+                  .settings = {{"operation", std::string("add")}},
+                  .output_names = {output.empty() ? name : output}});
+  }
+
+  /// Adds the residual to a branch, after the branch's bias, norm and dropout where the model has
+  /// them. `output` names the result if it is not named after the addition.
+  /// \pre if `biased`, `branch` is the result of a matmul, with its adapter.
+  TensorId join(const std::string& name, TensorId branch, bool biased, TensorId residual,
+                const std::string& output = {}) {
+    if (model_.norm_places != NormPlaces::kBefore) {
+      if (std::exchange(biased, false)) fused_bias(name, branch, model_.hidden, kWhole);
+      branch = at_boundary(norm(name + "_norm", branch));
+    }
+    begin(Part::kResidual);
+    if (!model_.dropout) {
+      if (biased) fused_bias(name, branch, model_.hidden, kWhole);
+      return at_boundary(sum(name, branch, residual, output));
+    }
+    std::vector<TensorId> inputs{branch, residual};
+    if (biased) inputs.push_back(parameter(name + ".bias", {model_.hidden}, {kWhole}));
+    return at_boundary(added({.type = "bias_dropout_add",
+                              .name = name,
+                              .inputs = std::move(inputs),
+                              .settings = {{"rate", kDropoutRate}},
+                              .output_names = {output.empty() ? name : output, name + ".mask"}}));
+  }
+
+  /// Adds a parameter that a matmul's epilogue applies: it costs nothing forward.
+  void fused_bias(const std::string& name, TensorId y, std::int64_t width, std::vector<Axis> axes) {
+    const TensorId bias = parameter(name + ".bias", {width}, {std::move(axes)});
+    Operator* made = maker_of(y);
+    while (made != nullptr && made->part == Part::kAdapters) made = maker_of(made->inputs.front());
+    FORESHARD_CHECK(made != nullptr && made->type == "matmul");
+    Operator& producer = *made;
+    producer.inputs.push_back(bias);
+    const auto inferred = infer_operator(graph_, {.type = producer.type,
+                                                  .name = producer.name,
+                                                  .inputs = producer.inputs,
+                                                  .settings = producer.settings});
+    FORESHARD_CHECK(inferred.has_value());
+    producer.rule = inferred->rule;
+  }
+
+  TensorId reshaped(const std::string& name, TensorId of, std::vector<std::int64_t> shape) {
+    return added({.type = "reshape", .name = name, .inputs = {of}, .settings = {{"shape", shape}}});
+  }
+  /// `of` where it is to lie as `to` says: the conversion is communication.
+  TensorId moved(const std::string& name, TensorId of, std::vector<std::vector<Axis>> to) {
+    const TensorId copy = reshaped(name, of, graph_[of].shape);
+    graph_[copy].pinned = Attribute{.dims = std::move(to), .partial = {}};
+    return copy;
+  }
+
+  /// `y`, the product of `x` and a weight split as `dims` says, with what the model's adapter of
+  /// the layer adds.
+  TensorId adapted(AdapterTarget target, const std::string& name, TensorId y, TensorId x,
+                   const std::vector<std::vector<Axis>>& dims);
+
+  TensorId attention(TensorId qkv);
+  TensorId attention_on_parts(TensorId qkv);
+  TensorId unfused_attention(TensorId qkv);
+  /// From the normalised stream to the product that ends the branch, without its bias.
+  TensorId attention_branch(TensorId x);
+  /// Two matrices, or three, with the activation between them.
+  TensorId mlp(const std::string& name, TensorId x, std::int64_t width);
+  TensorId experts_branch(TensorId x);
+  /// The branch behind attention, without its bias.
+  TensorId feed_forward(TensorId x, LayerKind kind) {
+    return kind == LayerKind::kDense ? mlp("mlp", x, model_.ffn_width()) : experts_branch(x);
+  }
+
+  Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
+    graph_.inputs = std::move(inputs);
+    graph_.outputs = std::move(outputs);
+    return std::move(graph_);
+  }
+
+  bool gated() const { return model_.activation == Activation::kSwiglu; }
+  /// What stands between the products of an mlp without biases. `up`: with the gate before it,
+  /// where that is apart.
+  TensorId activated(const std::string& name, std::vector<TensorId> up);
+  /// Over which the experts of a layer are divided.
+  std::vector<Axis> expert_axes() const {
+    std::vector<Axis> axes;
+    if (options_.experts_over_tensor) axes.push_back(tensor_axis_);
+    if (options_.experts_over_context) axes.insert(axes.end(), context().begin(), context().end());
+    std::ranges::copy_if(batch_axes_, std::back_inserter(axes),
+                         [&](Axis axis) { return divides_experts(axis); });
+    return axes;
+  }
+
+  const Model& model() const { return model_; }
+  const TransformerOptions& options() const { return options_; }
+  Settings with_heads(Settings settings = {}) const {
+    settings.set("query_heads", model_.heads);
+    settings.set("kv_heads", model_.kv());
+    return settings;
+  }
+  Settings attention_settings() const {
+    return {{"implementation", std::string(name_of(options_.attention))},
+            {"rate", model_.dropout ? kDropoutRate : 0.0}};
+  }
+  std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
+  std::int64_t qkv_width() const {
+    return attention_width() + 2 * model_.kv() * model_.head_size();
+  }
+
+ private:
+  bool divides_experts(Axis axis) const {
+    return options_.mesh[static_cast<std::size_t>(axis)].name == "expert";
+  }
+
+  const Model& model_;
+  const TransformerOptions& options_;
+  Axis tensor_axis_;
+  std::vector<Axis> batch_axes_;
+  std::vector<Axis> context_axes_;
+  Graph graph_;
+  Part part_ = Part::kNone;
+  Quantization quantization_ = Quantization::kNone;
+  std::map<TensorId, TensorId> quantized_;
+};
+
+}  // namespace foreshard::internal

@@ -1,0 +1,123 @@
+// The branch behind attention: a feed-forward layer, or a mixture of experts.
+#include <cmath>
+
+#include "strategies/graph/internal/block_builder.h"
+
+namespace foreshard::internal {
+
+TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up) {
+  if (gated())
+    return added({.type = "swiglu",
+                  .name = name,
+                  .inputs = std::move(up),
+                  .settings = {{"eager", eager(options_.pointwise.activation)}}});
+  return added({.type = "unary",
+                .name = name,
+                .inputs = std::move(up),
+                .settings = {{"operation", std::string("gelu")}}});
+}
+
+TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t width) {
+  const auto begin_own = [&](Part part) { begin(name == "mlp" ? part : Part::kSharedExperts); };
+  std::vector<TensorId> gate;
+  if (gated() && options_.gate_apart) {
+    begin_own(Part::kMlpGate);
+    gate.push_back(matmul(name + "_gate", x, model_.hidden, width, {kWhole, tensor()}));
+    if (model_.has_mlp_bias()) fused_bias(name + "_gate", gate.front(), width, tensor());
+    gate.front() =
+        adapted(AdapterTarget::kMlpUp, name + "_gate", gate.front(), x, {kWhole, tensor()});
+  }
+  const std::int64_t up_width = gated() && gate.empty() ? 2 * width : width;
+  begin_own(Part::kMlpUp);
+  TensorId up = matmul(name + "_up", x, model_.hidden, up_width, {kWhole, tensor()});
+  if (model_.has_mlp_bias() && gated()) fused_bias(name + "_up", up, up_width, tensor());
+  up = adapted(AdapterTarget::kMlpUp, name + "_up", up, x, {kWhole, tensor()});
+  begin_own(Part::kActivation);
+  TensorId between;
+  if (model_.has_mlp_bias() && !gated()) {
+    between = added({.type = "bias_gelu",
+                     .name = name + "_activation",
+                     .inputs = {up, parameter(name + "_up.bias", {width}, {tensor()})}});
+  } else {
+    gate.push_back(up);
+    between = activated(name + "_activation", std::move(gate));
+  }
+  begin_own(Part::kMlpDown);
+  const TensorId down = matmul(name + "_down", between, width, model_.hidden, {tensor(), kWhole});
+  return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
+}
+
+// Tokens lie [batch, tokens, width], or in `parts` of a sequence [batch, parts, tokens, width];
+// slots the same behind a dimension of experts.
+TensorId BlockBuilder::experts_branch(TensorId x) {
+  begin(Part::kRouting);
+  const std::int64_t hidden = model_.hidden;
+  const std::int64_t parts = ways(sequence(), options_.mesh);
+  const std::int64_t length = model_.sequence / parts;
+  const auto slots = static_cast<std::int64_t>(
+      std::ceil(options_.capacity_factor * static_cast<double>(length * model_.experts_per_token) /
+                static_cast<double>(model_.experts)));
+  const std::int64_t capacity = std::min(length, slots);
+  const TensorId tokens =
+      parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
+
+  const bool is_quantized = quantization_ != Quantization::kNone;
+  quantize(false);
+  const TensorId logits = matmul("router", tokens, hidden, model_.experts, {kWhole, kWhole});
+  quantize(is_quantized);
+  const TensorId probabilities =
+      added({.type = "softmax", .name = "router_softmax", .inputs = {logits}});
+  const auto chosen = all_added({.type = "top_k",
+                                 .name = "top_k",
+                                 .inputs = {probabilities},
+                                 .settings = {{"k", model_.experts_per_token}},
+                                 .output_names = {"router_weights", "router_choice"}});
+
+  // Where slots lie: with the tokens that fill them, and with their experts.
+  const std::vector<Axis> expert_axes = this->expert_axes();
+  std::vector<std::vector<Axis>> at_tokens{kWhole, batch()};
+  std::vector<std::vector<Axis>> at_experts{expert_axes, without(batch(), {expert_axes})};
+  if (parts > 1) {
+    at_tokens.push_back(sequence());
+    at_experts.push_back(without(context(), {expert_axes}));
+  }
+  for (auto* lies : {&at_tokens, &at_experts}) lies->resize(lies->size() + 2);
+
+  const TensorId dispatched =
+      added({.type = "moe_dispatch",
+             .name = "dispatch",
+             .inputs = {tokens, chosen[1]},
+             .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
+  graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
+  const TensorId arrived = moved("arrived", dispatched, at_experts);
+  const std::string letters = parts > 1 ? "ebpt" : "ebt";
+  const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
+                                  std::int64_t out, std::vector<std::vector<Axis>> dims) {
+    const TensorId weight = parameter(name + ".weight", {model_.experts, in, out}, std::move(dims));
+    return product({.type = "einsum",
+                    .name = name,
+                    .inputs = {of, weight},
+                    .settings = {{"equation", letters + "i,eio->" + letters + "o"}}});
+  };
+  const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
+  const std::int64_t width = model_.expert_width();
+  begin(Part::kExpertsUp);
+  const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
+                                     {expert_axes, kWhole, width_axes});
+  begin(Part::kExpertActivation);
+  const TensorId between = activated("experts_activation", {up});
+  begin(Part::kExpertsDown);
+  const TensorId down =
+      expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
+  begin(Part::kRouting);
+  TensorId mixed = added({.type = "moe_combine",
+                          .name = "combine",
+                          .inputs = {moved("returned", down, at_tokens), chosen[1], chosen[0]}});
+  if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
+  if (model_.shared_ffn == 0) return mixed;
+  const TensorId shared = mlp("shared", x, model_.shared_ffn);
+  begin(Part::kResidual);
+  return sum("experts_sum", mixed, shared);
+}
+
+}  // namespace foreshard::internal

@@ -1,0 +1,128 @@
+// Recomputation of parts and of some layers: what stays in memory and what runs again, by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// The shape of Llama 3 8B, small.
+constexpr double kS = 64, kH = 32, kA = 4, kQkv = 64, kF = 64;
+
+Model model() {
+  return {.name = "small Llama",
+          .layers = 4,
+          .hidden = 32,
+          .heads = 4,
+          .kv_heads = 2,
+          .ffn = 64,
+          .vocabulary = 512,
+          .sequence = 64,
+          .norm = Norm::kRmsNorm,
+          .activation = Activation::kSwiglu,
+          .positions = Positions::kRotary,
+          .bias = false,
+          .tied_embeddings = false,
+          .dropout = false,
+          .source = ""};
+}
+
+Strategy recomputing(std::vector<Part> parts) {
+  Strategy s;
+  s.global_batch = 1;
+  s.framework.value.vocabulary_multiple = 1;
+  s.recompute = Recompute::kSelective;
+  s.recompute_parts = std::move(parts);
+  return s;
+}
+
+LoweredModel blocks_of(const Strategy& strategy) {
+  EXPECT_THAT(faults_in(strategy, model(), strategy.devices()), IsEmpty());
+  auto blocks = lower_blocks(model(), strategy);
+  EXPECT_TRUE(blocks) << blocks.error().message;
+  return *std::move(blocks);
+}
+
+// The tasks of the backward pass that are none of it.
+std::vector<std::string> again(const LoweredBlock& block) {
+  std::vector<std::string> names;
+  for (const program::Task& task : only_block(block.backward).tasks)
+    if (!task.name.starts_with("d.") && !task.name.starts_with("sum.")) names.push_back(task.name);
+  return names;
+}
+
+// All that a layer keeps (memory_test.cc): its input, both norms' results, rotated queries, keys
+// and values, attention's result and statistics, the stream between, what goes into SwiGLU and what
+// comes out.
+constexpr double kAll = 2 * kS * (kH + kH + kQkv + kH + kH + kH + 2 * kF + kF) + 4 * kS * kA;
+
+TEST(RecomputedParts, GiveUpWhatTheyMake) {
+  const auto saved = [](std::vector<Part> parts) {
+    return blocks_of(recomputing(std::move(parts))).layers.front().saved.in_base();
+  };
+  EXPECT_EQ(saved({Part::kNorm}), kAll - 2 * kS * 2 * kH);
+  EXPECT_EQ(saved({Part::kActivation}), kAll - 2 * kS * kF);
+  EXPECT_EQ(saved({Part::kNorm, Part::kActivation}), kAll - 2 * kS * (2 * kH + kF));
+  // The feed-forward layer (Megatron-LM's "mlp"), from the result of its norm.
+  EXPECT_EQ(saved({Part::kMlpUp, Part::kActivation, Part::kMlpDown}), kAll - 2 * kS * 3 * kF);
+  // From the stream: its norm goes, too.
+  EXPECT_EQ(saved({Part::kNorm, Part::kMlpUp, Part::kActivation, Part::kMlpDown}),
+            kAll - 2 * kS * (3 * kF + 2 * kH));
+  // What is rotated is kept as it was before: nothing is won.
+  EXPECT_EQ(saved({Part::kRope}), kAll);
+}
+
+TEST(RecomputedParts, RunAgainInOrder) {
+  const auto tasks = [](std::vector<Part> parts) {
+    return again(blocks_of(recomputing(std::move(parts))).layers.front());
+  };
+  EXPECT_THAT(tasks({Part::kNorm, Part::kActivation}),
+              ElementsAre("attention_norm", "mlp_norm", "mlp_activation"));
+  EXPECT_THAT(tasks({Part::kMlpDown, Part::kMlpUp, Part::kActivation}),
+              ElementsAre("mlp_up", "mlp_activation", "mlp_down"));
+  EXPECT_THAT(tasks({Part::kCoreAttention}), ElementsAre("attention"));
+}
+
+// While SwiGLU runs backward, memory has what it had without recomputation (memory_test.cc), and
+// beside what is kept now: its result comes back, is read by the gradient of the product behind it,
+// and goes before the peak.
+TEST(RecomputedParts, AreMadeWhenTheyAreRead) {
+  const double work = 2 * kS * kH + 4 * kS * kF;
+  Strategy s = recomputing({Part::kActivation});
+  EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work + 2 * kS * kF);
+  s = recomputing({Part::kCoreAttention});
+  EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
+}
+
+// Of 4 layers on 2 stages the first of each: blocks of their own, which keep their input alone.
+TEST(RecomputedLayers, AreTheFirstOfEachStage) {
+  Strategy s = recomputing(usual_recompute_parts());
+  s.recompute = Recompute::kFull;
+  s.recompute_layers = 1;
+  s.pipeline_parallel = 2;
+  s.global_batch = 2;
+  const LoweredModel blocks = blocks_of(s);
+  ASSERT_EQ(blocks.layers.size(), 2U);
+  EXPECT_EQ(blocks.layers[0].saved.in_base(), 2 * kS * kH);
+  EXPECT_EQ(blocks.layers[1].saved.in_base(), kAll);
+  const auto plan = plan_of(model(), s);
+  ASSERT_TRUE(plan) << plan.error().message;
+  std::vector<std::string> names;
+  for (const plan::Unit& unit : plan->parts.units)
+    names.push_back(plan->parts.blocks[static_cast<std::size_t>(unit.block)].name);
+  EXPECT_THAT(names, ElementsAre("embedding", "layer.recomputed", "layer", "layer.recomputed",
+                                 "layer", "head"));
+  // Of an interleaved pipeline the first of each chunk: all of them.
+  s.schedule = "interleaved";
+  s.virtual_stages = 2;
+  EXPECT_EQ(blocks_of(s).layers.size(), 1U);
+}
+
+}  // namespace
+}  // namespace foreshard::lower
