@@ -66,24 +66,33 @@ std::optional<Kernel> gemm_from(const std::vector<std::string_view>& words) {
   return gemm;
 }
 
-// attention_fwd BxH/G seq QxK dim D [causal] DTYPE [IMPLEMENTATION]
+// attention_fwd BxH/G seq QxK dim D[/V] [causal] [window W] DTYPE [IMPLEMENTATION]
 std::optional<Kernel> attention_from(const std::vector<std::string_view>& words) {
   Attention attention;
   attention.direction = words[0] == "attention_fwd" ? Direction::kForward : Direction::kBackward;
   std::array<std::int64_t, 3> heads{};
   std::array<std::int64_t, 2> lengths{};
   std::array<std::int64_t, 1> dim{};
+  std::array<std::int64_t, 2> dims{};
   if (words.size() < 7 || !read(words[1], heads, "x/") || words[2] != "seq" ||
-      !read(words[3], lengths, "x") || words[4] != "dim" || !read(words[5], dim, ""))
+      !read(words[3], lengths, "x") || words[4] != "dim" ||
+      (!read(words[5], dim, "") && !read(words[5], dims, "/")))
     return std::nullopt;
   attention.batch = heads[0];
   attention.query_heads = heads[1];
   attention.kv_heads = heads[2];
   attention.query_length = lengths[0];
   attention.key_length = lengths[1];
-  attention.head_dim = dim[0];
+  attention.head_dim = dims[0] > 0 ? dims[0] : dim[0];
+  attention.value_dim = dims[1];
   attention.causal = words[6] == "causal";
-  const std::size_t dtype = attention.causal ? 7 : 6;
+  std::size_t dtype = attention.causal ? 7 : 6;
+  if (words.size() > dtype + 1 && words[dtype] == "window") {
+    std::array<std::int64_t, 1> window{};
+    if (!read(words[dtype + 1], window, "")) return std::nullopt;
+    attention.window = window[0];
+    dtype += 2;
+  }
   if (words.size() <= dtype || !read(words[dtype], attention.dtype)) return std::nullopt;
   if (words.size() > dtype + 1) {
     const auto implementation = find_attention(words[dtype + 1]);

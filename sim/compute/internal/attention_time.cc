@@ -42,22 +42,25 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
   const bool forward = a.direction == Direction::kForward;
   const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
   const FlopsPerSecond rate = peak_of(device, std::string(name_of(a.dtype))) *
-                              (rate_at(e, a.head_dim, a.direction) * clocks) /
+                              (rate_at(e, (a.head_dim + a.value_width()) / 2, a.direction) * clocks) /
                               count(*device.multiprocessors);
 
   // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A
-  // causal unit sees half of them on average, plus the masked half of its own diagonal tile.
+  // causal unit sees half of them on average, plus the masked half of its own diagonal tile. In a
+  // window it sees at most the window and its own tile: of n, (w + tile) (1 - w / 2n) on average.
   const std::int64_t owned = forward ? a.query_length : a.key_length;
   const std::int64_t walked = forward ? a.key_length : a.query_length;
   const std::int64_t units = a.batch * a.query_heads * parts(owned, e.tile);
-  const double products = forward ? 2.0 : 5.0;
   const auto unit_time = [&](double steps) {
-    return products * 2.0 * count(e.tile) * steps * count(a.head_dim) * 1_FLOP / rate +
+    return 2.0 * count(e.tile) * steps * count(widths_of_products(a)) * 1_FLOP / rate +
            e.unit_overhead;
   };
-  const Seconds longest = unit_time(count(walked));
-  const Seconds average =
-      a.causal ? unit_time(std::min(count(walked), (count(walked) + count(e.tile)) / 2)) : longest;
+  const double all = count(walked);
+  const double seen = a.window > 0 ? std::min(all, count(a.window + e.tile)) : all;
+  const double before = seen - count(e.tile);
+  const double half = before > 0 ? seen / all * (2 * all - before) / 2 : all;
+  const Seconds longest = unit_time(seen);
+  const Seconds average = a.causal ? unit_time(half) : longest;
 
   // Equal units go in whole waves. Unequal ones are taken longest first: all multiprocessors are
   // busy until the end but for about one average unit, and none ends before the longest.

@@ -48,14 +48,16 @@ std::optional<AttentionImplementation> find_fused_attention(std::string_view nam
 Kernel attention(const Node& node) {
   node.fields({"batch", "query_heads", "kv_heads", "query_length", "key_length", "head_dim",
                "causal", "direction", "dtype"},
-              {"implementation"});
+              {"value_dim", "window", "implementation"});
   return Attention{.batch = node["batch"].count(),
                    .query_heads = node["query_heads"].count(),
                    .kv_heads = node["kv_heads"].count(),
                    .query_length = node["query_length"].count(),
                    .key_length = node["key_length"].count(),
                    .head_dim = node["head_dim"].count(),
+                   .value_dim = node.has("value_dim") ? node["value_dim"].count() : 0,
                    .causal = node["causal"].flag(),
+                   .window = node.has("window") ? node["window"].count() : 0,
                    .direction = node["direction"].named("direction", find_direction),
                    .dtype = dtype_of(node["dtype"]),
                    .implementation = node.has("implementation")

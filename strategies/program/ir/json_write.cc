@@ -79,6 +79,8 @@ Json json_of(const Attention& attention) {
             {"causal", attention.causal},
             {"direction", name_of(attention.direction)},
             {"dtype", foreshard::name_of(attention.dtype)}};
+  if (attention.value_dim > 0) json["value_dim"] = attention.value_dim;
+  if (attention.window > 0) json["window"] = attention.window;
   if (attention.implementation != AttentionImplementation::kFused)
     json["implementation"] = foreshard::name_of(attention.implementation);
   return json;

@@ -93,12 +93,9 @@ double count(std::int64_t n) {
   return static_cast<double>(n);
 }
 
-// 4 sq sk d for each head: two products. A causal mask leaves half of them.
 Flops flops_of_kernel(const Attention& a) {
-  const double products = a.direction == Direction::kForward ? 2.0 : 5.0;
-  const double visible = a.causal ? 0.5 : 1.0;
-  return products * 2.0 * visible * count(a.batch) * count(a.query_heads) * count(a.query_length) *
-         count(a.key_length) * count(a.head_dim) * 1_FLOP;
+  return 2.0 * scores_per_query(a) * count(a.batch) * count(a.query_heads) *
+         count(a.query_length) * count(widths_of_products(a)) * 1_FLOP;
 }
 Flops flops_of_kernel(const Gemm& g) {
   return 2.0 * count(g.batch) * count(g.m) * count(g.n) * count(g.k) * 1_FLOP;
@@ -117,12 +114,12 @@ Bytes bytes_of_kernel(const Gemm& g) {
 }
 Bytes bytes_of_kernel(const Attention& a) {
   const Bytes element = size_of(a.dtype);
-  const Bytes query =
-      count(a.batch) * count(a.query_heads) * count(a.query_length) * count(a.head_dim) * element;
-  const Bytes key =
-      count(a.batch) * count(a.kv_heads) * count(a.key_length) * count(a.head_dim) * element;
+  const double widths = count(a.head_dim + a.value_width());
+  const Bytes queries =
+      count(a.batch) * count(a.query_heads) * count(a.query_length) * widths * element;
+  const Bytes keys = count(a.batch) * count(a.kv_heads) * count(a.key_length) * widths * element;
   // Forward: Q, K, V in, O out. Backward: Q, O, dO, K, V in, dQ, dK, dV out.
-  return a.direction == Direction::kForward ? 2 * query + 2 * key : 4 * query + 4 * key;
+  return a.direction == Direction::kForward ? queries + keys : 2 * queries + 2 * keys;
 }
 Bytes bytes_of_kernel(const Pass& p) {
   const PassTraffic& line = traffic_of(p.kind);
@@ -147,7 +144,9 @@ std::string describe_kernel(const Attention& a) {
   std::string text = a.direction == Direction::kForward ? "attention_fwd " : "attention_bwd ";
   text += times(a.batch, a.query_heads) + "/" + std::to_string(a.kv_heads) + " seq " +
           times(a.query_length, a.key_length) + " dim " + std::to_string(a.head_dim);
+  if (a.value_width() != a.head_dim) text += "/" + std::to_string(a.value_dim);
   if (a.causal) text += " causal";
+  if (a.window > 0) text += " window " + std::to_string(a.window);
   text += " " + std::string(name_of(a.dtype));
   if (a.implementation != AttentionImplementation::kFused)
     text += " " + std::string(name_of(a.implementation));
@@ -159,6 +158,18 @@ std::string describe_kernel(const Pass& p) {
 }
 
 }  // namespace
+
+double scores_per_query(const Attention& a) {
+  const double keys = count(a.key_length);
+  if (!a.causal) return keys;
+  const double seen = a.window > 0 ? std::min(count(a.window), keys) : keys;
+  return keys > 0 ? seen - seen * seen / (2 * keys) : 0;
+}
+
+std::int64_t widths_of_products(const Attention& a) {
+  return a.direction == Direction::kForward ? a.head_dim + a.value_width()
+                                            : 3 * a.head_dim + 2 * a.value_width();
+}
 
 std::string_view name_of(DType dtype) {
   return line_of(dtype).name;

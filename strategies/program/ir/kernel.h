@@ -65,20 +65,31 @@ std::string_view name_of(AttentionImplementation implementation);
 std::optional<AttentionImplementation> find_attention(std::string_view name);
 
 /// Fused ("flash") attention: softmax(Q K^T / sqrt(d)) V without the score matrix in memory.
+/// Queries that are fewer than the keys lie anywhere among their positions.
 struct Attention {
   std::int64_t batch = 1;
   std::int64_t query_heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t query_length = 0;
   std::int64_t key_length = 0;
-  std::int64_t head_dim = 0;
+  std::int64_t head_dim = 0;   ///< Of queries and keys.
+  std::int64_t value_dim = 0;  ///< Of values and results; 0: head_dim.
   bool causal = true;
+  std::int64_t window = 0;  ///< Keys that a query sees at most, its own last; 0: all. Causal alone.
   Direction direction = Direction::kForward;
   DType dtype = DType::kBf16;
   /// Never kUnfused: that is other kernels.
   AttentionImplementation implementation = AttentionImplementation::kFused;
+  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
   auto operator<=>(const Attention&) const = default;
 };
+/// Scores that a query has on average over the positions of all keys: half of them under a causal
+/// mask; w - w^2 / 2n of n keys in a window of w, as those of the first w positions have fewer.
+double scores_per_query(const Attention& attention);
+/// Columns of the operands of all its products: of two forward, queries with keys and weights with
+/// values; of five backward three are as wide as keys, two as wide as values.
+/// Source: Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
+std::int64_t widths_of_products(const Attention& attention);
 
 /// The kinds of memory-bound kernels. kernel.cc holds one table line for each: its name and what it
 /// reads and writes per element.
@@ -157,8 +168,8 @@ const PassTraffic* find_pass(std::string_view name);
 
 using Kernel = std::variant<Gemm, Attention, Pass>;
 
-/// Arithmetic of the kernel: 2 b m n k of a Gemm; 4 b h sq sk d of a forward attention (half if
-/// causal), 2.5 times that backward (five products instead of two; Dao, "FlashAttention-2", 2023).
+/// Arithmetic of the kernel: 2 b m n k of a Gemm; 2 b h sq d of attention for each of its scores
+/// and products: 4 b h sq sk d forward where all keys are seen and values are as wide as keys.
 Flops flops_of(const Kernel& kernel);
 /// Bytes that must cross the memory interface if every operand is read and written once.
 Bytes bytes_of(const Kernel& kernel);

@@ -25,6 +25,28 @@ TEST(Kernel, FlopsOfAttention) {
   EXPECT_EQ(flops_of(attention), 2.5 * 2 * 4 * 4.0 * 8 * 8 * 16 * 1_FLOP);
 }
 
+// In a window of 3 of 8 tokens: a triangle of 3 x 3 / 2 scores, then five queries with 3 each, 19.5
+// in all. Of heads of 16 columns whose values have 4, a score costs 2 (16 + 4) forward and
+// 2 (3 x 16 + 2 x 4) backward.
+TEST(Kernel, FlopsOfAttentionWithinAWindow) {
+  Attention attention{.query_heads = 4,
+                      .kv_heads = 4,
+                      .query_length = 8,
+                      .key_length = 8,
+                      .head_dim = 16,
+                      .window = 3};
+  EXPECT_EQ(scores_per_query(attention), (3 * 3 / 2.0 + 5 * 3) / 8);
+  EXPECT_EQ(flops_of(attention), 4 * 19.5 * 2 * 32 * 1_FLOP);
+  attention.value_dim = 4;
+  EXPECT_EQ(flops_of(attention), 4 * 19.5 * 2 * 20 * 1_FLOP);
+  attention.direction = Direction::kBackward;
+  EXPECT_EQ(flops_of(attention), 4 * 19.5 * 2 * 56 * 1_FLOP);
+  attention.window = 8;  // all
+  EXPECT_EQ(flops_of(attention), 4 * 8 * 4.0 * 2 * 56 * 1_FLOP);
+  attention.window = 0;
+  EXPECT_EQ(flops_of(attention), 4 * 8 * 4.0 * 2 * 56 * 1_FLOP);
+}
+
 // A 2 x 7 and B 7 x 5 in fp8, D 2 x 5 in two bytes; accumulating reads and writes D in fp32.
 TEST(Kernel, BytesOfAProduct) {
   EXPECT_EQ(bytes_of(Gemm{.m = 2, .n = 5, .k = 7}), (14 + 35 + 10) * 2_B);
@@ -38,6 +60,19 @@ TEST(Kernel, BytesOfAttentionFollowTheHeads) {
   const Attention attention{
       .query_heads = 4, .kv_heads = 2, .query_length = 8, .key_length = 8, .head_dim = 16};
   EXPECT_EQ(bytes_of(attention), (2 * 512 + 2 * 256) * 2_B);
+}
+
+// Values, and results, of 4 columns beside queries and keys of 16; backward all twice.
+TEST(Kernel, BytesOfAttentionFollowTheWidths) {
+  Attention attention{.query_heads = 4,
+                      .kv_heads = 2,
+                      .query_length = 8,
+                      .key_length = 8,
+                      .head_dim = 16,
+                      .value_dim = 4};
+  EXPECT_EQ(bytes_of(attention), (4 + 2) * 8 * (16 + 4) * 2_B);
+  attention.direction = Direction::kBackward;
+  EXPECT_EQ(bytes_of(attention), 2 * (4 + 2) * 8 * (16 + 4) * 2_B);
 }
 
 // Adam: 16 B of state in, 12 B out, and the working copy.
@@ -80,6 +115,15 @@ TEST(Kernel, IsDescribed) {
                                .causal = false,
                                .implementation = AttentionImplementation::kFlash2}),
             "attention_fwd 1x2/2 seq 3x4 dim 5 bf16 flash-2");
+  EXPECT_EQ(describe(Attention{.batch = 1,
+                               .query_heads = 2,
+                               .kv_heads = 2,
+                               .query_length = 8,
+                               .key_length = 8,
+                               .head_dim = 5,
+                               .value_dim = 3,
+                               .window = 4}),
+            "attention_fwd 1x2/2 seq 8x8 dim 5/3 causal window 4 bf16");
   EXPECT_EQ(describe(Pass{.kind = PassKind::kRmsNormForward, .rows = 4, .columns = 5}),
             "rms_norm_fwd 4x5 bf16");
 }

@@ -168,6 +168,39 @@ TEST(AttentionTime, OfCausalUnitsIsBalanced) {
   EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 5.0);
 }
 
+// As above, in a window of 300 tokens: a unit sees it and its own 100 tokens, the first three 100,
+// 200 and 300: (600 + 7 x 400) / 10 = 340 on average, 1.36 us + 1 us. The longest: 400.
+TEST(AttentionTime, OfAWindowIsThatOfItsUnits) {
+  Attention attention{.query_heads = 10,
+                      .kv_heads = 10,
+                      .query_length = 1000,
+                      .key_length = 1000,
+                      .head_dim = 100,
+                      .window = 300};
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 11 * 2.36);
+  attention.query_heads = attention.kv_heads = 1;
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 2.6);
+  // One that leaves out none is none.
+  attention.window = 900;
+  EXPECT_DOUBLE_EQ(us(burst(attention, toy_device()).compute), 5.0);
+}
+
+// Heads of 100 columns whose values have 50: 150 columns of products, not 200, at the rate of 75.
+TEST(AttentionTime, FollowsTheWidthOfValues) {
+  Attention attention{.query_heads = 10,
+                      .kv_heads = 10,
+                      .query_length = 100,
+                      .key_length = 1000,
+                      .head_dim = 100,
+                      .causal = false};
+  attention.value_dim = 50;
+  const double part = us(burst(attention, toy_device()).compute) - 1;
+  attention.head_dim = 75;
+  attention.value_dim = 0;
+  const double of_mean = us(burst(attention, toy_device()).compute) - 1;
+  EXPECT_NEAR(part, of_mean, 1e-12);
+}
+
 // Five products instead of two at half the forward's rate: 4 us * 2.5 * 2 = 20 us, plus 1 us. At
 // head size 75 the rate is half-way between 0.25 and 0.5, and there is 3/4 of the work.
 TEST(AttentionTime, Backward) {

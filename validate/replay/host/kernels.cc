@@ -102,8 +102,11 @@ std::optional<std::string> refusal_of(const Kernel& kernel) {
     return "numbers of 4 bits are not carried out; take an fp8 recipe, or quantization: none";
   if (const auto* g = std::get_if<Gemm>(&kernel))
     return beyond_blas({{"m", g->m}, {"n", g->n}, {"k", g->k}});
-  if (const auto* a = std::get_if<Attention>(&kernel))
+  if (const auto* a = std::get_if<Attention>(&kernel)) {
+    if (a->window > 0 || a->value_width() != a->head_dim)
+      return "windows, and values that are not as wide as keys, do not run on hosts";
     return beyond_blas({{"head_dim", a->head_dim}});
+  }
   return std::nullopt;
 }
 
