@@ -5,7 +5,7 @@
 namespace foreshard::cli {
 
 std::span<const CommandInfo> commands() {
-  static constexpr std::array<CommandInfo, 15> kCommands{{
+  static constexpr std::array<CommandInfo, 16> kCommands{{
       {"simulate", "Predict a training step: its time, its memory, and where both go.",
        "foreshard simulate configs/studies/gpt3-175b-a100-1024.yaml\n"
        "foreshard simulate study.yaml --set strategy.tensor_parallel=4 --format json\n"
@@ -59,10 +59,17 @@ std::span<const CommandInfo> commands() {
        "foreshard calibrate --collectives measured.csv -o my-nccl.yaml\n"
        "foreshard calibrate --collectives measured.csv --cross-validate",
        make_calibrate},
-      {"export", "Write the Program of a step: what each rank does.",
+      {"export", "Write the Program of a step, or its strategy as other frameworks have it.",
        "foreshard export study.yaml --program step.json\n"
-       "foreshard export study.yaml --arrivals rank5.json --rank 5",
+       "foreshard export study.yaml --arrivals rank5.json --rank 5\n"
+       "foreshard export study.yaml --as megatron",
        make_export},
+      {"import", "Turn another framework's configuration of a run into a strategy.",
+       "foreshard import pretrain.sh --devices 64 -o strategy.yaml\n"
+       "foreshard import llama3_70b.toml --cluster two-dgx-h100 --part study -o study.yaml\n"
+       "foreshard import accelerate.yaml --set strategy.micro_batch=2 \\\n"
+       "    --set strategy.global_batch=64",
+       make_import},
       {"schema", "Print the JSON Schema of a kind of file, or of a result.",
        "foreshard schema study > study.schema.json\n"
        "foreshard schema prediction",

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/busy.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
 #include "sim/study/run.h"
+#include "strategies/launch/launch.h"
 #include "strategies/program/ir/json.h"
 #include "strategies/program/lower/lower.h"
 #include "validate/compare/arrivals.h"
@@ -29,16 +31,20 @@ class Export final : public Command {
                        "communications arrive, for foreshard-replay --as-rank; - is stdout.");
     declaration.count("--rank", rank_, 0,
                       "With --arrivals: the rank whose results are written (default: 0).");
+    declaration.option("--as", "FORMAT", as_,
+                       "Write the strategy (to -o, or stdout) as another framework reads it: " +
+                           quoted_choice(format_names()) + ".");
     declaration.option("--replay-bundle", "FOLDER", bundle_,
                        "Write the sources of foreshard-replay, for machines that have only cmake "
                        "and a compiler (and CUDA or MPI); needs no study.");
   }
 
   Result<ExitCode> run(const Environment& environment) override {
+    if (!as_.empty()) return write_strategy(environment);
     const bool needs_study = !program_.empty() || !plan_.empty() || !arrivals_.empty();
     if (!needs_study && bundle_.empty())
       return fail("nothing to write",
-                  "give --program FILE (or -o FILE), --plan FILE, --arrivals FILE or "
+                  "give --program FILE (or -o FILE), --plan FILE, --arrivals FILE, --as FORMAT or "
                   "--replay-bundle FOLDER");
     if (rank_ >= 0 && arrivals_.empty())
       return fail("--rank applies only with --arrivals", "add --arrivals FILE, or omit --rank");
@@ -71,6 +77,30 @@ class Export final : public Command {
   }
 
  private:
+  static std::vector<std::string> format_names() {
+    std::vector<std::string> names;
+    for (const launch::FormatInfo& format : launch::formats()) names.emplace_back(format.name);
+    return names;
+  }
+
+  // What the file cannot hold stands in comments, where it has them, and on stderr.
+  Result<ExitCode> write_strategy(const Environment& environment) const {
+    if (!plan_.empty() || !arrivals_.empty() || !bundle_.empty() || rank_ >= 0)
+      return fail("--as writes the strategy alone",
+                  "give --plan, --arrivals, --rank and "
+                  "--replay-bundle in a command of their own");
+    FORESHARD_ASSIGN(const auto study, study_.load(environment));
+    FORESHARD_ASSIGN(auto exported, launch::export_launch(as_, study.strategy,
+                                                          study.graph ? nullptr : &study.model));
+    std::string head;
+    for (const std::string& remark : exported.elsewhere) head += "# " + remark + "\n";
+    if (exported.suffix == ".json") head.clear();
+    FORESHARD_TRY(write_result(program_, head + exported.text));
+    for (const std::string& remark : exported.elsewhere) note("not in the file: " + remark);
+    if (!exported.has_model) note("not in the file: the model");
+    return kDone;
+  }
+
   Status write_plan(const study::LoadedStudy& study) const {
     FORESHARD_ASSIGN(const auto plan, study::plan_of(study));
     FORESHARD_TRY(plan::verify(plan));
@@ -90,6 +120,7 @@ class Export final : public Command {
 
   StudyOptions study_;
   std::string program_;
+  std::string as_;
   std::string plan_;
   std::string arrivals_;
   std::string bundle_;

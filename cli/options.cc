@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/imported.h"
 #include "cli/meant.h"
 
 #include "validate/calibrate/nccl_tests.h"
@@ -27,6 +28,12 @@ void StudyOptions::declare(Declaration& declaration) {
                      "config.json of Hugging Face (or the folder that holds it).");
   declaration.option("--strategy", "FILE", strategy_,
                      "Strategy: a file, a catalogue name, or YAML in braces.");
+  declaration.option("--import", "FILE", import_,
+                     "Strategy, and the model where it is described, from a file of another "
+                     "framework: options of Megatron-LM, DeepSpeed JSON, torchtitan TOML, "
+                     "accelerate or NeMo YAML.");
+  declaration.option("--megatron", "ARGS", megatron_,
+                     "Likewise from options of Megatron-LM, in one word with quotes.");
   declaration.option("--communication", "FILE", communication_,
                      "Numbers of the communication library: a file (as calibrate writes it) or a "
                      "catalogue name.");
@@ -46,7 +53,9 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
   files.strategy = given(strategy_);
   files.communication = given(communication_);
   files.sizes_matter = sizes_matter;
-  if (Status error = missing_part(); !error.ok()) {
+  if (!import_.empty() || !megatron_.empty())
+    FORESHARD_TRY(add_imported(environment, files, overrides));
+  if (Status error = missing_part(files); !error.ok()) {
     if (!sizes_matter)
       error.error().message +=
           "; a search needs of a strategy only --set strategy.global_batch=512";
@@ -64,7 +73,26 @@ Result<study::LoadedStudy> StudyOptions::load(const Environment& environment,
                            {.catalogue = environment.catalogue, .overrides = std::move(overrides)});
 }
 
-Status StudyOptions::missing_part() const {
+Status StudyOptions::add_imported(const Environment& environment, study::StudyFiles& files,
+                                  std::vector<yaml::Override>& overrides) const {
+  if (!strategy_.empty() || (!import_.empty() && !megatron_.empty()))
+    return Error{Error::Code::kInvalidInput,
+                 "--strategy, --import and --megatron each give the strategy: choose one"};
+  ImportOptions options{.file = import_, .arguments = megatron_, .sets = overrides};
+  const bool has_cluster =
+      !study_.empty() || !cluster_.empty() ||
+      std::ranges::any_of(overrides, [](auto& each) { return each.path.starts_with("cluster"); });
+  if (has_cluster) {
+    FORESHARD_ASSIGN(options.devices, study::devices_of(files, {.catalogue = environment.catalogue,
+                                                                .overrides = overrides}));
+  }
+  FORESHARD_ASSIGN(const auto imported, import_given(options));
+  FORESHARD_TRY(add_to_study(imported, files, overrides));
+  note_report(imported);
+  return {};
+}
+
+Status StudyOptions::missing_part(const study::StudyFiles& files) const {
   if (!study_.empty()) return {};
   const auto set = [&](std::string_view part) {
     return std::ranges::any_of(sets_, [&](const std::string& path) {
@@ -73,9 +101,9 @@ Status StudyOptions::missing_part() const {
   };
   std::vector<std::string> missing;
   if (cluster_.empty() && !set("cluster")) missing.emplace_back("--cluster");
-  if (model_.empty() && !set("model") && !set("huggingface") && !set("graph"))
+  if (!files.model && !set("model") && !set("huggingface") && !set("graph"))
     missing.emplace_back("--model");
-  if (strategy_.empty() && !set("strategy")) missing.emplace_back("--strategy");
+  if (!files.strategy && !set("strategy")) missing.emplace_back("--strategy");
   if (missing.empty()) return {};
   const std::string what = missing.size() == 3 ? "" : "; missing: " + join(missing);
   return Error{Error::Code::kInvalidInput,
@@ -91,7 +119,7 @@ Status StudyOptions::stdin_twice() const {
   for (const auto& [name, value] :
        {std::pair("STUDY.yaml", &study_), std::pair("--cluster", &cluster_),
         std::pair("--model", &model_), std::pair("--strategy", &strategy_),
-        std::pair("--communication", &communication_)})
+        std::pair("--import", &import_), std::pair("--communication", &communication_)})
     if (*value == "-") users.emplace_back(name);
   if (users.size() < 2) return {};
   return Error{Error::Code::kInvalidInput,
@@ -104,6 +132,8 @@ std::string StudyOptions::beside_study() const {
   if (!cluster_.empty()) return "--cluster";
   if (!model_.empty()) return "--model";
   if (!strategy_.empty()) return "--strategy";
+  if (!import_.empty()) return "--import";
+  if (!megatron_.empty()) return "--megatron";
   if (!communication_.empty()) return "--communication";
   return sets_.empty() ? "" : "--set";
 }

@@ -14,7 +14,7 @@
 
 namespace foreshard::cli {
 
-/// STUDY.yaml, --cluster, --model, --strategy, --communication and --set.
+/// STUDY.yaml, --cluster, --model, --strategy, --import, --megatron, --communication and --set.
 class StudyOptions {
  public:
   void declare(Declaration& declaration);
@@ -26,10 +26,12 @@ class StudyOptions {
   std::string beside_study() const;
 
  private:
-  Status missing_part() const;
+  Status missing_part(const study::StudyFiles& files) const;
   Status stdin_twice() const;
+  Status add_imported(const Environment& environment, study::StudyFiles& files,
+                      std::vector<yaml::Override>& overrides) const;
 
-  std::string study_, cluster_, model_, strategy_, communication_;
+  std::string study_, cluster_, model_, strategy_, import_, megatron_, communication_;
   std::vector<std::string> sets_;
 };
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/shell_words.h"
 #include "cli/exit_code.h"
 
 namespace foreshard::cli {
@@ -48,36 +49,6 @@ Result<std::string> replay_program() {
                fmt::format("{} is neither beside this program ({}) nor on the PATH; build it, or "
                            "install it beside foreshard",
                            kProgram, beside.parent_path().string())};
-}
-
-// Words as a shell would cut them: blanks separate, quotes hold together.
-Result<std::vector<std::string>> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  bool begun = false;
-  char quote = 0;
-  for (const char c : text) {
-    if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else
-        word += c;
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-      begun = true;
-    } else if (c == ' ' || c == '\t') {
-      if (begun) words.push_back(std::exchange(word, {}));
-      begun = false;
-    } else {
-      word += c;
-      begun = true;
-    }
-  }
-  if (quote != 0)
-    return Error{Error::Code::kInvalidInput,
-                 fmt::format("--launch: the quote {} is not closed in: {}", quote, text)};
-  if (begun) words.push_back(word);
-  return words;
 }
 
 // Each rank on a core of its own, where there are so many.
@@ -170,7 +141,9 @@ Result<std::vector<std::string>> command_of(const ReplayCall& call) {
   FORESHARD_ASSIGN(auto program, replay_program());
   std::vector<std::string> words;
   if (!call.launch.empty()) {
-    FORESHARD_ASSIGN(words, words_of(call.launch));
+    const auto cut = shell_words(call.launch);
+    if (!cut) return Error{cut.error().code, "--launch: " + cut.error().message};
+    words = *cut;
   } else if (call.ranks > 1) {
     words = mpirun(call.ranks);
   }

@@ -371,6 +371,26 @@ Status replaced_number(const Study& study, const comm::Parameters& communication
 
 }  // namespace
 
+Result<std::int64_t> devices_of(const StudyFiles& given, yaml::Options options) {
+  StudyFiles files = given;
+  if (!files.study) files.model.reset();
+  std::vector<yaml::Override> parts;
+  take_hf_model(files, parts);
+  files.strategy = "{global_batch: 1}";
+  std::erase_if(options.overrides, [](const yaml::Override& each) {
+    return !each.path.starts_with("cluster") && !each.path.starts_with("use");
+  });
+  if (files.study) {
+    for (GivenPart& part : parts_of(files))
+      parts.push_back({std::move(part.key), std::move(part.value)});
+    options.overrides.insert(options.overrides.begin(), parts.begin(), parts.end());
+  }
+  yaml::Loader loader(std::move(options));
+  FORESHARD_ASSIGN(const auto study, read_study(files, loader));
+  FORESHARD_ASSIGN(const auto pool, pool_of(*study.cluster, study.use, loader));
+  return pool.size();
+}
+
 Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
   StudyFiles files = given;
   std::vector<yaml::Override> overrides;

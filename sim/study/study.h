@@ -108,6 +108,10 @@ struct LoadedStudy {
 ///     the study itself cannot be read.
 Result<LoadedStudy> load_study(const StudyFiles& files, yaml::Options options);
 
+/// Devices that ranks of the study may run on, whatever its strategy (and, without a study's file,
+/// its model) may be: what an imported strategy leaves to its launcher.
+Result<std::int64_t> devices_of(const StudyFiles& files, yaml::Options options);
+
 /// The faults of `strategy` for `model` on `devices`, shown at `at` of what `loader` read.
 /// `shortage` as that of a Pool.
 Status misfit(const Strategy& strategy, const Model& model, std::int64_t devices,

@@ -1,0 +1,87 @@
+#include "base/shell_words.h"
+
+#include <utility>
+
+namespace foreshard {
+namespace {
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+class Cutter {
+ public:
+  explicit Cutter(std::string_view text) : text_(text) {}
+
+  Result<std::vector<std::string>> run() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (quote_ != 0) {
+        inside_quotes(c);
+      } else if (c == '"' || c == '\'') {
+        quote_ = c;
+        begun_ = true;
+      } else if (c == '\\') {
+        take_next();
+      } else if (is_blank(c)) {
+        end_word();
+      } else if (c == '#' && !begun_) {
+        while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+      } else {
+        put(c);
+      }
+    }
+    if (quote_ != 0)
+      return Error{Error::Code::kInvalidInput,
+                   std::string("the quote ") + quote_ + " is not closed in: " + std::string(text_)};
+    end_word();
+    return std::move(words_);
+  }
+
+ private:
+  void put(char c) {
+    word_ += c;
+    begun_ = true;
+  }
+
+  void inside_quotes(char c) {
+    constexpr std::string_view kEscapable = "\"\\$`\n";
+    const bool escapes = c == '\\' && quote_ == '"' && at_ + 1 < text_.size() &&
+                         kEscapable.find(text_[at_ + 1]) != std::string_view::npos;
+    if (c == quote_) {
+      quote_ = 0;
+    } else if (escapes) {
+      take_next();
+    } else {
+      put(c);
+    }
+  }
+
+  // Behind a backslash; a line end joins two lines.
+  void take_next() {
+    if (at_ + 1 == text_.size()) return;
+    ++at_;
+    if (text_[at_] == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n') ++at_;
+    if (text_[at_] != '\n') put(text_[at_]);
+  }
+
+  void end_word() {
+    if (begun_) words_.push_back(std::exchange(word_, {}));
+    begun_ = false;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::vector<std::string> words_;
+  std::string word_;
+  bool begun_ = false;
+  char quote_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> shell_words(std::string_view text) {
+  return Cutter(text).run();
+}
+
+}  // namespace foreshard

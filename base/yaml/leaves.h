@@ -1,0 +1,26 @@
+/// \file
+/// A YAML document of no type of ours, and so a JSON one, as the list of its values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace foreshard::yaml {
+
+struct Leaf {
+  std::string path;                  ///< Keys and positions of lists with dots between: "a.b.0".
+  std::vector<std::string> words{};  ///< The scalar, or those of a list of scalars; null: none.
+  bool list = false;
+  std::string place{};  ///< "file:line:column"
+};
+
+/// In the order of the document; a mapping without keys has none.
+/// \param name  stands for the document in messages.
+/// \return kInvalidInput if it is no YAML, or has what `Loader` refuses (tags, merge keys, several
+///     documents, keys that are there twice, sizes beyond its limits).
+Result<std::vector<Leaf>> leaves(std::string_view text, std::string_view name);
+
+}  // namespace foreshard::yaml

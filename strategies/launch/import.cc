@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/yaml/describe.h"
+#include "base/yaml/leaves.h"
+
+#include "strategies/launch/internal/formats.h"
+
+namespace foreshard::launch {
+namespace internal {
+namespace {
+
+// Texts that are often taken for such a file, with what to do with them instead.
+struct Foreign {
+  std::string_view sign;
+  std::string_view what;
+  std::string_view instead;
+};
+constexpr Foreign kForeign[]{
+    {"\"model_type\"", "the config.json of a model", "give it as --model"},
+    {"\"foreshard.", "a result of foreshard", "give the file of another framework"},
+    {"\nglobal_batch:", "a strategy of foreshard", "give it as --strategy"},
+    {"\nstrategy:", "a study of foreshard", "simulate it as it is"},
+    {"#SBATCH", "a script of SLURM without options of a known framework",
+     "give the options themselves"},
+};
+
+Result<const Format*> format_of(const Request& request) {
+  std::vector<std::string> names;
+  for (const Format* format : all_formats()) {
+    const bool meant =
+        request.format.empty() ? format->recognises(request.text) : format->name == request.format;
+    if (meant) return format;
+    names.emplace_back(format->name);
+  }
+  const auto refuse = [&](const std::string& why, std::string_view help) {
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: error: {}\n   help: {}", request.name, why, help)};
+  };
+  if (!request.format.empty())
+    return refuse(fmt::format("there is no format '{}'", request.format),
+                  "choose " + quoted_choice(names));
+  const std::string lined = "\n" + std::string(request.text);
+  for (const Foreign& each : kForeign)
+    if (contains(lined, each.sign))
+      return refuse(fmt::format("this is {}", each.what), each.instead);
+  return refuse("no known framework writes such a file", "name it: " + quoted_choice(names));
+}
+
+// In the order of our tables.
+std::vector<std::string> keys_of(std::string_view prefix, const std::string& echo) {
+  const auto leaves = yaml::leaves(echo, "defaults");
+  FORESHARD_CHECK(leaves.has_value());
+  std::vector<std::string> keys;
+  for (const yaml::Leaf& leaf : *leaves) keys.push_back(std::string(prefix) + leaf.path);
+  return keys;
+}
+
+// One in which nothing that may be there is missing.
+Strategy whole_strategy() {
+  Strategy whole;
+  whole.framework.value.shards.gather_each = 0;
+  whole.framework.value.fp16_gradient_dtype = DType::kFp16;
+  return whole;
+}
+
+std::vector<Line> lines_of(std::string_view prefix, const std::string& echo, const Draft& draft) {
+  std::vector<std::string> keys = keys_of(prefix, echo);
+  const auto framework =
+      std::ranges::find_if(keys, [](auto& key) { return contains(key, ".framework."); });
+  if (framework != keys.end()) keys.insert(framework, "strategy.framework.extends");
+  keys.insert(keys.begin(), std::string(prefix) + "extends");
+  std::vector<Line> lines;
+  for (const std::string& key : keys) {
+    if (!draft.has(key)) continue;
+    const Value& value = draft.at(key);
+    lines.push_back({key.substr(prefix.size()),
+                     value.list ? "[" + join(value.words) + "]" : draft.word(key), value.from});
+  }
+  return lines;
+}
+
+void settle(Draft& draft, const Request& request) {
+  for (const auto& [key, value] : request.settled)
+    draft.set(key,
+              Value{.words = {value}, .from = "--set " + key + "=" + value, .place = request.name});
+}
+
+std::vector<std::string> missing_of(const Draft& draft) {
+  std::vector<std::string> missing;
+  if (draft.has("model.extends")) return missing;
+  for (const char* key : {"layers", "hidden", "heads", "vocabulary", "sequence"})
+    if (!draft.has(std::string("model.") + key)) missing.emplace_back(key);
+  return missing;
+}
+
+}  // namespace
+
+Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
+                                   std::int64_t model_ranks, std::string_view product) {
+  const Request& request = reading.request;
+  if (request.settled.contains("strategy.data_parallel"))
+    return draft.count("strategy.data_parallel");
+  const std::string key = "note.devices";
+  if (!draft.has(key) && !request.devices)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: error: it does not say how many ranks there are, which their "
+                             "launcher decides\n   help: give --devices, --cluster or "
+                             "--set strategy.data_parallel=N",
+                             request.name)};
+  const std::int64_t devices = draft.has(key) ? draft.count(key) : *request.devices;
+  if (devices < 1) return fault(draft.place(key), draft.from(key), "there must be a rank");
+  if (devices % model_ranks != 0)
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: error: {} ranks do not divide by {} = {}\n   help: use {} or {} "
+                             "ranks, or other sizes",
+                             request.name, devices, product, model_ranks,
+                             std::max<std::int64_t>(1, devices / model_ranks) * model_ranks,
+                             (devices / model_ranks + 1) * model_ranks)};
+  return devices / model_ranks;
+}
+
+Status fault_in_batch(const Draft& draft, const Reading& reading) {
+  const std::int64_t global = draft.count("strategy.global_batch", 0);
+  const std::int64_t data = draft.count("strategy.data_parallel");
+  const std::int64_t micro = draft.count("strategy.micro_batch");
+  if (data < 1 || micro < 1 || data > (1 << 20) || micro > (1 << 30))
+    return fault(reading.request.name, draft.from("strategy.micro_batch"),
+                 "sizes must be positive");
+  const std::int64_t unit = data * micro;
+  if (global > 0 && global % unit == 0) return {};
+  return fault(reading.request.name, draft.from("strategy.global_batch"),
+               fmt::format("a batch of {} does not divide into data-parallel {} x micro-batch {} = "
+                           "{}",
+                           global, data, micro, unit),
+               fmt::format("use {}", std::max<std::int64_t>(1, global / unit) * unit));
+}
+
+}  // namespace internal
+
+Result<Imported> import_launch(const Request& request) {
+  FORESHARD_ASSIGN(const internal::Format* format, internal::format_of(request));
+  FORESHARD_ASSIGN(const auto settings, format->cut(request.text, request.name));
+  Imported imported;
+  imported.format = format->name;
+  imported.name = request.name;
+  FORESHARD_ASSIGN(auto draft, internal::take(*format, settings, imported));
+  internal::settle(draft, request);
+  FORESHARD_TRY(format->finish(draft, {request, imported.unmodelled}));
+  internal::settle(draft, request);
+  imported.strategy =
+      internal::lines_of("strategy.", yaml::echo(internal::whole_strategy()), draft);
+  imported.model = internal::lines_of("model.", yaml::echo(Model{}), draft);
+  if (!imported.model.empty()) imported.missing = internal::missing_of(draft);
+  return imported;
+}
+
+}  // namespace foreshard::launch

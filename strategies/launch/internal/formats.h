@@ -1,0 +1,39 @@
+/// \file
+/// The formats behind `formats()`, one file each, and what they share.
+#pragma once
+
+#include "strategies/launch/internal/format.h"
+
+namespace foreshard::launch::internal {
+
+const Format& accelerate_format();
+const Format& deepspeed_format();
+const Format& megatron_format();
+const Format& megatron_bridge_format();
+const Format& nemo_format();
+const Format& torchtitan_format();
+std::span<const Format* const> all_formats();
+
+/// settings_yaml.cc: YAML and JSON.
+Result<std::vector<Setting>> cut_yaml(std::string_view text, const std::string& name);
+std::string print_yaml(const std::vector<Written>& settings);
+std::string print_json(const std::vector<Written>& settings);
+/// settings_toml.cc
+Result<std::vector<Setting>> cut_toml(std::string_view text, const std::string& name);
+std::string print_toml(const std::vector<Written>& settings);
+/// settings_words.cc: a command line, or a shell script that holds one.
+Result<std::vector<Setting>> cut_words(std::string_view text, const std::string& name);
+std::string print_words(const std::vector<Written>& settings);
+
+/// megatron_family.cc: Megatron-LM by its command line and by the YAML of NeMo and Megatron-Bridge
+/// is the same program; the notes that their rows make are these:
+///     devices; first_layers, last_layers, embedding_is_layer, loss_is_layer; virtual_stages,
+///     layers_per_chunk; distributed_optimizer, fsdp2, fsdp2_keeps, megatron_fsdp, sharding;
+///     granularity, method, recompute_layers, recompute_modules; fp16, bf16, accumulate_fp32, fp8,
+///     fp8_recipe;
+///     pipeline_before_data; blocking_transfers; attention_dropout, hidden_dropout; grouped_query,
+///     query_groups, groups_alone; moe_frequency; positions.
+Status finish_megatron(Draft& draft, const Reading& reading);
+void spread_megatron(Draft& draft, const Writing& writing);
+
+}  // namespace foreshard::launch::internal

@@ -1,0 +1,238 @@
+#include <array>
+
+#include "base/text.h"
+
+#include "strategies/launch/internal/formats.h"
+
+// Source: NVIDIA-NeMo/Megatron-Bridge a9497c6b1, scripts/performance/dryrun_configs (a whole
+// ConfigContainer as it writes it) and scripts/performance/configs (overrides of one); NVIDIA/
+// Megatron-LM, megatron/core/transformer/transformer_config.py (defaults).
+namespace foreshard::launch::internal {
+namespace {
+
+std::span<const Row> rows() {
+  constexpr Kind kSwitch = Kind::kSwitch;
+  constexpr Kind kWord = Kind::kWord;
+  constexpr Kind kNumber = Kind::kNumber;
+  constexpr Kind kText = Kind::kText;
+  static constexpr auto kRows = std::to_array<Row>({
+      {"_target_", "note.container", kText},
+      {"model.tensor_model_parallel_size", "strategy.tensor_parallel"},
+      {"model.pipeline_model_parallel_size", "strategy.pipeline_parallel"},
+      {"model.virtual_pipeline_model_parallel_size", "note.virtual_stages"},
+      {"model.context_parallel_size", "strategy.context_parallel"},
+      {"model.cp_comm_type", "strategy.context_exchange", kWord,
+       "p2p=overlapped-all-gather a2a=all-to-all all_gather=all-gather allgather=all-gather",
+       "p2p"},
+      {"model.expert_model_parallel_size", "strategy.expert_parallel"},
+      {"model.expert_tensor_parallel_size", "strategy.expert_tensor_parallel"},
+      {"model.moe_expert_capacity_factor", "strategy.capacity_factor", kNumber},
+      {"model.sequence_parallel", "strategy.sequence_parallel", kSwitch},
+      {"model.num_layers_in_first_pipeline_stage", "note.first_layers"},
+      {"model.num_layers_in_last_pipeline_stage", "note.last_layers"},
+      {"model.account_for_embedding_in_pipeline_split", "note.embedding_is_layer", kSwitch},
+      {"model.account_for_loss_in_pipeline_split", "note.loss_is_layer", kSwitch},
+      {"dist.use_tp_pp_dp_mapping", "note.pipeline_before_data", kSwitch},
+      {"train.micro_batch_size", "strategy.micro_batch", Kind::kCount, "", kAlways},
+      {"train.global_batch_size", "strategy.global_batch", Kind::kCount, "", kAlways},
+      {"optimizer.use_distributed_optimizer", "note.distributed_optimizer", kSwitch},
+      {"ddp.use_distributed_optimizer", "note.distributed_optimizer_of_ddp", kSwitch},
+      {"ddp.num_distributed_optimizer_instances", "strategy.shard_replicas"},
+      {"dist.use_torch_fsdp2", "note.fsdp2", kSwitch},
+      {"ddp.use_megatron_fsdp", "note.megatron_fsdp", kSwitch},
+      {"dist.use_megatron_fsdp", "note.megatron_fsdp", kSwitch},
+      {"ddp.data_parallel_sharding_strategy", "note.sharding", kWord,
+       "no_shard=0 optim=1 optim_grads=2 optim_grads_params=3"},
+      {"model.recompute_granularity", "note.granularity", kWord, "selective=selective full=full"},
+      {"model.recompute_method", "note.method", kWord, "uniform=uniform block=block"},
+      {"model.recompute_num_layers", "note.recompute_layers"},
+      {"model.recompute_modules", "note.recompute_modules", kText},
+      {"mixed_precision.bf16", "note.bf16", kSwitch},
+      {"mixed_precision.fp16", "note.fp16", kSwitch},
+      {"mixed_precision.fp32", "note.fp32", kSwitch},
+      {"mixed_precision.fp8", "note.fp8", kWord, "hybrid=hybrid e4m3=hybrid"},
+      {"mixed_precision.fp8_recipe", "note.fp8_recipe", kWord,
+       "delayed=fp8-delayed tensorwise=fp8-current blockwise=fp8-block mxfp8=mxfp8"},
+      {"mixed_precision.fp8_param_gather", "strategy.quantized_parameters", kSwitch},
+      {"mixed_precision", "note.precision_recipe", kText},
+      {"ddp.overlap_grad_reduce", "strategy.framework.gradient_reduction", kSwitch,
+       "true=overlapped false=after-backward"},
+      {"ddp.overlap_param_gather", "strategy.framework.overlap_parameter_gather", kSwitch},
+      {"model.overlap_p2p_comm", "note.blocking_transfers", kSwitch, "false=true true=false"},
+      {"ddp.grad_reduce_in_fp32", "strategy.framework.gradient_dtype", kSwitch,
+       "true=fp32 false=bf16"},
+      {"model.gradient_accumulation_fusion", "strategy.framework.fused_gradient_accumulation",
+       kSwitch},
+      {"model.cross_entropy_loss_fusion", "strategy.framework.fused_cross_entropy", kSwitch},
+      {"model.attention_backend", "strategy.framework.attention", kWord,
+       "auto= fused=cudnn flash=flash-2 unfused=unfused local=unfused"},
+      {"model.make_vocab_size_divisible_by", "strategy.framework.vocabulary_multiple"},
+
+      {"model.num_layers", "model.layers"},
+      {"model.hidden_size", "model.hidden"},
+      {"model.num_attention_heads", "model.heads"},
+      {"model.num_query_groups", "note.groups_alone"},
+      {"model.kv_channels", "model.head_dim"},
+      {"model.ffn_hidden_size", "model.ffn"},
+      {"model.seq_length", "model.sequence"},
+      {"dataset.sequence_length", "model.sequence"},
+      {"dataset.seq_length", "model.sequence"},
+      {"model.vocab_size", "model.vocabulary"},
+      {"model.normalization", "model.norm", kWord, "LayerNorm=layer-norm RMSNorm=rms-norm"},
+      {"model.gated_linear_unit", "model.activation", kSwitch, "true=swiglu false=gelu"},
+      {"model.position_embedding_type", "model.positions", kWord,
+       "learned_absolute=learned rope=rotary none=none"},
+      {"model.add_bias_linear", "model.bias", kSwitch},
+      {"model.add_qkv_bias", "model.qkv_bias", kSwitch},
+      {"model.qk_layernorm", "model.qk_norm", kSwitch, "true=per-head false=none"},
+      {"model.share_embeddings_and_output_weights", "model.tied_embeddings", kSwitch},
+      {"model.attention_dropout", "note.attention_dropout", kNumber, "", "0.1"},
+      {"model.hidden_dropout", "note.hidden_dropout", kNumber, "", "0.1"},
+      {"model.num_moe_experts", "model.experts"},
+      {"model.moe_router_topk", "model.experts_per_token", Kind::kCount, "", "2"},
+      {"model.moe_ffn_hidden_size", "model.expert_ffn"},
+      {"model.moe_shared_expert_intermediate_size", "model.shared_ffn"},
+      {"model.moe_layer_freq", "note.moe_frequency", kText},
+  });
+  return kRows;
+}
+
+std::span<const Rule> rules() {
+  static constexpr auto kRules = std::to_array<Rule>({
+      {"model.multi_latent_attention", "",
+       "attention over low-rank keys and values is not modelled", true},
+      {"model.mtp_num_layers", "", "layers that predict further tokens are not modelled", true},
+      {"model.window_size", "", "attention over windows is not modelled", true},
+      {"model.cpu_offloading model.cpu_offloading_num_layers optimizer.optimizer_cpu_offload "
+       "model.fine_grained_activation_offloading",
+       "", "offloading to the host is not modelled", true},
+      {"mixed_precision.fp4 model.fp4", "", "products in fp4 are not modelled", true},
+      {"optimizer.optimizer", "adam", "only Adam is modelled", true},
+      {"model.pipeline_model_parallel_layout", "",
+       "give the layers of each stage: --set strategy.layers_per_stage=[...]", true},
+      {"model.hierarchical_context_parallel_sizes model.hybrid_context_parallel", "",
+       "exchanges in two levels are not modelled", true},
+      {"peft.* peft", "", "fine-tuning of adapters is not modelled", true},
+      {"model.is_hybrid_model model.heterogeneous_block_specs "
+       "model.experimental_attention_variant model.moe_latent_size",
+       "", "only decoders of equal layers are modelled", true},
+      {"model.moe_layer_recompute", "", "recomputation of experts alone is not modelled", true},
+      {"model.moe_enable_deepep model.moe_flex_dispatcher_backend", "",
+       "exchanges of tokens run as NCCL runs them"},
+      {"model.moe_shared_expert_overlap model.overlap_moe_expert_parallel_comm "
+       "model.delay_wgrad_compute comm_overlap.overlap_moe_expert_parallel_comm "
+       "comm_overlap.delay_wgrad_compute",
+       "", "exchanges of tokens are not hidden"},
+      {"model.tp_comm_overlap comm_overlap.tp_comm_overlap", "",
+       "products and their collectives run one after another, but for those of weight gradients"},
+      {"model.cuda_graph_impl model.enable_cuda_graph model.external_cuda_graph", "",
+       "each kernel is launched by the host"},
+      {"mixed_precision.first_last_layers_bf16 model.first_last_layers_bf16", "",
+       "all layers compute in fp8"},
+      {"train.rampup_batch_size", "", "the step predicted is one of the full batch"},
+      {"optimizer.exp_avg_dtype* optimizer.exp_avg_sq_dtype* optimizer.main_params_dtype*",
+       "fp32 torch.float32", "optimizer states are held in fp32"},
+      {"ddp.nccl_ub dist.use_sharp", "", "collectives run as configs/communication says"},
+      {"model.deterministic_mode model.fp32_residual_connection "
+       "ddp.reduce_scatter_with_fp32_accumulation model.defer_embedding_wgrad_compute",
+       "", "not modelled"},
+  });
+  return kRules;
+}
+
+constexpr std::string_view kIdle =
+    "*._target_ *._call_ *._args_ *._partial_ *._name_ checkpoint.* dataset.* logger.* profiling.* "
+    "rerun_state_machine.* rng.* scheduler.* tokenizer.* validation.* ft.* straggler.* "
+    "nvrx_straggler.* inprocess_restart.* tensor_inspect.* optimizer_config_override_provider.* "
+    "train.* dist.* ddp.* optimizer.* mixed_precision.* comm_overlap.* "
+    "model.activation_func.* model.apply_rope_fusion model.attention_softmax_in_fp32 "
+    "model.apply_query_key_layer_scaling model.barrier_with_L1_time model.batch_p2p_* model.beta_* "
+    "model.bias_*fusion model.bf16 model.fp16 model.fp8* model.clone_scatter_* "
+    "model.config_logger_dir model.cpu_offloading_* model.cross_entropy_fusion_impl "
+    "model.cuda_graph_* model.dsa_* model.calculate_per_token_loss model.deallocate_* "
+    "model.hf_model_id model.init_method* model.inference_* model.kitchen_* "
+    "model.layernorm_* model.linear_* model.mamba_* model.masked_softmax_fusion "
+    "model.max_position_embeddings model.min_offloaded_* model.mlp_chunks_* model.moe_aux_* "
+    "model.moe_deepep_* model.moe_grouped_gemm model.moe_hybridep_* model.moe_permute_fusion "
+    "model.moe_router_* model.moe_token_* model.moe_pad_* model.mrope_* model.mscale* "
+    "model.mtp_loss_* model.mup_* model.num_layers_at_* model.original_max_* model.parallel_output "
+    "model.params_dtype* model.perform_initialization model.persist_layer_norm "
+    "model.pipeline_dtype* model.qk_clip_* model.q_lora_rank model.kv_lora_rank "
+    "model.qk_head_dim model.qk_pos_emb_head_dim model.v_head_dim model.rope_* model.rotary_* "
+    "model.scatter_embedding_* model.should_pad_vocab model.softmax_type model.tp_comm_* "
+    "model.transformer_impl model.transformer_layer_spec* model.use_* model.norm_epsilon";
+
+// Without the names that older versions gave the sections, and without the container's.
+Result<std::vector<Setting>> cut(std::string_view text, const std::string& name) {
+  FORESHARD_ASSIGN(auto settings, cut_yaml(text, name));
+  for (Setting& setting : settings) {
+    constexpr std::string_view kContainer = "ConfigContainer.";
+    constexpr std::string_view kEnd = "_config";
+    if (setting.key.starts_with(kContainer)) setting.key.erase(0, kContainer.size());
+    const std::size_t dot = setting.key.find('.');
+    if (dot != std::string::npos && dot > kEnd.size() &&
+        setting.key.compare(dot - kEnd.size(), kEnd.size(), kEnd) == 0)
+      setting.key.erase(dot - kEnd.size(), kEnd.size());
+  }
+  return settings;
+}
+
+// A recipe by its name: "bf16_mixed", "bf16_with_mxfp8_mixed".
+Status finish(Draft& draft, const Reading& reading) {
+  const std::string recipe = draft.word("note.precision_recipe");
+  const std::string from = draft.from("note.precision_recipe");
+  if (contains(recipe, "bf16")) draft.set("note.bf16", "true", from);
+  if (contains(recipe, "fp16") && !contains(recipe, "bf16")) draft.set("note.fp16", "true", from);
+  if (contains(recipe, "fp8")) {
+    draft.set("note.fp8", "hybrid", from);
+    draft.set("note.fp8_recipe",
+              contains(recipe, "mxfp8")        ? "mxfp8"
+              : contains(recipe, "subchannel") ? "fp8-block"
+              : contains(recipe, "current")    ? "fp8-current"
+                                               : "fp8-delayed",
+              from);
+  }
+  if (!draft.has("note.bf16") && !draft.has("note.fp16") && !draft.is("note.fp32"))
+    draft.set("note.bf16", "true", "bf16, as recipes are");
+  if (draft.is("note.distributed_optimizer_of_ddp"))
+    draft.set("note.distributed_optimizer", "true",
+              draft.from("note.distributed_optimizer_of_ddp"));
+  if (!draft.has("note.container"))
+    reading.leave_out("the recipe",
+                      "what the file does not override is taken to be as in Megatron "
+                      "Core, not as in the recipe");
+  return finish_megatron(draft, reading);
+}
+
+void spread(Draft& draft, const Writing& writing) {
+  spread_megatron(draft, writing);
+  if (writing.strategy.precision == DType::kFp32) draft.set("note.fp32", "true", "");
+  draft.set("note.container", "megatron.bridge.training.config.ConfigContainer", "");
+}
+
+bool recognises(std::string_view text) {
+  if (text.starts_with('{') || contains(text, "trainer:")) return false;
+  const bool container = contains(text, "ConfigContainer") || contains(text, "train:") ||
+                         contains(text, "train_config:");
+  return container && contains(text, "model");
+}
+
+}  // namespace
+
+const Format& megatron_bridge_format() {
+  static const Format format{.name = "megatron-bridge",
+                             .summary = "The ConfigContainer of Megatron-Bridge, as YAML.",
+                             .suffix = ".yaml",
+                             .recognises = recognises,
+                             .cut = cut,
+                             .print = print_yaml,
+                             .rows = rows,
+                             .rules = rules,
+                             .idle = kIdle,
+                             .finish = finish,
+                             .spread = spread,
+                             .has_model = true};
+  return format;
+}
+
+}  // namespace foreshard::launch::internal

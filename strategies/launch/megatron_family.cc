@@ -1,0 +1,311 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "strategies/launch/internal/formats.h"
+#include "strategies/launch/internal/megatron_model.h"
+
+namespace foreshard::launch::internal {
+namespace {
+
+// Source for all of this file: NVIDIA/Megatron-LM 000c4ac24, megatron/training/arguments.py
+// (validate_args, core_transformer_config_from_args).
+
+// Layers of each stage where the first and the last have numbers of their own, or count the
+// embedding and the loss as layers. Chunk by chunk; empty: equal.
+Status stages(Draft& draft, const Reading&) {
+  const std::int64_t layers = draft.count("model.layers", 0);
+  const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
+  const std::int64_t stages = pipeline * draft.count("strategy.virtual_stages");
+  const bool embedding = draft.is("note.embedding_is_layer");
+  const bool loss = draft.is("note.loss_is_layer");
+  const std::int64_t first = draft.count("note.first_layers", 0);
+  const std::int64_t last = draft.count("note.last_layers", 0);
+  if (stages < 2 || stages > 4096 || (!embedding && !loss && first == 0 && last == 0)) return {};
+  const std::string key = first > 0   ? "note.first_layers"
+                          : last > 0  ? "note.last_layers"
+                          : embedding ? "note.embedding_is_layer"
+                                      : "note.loss_is_layer";
+  const auto refuse = [&](std::string_view why) {
+    return fault(draft.place(key), draft.from(key), why,
+                 "give the layers of each stage: --set strategy.layers_per_stage=[...]");
+  };
+  if (layers < 1) return refuse("the number of layers is not in the file");
+  const std::int64_t alone = (first > 0 ? 1 : 0) + (last > 0 ? 1 : 0);
+  const std::int64_t rest = layers + (embedding ? 1 : 0) + (loss ? 1 : 0) - first - last;
+  if (stages == alone ? rest != 0 : rest < 0 || rest % (stages - alone) != 0)
+    return refuse(
+        fmt::format("the other {} layers do not divide over {} stages", rest, stages - alone));
+  std::vector<std::int64_t> split(static_cast<std::size_t>(stages),
+                                  stages == alone ? 0 : rest / (stages - alone));
+  if (first > 0) split.front() = first;
+  if (last > 0) split.back() = last;
+  if (embedding) --split.front();
+  if (loss) --split.back();
+  draft.set_list("strategy.layers_per_stage", split, draft.from(key));
+  return {};
+}
+
+Status chunks(Draft& draft) {
+  std::int64_t chunks = draft.count("note.virtual_stages");
+  std::string from = draft.from("note.virtual_stages");
+  if (draft.has("note.layers_per_chunk")) {
+    from = draft.from("note.layers_per_chunk");
+    const std::int64_t of_stage =
+        draft.count("model.layers", 0) /
+        std::max<std::int64_t>(1, draft.count("strategy.pipeline_parallel"));
+    const std::int64_t each = draft.count("note.layers_per_chunk");
+    if (each < 1 || of_stage < 1 || of_stage % each != 0)
+      return fault(
+          draft.place("note.layers_per_chunk"), from,
+          fmt::format("the {} layers of a stage do not divide into chunks of {}", of_stage, each),
+          "give --num-layers too, or --num-virtual-stages-per-pipeline-rank");
+    chunks = of_stage / each;
+  }
+  if (chunks > 1) {
+    draft.set("strategy.virtual_stages", chunks, from);
+    draft.set("strategy.schedule", "interleaved", from);
+  }
+  return {};
+}
+
+Status sharding(Draft& draft, const Reading& reading) {
+  constexpr std::string_view kKey = "strategy.zero_stage";
+  if (draft.is("note.fsdp2")) {
+    draft.set(kKey, draft.is("note.fsdp2_keeps") ? 2 : 3, draft.from("note.fsdp2"));
+  } else if (draft.is("note.megatron_fsdp")) {
+    draft.set(kKey, draft.word("note.sharding", "0"), draft.from("note.sharding"));
+  } else if (draft.is("note.distributed_optimizer")) {
+    draft.set(kKey, 1, draft.from("note.distributed_optimizer"));
+  }
+  if (draft.count("strategy.shard_replicas") == 1 || draft.count(kKey, 0) == 0)
+    draft.drop("strategy.shard_replicas");
+  if (draft.is("strategy.framework.overlap_parameter_gather") && draft.count(kKey, 0) == 0)
+    return fault(draft.place("strategy.framework.overlap_parameter_gather"),
+                 draft.from("strategy.framework.overlap_parameter_gather"),
+                 "without a distributed optimizer no parameters are gathered",
+                 "add --use-distributed-optimizer");
+  (void)reading;
+  return {};
+}
+
+Status recomputation(Draft& draft) {
+  const std::string granularity = draft.word("note.granularity");
+  const std::string from = draft.from("note.granularity");
+  const std::string place = draft.place("note.granularity");
+  const auto unsupported = [&](std::string_view key, std::string_view why) {
+    return fault(draft.place(key), draft.from(key), why, "", Error::Code::kUnsupported);
+  };
+  if (granularity.empty() || granularity == "none") return {};
+  if (granularity == "selective") {
+    if (draft.has("note.recompute_modules") &&
+        draft.at("note.recompute_modules").words != std::vector<std::string>{"core_attn"})
+      return unsupported("note.recompute_modules",
+                         "only core attention, or whole layers, are recomputed in the model");
+    draft.set("strategy.recompute", "selective", from);
+    return {};
+  }
+  const std::string method = draft.word("note.method");
+  const std::int64_t number = draft.count("note.recompute_layers");
+  if (method.empty())
+    return fault(place, from, "whole layers are recomputed by a method, which is not given",
+                 "give the method uniform or block");
+  if (method == "uniform" && number != 1)
+    return unsupported("note.recompute_layers",
+                       "units of several layers between kept inputs are not modelled");
+  if (method == "block") {
+    const std::int64_t of_stage =
+        draft.count("model.layers", 0) /
+        std::max<std::int64_t>(1, draft.count("strategy.pipeline_parallel"));
+    if (of_stage < 1 || number < of_stage)
+      return unsupported("note.recompute_layers",
+                         "recomputation of some layers of a stage is not modelled");
+  }
+  draft.set("strategy.recompute", "full", from);
+  return {};
+}
+
+void precision(Draft& draft) {
+  const bool fp16 = draft.is("note.fp16");
+  const bool bf16 = draft.is("note.bf16");
+  draft.set("strategy.precision",
+            bf16   ? "bf16"
+            : fp16 ? "fp16"
+                   : "fp32",
+            bf16   ? draft.from("note.bf16")
+            : fp16 ? draft.from("note.fp16")
+                   : "neither bf16 nor fp16");
+  if (fp16 && !bf16 && !draft.is("note.accumulate_fp32"))
+    draft.set("strategy.framework.gradient_dtype", "fp16", "fp16 without accumulation in fp32");
+  if (!draft.has("note.fp8")) {
+    draft.drop("strategy.quantized_parameters");
+    return;
+  }
+  draft.set("strategy.quantization", draft.word("note.fp8_recipe", "fp8-delayed"),
+            draft.has("note.fp8_recipe") ? draft.from("note.fp8_recipe") : draft.from("note.fp8"));
+}
+
+// Keys that have no meaning beside the others.
+void without_meaning(Draft& draft, const Reading& reading) {
+  const std::int64_t tensor = draft.count("strategy.tensor_parallel");
+  if (tensor == 1 && draft.is("strategy.sequence_parallel")) {
+    reading.leave_out(draft.from("strategy.sequence_parallel"),
+                      "switched off by Megatron itself without tensor parallelism");
+    draft.drop("strategy.sequence_parallel");
+  }
+  if (draft.count("strategy.context_parallel") == 1) {
+    draft.drop("strategy.context_exchange");
+  } else if (draft.word("strategy.context_exchange") == "overlapped-all-gather" &&
+             draft.count("strategy.context_parallel") > 2) {
+    reading.leave_out(draft.from("strategy.context_exchange"),
+                      "the ring of more than two ranks is predicted as one gather beside the "
+                      "attention to a rank's own tokens");
+  }
+  if (draft.count("strategy.expert_tensor_parallel", tensor) == tensor ||
+      draft.count("model.experts", 0) == 0)
+    draft.drop("strategy.expert_tensor_parallel");
+  if (draft.count("strategy.expert_parallel") == 1) draft.drop("strategy.expert_parallel");
+}
+
+// Without interleaving a stage waits for its transfers.
+void transfers(Draft& draft) {
+  if (draft.count("strategy.pipeline_parallel") == 1) return;
+  const bool interleaved = draft.word("strategy.schedule") == "interleaved";
+  const bool blocking = !interleaved || draft.is("note.blocking_transfers");
+  draft.set("strategy.framework.pipeline_transfers", blocking ? "blocking" : "overlapped",
+            draft.is("note.blocking_transfers") ? draft.from("note.blocking_transfers")
+            : interleaved                       ? "an interleaved schedule"
+                                                : "a schedule without interleaving");
+}
+
+}  // namespace
+
+Status finish_megatron(Draft& draft, const Reading& reading) {
+  draft.set("strategy.framework.extends", "megatron-lm", "");
+  const std::int64_t tensor = draft.count("strategy.tensor_parallel");
+  const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
+  const std::int64_t context = draft.count("strategy.context_parallel");
+  for (const auto* key : {"strategy.tensor_parallel", "strategy.pipeline_parallel",
+                          "strategy.context_parallel", "strategy.expert_parallel"})
+    if (draft.count(key) < 1 || draft.count(key) > (1 << 20))
+      return fault(draft.place(key), draft.from(key), "out of range", "use a number from 1 on");
+  FORESHARD_ASSIGN(const std::int64_t data,
+                   data_parallel(draft, reading, tensor * pipeline * context,
+                                 fmt::format("tensor {} x pipeline {} x context {}", tensor,
+                                             pipeline, context)));
+  draft.set("strategy.data_parallel", data, "the ranks that the others leave");
+  if (!draft.has("strategy.micro_batch"))
+    return Error{Error::Code::kInvalidInput,
+                 fmt::format("{}: error: the micro-batch size is missing\n   help: give it in the "
+                             "file or with --set strategy.micro_batch=1",
+                             reading.request.name)};
+  if (!draft.has("strategy.global_batch"))
+    draft.set("strategy.global_batch", draft.count("strategy.micro_batch") * data,
+              "micro-batch x data-parallel ranks, as none is given");
+  FORESHARD_TRY(chunks(draft));
+  FORESHARD_TRY(fault_in_batch(draft, reading));
+  FORESHARD_TRY(stages(draft, reading));
+  FORESHARD_TRY(sharding(draft, reading));
+  FORESHARD_TRY(recomputation(draft));
+  precision(draft);
+  if (draft.is("note.pipeline_before_data"))
+    draft.set("strategy.rank_order", Value{.words = {"tensor", "pipeline", "data"},
+                                           .list = true,
+                                           .from = draft.from("note.pipeline_before_data")});
+  FORESHARD_TRY(finish_megatron_model(draft, reading));
+  without_meaning(draft, reading);
+  transfers(draft);
+  return {};
+}
+
+namespace {
+
+// `ours` is the key that is lost if the format has no row for the note.
+void note(Draft& draft, std::string_view key, std::string word, std::string ours) {
+  draft.set(key, std::move(word), std::move(ours));
+}
+
+// The first and the last stage may differ, the others not.
+void spread_stages(Draft& draft, const Strategy& strategy) {
+  const auto& split = strategy.layers_per_stage;
+  if (strategy.virtual_stages > 1) {
+    note(draft, "note.virtual_stages", std::to_string(strategy.virtual_stages),
+         "strategy.virtual_stages");
+    draft.drop("strategy.virtual_stages");
+    if (strategy.schedule == "interleaved") draft.drop("strategy.schedule");
+    return;
+  }
+  if (split.size() < 2 || split.front() < 1 || split.back() < 1 ||
+      std::any_of(split.begin() + 1, split.end() - 1,
+                  [&](std::int64_t layers) { return layers != split[1]; }))
+    return;
+  note(draft, "note.first_layers", std::to_string(split.front()), "strategy.layers_per_stage");
+  note(draft, "note.last_layers", std::to_string(split.back()), "strategy.layers_per_stage");
+  draft.drop("strategy.layers_per_stage");
+}
+
+void spread_sharding(Draft& draft, const Strategy& strategy) {
+  const std::string ours = "strategy.zero_stage";
+  if (strategy.zero_stage == 1) {
+    note(draft, "note.distributed_optimizer", "true", ours);
+  } else if (strategy.zero_stage > 1) {
+    note(draft, "note.megatron_fsdp", "true", ours);
+    note(draft, "note.sharding", std::to_string(strategy.zero_stage), ours);
+  }
+  draft.drop(ours);
+}
+
+void spread_recomputation(Draft& draft, const Strategy& strategy) {
+  const std::string ours = "strategy.recompute";
+  if (strategy.recompute == Recompute::kSelective) {
+    note(draft, "note.granularity", "selective", ours);
+  } else if (strategy.recompute == Recompute::kFull) {
+    note(draft, "note.granularity", "full", ours);
+    note(draft, "note.method", "uniform", ours);
+    note(draft, "note.recompute_layers", "1", ours);
+  } else if (strategy.recompute != Recompute::kNone) {
+    return;
+  }
+  draft.drop(ours);
+}
+
+void spread_precision(Draft& draft, const Strategy& strategy) {
+  const DType dtype = strategy.precision;
+  if (dtype == DType::kBf16) note(draft, "note.bf16", "true", "strategy.precision");
+  if (dtype == DType::kFp16) note(draft, "note.fp16", "true", "strategy.precision");
+  if (dtype == DType::kFp16 && strategy.framework->gradient_dtype == DType::kFp32)
+    note(draft, "note.accumulate_fp32", "true", "");
+  if (dtype == DType::kBf16 || dtype == DType::kFp16 || dtype == DType::kFp32)
+    draft.drop("strategy.precision");
+  if (strategy.quantization == Quantization::kNone) return;
+  note(draft, "note.fp8", "hybrid", "strategy.quantization");
+  note(draft, "note.fp8_recipe", draft.word("strategy.quantization"), "strategy.quantization");
+  draft.drop("strategy.quantization");
+}
+
+}  // namespace
+
+void spread_megatron(Draft& draft, const Writing& writing) {
+  const Strategy& strategy = writing.strategy;
+  draft.drop("strategy.data_parallel");
+  spread_stages(draft, strategy);
+  spread_sharding(draft, strategy);
+  spread_recomputation(draft, strategy);
+  spread_precision(draft, strategy);
+  if (strategy.rank_order == std::vector<std::string>{"tensor", "pipeline", "data"}) {
+    note(draft, "note.pipeline_before_data", "true", "strategy.rank_order");
+    draft.drop("strategy.rank_order");
+  }
+  if (strategy.tensor_parallel == 1 && strategy.sequence_parallel)
+    draft.forbid("strategy.sequence_parallel", "it is switched off without tensor parallelism");
+  if (strategy.expert_tensor_parallel == 0) draft.drop("strategy.expert_tensor_parallel");
+  if (strategy.context_parallel == 1) draft.drop("strategy.context_exchange");
+  if (strategy.zero_stage == 0)
+    draft.set("strategy.framework.overlap_parameter_gather", "false", "");
+  if (strategy.schedule == "interleaved" &&
+      strategy.framework->pipeline_transfers == PipelineTransfers::kBlocking)
+    note(draft, "note.blocking_transfers", "true", "");
+  spread_megatron_model(draft, writing);
+}
+
+}  // namespace foreshard::launch::internal

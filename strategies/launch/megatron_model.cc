@@ -1,0 +1,147 @@
+#include "strategies/launch/internal/megatron_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+#include <optional>
+
+#include "base/text.h"
+#include "base/yaml/quoted.h"
+
+namespace foreshard::launch::internal {
+namespace {
+
+// Megatron's own width of a gated layer: two thirds of 4 x hidden, down to a multiple of 64.
+std::int64_t gated_width(std::int64_t hidden) {
+  return 8 * hidden / 3 / 64 * 64;
+}
+
+double number(const Draft& draft, std::string_view key) {
+  const std::string text = draft.word(key);
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+void dropout(Draft& draft, const Reading& reading) {
+  if (!draft.has("note.attention_dropout") || !draft.has("note.hidden_dropout")) return;
+  const bool attention = number(draft, "note.attention_dropout") > 0;
+  const bool hidden = number(draft, "note.hidden_dropout") > 0;
+  draft.set("model.dropout", attention || hidden ? "true" : "false",
+            draft.from("note.hidden_dropout"));
+  if (attention != hidden)
+    reading.leave_out(draft.from(attention ? "note.hidden_dropout" : "note.attention_dropout"),
+                      "dropout is predicted of branches and of attention scores together");
+}
+
+// "n" of "([0]*n+[1]*m)", the layers without experts before those with them; "1": none.
+std::optional<std::int64_t> leading_dense(const Value& frequency) {
+  std::vector<std::string> words = frequency.words;
+  if (!frequency.list) {
+    const std::string& text = words.front();
+    if (text == "1") return 0;
+    std::int64_t dense = 0;
+    const std::string_view prefix = "([0]*";
+    const std::string_view single = "([0]+[1]*";
+    if (text.starts_with(single)) return 1;
+    if (!text.starts_with(prefix)) return std::nullopt;
+    const auto [end, status] =
+        std::from_chars(text.data() + prefix.size(), text.data() + text.size(), dense);
+    const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+    const bool fits = status == std::errc() && rest.starts_with("+[1]*") && rest.ends_with(")") &&
+                      std::ranges::count(rest, '[') == 1;
+    return fits ? std::optional(dense) : std::nullopt;
+  }
+  const auto first = std::ranges::find(words, "1");
+  const bool regular = std::all_of(words.begin(), first, [](auto& word) { return word == "0"; }) &&
+                       std::all_of(first, words.end(), [](auto& word) { return word == "1"; });
+  return regular ? std::optional<std::int64_t>(first - words.begin()) : std::nullopt;
+}
+
+Status experts(Draft& draft) {
+  if (draft.count("model.experts", 0) == 0) {
+    for (const auto* key : {"model.experts", "model.experts_per_token", "model.expert_ffn",
+                            "model.shared_ffn", "strategy.capacity_factor"})
+      draft.drop(key);
+    return {};
+  }
+  if (!draft.has("note.moe_frequency")) return {};
+  const auto dense = leading_dense(draft.at("note.moe_frequency"));
+  if (!dense)
+    return fault(draft.place("note.moe_frequency"), draft.from("note.moe_frequency"),
+                 "only dense layers before all layers with experts are modelled",
+                 "write ([0]*3+[1]*58), or give the model with --model", Error::Code::kUnsupported);
+  if (*dense > 0) draft.set("model.dense_layers", *dense, draft.from("note.moe_frequency"));
+  return {};
+}
+
+// The command line has a switch beside the number, the YAML files have the number alone.
+void heads(Draft& draft) {
+  const std::string key =
+      draft.is("note.grouped_query") ? "note.query_groups" : "note.groups_alone";
+  if (draft.has(key)) draft.set("model.kv_heads", draft.word(key), draft.from(key));
+}
+
+void positions(Draft& draft) {
+  const std::int64_t table = draft.count("note.positions", 0);
+  const std::int64_t sequence = draft.count("model.sequence", table);
+  if (draft.word("model.positions", "learned") == "learned" && table > sequence && sequence > 0)
+    draft.set("model.position_table", table, draft.from("note.positions"));
+}
+
+}  // namespace
+
+Status finish_megatron_model(Draft& draft, const Reading& reading) {
+  const bool described = draft.has("model.layers") && draft.has("model.hidden");
+  if (!described) {
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : draft.values())
+      if (key.starts_with("model.") && key != "model.sequence" && value.from.ends_with("default"))
+        keys.push_back(key);
+    for (const std::string& key : keys) draft.drop(key);
+    return {};
+  }
+  heads(draft);
+  dropout(draft, reading);
+  positions(draft);
+  if (!draft.has("model.ffn") && draft.word("model.activation") == "swiglu")
+    draft.set("model.ffn", gated_width(draft.count("model.hidden", 0)),
+              "two thirds of 4 x hidden, as none is given");
+  if (draft.word("model.bias", "true") == "true") draft.drop("model.qkv_bias");
+  FORESHARD_TRY(experts(draft));
+  if (!draft.has("model.name"))
+    draft.set("model.name",
+              yaml::quoted(std::filesystem::path(reading.request.name).stem().string()), "");
+  return {};
+}
+
+void spread_megatron_model(Draft& draft, const Writing& writing) {
+  if (writing.model == nullptr || !draft.has("model.layers")) return;
+  const Model& model = *writing.model;
+  const auto note = [&](std::string_view key, std::string word, std::string ours = {}) {
+    draft.set(key, std::move(word), std::move(ours));
+  };
+  if (model.kv() != model.heads) {
+    note("note.grouped_query", "true");
+    note("note.query_groups", std::to_string(model.kv()));
+    note("note.groups_alone", std::to_string(model.kv()));
+  }
+  draft.drop("model.kv_heads");
+  note("note.attention_dropout", model.dropout ? "0.1" : "0");
+  note("note.hidden_dropout", model.dropout ? "0.1" : "0");
+  draft.drop("model.dropout");
+  if (model.activation == Activation::kSwiglu) draft.set("model.ffn", model.ffn_width(), "");
+  note("note.positions", std::to_string(model.position_rows()),
+       model.position_table > 0 ? "model.position_table" : "");
+  draft.drop("model.position_table");
+  if (model.experts > 0 && model.dense_layers > 0) {
+    note("note.moe_frequency",
+         fmt::format("([0]*{}+[1]*{})", model.dense_layers, model.layers - model.dense_layers),
+         "model.dense_layers");
+    draft.drop("model.dense_layers");
+  }
+  if (model.experts == 0) draft.drop("model.experts_per_token");
+}
+
+}  // namespace foreshard::launch::internal

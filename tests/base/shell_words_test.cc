@@ -1,0 +1,44 @@
+#include "base/shell_words.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace foreshard {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> words(const std::string& text) {
+  const auto cut = shell_words(text);
+  return cut ? *cut : std::vector<std::string>{cut.error().message};
+}
+
+TEST(ShellWords, AreSeparatedByBlanksAndLineEnds) {
+  EXPECT_THAT(words("  mpirun\t-n 4\n-x  "), ElementsAre("mpirun", "-n", "4", "-x"));
+  EXPECT_THAT(words(" \n "), IsEmpty());
+}
+
+TEST(ShellWords, AreHeldTogetherByQuotes) {
+  EXPECT_THAT(words(R"(a 'b c' "d 'e'" f"g h"i '')"),
+              ElementsAre("a", "b c", "d 'e'", "fg hi", ""));
+}
+
+// A backslash is itself in single quotes, and in double quotes before what needs none.
+TEST(ShellWords, HaveBackslashes) {
+  EXPECT_THAT(words(R"(a\ b '\' "\"\n" \'c)"), ElementsAre("a b", "\\", "\"\\n", "'c"));
+  EXPECT_THAT(words("--lr 1 \\\n  --bf16 \\\r\n--fp\\\n8"),
+              ElementsAre("--lr", "1", "--bf16", "--fp8"));
+}
+
+TEST(ShellWords, AreNotExpandedAndLeaveOutComments) {
+  EXPECT_THAT(words("$x *.c # rest\nb a#b '#'"), ElementsAre("$x", "*.c", "b", "a#b", "#"));
+}
+
+TEST(ShellWords, NeedTheirQuotesClosed) {
+  EXPECT_THAT(words("a 'b"), ElementsAre(HasSubstr("the quote ' is not closed in: a 'b")));
+}
+
+}  // namespace
+}  // namespace foreshard

@@ -1,0 +1,121 @@
+// What is wrong with a launch file, and what to do about it.
+#include "tests/strategies/launch/launches.h"
+
+namespace foreshard::launch {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(BadLaunchFile, IsOfAnotherTool) {
+  EXPECT_THAT(strategy_of("cluster: x\nstrategy: {global_batch: 1}\n"),
+              AllOf(StartsWith("run: error: this is a study of foreshard"), HasSubstr("help: ")));
+  EXPECT_THAT(strategy_of(R"({"model_type": "llama"})"), HasSubstr("give it as --model"));
+  EXPECT_THAT(strategy_of("hello"),
+              AllOf(HasSubstr("no known framework writes such a file"), HasSubstr("'torchtitan'")));
+  EXPECT_THAT(strategy_of("hello", 1, {}, "pytorch"), HasSubstr("there is no format 'pytorch'"));
+}
+
+TEST(BadLaunchFile, CannotBeCut) {
+  EXPECT_THAT(strategy_of("--num-layers '3", 1), HasSubstr("the quote ' is not closed"));
+  EXPECT_THAT(strategy_of("[parallelism]\ntensor_parallel_degree = [1", 1), StartsWith("run:2:"));
+  EXPECT_THAT(strategy_of("{\"zero_optimization\": {", 1), StartsWith("run:"));
+  EXPECT_THAT(strategy_of("distributed_type: FSDP\ndistributed_type: NO\n", 1),
+              StartsWith("run:2:1: error: "));
+}
+
+TEST(BadLaunchFile, HasAnUnknownWord) {
+  EXPECT_THAT(strategy_of("distributed_type: FSPD\n", 1),
+              AllOf(StartsWith("run:1:19: error: distributed_type: 'FSPD' is not understood"),
+                    HasSubstr("did you mean 'FSDP'?")));
+  EXPECT_THAT(strategy_of("[parallelism]\npipeline_parallel_degree = 2\n"
+                          "pipeline_parallel_schedule = \"ZBVZeroBubble\"\n",
+                          2),
+              AllOf(StartsWith("run:3:30: error: parallelism.pipeline_parallel_schedule: "),
+                    HasSubstr("use '1F1B', 'GPipe' or 'Interleaved1F1B'")));
+  EXPECT_THAT(strategy_of("--micro-batch-size one", 1),
+              HasSubstr("--micro-batch-size: expected a whole number, found 'one'"));
+  EXPECT_THAT(strategy_of("--micro-batch-size $MBS", 1),
+              AllOf(HasSubstr("'$MBS' is a variable"), HasSubstr("write its value")));
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 2", 1), HasSubstr("expected one value, found 2"));
+}
+
+TEST(BadLaunchFile, ContradictsItself) {
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --tensor-model-parallel-size 8 "
+                          "--pipeline-model-parallel-size 4",
+                          48),
+              AllOf(HasSubstr("48 ranks do not divide by tensor 8 x pipeline 4 x context 1 = 32"),
+                    HasSubstr("use 32 or 64 ranks")));
+  EXPECT_THAT(strategy_of("--micro-batch-size 2 --global-batch-size 10", 4),
+              AllOf(HasSubstr("a batch of 10 does not divide into data-parallel 4 x micro-batch 2"),
+                    HasSubstr("use 8")));
+  EXPECT_THAT(strategy_of(R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+                              "gradient_accumulation_steps": 4})",
+                          16),
+              AllOf(HasSubstr("micro-batch 2 x accumulation 4 x data-parallel 16 are 128"),
+                    HasSubstr("8 ranks would do")));
+  EXPECT_THAT(strategy_of(R"({"train_batch_size": 4, "bf16": {"enabled": true},
+                              "fp16": {"enabled": true}})",
+                          4),
+              HasSubstr("bf16 is on too"));
+  EXPECT_THAT(strategy_of("distributed_type: FSDP\nnum_processes: 8\nparallelism_config:\n"
+                          "  parallelism_config_dp_shard_size: 4\n",
+                          {}, {{"strategy.micro_batch", "1"}, {"strategy.global_batch", "8"}}),
+              HasSubstr("4 data-parallel ranks are not the 8 that the others leave"));
+  EXPECT_THAT(strategy_of("[parallelism]\ndata_parallel_shard_degree = 16\n"
+                          "[activation_checkpoint]\nmode = \"none\"\n",
+                          8),
+              HasSubstr("16 ranks, but there are 8"));
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --overlap-param-gather", 2),
+              HasSubstr("add --use-distributed-optimizer"));
+}
+
+TEST(BadLaunchFile, DoesNotSayEnough) {
+  EXPECT_THAT(strategy_of("--micro-batch-size 1"),
+              AllOf(HasSubstr("does not say how many ranks there are"), HasSubstr("--devices")));
+  EXPECT_THAT(strategy_of("--tensor-model-parallel-size 1", 1),
+              HasSubstr("the micro-batch size is missing"));
+  EXPECT_THAT(strategy_of("distributed_type: FSDP\nnum_processes: 8\n"),
+              HasSubstr("accelerate leaves the batch to the program"));
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --recompute-granularity full", 1),
+              HasSubstr("give the method uniform or block"));
+}
+
+TEST(BadLaunchFile, HasWhatIsNotModelled) {
+  for (const auto& [text, why] :
+       {std::pair<std::string, std::string>{
+            "--micro-batch-size 1 --multi-latent-attention",
+            "--multi-latent-attention: attention over low-rank keys and values is not modelled"},
+        {"--micro-batch-size 1 --optimizer muon", "--optimizer: only Adam is modelled"},
+        {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mlp core_attn",
+         "only core attention, or whole layers"},
+        {R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "offload_optimizer":
+             {"device": "cpu"}}})",
+         "zero_optimization.offload_optimizer.device: offloading to the host is not modelled"},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
+         "fsdp_config.fsdp_offload_params: offloading"},
+        {"distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n",
+         "the configuration is in another file: import that one"},
+        {"[parallelism]\ntensor_parallel_degree = 1\n",
+         "activation_checkpoint.mode is selective by default: what torchtitan recomputes"},
+        {"trainer: {devices: 1}\nmodel: {micro_batch_size: 1, optim: {name: sgd}}\n",
+         "model.optim.name: 'sgd' is not understood"}}) {
+    const auto run = import_text(text, 4);
+    ASSERT_FALSE(run) << text;
+    EXPECT_THAT(run.error().message, HasSubstr(why));
+    EXPECT_THAT(run.error().message, StartsWith("run"));
+  }
+}
+
+// The same words where they switch nothing on.
+TEST(BadLaunchFile, IsSoundWhereItIsSwitchedOff) {
+  const auto run = import_text(R"({"train_batch_size": 4, "optimizer": {"type": "AdamW"},
+      "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}})",
+                               4);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(run->idle, testing::Contains("zero_optimization.offload_optimizer.device"));
+}
+
+}  // namespace
+}  // namespace foreshard::launch

@@ -1,0 +1,239 @@
+// Files as the frameworks' users write them, and by hand what they must become.
+#include "tests/strategies/launch/launches.h"
+
+namespace foreshard::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
+
+// 64 ranks / (tensor 4 x pipeline 4 x context 2) are 2 replicas. 80 layers on 4 stages are 20 each,
+// in chunks of 4 are 5.
+TEST(MegatronScript, IsReadAsItsOptionsSay) {
+  const auto run = import_text(launch_file("pretrain-llama3-70b.sh"), 64);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->format, "megatron");
+  EXPECT_EQ(in_braces(run->strategy),
+            "{tensor_parallel: 4, pipeline_parallel: 4, data_parallel: 2, context_parallel: 2, "
+            "context_exchange: overlapped-all-gather, sequence_parallel: true, schedule: "
+            "interleaved, virtual_stages: 5, micro_batch: 1, global_batch: 128, zero_stage: 1, "
+            "recompute: selective, precision: bf16, quantization: fp8-current, framework: "
+            "{extends: megatron-lm, fused_gradient_accumulation: true, fused_cross_entropy: true, "
+            "gradient_dtype: fp32, gradient_reduction: overlapped, overlap_parameter_gather: true, "
+            "pipeline_transfers: overlapped, vocabulary_multiple: 128}}");
+  EXPECT_EQ(in_braces(run->model),
+            "{name: \"run\", layers: 80, hidden: 8192, heads: 64, kv_heads: 8, ffn: 28672, "
+            "vocabulary: 128256, sequence: 8192, norm: rms-norm, activation: swiglu, positions: "
+            "rotary, bias: false, tied_embeddings: false, dropout: false}");
+  EXPECT_THAT(run->missing, IsEmpty());
+  EXPECT_THAT(run->idle, IsSupersetOf({"--nnodes", "--lr", "--save", "--tensorboard-dir"}));
+  EXPECT_THAT(run->unmodelled, ElementsAre(Field(&Unmodelled::setting, "--tp-comm-overlap")));
+  const auto strategy = loaded<Strategy>(run->strategy);
+  EXPECT_EQ(strategy.devices(), 64);
+  EXPECT_THAT(faults_in(strategy, loaded<Model>(run->model), 64), IsEmpty());
+}
+
+// 128 / (2 x 8) are 8 replicas; each of 8 expert ranks holds whole experts, so they reach over the
+// 2 tensor ranks too.
+TEST(MegatronArguments, HaveExperts) {
+  const auto run = import_text(launch_file("mixtral.args"), 128);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(in_braces(run->strategy),
+            "{tensor_parallel: 2, pipeline_parallel: 8, data_parallel: 8, expert_parallel: 8, "
+            "expert_tensor_parallel: 1, sequence_parallel: true, micro_batch: 1, global_batch: "
+            "256, zero_stage: 1, precision: bf16, framework: {extends: megatron-lm, "
+            "fused_gradient_accumulation: true, fused_cross_entropy: false, gradient_dtype: fp32, "
+            "gradient_reduction: after-backward, overlap_parameter_gather: false, "
+            "pipeline_transfers: blocking, vocabulary_multiple: 128}}");
+  const auto model = loaded<Model>(run->model);
+  EXPECT_EQ(model.experts, 8);
+  EXPECT_EQ(model.experts_per_token, 2);
+  EXPECT_EQ(model.ffn, 16384);
+  EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), model, 128), IsEmpty());
+}
+
+// What Megatron-LM fills in: the batch, the width of a gated layer (8/3 of 4096, down to a multiple
+// of 64), dropout of 0.1, LayerNorm, learned positions, tied embeddings.
+TEST(MegatronArguments, HaveTheDefaultsOfMegatron) {
+  const auto run = import_text(
+      "--num-layers 2 --hidden-size 4096 --num-attention-heads 32 --seq-length 128 --swiglu "
+      "--max-position-embeddings 256 --vocab-size 100 --micro-batch-size 3",
+      4);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto strategy = loaded<Strategy>(run->strategy);
+  EXPECT_EQ(strategy.global_batch, 12);
+  EXPECT_EQ(strategy.precision, DType::kFp32);
+  EXPECT_EQ(strategy.zero_stage, 0);
+  const auto model = loaded<Model>(run->model);
+  EXPECT_EQ(model.ffn, 10880);
+  EXPECT_EQ(model.position_rows(), 256);
+  EXPECT_TRUE(model.dropout);
+  EXPECT_TRUE(model.tied_embeddings);
+}
+
+TEST(MegatronArguments, MayDivideLayersUnevenly) {
+  const std::string rest = " --pipeline-model-parallel-size 4 --micro-batch-size 1 ";
+  EXPECT_THAT(strategy_of("--num-layers 10 --decoder-first-pipeline-num-layers 1 "
+                          "--decoder-last-pipeline-num-layers 3" +
+                              rest,
+                          4),
+              HasSubstr("layers_per_stage: [1, 3, 3, 3]"));
+  EXPECT_THAT(strategy_of("--num-layers 10 --account-for-embedding-in-pipeline-split "
+                          "--account-for-loss-in-pipeline-split" +
+                              rest,
+                          4),
+              HasSubstr("layers_per_stage: [2, 3, 3, 2]"));
+}
+
+TEST(MegatronArguments, MayShardByFsdp) {
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --use-megatron-fsdp "
+                          "--data-parallel-sharding-strategy optim_grads_params "
+                          "--num-distributed-optimizer-instances 2",
+                          8),
+              HasSubstr("zero_stage: 3, shard_replicas: 2"));
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --use-torch-fsdp2", 8), HasSubstr("zero_stage: 3"));
+}
+
+// 64 / (tensor 2 x 2 replicas) are 16 shards.
+TEST(TorchtitanFile, IsReadAsItSays) {
+  const auto run = import_text(launch_file("llama3-8b.toml"), 64);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->format, "torchtitan");
+  EXPECT_EQ(in_braces(run->strategy),
+            "{tensor_parallel: 2, data_parallel: 32, sequence_parallel: true, micro_batch: 2, "
+            "global_batch: 256, zero_stage: 3, shard_replicas: 2, recompute: full, precision: "
+            "bf16, quantization: fp8-current, quantized_parameters: true, framework: {extends: "
+            "torchtitan, optimizer: fused}}");
+  EXPECT_EQ(in_braces(run->model), "{extends: llama3-8b, sequence: 8192}");
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+  EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), loaded<Model>(run->model), 64), IsEmpty());
+}
+
+// Two stages on each of 4 ranks; 16 sequences of a replica are 16 micro-batches of 1. Parameters
+// stay whole in a pipeline. The file names all degrees: 8 x 4 x 2 x 2 ranks.
+TEST(TorchtitanFile, HasPipelines) {
+  const auto run = import_text(launch_file("pipeline.toml"));
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(in_braces(run->strategy),
+              HasSubstr("{tensor_parallel: 8, pipeline_parallel: 4, data_parallel: 2, "
+                        "context_parallel: 2, context_exchange: overlapped-all-gather, "
+                        "sequence_parallel: true, schedule: interleaved, virtual_stages: 2, "
+                        "micro_batch: 1, global_batch: 32, zero_stage: 2, recompute: none"));
+  EXPECT_THAT(in_braces(run->strategy), HasSubstr("pointwise: {norm: eager"));
+  EXPECT_THAT(run->unmodelled,
+              ElementsAre(Field(&Unmodelled::setting,
+                                HasSubstr("parallelism.enable_async_tensor_parallel"))));
+}
+
+// 512 sequences / (64 ranks x 4 steps) are 2.
+TEST(DeepSpeedFile, IsReadAsItSays) {
+  const auto run = import_text(launch_file("zero3.json"), 64);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->format, "deepspeed");
+  EXPECT_EQ(
+      in_braces(run->strategy),
+      "{data_parallel: 64, micro_batch: 2, global_batch: 512, zero_stage: 3, precision: bf16, "
+      "framework: {extends: deepspeed-zero3, gradient_dtype: bf16, gradient_reduction: "
+      "overlapped, shards: {gather_each: 100000}, gradient_clipping: true}}");
+  EXPECT_THAT(run->model, IsEmpty());
+  EXPECT_EQ(loaded<Strategy>(run->strategy).framework->shards.gather_each, 100000);
+}
+
+// The Trainer of Transformers fills in the sizes; tabs indent.
+TEST(DeepSpeedFile, MayLeaveSizesToTheProgram) {
+  EXPECT_THAT(strategy_of(launch_file("zero2-trainer.json"), 16),
+              HasSubstr("give --set strategy.micro_batch=N and --set strategy.global_batch=N"));
+  EXPECT_EQ(strategy_of(launch_file("zero2-trainer.json"), 16,
+                        {{"strategy.micro_batch", "2"}, {"strategy.global_batch", "64"}}),
+            "{data_parallel: 16, micro_batch: 2, global_batch: 64, zero_stage: 2, precision: fp16, "
+            "framework: {extends: deepspeed-zero3, gradient_dtype: fp16, gradient_reduction: "
+            "after-backward, gradient_clipping: false}}");
+}
+
+TEST(AccelerateFile, HasFsdp) {
+  EXPECT_EQ(strategy_of(launch_file("fsdp.yaml"), {},
+                        {{"strategy.micro_batch", "2"}, {"strategy.global_batch", "64"}}),
+            "{data_parallel: 16, micro_batch: 2, global_batch: 64, zero_stage: 3, shard_replicas: "
+            "2, recompute: full, precision: bf16, framework: {extends: pytorch-fsdp, shards: "
+            "{forward_prefetch: post, backward_prefetch: post}}}");
+  EXPECT_EQ(strategy_of(launch_file("fsdp2.yaml"), {},
+                        {{"strategy.micro_batch", "1"}, {"strategy.global_batch", "64"}}),
+            "{tensor_parallel: 2, data_parallel: 8, context_parallel: 2, context_exchange: "
+            "overlapped-all-gather, micro_batch: 1, global_batch: 64, zero_stage: 3, "
+            "shard_replicas: 2, precision: bf16, framework: pytorch-fsdp}");
+}
+
+// 16 ranks / (4 x 2) are 2 replicas, each with 8 micro-batches of 1.
+TEST(AccelerateFile, HasMegatron) {
+  EXPECT_EQ(
+      strategy_of(launch_file("accelerate-megatron.yaml"), {}, {{"strategy.micro_batch", "1"}}),
+      "{tensor_parallel: 4, pipeline_parallel: 2, data_parallel: 2, sequence_parallel: true, "
+      "micro_batch: 1, global_batch: 16, zero_stage: 1, recompute: selective, precision: "
+      "fp16, framework: {extends: megatron-lm, pipeline_transfers: blocking}}");
+}
+
+// 4 nodes of 8 are 32 ranks, / (4 x 2) are 4 replicas. References in braces are followed.
+TEST(NemoFile, IsReadAsItSays) {
+  const auto run = import_text(launch_file("nemo-gpt.yaml"));
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->format, "nemo");
+  EXPECT_EQ(in_braces(run->strategy),
+            "{tensor_parallel: 4, pipeline_parallel: 2, data_parallel: 4, sequence_parallel: true, "
+            "micro_batch: 2, global_batch: 128, zero_stage: 1, recompute: selective, precision: "
+            "bf16, framework: {extends: megatron-lm, fused_gradient_accumulation: false, "
+            "gradient_reduction: overlapped, overlap_parameter_gather: false, pipeline_transfers: "
+            "blocking}}");
+  EXPECT_EQ(in_braces(run->model),
+            "{name: \"run\", layers: 24, hidden: 2304, heads: 24, ffn: 9216, vocabulary: 51200, "
+            "sequence: 2048, dropout: true}");
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+}
+
+TEST(BridgeFile, IsReadAsItSays) {
+  const auto run = import_text(launch_file("bridge.yaml"), 64);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->format, "megatron-bridge");
+  EXPECT_THAT(in_braces(run->strategy),
+              HasSubstr("pipeline_parallel: 4, data_parallel: 16, context_parallel: 1, "
+                        "expert_parallel: 8, sequence_parallel: false, schedule: interleaved, "
+                        "virtual_stages: 12, micro_batch: 1, global_batch: 512, zero_stage: 1, "
+                        "precision: bf16, quantization: mxfp8, quantized_parameters: true"));
+  const auto model = loaded<Model>(run->model);
+  EXPECT_EQ(model.experts, 128);
+  EXPECT_EQ(model.expert_ffn, 768);
+  EXPECT_EQ(model.qk_norm, QkNorm::kPerHead);
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+  EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), model, 64), IsEmpty());
+}
+
+// An override of a recipe, in its older and its newer spelling.
+TEST(BridgeFile, MayOverrideARecipe) {
+  const std::string sections =
+      "model_config: {tensor_model_parallel_size: 2}\n"
+      "train_config: {global_batch_size: 256, micro_batch_size: 4}\n";
+  EXPECT_THAT(strategy_of(sections, 8), HasSubstr("{tensor_parallel: 2, data_parallel: 4"));
+  const auto run = import_text(
+      "ConfigContainer:\n  model: {tensor_model_parallel_size: 2}\n  train: {micro_batch_size: 1}\n"
+      "  mixed_precision: bf16_with_mxfp8_mixed\n",
+      8);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(in_braces(run->strategy), HasSubstr("quantization: mxfp8"));
+  EXPECT_THAT(run->unmodelled, ElementsAre(Field(&Unmodelled::setting, "the recipe")));
+}
+
+TEST(LaunchReport, ShowsWhatWasTakenAndWhatNot) {
+  const auto run = import_text("--micro-batch-size 1 --lr 3 --tp-comm-overlap --bf17", 2);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto lines = report(*run);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_THAT(lines[0], HasSubstr("run (megatron) gives: data_parallel 2, micro_batch 1"));
+  EXPECT_EQ(lines[1], "without meaning for a step: --lr");
+  EXPECT_THAT(lines[2], HasSubstr("not in the prediction: --tp-comm-overlap: "));
+  EXPECT_EQ(lines[3], "not in the prediction: --bf17: not known; did you mean '--bf16'?");
+}
+
+}  // namespace
+}  // namespace foreshard::launch
