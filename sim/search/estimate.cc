@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -25,6 +26,7 @@ using program::Block;
 
 // A pipeline runs full after so many micro-batches for each of its stages.
 constexpr std::int64_t kFullPipeline = 2;
+constexpr std::int64_t kFullOtherPipeline = 4;
 
 // The time of one strategy from the times of its blocks.
 class Step {
@@ -60,11 +62,8 @@ class Step {
 
  private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::int64_t layers(std::int64_t chunk, std::int64_t stage) const {
-    return split_[index(chunk * strategy_.pipeline_parallel + stage)];
-  }
+  bool has_head(std::int64_t stage) const { return stage == last_stage(strategy_); }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
-  bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
   // The communication that takes `count` elements from one attribute to another.
@@ -189,7 +188,7 @@ class Step {
   }
   // A table that the head shares with the embedding of its stage counts there.
   std::int64_t own_elements(std::int32_t index) const {
-    const bool shared = index == 2 && model_.tied_embeddings && strategy_.stages() == 1;
+    const bool shared = index == 2 && model_.tied_embeddings && last_stage(strategy_) == 0;
     return block(index).elements() - (shared ? blocks_.head.largest_parameter : 0);
   }
 
@@ -200,8 +199,10 @@ class Step {
     Seconds time;
     std::int64_t launches = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const PassTime& pass =
-          symbol.direction == Direction::kForward ? parts[i]->forward : parts[i]->backward;
+      const PassTime& pass = symbol.direction == Direction::kForward ? parts[i]->forward
+                             : symbol.part == plan::Part::kWhole     ? parts[i]->backward
+                             : symbol.part == plan::Part::kInput     ? parts[i]->input
+                                                                     : parts[i]->weight;
       const std::int64_t n = symbol.units.at(i);
       time += symbol.follows && n > 0 ? pass.next : pass.times(n);
       launches += n * pass.launches;
@@ -257,10 +258,11 @@ class Step {
           partial[group.also_partial] += group.elements * count;
     };
     std::int64_t own = 0;
-    for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c) own += layers(c, stage);
+    for_each_piece(strategy_, stage,
+                   [&](std::int64_t, std::int64_t piece) { own += split_[Step::index(piece)]; });
     add(blocks_.layers.front(), own);
     add(blocks_.embedding, stage == 0 ? 1 : 0);
-    add(blocks_.head, last_stage(stage) ? 1 : 0);
+    add(blocks_.head, has_head(stage) ? 1 : 0);
     FORESHARD_CHECK(index < std::ssize(partial));
     const auto& [axes, count] = *std::next(partial.begin(), index);
     Attribute from = replicated(1);
@@ -304,27 +306,36 @@ class Step {
     return time;
   }
 
-  // See the file's comment. The pieces before stage s are those of chunk 0.
+  // See the file's comment. The pieces before the first of stage s are those of chunk 0.
   Seconds bound() {
     const auto m = static_cast<double>(strategy_.micro_batches());
-    const auto both = [](const PassTimes& of, Seconds PassTime::*which) {
-      return of.forward.*which + of.backward.*which;
+    const bool splits = splits_backward(strategy_);
+    const auto both = [&](const PassTimes& of, Seconds PassTime::*which) {
+      // Of a pass that may run whole or in two parts, the lesser.
+      const bool apart = splits && of.input.launches > 0;
+      return of.forward.*which +
+             (apart ? std::min(of.input.*which + of.weight.*which, of.backward.*which)
+                    : of.backward.*which);
+    };
+    const auto through = [&](const PassTimes& of) {
+      return splits ? of.forward.least : both(of, &PassTime::least);
     };
     Seconds before;
     Seconds most;
     for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-      const auto of_chunks = [&](std::int64_t chunks, Seconds PassTime::*which) {
-        Seconds time = s == 0 ? both(passes(s).embedding, which) : Seconds{};
-        for (std::int64_t c = 0; c < chunks; ++c)
-          time += static_cast<double>(layers(c, s)) * both(passes(s).layer, which);
-        return time;
-      };
-      Seconds own = of_chunks(strategy_.virtual_stages, &PassTime::least_on_slowest);
-      if (last_stage(s)) own += both(passes(s).head, &PassTime::least_on_slowest);
-      most = std::max(most, before + m * own);
-      before += of_chunks(1, &PassTime::least);
+      const ModelTimes& of = passes(s);
+      Seconds own = s == 0 ? both(of.embedding, &PassTime::least_on_slowest) : Seconds{};
+      for_each_piece(strategy_, s, [&](std::int64_t, std::int64_t piece) {
+        own +=
+            static_cast<double>(split_[index(piece)]) * both(of.layer, &PassTime::least_on_slowest);
+      });
+      if (has_head(s)) own += both(of.head, &PassTime::least_on_slowest);
+      const Seconds step = splits ? optimizer_time(s, &Spread::fastest) : Seconds{};
+      most = std::max(most, before + m * own + step);
+      if (s == 0) before += through(of.embedding);
+      before += static_cast<double>(split_[index(s)]) * through(of.layer);
     }
-    return most + optimizer_time(0, &Spread::fastest);
+    return splits ? most : most + optimizer_time(0, &Spread::fastest);
   }
 
   const Strategy& strategy_;
@@ -354,15 +365,23 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
   const auto parts = blocks.all();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
-    const bool shared = &of == &blocks.head && model.tied_embeddings && strategy.stages() == 1;
+    const bool shared = &of == &blocks.head && model.tied_embeddings && last_stage(strategy) == 0;
     const std::int64_t own = of.elements() - (shared ? of.largest_parameter : 0);
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
     if (states.cuts_parameters)
       bytes.whole = lower::whole_parameters(strategy, of.elements(), of.quantized());
     if (states.cuts_gradients) bytes.gradient = gradient * static_cast<double>(own);
-    bytes.work = {of.transient_forward, of.transient_backward};
-    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};
+    bytes.work = {of.transient_forward, of.transient_backward, {}, {}};
+    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward)),
+                    false, false};
+    if (of.split) {
+      bytes.held = of.split->kept_for_weight + of.split->held;
+      bytes.work[2] = of.split->transient_input + of.split->held;
+      bytes.work[3] = of.split->transient_weight;
+      bytes.trails[2] = trails(lower::only_block(of.split->input));
+      bytes.trails[3] = trails(lower::only_block(of.split->weight));
+    }
   }
   return result;
 }
@@ -391,7 +410,8 @@ Result<Estimator::Split*> Estimator::split_of(const Strategy& strategy) {
                      strategy.micro_batch,
                      strategy.recompute,
                      stride,
-                     strategy.shard_replicas};
+                     strategy.shard_replicas,
+                     splits_backward(strategy)};
   auto it = splits_.find(key);
   if (it == splits_.end()) {
     Strategy alone = strategy;
@@ -417,10 +437,14 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
                                [](const auto& group) { return !group.also_partial.empty(); });
   };
   const std::int64_t stages = strategy.pipeline_parallel;
-  const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
-  const std::int64_t fewer = kFullPipeline * stages;
-  const bool all = strategy.micro_batches() <= fewer + period;
+  const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
+  const std::int64_t period = strategy.virtual_stages > 1 || !is_usual ? stages : 1;
+  const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
+  const bool all =
+      strategy.schedule == schedule::kCustom || strategy.micro_batches() <= fewer + period;
   const FormKey key{.schedule = strategy.schedule,
+                    .schedule_actions = strategy.schedule_actions,
+                    .pass_times = strategy.pass_times,
                     .stages = stages,
                     .chunks = strategy.virtual_stages,
                     .micro_batches = all ? strategy.micro_batches() : 0,

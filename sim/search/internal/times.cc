@@ -213,19 +213,20 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
 
 Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& kinds, Times& times) {
   ModelTimes result;
-  struct Part {
-    const program::Block& block;
-    PassTime& into;
+  const auto time = [&](const lower::LoweredBlock& block, PassTimes& into) -> Status {
+    const auto one = [&](const lower::Pieces& pass, PassTime& of_pass) -> Status {
+      FORESHARD_ASSIGN(of_pass, pass_time(lower::only_block(pass), model.mesh, kinds, times));
+      return {};
+    };
+    FORESHARD_TRY(one(block.forward, into.forward));
+    FORESHARD_TRY(one(block.backward, into.backward));
+    if (!block.split) return {};
+    FORESHARD_TRY(one(block.split->input, into.input));
+    return one(block.split->weight, into.weight);
   };
-  for (const Part& part :
-       {Part{lower::only_block(model.embedding.forward), result.embedding.forward},
-        Part{lower::only_block(model.embedding.backward), result.embedding.backward},
-        Part{lower::only_block(model.layers.front().forward), result.layer.forward},
-        Part{lower::only_block(model.layers.front().backward), result.layer.backward},
-        Part{lower::only_block(model.head.forward), result.head.forward},
-        Part{lower::only_block(model.head.backward), result.head.backward}}) {
-    FORESHARD_ASSIGN(part.into, pass_time(part.block, model.mesh, kinds, times));
-  }
+  FORESHARD_TRY(time(model.embedding, result.embedding));
+  FORESHARD_TRY(time(model.layers.front(), result.layer));
+  FORESHARD_TRY(time(model.head, result.head));
   return result;
 }
 

@@ -207,9 +207,15 @@ Bytes forward_work(const ShardedGraph& forward, const std::set<TensorId>& kept) 
   return beside(sweep.peak(outlasting), kept, forward);
 }
 
-Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
-                    const std::set<TensorId>& kept, const BackwardWork& how) {
+namespace {
+
+// The operators of a backward pass that are `wanted`, with those that compute activations again.
+std::vector<OperatorStep> backward_steps(const ShardedGraph& forward, const ShardedGraph& backward,
+                                         const BackwardWork& how,
+                                         const std::vector<bool>& left_out = {}) {
   std::vector<OperatorStep> steps = steps_of(backward);
+  if (!left_out.empty())
+    std::erase_if(steps, [&](const OperatorStep& step) { return left_out[step.op]; });
   std::vector<OperatorStep> again = steps_of(forward);
   const auto is_core = [](const OperatorStep& step) {
     return step.sharded->graph->operators[step.op].core_attention;
@@ -221,8 +227,14 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
     where = std::ranges::find_if(steps, is_core);
   }
   steps.insert(where, again.begin(), again.end());
+  return steps;
+}
 
-  Sweep sweep(forward, std::move(steps), how);
+}  // namespace
+
+Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
+                    const std::set<TensorId>& kept, const BackwardWork& how) {
+  Sweep sweep(forward, backward_steps(forward, backward, how), how);
   for (const TensorId id : kept) sweep.present(forward, id);
   for (const TensorId id : backward.graph->inputs) sweep.present(backward, id);
   std::vector<TensorId> outlasting = backward.graph->outputs;
@@ -230,6 +242,84 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
     outlasting.insert(outlasting.end(), forward.graph->outputs.begin(),
                       forward.graph->outputs.end());
   return beside(sweep.peak(outlasting), kept, forward);
+}
+
+namespace {
+
+// What the second part of a backward pass finds.
+struct Found {
+  std::set<TensorId> kept{};           // of the forward graph
+  std::set<TensorId> again{};          // likewise, computed again
+  std::set<TensorId> made{};           // of the backward graph
+  std::set<std::int32_t> converted{};  // conversions of the first part
+};
+
+Found found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward,
+                       const std::set<TensorId>& kept, const std::vector<bool>& weights) {
+  const Graph& graph = *backward.graph;
+  const std::vector<TensorId> storage = storages_of(*forward.graph);
+  const std::vector<TensorId> later = storages_of(graph);
+  std::set<std::int32_t> converted;
+  std::set<TensorId> own;  // made by the second part
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const auto& needs = backward.operators[i].conversions;
+    if (!weights[i]) converted.insert(needs.begin(), needs.end());
+    if (weights[i])
+      own.insert(graph.operators[i].outputs.begin(), graph.operators[i].outputs.end());
+  }
+  Found found;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!weights[i]) continue;
+    for (const TensorId id : graph.operators[i].inputs) {
+      if (graph[id].role == TensorRole::kParameter || own.contains(id)) continue;
+      const auto& needs = backward.operators[i].conversions;
+      const auto conversion = std::ranges::find_if(needs, [&](std::int32_t c) {
+        return converted.contains(c) &&
+               backward.conversions[static_cast<std::size_t>(c)].tensor == id;
+      });
+      const TensorId root = later[id.index()];
+      if (conversion != needs.end())
+        found.converted.insert(*conversion);
+      else if (root.index() >= storage.size())
+        found.made.insert(root);
+      else if (kept.contains(storage[root.index()]))
+        found.kept.insert(storage[root.index()]);
+      else
+        found.again.insert(storage[root.index()]);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
+                     const std::set<TensorId>& kept, const std::vector<bool>& weights,
+                     const BackwardWork& how) {
+  const Found found = found_by_weights(forward, backward, kept, weights);
+  SplitWork work{.kept_for_weight = bytes_held(found.kept, forward),
+                 .held = bytes_held(found.again, forward) + bytes_held(found.made, backward)};
+  for (const std::int32_t c : found.converted) {
+    const Conversion& wish = backward.conversions[static_cast<std::size_t>(c)];
+    work.held += local_bytes((*backward.graph)[wish.tensor], wish.to, backward.mesh);
+  }
+
+  Sweep first(forward, backward_steps(forward, backward, how, weights), how);
+  for (const TensorId id : kept) first.present(forward, id);
+  for (const TensorId id : backward.graph->inputs) first.present(backward, id);
+  std::vector<TensorId> outlasting = backward.graph->outputs;
+  for (const auto* part : {&found.kept, &found.again, &found.made})
+    outlasting.insert(outlasting.end(), part->begin(), part->end());
+  work.input = std::max(Bytes{}, first.peak(outlasting) - bytes_held(kept, forward) - work.held);
+
+  std::vector<OperatorStep> steps = steps_of(backward);
+  std::erase_if(steps, [&](const OperatorStep& step) { return !weights[step.op]; });
+  Sweep second(forward, std::move(steps), how);
+  for (const auto* part : {&found.kept, &found.again})
+    for (const TensorId id : *part) second.present(forward, id);
+  for (const TensorId id : found.made) second.present(backward, id);
+  work.weight = std::max(Bytes{}, second.peak({}) - work.kept_for_weight - work.held);
+  return work;
 }
 
 }  // namespace foreshard::lower

@@ -12,7 +12,7 @@ namespace foreshard::lower {
 namespace {
 
 plan::Block planned(std::string name, const LoweredBlock& block) {
-  return {.name = std::move(name), .groups = block.parameters};
+  return {.name = std::move(name), .groups = block.parameters, .splits = block.split.has_value()};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -18,14 +19,16 @@ void visit_blocks(const Strategy& strategy, const Model& model, const LoweredMod
                   std::int64_t stage, Visit visit) {
   const auto split = layer_kinds_of_stages(strategy, model);
   std::vector<std::int64_t> layers(blocks.layers.size());
-  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+  bool has_head = false;
+  for_each_piece(strategy, stage, [&](std::int64_t, std::int64_t piece) {
     for (std::size_t kind = 0; kind < layers.size(); ++kind)
-      layers[kind] +=
-          split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)][kind];
+      layers[kind] += split[static_cast<std::size_t>(piece)][kind];
+    has_head = has_head || piece == strategy.stages() - 1;
+  });
   if (stage == 0) visit(blocks.embedding, 1);
   for (std::size_t kind = 0; kind < layers.size(); ++kind)
     if (layers[kind] > 0) visit(blocks.layers[kind], layers[kind]);
-  if (stage == strategy.pipeline_parallel - 1) visit(blocks.head, 1);
+  if (has_head) visit(blocks.head, 1);
 }
 
 Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
@@ -61,8 +64,8 @@ std::vector<plan::ParameterGroup> parameters_of_stage(const Strategy& strategy, 
       groups.push_back(std::move(group));
     }
   });
-  // One stage alone has a tied output projection once.
-  if (model.tied_embeddings && strategy.stages() == 1)
+  // A stage with both ends of the model has a tied output projection once.
+  if (model.tied_embeddings && stage == 0 && last_stage(strategy) == 0)
     groups.push_back({.over = copy_axes(blocks.mesh), .elements = -blocks.head.largest_parameter});
   return plan::by_shards(groups, blocks.mesh);
 }

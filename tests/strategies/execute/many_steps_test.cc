@@ -23,6 +23,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     replicate_shards(training.strategy, static_cast<unsigned>(i));
     give_context(training, static_cast<unsigned>(i));
     give_experts(training, static_cast<unsigned>(i));
+    reschedule(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

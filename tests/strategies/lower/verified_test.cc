@@ -69,6 +69,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     replicate_shards(training.strategy, seed);
     give_context(training, seed);
     give_experts(training, seed);
+    reschedule(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;
