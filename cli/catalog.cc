@@ -10,6 +10,8 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
+#include "strategies/schedule/schedule.h"
+
 namespace foreshard::cli {
 namespace {
 
@@ -21,7 +23,8 @@ class Catalog final : public Command {
   void declare(Declaration& declaration) override {
     declaration.argument(
         "KIND", kind_,
-        "List only these: " + join(kind_names()) + "; or operators, of which graphs are made.");
+        "List only these: " + join(kind_names()) +
+            "; or operators, of which graphs are made; or schedules of pipelines.");
     add_format(declaration, format_, {"text", "json"});
     Declaration show =
         declaration.subcommand("show", show_, "Print one entry, defaults and sources included.",
@@ -31,6 +34,7 @@ class Catalog final : public Command {
 
   Result<ExitCode> run(const Environment& environment) override {
     if (kind_ == "operators" && !show_) return operators();
+    if (kind_ == "schedules" && !show_) return schedules();
     if (environment.catalogue.empty())
       return fail("there is no catalogue",
                   "give its folder with --configs DIR or $FORESHARD_CONFIGS");
@@ -64,6 +68,21 @@ class Catalog final : public Command {
   Result<ExitCode> operators() const {
     FORESHARD_TRY(write_result(
         {}, format_ == "json" ? operators_json().dump(kIndent) + "\n" : operators_markdown()));
+    return kDone;
+  }
+
+  Result<ExitCode> schedules() const {
+    std::string text = "schedules: pipeline schedules, for strategy.schedule\n";
+    Json list = Json::array();
+    for (const schedule::Schedule& one : schedule::schedules()) {
+      text += fmt::format("  {:<14} {}\n", one.name, one.summary);
+      list.push_back({{"name", one.name},
+                      {"summary", one.summary},
+                      {"fewest_chunks", one.fewest_chunks},
+                      {"splits_backward", one.splits}});
+    }
+    const Json json{{"schema", "foreshard.schedules/1"}, {"schedules", std::move(list)}};
+    FORESHARD_TRY(write_result({}, format_ == "json" ? json.dump(kIndent) + "\n" : text));
     return kDone;
   }
 

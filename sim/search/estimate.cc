@@ -9,6 +9,7 @@
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -29,7 +30,8 @@ Estimator::SplitKey::SplitKey(const Strategy& strategy)
       sequence_parallel(strategy.sequence_parallel),
       micro_batch(strategy.micro_batch),
       recompute(strategy.recompute),
-      shard_replicas(strategy.shard_replicas) {
+      shard_replicas(strategy.shard_replicas),
+      splits_backward(foreshard::splits_backward(strategy)) {
   std::int64_t stride = 1;
   for (const MeshAxis& axis : mesh_of(strategy)) {
     if (axis.name == "tensor" || axis.name == "context" || axis.name == "expert")
@@ -43,6 +45,7 @@ using program::Block;
 
 // A pipeline runs full after so many micro-batches for each of its stages.
 constexpr std::int64_t kFullPipeline = 2;
+constexpr std::int64_t kFullOtherPipeline = 4;
 
 // The time of one strategy from the times of its blocks.
 class Step {
@@ -80,17 +83,15 @@ class Step {
 
  private:
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
-  // Of each block, the units of chunk `chunk` of a stage.
-  std::vector<std::int64_t> units(std::int64_t chunk, std::int64_t stage) const {
-    const bool is_last = last_stage(stage) && chunk == strategy_.virtual_stages - 1;
-    std::vector<std::int64_t> counts{chunk == 0 && stage == 0 ? 1 : 0};
-    const auto& layers = layers_of_pieces_[index(chunk * strategy_.pipeline_parallel + stage)];
+  // The units of a piece, by block.
+  std::vector<std::int64_t> units(std::int64_t piece) const {
+    std::vector<std::int64_t> counts{piece == 0 ? 1 : 0};
+    const auto& layers = layers_of_pieces_[index(piece)];
     counts.insert(counts.end(), layers.begin(), layers.end());
-    counts.push_back(is_last ? 1 : 0);
+    counts.push_back(piece == strategy_.stages() - 1 ? 1 : 0);
     return counts;
   }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
-  bool last_stage(std::int64_t stage) const { return stage == strategy_.pipeline_parallel - 1; }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
   // The communication that takes `count` elements from one attribute to another.
@@ -213,7 +214,7 @@ class Step {
   // A table that the head shares with the embedding of its stage counts there.
   std::vector<plan::ParameterGroup> own_groups(std::int32_t of) const {
     std::vector<plan::ParameterGroup> groups = block(of).parameters;
-    if (&block(of) == &blocks_.head && model_.tied_embeddings && strategy_.stages() == 1)
+    if (&block(of) == &blocks_.head && model_.tied_embeddings && last_stage(strategy_) == 0)
       groups.push_back({.over = copies_, .elements = -blocks_.head.largest_parameter});
     return groups;
   }
@@ -230,8 +231,11 @@ class Step {
     Seconds time;
     std::int64_t launches = 0;
     for (std::size_t i = 0; i < of_stage.size(); ++i) {
-      const PassTime& pass =
-          symbol.direction == Direction::kForward ? of_stage[i].forward : of_stage[i].backward;
+      const PassTimes& of = of_stage[i];
+      const PassTime& pass = symbol.direction == Direction::kForward ? of.forward
+                             : symbol.part == plan::Part::kWhole     ? of.backward
+                             : symbol.part == plan::Part::kInput     ? of.input
+                                                                     : of.weight;
       const std::int64_t n = symbol.units.at(i);
       time += symbol.follows && n > 0 ? pass.next : pass.times(n);
       launches += n * pass.launches;
@@ -327,27 +331,39 @@ class Step {
     return time;
   }
 
-  // See the file's comment. The pieces before stage s are those of chunk 0.
+  // See the file's comment. The pieces before the first of stage s are those of chunk 0.
   Seconds bound() {
     const auto m = static_cast<double>(strategy_.micro_batches());
+    const bool splits = splits_backward(strategy_);
+    const auto both = [&](const PassTimes& of, Seconds PassTime::*which) {
+      // Of a pass that may run whole or in two parts, the lesser.
+      const bool apart = splits && of.input.launches > 0;
+      return of.forward.*which +
+             (apart ? std::min(of.input.*which + of.weight.*which, of.backward.*which)
+                    : of.backward.*which);
+    };
     Seconds before;
     Seconds most;
     for (std::int64_t s = 0; s < strategy_.pipeline_parallel; ++s) {
-      const auto of_chunk = [&](std::int64_t chunk, Seconds PassTime::*which) {
+      const auto of_piece = [&](std::int64_t piece, auto time_of) {
         Seconds time;
-        const std::vector<std::int64_t> counts = units(chunk, s);
+        const std::vector<std::int64_t> counts = units(piece);
         for (std::size_t i = 0; i < counts.size(); ++i)
-          time += static_cast<double>(counts[i]) *
-                  (passes(s)[i].forward.*which + passes(s)[i].backward.*which);
+          time += static_cast<double>(counts[i]) * time_of(passes(s)[i]);
         return time;
       };
       Seconds own;
-      for (std::int64_t c = 0; c < strategy_.virtual_stages; ++c)
-        own += of_chunk(c, &PassTime::least_on_slowest);
-      most = std::max(most, before + m * own);
-      before += of_chunk(0, &PassTime::least);
+      for_each_piece(strategy_, s, [&](std::int64_t, std::int64_t piece) {
+        own += of_piece(
+            piece, [&](const PassTimes& of) { return both(of, &PassTime::least_on_slowest); });
+      });
+      const Seconds step = splits ? optimizer_time(s, &Spread::fastest) : Seconds{};
+      most = std::max(most, before + m * own + step);
+      before += of_piece(s, [&](const PassTimes& of) {
+        return splits ? of.forward.least : both(of, &PassTime::least);
+      });
     }
-    return most + optimizer_time(0, &Spread::fastest);
+    return splits ? most : most + optimizer_time(0, &Spread::fastest);
   }
 
   const Strategy& strategy_;
@@ -379,7 +395,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
   const auto parts = blocks.all();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
-    const bool shared = &of == &blocks.head && model.tied_embeddings && strategy.stages() == 1;
+    const bool shared = &of == &blocks.head && model.tied_embeddings && last_stage(strategy) == 0;
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
     const auto over = reduced_over(of.parameters);
@@ -396,8 +412,16 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
       bytes.gradient.at(static_cast<std::size_t>(place)) -=
           gradient * static_cast<double>(of.largest_parameter);
     }
-    bytes.work = {of.transient_forward, of.transient_backward};
-    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward))};
+    bytes.work = {of.transient_forward, of.transient_backward, {}, {}};
+    bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward)),
+                    false, false};
+    if (of.split) {
+      bytes.held = of.split->kept_for_weight + of.split->held;
+      bytes.work[2] = of.split->transient_input + of.split->held;
+      bytes.work[3] = of.split->transient_weight;
+      bytes.trails[2] = trails(lower::only_block(of.split->input));
+      bytes.trails[3] = trails(lower::only_block(of.split->weight));
+    }
   }
   return result;
 }
@@ -437,10 +461,14 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
                                        const lower::LoweredModel& blocks) {
   const StateSharding states = state_sharding(strategy);
   const std::int64_t stages = strategy.pipeline_parallel;
-  const std::int64_t period = strategy.virtual_stages > 1 ? stages : 1;
-  const std::int64_t fewer = kFullPipeline * stages;
-  const bool all = strategy.micro_batches() <= fewer + period;
+  const bool is_usual = schedule::find_schedule(strategy.schedule)->may_block;
+  const std::int64_t period = strategy.virtual_stages > 1 || !is_usual ? stages : 1;
+  const std::int64_t fewer = (is_usual ? kFullPipeline : kFullOtherPipeline) * stages;
+  const bool all =
+      strategy.schedule == schedule::kCustom || strategy.micro_batches() <= fewer + period;
   FormKey key{.schedule = strategy.schedule,
+                    .schedule_actions = strategy.schedule_actions,
+                    .pass_times = strategy.pass_times,
                     .stages = stages,
                     .chunks = strategy.virtual_stages,
                     .micro_batches = all ? strategy.micro_batches() : 0,

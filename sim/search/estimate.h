@@ -7,13 +7,17 @@
 /// with the times of the blocks, of transfers, and of what gradients, parameters and the optimizer
 /// take; a pass takes no less than the host needs to launch it. With more than 2 p micro-batches on
 /// p stages, two shorter steps are walked: of 2 p micro-batches and of one period more (one
-/// micro-batch, or p where chunks are interleaved). Each further period adds their difference.
+/// micro-batch, or p where chunks are interleaved). Each further period adds their difference. Of
+/// schedules other than 1F1B, GPipe and interleaved, the first has 4 p micro-batches, and the
+/// period is p.
 ///
-/// **Bound.** For each stage s, the sum of: one forward pass through the pieces before it; all its
-/// own passes; one backward pass through the pieces before it; and the optimizer's kernels on the
+/// **Bound.** For each stage s, the sum of: one forward pass through the pieces before its first;
+/// all its own passes; one backward pass through those pieces; and the optimizer's kernels on the
 /// first stage. Each part holds the compute stream of some device, and each must follow the one
 /// before: nothing reaches stage s before it has passed the stages before it, s runs its passes on
 /// one stream, and what it does last, a backward pass, must still go back to the first stage.
+/// Where backward passes run in two parts, a stage may end with gradients of weights: the way back
+/// is left out, and the optimizer is the stage's own.
 /// A pass counts from its first kernel to its last: of the stage's own passes on its slowest kind
 /// of device, which has to do them all; of the others on the fastest kind of theirs, as a rank with
 /// the slowest one may have those beside it. Communication counts at the speed of idle links on the
@@ -82,6 +86,7 @@ class Estimator {
     std::int64_t micro_batch;
     Recompute recompute;
     std::int64_t shard_replicas;
+    bool splits_backward;
     /// Of the axes tensor, context and expert: how far apart their ranks lie.
     std::vector<std::int64_t> strides{};
     auto operator<=>(const SplitKey&) const = default;
@@ -90,6 +95,8 @@ class Estimator {
   /// What strategies whose plans have the same form agree in.
   struct FormKey {
     std::string schedule{};
+    std::vector<std::string> schedule_actions{};
+    std::vector<double> pass_times{};
     std::int64_t stages = 1;
     std::int64_t chunks = 1;
     std::int64_t micro_batches = 0;  ///< 0: more than are walked.

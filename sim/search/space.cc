@@ -163,6 +163,9 @@ class Enumerator {
     for (const std::int64_t count : chosen(space_.virtual_stages, counts)) {
       strategy_.virtual_stages = count;
       strategy_.schedule = count > 1 ? "interleaved" : "1f1b";
+      strategy_.schedule_actions.clear();
+      strategy_.schedule_file.clear();
+      strategy_.pass_times.clear();
       micro_batches();
     }
   }

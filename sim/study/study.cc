@@ -216,6 +216,24 @@ Status unknown_schedule(const std::string& name, const yaml::Loader& loader, std
       near ? fmt::format("did you mean '{}'?", *near) : "use " + quoted_choice(names));
 }
 
+// The rows of the CSV that a strategy names, one for each pipeline rank.
+Status read_schedule_file(Strategy& strategy, const yaml::Loader& loader,
+                          std::vector<yaml::Input>& inputs) {
+  if (strategy.schedule_file.empty()) return {};
+  constexpr std::string_view kPlace = "strategy.schedule_file";
+  if (!strategy.schedule_actions.empty())
+    return loader.error_at(kPlace, "'schedule_actions' and 'schedule_file' are given together",
+                           "leave out one of them");
+  const fs::path path = folder_of(loader, kPlace) / strategy.schedule_file;
+  auto bytes = foreshard::read_file(path, kLargestConfig);
+  if (!bytes) return loader.error_at(kPlace, bytes.error().message);
+  std::istringstream text(*bytes);
+  for (std::string row; std::getline(text, row);)
+    if (!row.empty() && row != "\r") strategy.schedule_actions.push_back(row);
+  inputs.push_back({path.string(), *std::move(bytes)});
+  return {};
+}
+
 // A catalogue file by its place in the catalogue, wherever that lies: results must not depend on
 // it.
 std::string shown_path(const std::string& path, const std::vector<fs::path>& catalogue) {
@@ -426,6 +444,7 @@ Result<LoadedStudy> load_study(const StudyFiles& given, yaml::Options options) {
                      loader.read_ref<Framework>(kDefaultFramework, "strategy.framework"));
     strategy.framework = {.value = std::move(framework), .name = std::string(kDefaultFramework)};
   }
+  FORESHARD_TRY(read_schedule_file(strategy, loader, imported));
   FORESHARD_ASSIGN(auto pool, pool_of(*study.cluster, study.use, loader));
   std::optional<LoadedGraph> graph;
   if (has_graph(study, files)) {

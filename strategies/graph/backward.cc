@@ -440,6 +440,25 @@ std::set<TensorId> trained(const Graph& graph, const std::vector<TensorId>& inpu
   return found;
 }
 
+std::vector<bool> weight_gradient_operators(const Graph& backward) {
+  std::vector<bool> reaches(backward.tensors.size());
+  for (const TensorId id : backward.outputs) reaches[id.index()] = true;
+  std::vector<bool> weights(backward.operators.size());
+  for (std::size_t i = backward.operators.size(); i-- > 0;) {
+    const Operator& op = backward.operators[i];
+    weights[i] = std::ranges::none_of(op.outputs, [&](TensorId id) { return reaches[id.index()]; });
+    if (weights[i]) continue;
+    for (const TensorId id : op.inputs) reaches[id.index()] = true;
+  }
+  return weights;
+}
+
+bool can_split(const Graph& backward) {
+  const std::vector<bool> weights = weight_gradient_operators(backward);
+  return backward.bodies.empty() && std::ranges::find(weights, true) != weights.end() &&
+         std::ranges::find(weights, false) != weights.end();
+}
+
 std::vector<TensorId> storages_of(const Graph& graph) {
   std::vector<TensorId> storage;
   storage.reserve(graph.tensors.size());

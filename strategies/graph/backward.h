@@ -59,6 +59,15 @@ void prune(Graph& graph);
 /// views counted as what they view, parameters left out.
 std::vector<TensorId> saved_tensors(const Graph& forward, const Graph& backward);
 
+/// The operators of a backward graph from which no gradient of an input can be reached, by index:
+/// they compute gradients of weights alone, and nobody waits for them before the end of the step.
+std::vector<bool> weight_gradient_operators(const Graph& backward);
+
+/// Whether a backward pass can run in two parts: some of its operators compute gradients of weights
+/// alone, and others do not.
+/// Not modelled: parts of passes with loops or conditions, which run whole.
+bool can_split(const Graph& backward);
+
 /// Of every tensor, the one whose bytes it really is (views followed to their source).
 std::vector<TensorId> storages_of(const Graph& graph);
 

@@ -7,6 +7,7 @@
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 
 namespace foreshard {
@@ -71,14 +72,15 @@ class Placer {
   std::vector<PlacedTensor> run() {
     const std::int64_t stages = strategy_.pipeline_parallel;
     const std::vector<std::int64_t> first{0};
-    const std::vector<std::int64_t> last{stages - 1};
+    const std::vector<std::int64_t> last{last_stage(strategy_)};
     const bool tied = model_.tied_embeddings;
     place(graphs_.embedding, "", first,
-          tied && stages > 1 ? std::vector<std::int64_t>{0, stages - 1} : first);
+          tied && last != first ? std::vector<std::int64_t>{0, last.front()} : first);
     const auto split = layers_of_stages(strategy_, model_.layers);
     std::int64_t layer = 0;
     for (std::size_t piece = 0; piece < split.size(); ++piece) {
-      const std::int64_t stage = static_cast<std::int64_t>(piece) % stages;
+      const std::int64_t stage =
+          schedule::stage_of(placement_of(strategy_), stages, static_cast<std::int64_t>(piece));
       for (std::int64_t i = 0; i < split[piece]; ++i, ++layer)
         place(graphs_.layers[model_.kind_index(layer)], fmt::format("layers.{}.", layer), {stage},
               {});

@@ -1,5 +1,7 @@
 #include "strategies/parallelism/strategy.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace foreshard {
@@ -80,13 +82,25 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "How unevenly tokens choose experts, where none are dropped (default: evenly).")
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
-          .optional("schedule", &Strategy::schedule, "Pipeline schedule: gpipe, 1f1b, interleaved.")
-          .optional("virtual_stages", &Strategy::virtual_stages,
-                    "Model chunks per pipeline rank (schedule interleaved).",
+          .optional("schedule", &Strategy::schedule,
+                    "Pipeline schedule: a name that `foreshard catalog schedules` lists.")
+          .optional("schedule_actions", &Strategy::schedule_actions,
+                    "Of schedule custom: what each pipeline rank runs, in order, such as "
+                    "'F0 F1 I0 W0 I1 W1' (forward, input gradients, weight gradients; B is a whole "
+                    "backward pass), with the number of the piece first where a rank has several.",
+                    yaml::non_empty())
+          .optional("schedule_file", &Strategy::schedule_file,
+                    "Instead of schedule_actions: path of a CSV with a row for each pipeline rank, "
+                    "as torch.distributed.pipelining writes it, relative to this file.")
+          .optional("pass_times", &Strategy::pass_times,
+                    "By which zb-1p, zb-2p, v-half and v-min place weight gradients: times of a "
+                    "forward pass, of input gradients, of weight gradients and, if there is a "
+                    "fourth, of a transfer, in any unit (default: 1, 1, 1, 0).")
+          .optional("virtual_stages", &Strategy::virtual_stages, "Model chunks per pipeline rank.",
                     yaml::between(1, kMaxWays))
           .optional("layers_per_stage", &Strategy::layers_per_stage,
                     "Layers of each stage, chunk by chunk (default: equal); of a graph: units "
-                    "(graph.cuts).")
+                    "(graph.cuts). Where chunks lie in a V, in the order of the model.")
           .optional("micro_batch", &Strategy::micro_batch, "Sequences per device and micro-batch.",
                     yaml::between(1, kMaxBatch))
           .required("global_batch", &Strategy::global_batch, "Sequences per step.",
@@ -119,6 +133,19 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
                     "The training framework, which decides what is overlapped and fused.")
+          .check("pass_times",
+                 [](const Strategy& of) -> std::string {
+                   const auto& times = of.pass_times;
+                   const auto is_time = [](double time) { return time > 0 && std::isfinite(time); };
+                   const bool sound =
+                       times.empty() || ((times.size() == 3 || times.size() == 4) &&
+                                         std::all_of(times.begin(), times.begin() + 3, is_time) &&
+                                         (times.size() == 3 || times[3] == 0 || is_time(times[3])));
+                   return sound
+                              ? ""
+                              : "must be three times above 0 and, if there is a fourth, that of a "
+                                "transfer: [1, 1, 0.5]";
+                 })
           .check("precision", [](const Strategy& of) { return fault_in_precision(of.precision); })
           .check("quantization",
                  [](const Strategy& of) -> std::string {

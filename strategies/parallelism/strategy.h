@@ -55,8 +55,11 @@ struct Strategy {
   ExpertLoad expert_load{};    ///< Balanced, if capacity_factor is not 1.
   bool sequence_parallel = false;
   std::string schedule = "1f1b";               ///< A name of strategies/schedule.
+  std::vector<std::string> schedule_actions;   ///< Of schedule "custom": schedule/actions.h.
+  std::string schedule_file;                   ///< Where they stand instead; read with the study.
+  std::vector<double> pass_times;  ///< schedule::PassTimes, in their order; empty: equal.
   std::int64_t virtual_stages = 1;             ///< Model chunks per pipeline rank.
-  std::vector<std::int64_t> layers_per_stage;  ///< Per stage (chunk-major); empty: equal.
+  std::vector<std::int64_t> layers_per_stage;  ///< Per piece, in the model's order; empty: equal.
   std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
   std::int64_t global_batch = 1;               ///< Sequences per step.
   std::int64_t zero_stage = 0;                 ///< ZeRO 0-3 over the data-parallel ranks (3: FSDP).
@@ -135,8 +138,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
 /// As equal as possible, the larger ones first: 10 layers on 4 stages are 3 3 2 2.
 std::vector<std::int64_t> even_split(std::int64_t layers, std::int64_t stages);
 
-/// Layers of each stage (of a general graph: units), chunk-major: stage i of chunk c is entry
-/// c * pipeline_parallel + i.
+/// Layers of each piece (of a general graph: units), in the order of the model. Which stage holds a
+/// piece: schedule::piece_of.
 /// \pre faults_in is empty.
 std::vector<std::int64_t> layers_of_stages(const Strategy& strategy, std::int64_t layers);
 }  // namespace foreshard

@@ -9,6 +9,7 @@
 #include "base/grouped.h"
 #include "base/text.h"
 
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
@@ -121,6 +122,45 @@ void forward_faults(const Strategy& strategy, std::vector<StrategyFault>& faults
   }
 }
 
+// Faults of the schedule for its pipeline, and of keys that it does not read.
+void schedule_faults(const Strategy& strategy, std::vector<StrategyFault>& faults) {
+  const auto fault = [&](std::string key, std::string message, std::string help) {
+    faults.push_back({std::move(key), std::move(message), std::move(help)});
+  };
+  const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
+  if (known == nullptr) return;  // the study says so
+  const bool is_custom = known->name == schedule::kCustom;
+  if (strategy.virtual_stages > known->most_chunks)
+    return fault("virtual_stages",
+                 fmt::format("schedule '{}' has {} per rank, not {}", known->name,
+                             known->most_chunks == 1 ? "one stage"
+                                                     : fmt::format("{} chunks", known->most_chunks),
+                             strategy.virtual_stages),
+                 "set schedule: interleaved");
+  if (is_custom == strategy.schedule_actions.empty()) {
+    const bool has_file = !strategy.schedule_file.empty();
+    return is_custom ? fault("schedule_actions", "schedule 'custom' has no actions",
+                             "list those of each pipeline rank, or name a schedule_file")
+                     : fault(has_file ? "schedule_file" : "schedule_actions",
+                             fmt::format("schedule '{}' has an order of its own", known->name),
+                             "set schedule: custom, or leave this out");
+  }
+  if (!strategy.pass_times.empty() && !known->goes_by_times)
+    fault("pass_times", fmt::format("schedule '{}' does not go by times", known->name),
+          "leave them out, or set schedule: zb-1p");
+  // A batch that does not divide is a fault of its own; the oldest three are cheap to search over.
+  if (known->may_block || strategy.micro_batches() < 1 ||
+      strategy.micro_batches() > kMaxLayerPasses)
+    return;
+  const auto table = table_of(strategy);
+  if (table) return;
+  const std::string& why = table.error().message;
+  const std::size_t help = std::min(why.rfind("; "), why.size());
+  const std::string own = strategy.schedule_file.empty() ? "schedule_actions" : "schedule_file";
+  fault(is_custom ? own : "schedule", why.substr(0, help),
+        help < why.size() ? why.substr(help + 2) : "");
+}
+
 // Faults of how `layers` of a model, or "units" of a graph, are divided into the stages of a
 // pipeline.
 void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_view what,
@@ -128,20 +168,14 @@ void pipeline_faults(const Strategy& strategy, std::int64_t layers, std::string_
   const auto fault = [&](std::string key, std::string message, std::string help) {
     faults.push_back({std::move(key), std::move(message), std::move(help)});
   };
-  if (strategy.virtual_stages > 1 && strategy.schedule != "interleaved") {
-    fault("virtual_stages",
-          fmt::format("schedule '{}' has one stage per rank, not {}", strategy.schedule,
-                      strategy.virtual_stages),
-          "set schedule: interleaved");
-  }
+  schedule_faults(strategy, faults);
   if (strategy.virtual_stages > 1 && strategy.pipeline_parallel == 1) {
     fault("virtual_stages", "a pipeline of one rank cannot be interleaved",
           "set virtual_stages: 1 or pipeline_parallel > 1");
   }
   // Its ranks wait for each other's transfers in a ring, which must lie ready while kernels run.
   const Framework& framework = strategy.framework.value;
-  if (strategy.virtual_stages > 1 && framework.blocking_launches &&
-      framework.pipeline_transfers == PipelineTransfers::kBlocking) {
+  if (strategy.virtual_stages > 1 && framework.blocking_launches && transfers_block(strategy)) {
     fault("virtual_stages",
           fmt::format("an interleaved pipeline whose host waits for each kernel and each transfer "
                       "is not modelled (framework '{}': blocking_launches)",
@@ -500,6 +534,12 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         "set sequence_parallel: false or another tensor_parallel");
   }
   pipeline_faults(strategy, model.layers, "layers", "model", faults);
+  if (model.tied_embeddings && strategy.zero_stage >= 2 && pp > 1 && last_stage(strategy) == 0)
+    fault("zero_stage",
+          fmt::format("schedule '{}' has both ends of the model on one stage; that their common "
+                      "table is cut by micro-batches (ZeRO {}) is not modelled",
+                      strategy.schedule, strategy.zero_stage),
+          "set zero_stage: 1");
   if (strategy.global_batch % (dp * strategy.micro_batch) != 0) {
     fault("global_batch",
           fmt::format("{} sequences do not divide into data_parallel {} x micro_batch {} = {}",

@@ -23,8 +23,8 @@ Run Parts::with_backward(Run units) const {
   return units;
 }
 
-const Tie* Parts::tie_in_one_piece() const {
-  return tie && pieces.size() == 1 ? &*tie : nullptr;
+const Tie* Parts::tie_on_one_role() const {
+  return tie && tie->on_one_role ? &*tie : nullptr;
 }
 
 std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
@@ -37,7 +37,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.frozen += group.frozen;
     sum.reduced_inside += group.reduced_inside;
   }
-  const Tie* shared = tie_in_one_piece();
+  const Tie* shared = tie_on_one_role();
   if (shared != nullptr && shared->last_unit == unit) {
     const auto group = groups.find(shared->over);
     FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
@@ -98,8 +98,12 @@ Lane lane_of(const Action& action) {
     case ActionKind::kReduceCopies:
       return Lane::kModel;
     case ActionKind::kSend:
+      if (action.returns)
+        return is_forward ? Lane::kSendForwardReturning : Lane::kSendBackwardReturning;
       return is_forward ? Lane::kSendForward : Lane::kSendBackward;
     case ActionKind::kReceive:
+      if (action.returns)
+        return is_forward ? Lane::kReceiveForwardReturning : Lane::kReceiveBackwardReturning;
       return is_forward ? Lane::kReceiveForward : Lane::kReceiveBackward;
     case ActionKind::kSync:
       break;

@@ -32,8 +32,11 @@
 #include "strategies/graph/attribute.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/ir/kernel.h"
+#include "strategies/schedule/schedule.h"
 
 namespace foreshard::plan {
+
+using schedule::Part;
 
 // --- what is planned ----------------------------------------------------------------------------
 
@@ -75,6 +78,9 @@ struct Block {
   std::string name{};
   std::vector<ParameterGroup> groups{};
   bool has_backward = true;  ///< Not where nothing of it, or before it, is trained.
+  /// Its backward pass can run in two parts. Where nothing flows back through it (an embedding), or
+  /// it has no weights, its whole backward pass runs where others compute gradients of inputs.
+  bool splits = false;
 
   std::int64_t elements() const {
     std::int64_t sum = 0;
@@ -106,6 +112,7 @@ struct Tie {
   std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
   std::int64_t elements = 0;  ///< On one rank.
   bool is_frozen = false;     ///< It is not trained.
+  bool on_one_role = false;   ///< Which holds one copy of it: set as pieces are placed.
 };
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.
@@ -123,9 +130,9 @@ struct Parts {
   const Block& block_of(std::int32_t unit) const;
   /// Those of `units` that a backward pass runs through: all but the first ones that have none.
   Run with_backward(Run units) const;
-  /// The tie, where both of its units lie in one piece.
-  const Tie* tie_in_one_piece() const;
-  /// The unit's own parameters, those of equal `over` as one group: those of a tie in one piece are
+  /// The tie, where both of its units lie on one role.
+  const Tie* tie_on_one_role() const;
+  /// The unit's own parameters, those of equal `over` as one group: those of a tie on one role are
   /// the first unit's.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
   /// Of by_shards(), those that ZeRO can cut.
@@ -137,7 +144,8 @@ struct Parts {
 // --- what a role does ---------------------------------------------------------------------------
 
 enum class ActionKind : std::uint8_t {
-  kPass,    ///< The forward or the backward pass of `units`, a backward pass from the last on.
+  kPass,    ///< The forward or the backward pass of `units`, or a part of the latter, which begins
+            ///< with the last unit.
   kGather,  ///< Parameters of a bucket: from shards to whole.
   kReduce,  ///< Gradients of a bucket: to shards, or to all.
   kReduceCopies,  ///< Gradients outside buckets: see Copies.
@@ -156,6 +164,11 @@ enum class Lane : std::uint8_t {
   kSendForward,
   kReceiveBackward,
   kSendBackward,
+  // The same over crossings on which a V comes back: to and from other roles.
+  kReceiveForwardReturning,
+  kSendForwardReturning,
+  kReceiveBackwardReturning,
+  kSendBackwardReturning,
   kHost,
 };
 
@@ -164,6 +177,10 @@ enum Buffers : std::uint8_t {
   kKept = 1,      ///< Activations, from the forward to the backward pass.
   kWhole = 2,     ///< Parameters of a bucket, from the gather before a pass to its end.
   kGradient = 4,  ///< Whole gradients of a bucket, from its first backward pass to its reduction.
+  /// Where the backward pass runs in two parts: of the activations, those that the gradients of
+  /// weights read, from the forward pass to them (kKept are then the others) ...
+  kKeptForWeight = 8,
+  kHeld = 16,  ///< ... and what they read besides, from the gradients of inputs to them.
 };
 
 using ActionId = std::int32_t;  ///< Index into Role::actions.
@@ -173,8 +190,10 @@ struct Action {
   Direction direction = Direction::kForward;  ///< Of passes and what belongs to them.
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
-  Run units{};           ///< Of passes.
-  bool reduces = false;  ///< Of backward passes: of ParameterGroup::reduced_inside.
+  Part part = Part::kWhole;  ///< Of backward passes.
+  bool returns = false;      ///< Of transfers: Crossing::returns.
+  Run units{};               ///< Of passes.
+  bool reduces = false;      ///< Of backward passes: of ParameterGroup::reduced_inside.
   /// The bucket of a gather or reduction, the crossing of a transfer or of the sync that follows a
   /// transfer, the entry of `copies`; -1: none.
   std::int32_t what = -1;
@@ -191,6 +210,11 @@ Lane lane_of(const Action& action);
 inline constexpr std::size_t kLanes = static_cast<std::size_t>(Lane::kHost) + 1;
 inline std::size_t lane_index(const Action& action) {
   return static_cast<std::size_t>(lane_of(action));
+}
+/// Whether gradients of parameters are there when the pass is done.
+inline bool completes_gradients(const Action& pass) {
+  return pass.kind == ActionKind::kPass && pass.direction == Direction::kBackward &&
+         pass.part != Part::kInput;
 }
 inline bool is_transfer(const Action& action) {
   return action.kind == ActionKind::kSend || action.kind == ActionKind::kReceive;
@@ -213,6 +237,10 @@ struct Crossing {
   std::int32_t to_piece = 0;
   std::int32_t from_role = 0;  ///< That of the pieces' chunks.
   std::int32_t to_role = 0;
+  bool returns = false;  ///< On the way back of a V (schedule::Placement).
+
+  /// Both pieces are on one role, where the V turns: nothing is sent.
+  bool is_local() const { return from_role == to_role; }
 };
 
 /// Gradients that are added up outside buckets: those of which ranks along `axes` saw parts
@@ -229,12 +257,13 @@ struct Chunk {
   Run units{};
 };
 
-/// Where a pass of one micro-batch through one chunk begins in `actions`.
+/// Where a pass of one micro-batch through one chunk, or a part of it, begins in `actions`.
 struct Slot {
   ActionId first = 0;
   Direction direction = Direction::kForward;
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
+  Part part = Part::kWhole;
 };
 
 struct Role {
@@ -256,7 +285,9 @@ struct Role {
 ///  1. Every unit is in one chunk of one role.
 ///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
 ///     trains, those that have a backward pass backward once, in the slot of that chunk, direction
-///     and micro-batch; the backward pass waits for the forward pass. All roles have the same
+///     and micro-batch; the backward pass waits for the forward pass. It runs whole; or, of a block
+///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for it.
+///     Units that do not split run whole in the slot of kInput. All roles have the same
 ///     micro-batches.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
@@ -264,14 +295,18 @@ struct Role {
 ///     gather. At most two units of a role are whole at a time: a gather waits for the pass that
 ///     gives the last but one back.
 ///  5. Each bucket, and what a pass reduces itself, is reduced once in a round (a step or a
-///     micro-batch), and nothing is left out. A reduction waits for the last backward pass of its
-///     units in that round. Of gradients that are given back, no more than two are ready and not
+///     micro-batch), and nothing is left out. A reduction waits for the last pass of its units in
+///     that round that completes gradients (whole, or kWeight), that of a tie on one role for both
+///     of its units. Of gradients that are given back, no more than two are ready and not
 ///     reduced: such a pass waits for the reduction before the last. A bucket that is gathered once
 ///     in a step is gathered before the first pass of its units, which waits for it, or behind the
 ///     optimizer.
-///  6. Each slot receives over the crossing before its piece and sends over the one behind it, in
-///     its direction. Sends and receives of a crossing have the same order; a send waits
-///     for the pass that makes the tensor, and the pass that reads it waits for the receive.
+///  6. Each slot but those of kWeight receives over the crossing before its piece and sends over
+///  the
+///     one behind it, in its direction; over none between pieces of one role, where the pass that
+///     reads waits for the one that makes. Sends and receives of a crossing have the same order; a
+///     send waits for the pass that makes the tensor, and the pass that reads it waits for the
+///     receive.
 ///  7. What is taken is given back once, for the same unit and micro-batch; nothing is left.
 ///  8. The optimizer waits for every backward pass and every reduction. So do gradients of copies
 ///     before they are added up.

@@ -136,14 +136,27 @@ class Text {
     return "replicated parameters over " + joined(names, ", ");
   }
 
+  static std::string_view word(const Action& pass) {
+    if (pass.direction == Direction::kForward) return "forward";
+    switch (pass.part) {
+      case Part::kWhole:
+        break;
+      case Part::kInput:
+        return "backward-input";
+      case Part::kWeight:
+        return "backward-weight";
+    }
+    return "backward";
+  }
+
   std::string what(const Action& action) const {
     const auto bucket = [&] {
       return units(plan_.buckets[static_cast<std::size_t>(action.what)].units);
     };
     switch (action.kind) {
       case ActionKind::kPass:
-        return (action.direction == Direction::kForward ? "forward " : "backward ") +
-               units(action.units, action.direction) + (action.reduces ? ", reducing" : "");
+        return fmt::format("{} ", word(action)) + units(action.units, action.direction) +
+               (action.reduces ? ", reducing" : "");
       case ActionKind::kGather:
         return "gather " + bucket();
       case ActionKind::kReduce:
@@ -169,6 +182,8 @@ class Text {
       if ((set & kKept) != 0) text += fmt::format(" {}kept", sign);
       if ((set & kWhole) != 0) text += fmt::format(" {}whole", sign);
       if ((set & kGradient) != 0) text += fmt::format(" {}gradient", sign);
+      if ((set & kKeptForWeight) != 0) text += fmt::format(" {}kept-for-weight", sign);
+      if ((set & kHeld) != 0) text += fmt::format(" {}held", sign);
     };
     buffers(action.takes, '+');
     buffers(action.gives_back, '-');
@@ -176,8 +191,9 @@ class Text {
   }
 
   static std::string label(const Slot& slot) {
-    std::string text =
-        fmt::format("{}{}", slot.direction == Direction::kForward ? 'F' : 'B', slot.micro_batch);
+    const char backward = slot.part == Part::kWhole ? 'B' : slot.part == Part::kInput ? 'I' : 'W';
+    std::string text = fmt::format("{}{}", slot.direction == Direction::kForward ? 'F' : backward,
+                                   slot.micro_batch);
     if (slot.chunk > 0) text += fmt::format(" chunk {}", slot.chunk);
     return text;
   }
@@ -185,6 +201,11 @@ class Text {
     std::vector<std::string> parts;
     for (std::size_t i = from; i < from + count; ++i) parts.push_back(label(role.slots[i]));
     return joined(parts, ", ");
+  }
+
+  static bool splits(const Role& role) {
+    return std::ranges::any_of(role.slots,
+                               [](const Slot& slot) { return slot.part != Part::kWhole; });
   }
 
   static ActionId end_of(const Role& role, std::size_t slot) {
@@ -197,7 +218,7 @@ class Text {
     const Slot& one = role.slots[a];
     const Slot& other = role.slots[b];
     const ActionId count = end_of(role, a) - one.first;
-    if (one.direction != other.direction || one.chunk != other.chunk ||
+    if (one.direction != other.direction || one.chunk != other.chunk || one.part != other.part ||
         count != end_of(role, b) - other.first)
       return false;
     const std::int32_t later = other.micro_batch - one.micro_batch;
@@ -239,7 +260,7 @@ class Text {
       std::size_t period = 1;
       std::size_t times = 0;
       // An interleaved pipeline repeats p micro-batches through all chunks, forward and backward.
-      const std::size_t longest = 2 * plan_.roles.size() * role.chunks.size();
+      const std::size_t longest = (splits(role) ? 3 : 2) * plan_.roles.size() * role.chunks.size();
       while (period <= std::min(slot, longest) && (times = repeats(role, slot, period)) == 0)
         ++period;
       if (times > 0) {

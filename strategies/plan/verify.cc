@@ -46,6 +46,9 @@ class RoleCheck {
   static bool is(const Action& action, ActionKind kind, Direction direction) {
     return action.kind == kind && action.direction == direction;
   }
+  std::int32_t piece_of(std::int32_t chunk) const {
+    return role_.chunks[static_cast<std::size_t>(chunk)].piece;
+  }
   std::string unit_name(std::int32_t unit) const {
     return plan_.parts.units[static_cast<std::size_t>(unit)].name;
   }
@@ -102,6 +105,7 @@ class RoleCheck {
       const bool is_forward = slot.direction == Direction::kForward;
       const std::int32_t in = is_forward ? chunk.piece - 1 : chunk.piece;
       const std::int32_t out = is_forward ? chunk.piece : chunk.piece - 1;
+      const bool weights = slot.part == Part::kWeight;
       std::int32_t units = 0;
       std::vector<std::int32_t> received;
       std::vector<std::int32_t> sent;
@@ -112,6 +116,8 @@ class RoleCheck {
         if (it.chunk != slot.chunk || it.direction != slot.direction ||
             it.micro_batch != slot.micro_batch)
           return at(is_pass ? 2 : 6, id, "is of another slot");
+        if (is_pass && it.part != slot.part && (it.part != Part::kWhole || weights))
+          return at(2, id, "is of another slot");
         if (is_pass && it.units.count > 0 &&
             !(chunk.units.contains(it.units.first) &&
               chunk.units.contains(it.units.first + it.units.count - 1)))
@@ -121,15 +127,17 @@ class RoleCheck {
         if (it.kind == ActionKind::kSend) sent.push_back(it.what);
       }
       const auto only = [&](std::int32_t crossing) {
-        return crossing >= 0 && crossing < crossings ? std::vector{crossing}
-                                                     : std::vector<std::int32_t>{};
+        const bool is_sent = crossing >= 0 && crossing < crossings && !weights &&
+                             !plan_.crossings[static_cast<std::size_t>(crossing)].is_local();
+        return is_sent ? std::vector{crossing} : std::vector<std::int32_t>{};
       };
       const auto of_slot = [&](int invariant, std::string_view what) {
         return fmt::format("invariant {}: {}, {} {} of chunk {}: {}", invariant, role_.name,
                            is_forward ? "forward" : "backward", slot.micro_batch, slot.chunk, what);
       };
       const Run wanted = is_forward ? chunk.units : plan_.parts.with_backward(chunk.units);
-      if (units != wanted.count) return of_slot(2, "does not pass the units of its chunk");
+      if (units != (weights ? splitting(wanted) : wanted.count))
+        return of_slot(2, "does not pass the units of its chunk");
       if (received != only(in))
         return of_slot(6, "does not receive what the piece before it sends");
       if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
@@ -137,9 +145,18 @@ class RoleCheck {
     return std::nullopt;
   }
 
+  bool splits(std::int32_t unit) const { return plan_.parts.block_of(unit).splits; }
+  std::int32_t splitting(const Run& units) const {
+    std::int32_t count = 0;
+    for (std::int32_t i = 0; i < units.count; ++i) count += splits(units.first + i) ? 1 : 0;
+    return count;
+  }
+
   Fault passes() {
-    std::map<std::pair<std::int32_t, std::int32_t>, ActionId> forward;  // by unit, micro-batch
-    std::map<std::pair<std::int32_t, std::int32_t>, ActionId> backward;
+    using ByPass = std::map<std::pair<std::int32_t, std::int32_t>, ActionId>;
+    ByPass forward;  // by unit, micro-batch
+    ByPass backward;
+    ByPass inputs;
     std::set<std::int32_t> micro_batches;
     for (const Slot& slot : role_.slots) micro_batches.insert(slot.micro_batch);
     for (ActionId id = 0; id < size(); ++id) {
@@ -148,15 +165,31 @@ class RoleCheck {
       for (std::int32_t i = 0; i < pass.units.count; ++i) {
         const std::pair key{pass.units.first + i, pass.micro_batch};
         const bool is_forward = pass.direction == Direction::kForward;
-        if (!(is_forward ? forward : backward).emplace(key, id).second)
+        const bool is_input = pass.part == Part::kInput;
+        if (!(is_forward ? forward
+              : is_input ? inputs
+                         : backward)
+                 .emplace(key, id)
+                 .second ||
+            (is_input && backward.contains(key)))
           return at(2, id, fmt::format("passes {} twice", unit_name(key.first)));
         if (is_forward) continue;
-        const auto it = forward.find(key);
-        if (it == forward.end() || !order_->waits(id, it->second))
+        if (pass.part != Part::kWhole && !splits(key.first))
+          return at(2, id, fmt::format("splits the pass of {}", unit_name(key.first)));
+        const bool behind = pass.part == Part::kWeight;
+        const ByPass& earlier = behind ? inputs : forward;
+        const auto it = earlier.find(key);
+        if (it == earlier.end() || !order_->waits(id, it->second))
           return at(2, id,
-                    fmt::format("does not wait for the forward pass of {}", unit_name(key.first)));
+                    fmt::format("does not wait for {} of {}",
+                                behind ? "the gradients of inputs" : "the forward pass",
+                                unit_name(key.first)));
       }
     }
+    for (const auto& [key, id] : inputs)
+      if (const auto it = backward.find(key); it == backward.end() || it->second < id)
+        return at(2, id,
+                  fmt::format("gradients of weights of {} never follow", unit_name(key.first)));
     std::size_t ahead = 0;
     std::size_t back = 0;
     for (const Chunk& chunk : role_.chunks) {
@@ -217,10 +250,13 @@ class RoleCheck {
       const Action& it = action(id);
       if (it.reduces && (when == Reduce::kNever || when == Reduce::kEndOfStep))
         return at(5, id, "reduces gradients that stay until the end of the step");
-      if (is(it, ActionKind::kPass, Direction::kBackward)) {
+      if (completes_gradients(it)) {
         for (std::int32_t unit = it.units.first; unit < it.units.first + it.units.count; ++unit) {
           if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
             return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
+          if (const Tie* tie = plan_.parts.tie_on_one_role();
+              tie != nullptr && !tie->is_frozen && unit == tie->last_unit && ways(tie->over, plan_.parts.mesh) > 1)
+            open[{tie->first_unit, tie->over}].push_back(id);
           for (const ParameterGroup& group : groups_of(unit)) {
             if (!plan_.parts.is_copied(group) || group.trained() == 0) continue;
             std::vector<ActionId>& passes = open[{unit, group.over}];
@@ -318,6 +354,7 @@ class RoleCheck {
   // Each slot receives before its first pass and sends behind its last one.
   Fault transfers() {
     ActionId last_pass = -1;
+    std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionId> last_of;
     for (std::size_t i = 0; i < role_.slots.size(); ++i) {
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
       ActionId received = -1;
@@ -328,6 +365,15 @@ class RoleCheck {
           if (received >= 0 && !order_->waits(id, received))
             return at(6, id, "does not wait for what it reads to be received");
           last_pass = id;
+          if (it.part == Part::kWeight) continue;
+          // Of two pieces of one role, the one before (behind, in a backward pass).
+          const std::int32_t piece = piece_of(it.chunk);
+          last_of[{it.direction, piece, it.micro_batch}] = id;
+          const auto made = last_of.find(
+              {it.direction, it.direction == Direction::kForward ? piece - 1 : piece + 1,
+               it.micro_batch});
+          if (made != last_of.end() && !order_->waits(id, made->second))
+            return at(6, id, "does not wait for the piece whose result it reads");
         }
         if (it.kind != ActionKind::kSend) continue;
         if (last_pass >= 0 && !order_->waits(id, last_pass))
@@ -347,7 +393,7 @@ class RoleCheck {
     std::set<std::tuple<std::uint8_t, std::int32_t, std::int32_t, std::vector<Axis>>> live;
     for (ActionId id = 0; id < size(); ++id) {
       const Action& it = action(id);
-      for (const Buffers set : {kKept, kWhole, kGradient}) {
+      for (const Buffers set : {kKept, kWhole, kGradient, kKeptForWeight, kHeld}) {
         // Units, of whole parameters with the axes; or buckets of gradients.
         std::set<std::pair<std::int32_t, std::vector<Axis>>> of;
         if (it.kind == ActionKind::kPass) {

@@ -26,8 +26,10 @@ std::vector<At> Walk::next(std::size_t role, Lane lane) const {
   const Action& wanted = action(role, *id);
   std::vector<At> together;
   for (const auto& [party, kind] : parties(role, wanted)) {
-    const auto other =
-        head(party, lane_of(Action{.kind = kind, .direction = wanted.direction, .after = {}}));
+    const auto other = head(
+        party,
+        lane_of(Action{
+            .kind = kind, .direction = wanted.direction, .returns = wanted.returns, .after = {}}));
     if (!other) return {};
     const Action& its = action(party, *other);
     if (std::tie(its.kind, its.direction, its.what, its.micro_batch) !=

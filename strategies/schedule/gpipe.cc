@@ -1,21 +1,14 @@
-#include <string>
-
+#include "strategies/schedule/internal/stages.h"
 #include "strategies/schedule/schedules.h"
 
 namespace foreshard::schedule {
 
-Result<std::vector<Slot>> gpipe_order(const Shape& shape) {
-  if (shape.chunks != 1)
-    return Error{Error::Code::kInvalidInput, "gpipe: has one chunk per stage, got " +
-                                                 std::to_string(shape.chunks) +
-                                                 "; use interleaved for more"};
-  std::vector<Slot> slots;
-  slots.reserve(2 * static_cast<std::size_t>(shape.micro_batches));
-  for (std::int32_t m = 0; m < shape.micro_batches; ++m)
-    slots.push_back({Direction::kForward, 0, m});
-  for (std::int32_t m = shape.micro_batches; m-- > 0;)
-    slots.push_back({Direction::kBackward, 0, m});
-  return slots;
+Result<Table> gpipe(const Shape& shape) {
+  return each_stage(shape, [&](std::int32_t, Passes& passes) {
+    passes.forward(0, shape.micro_batches);
+    for (std::int32_t m = shape.micro_batches; m-- > 0;)
+      passes.slots.push_back({Direction::kBackward, 0, m});
+  });
 }
 
 }  // namespace foreshard::schedule

@@ -221,6 +221,42 @@ TEST(BadInput, Context) {
   expect_refused(given("  context_parallel: 2\n  context_exchange: rings\n"), "rings");
 }
 
+// What a schedule of the user's own gets wrong has the stage, the pass and a remedy.
+TEST(BadInput, Schedules) {
+  const auto given = [](const std::string& lines) {
+    return strategy("  pipeline_parallel: 2\n  data_parallel: 4\n  global_batch: 8\n" + lines);
+  };
+  const auto actions = [&](const std::string& first, const std::string& second) {
+    return given("  schedule: custom\n  schedule_actions:\n    - " + first + "\n    - " + second +
+                 "\n");
+  };
+  expect_refused(actions("F0 B0 F1 B1", "F1 B1 F0 B0"),
+                 "stage 0 waits for ever at B0: stage 1 comes to B0 behind F1",
+                 "let stage 1 run B0 before F1");
+  expect_refused(actions("F0 F1 W0 I0 I1 W1", "F0 B0 F1 B1"),
+                 "study.yaml:15:5: error: custom: stage 0 W0 runs before I0", "move W0 behind I0");
+  expect_refused(actions("F0 B0 F1", "F0 B0 F1 B1"), "stage 0 never runs B1", "add it");
+  expect_refused(actions("F0 B0 F2 B2", "F0 B0 F1 B1"), "F2 is of no micro-batch of the 2",
+                 "global_batch");
+  expect_refused(given("  schedule: custom\n"), "schedule 'custom' has no actions",
+                 "schedule_file");
+  expect_refused(given("  schedule: zb-h1\n  schedule_actions: [F0 B0, F0 B0]\n"),
+                 "schedule 'zb-h1' has an order of its own", "set schedule: custom");
+  expect_refused(given("  schedule: custom\n  schedule_file: nowhere.csv\n"), "nowhere.csv");
+  expect_refused(given("  schedule: zb-v\n"), "needs 2 chunks per stage, got 1", "1f1b");
+  expect_refused(given("  schedule: zb-h1\n  virtual_stages: 2\n"),
+                 "schedule 'zb-h1' has one stage per rank, not 2", "interleaved");
+  expect_refused(given("  schedule: dualpipe-v\n  virtual_stages: 2\n"),
+                 "needs at least 4 micro-batches for 2 stages", "raise global_batch");
+  expect_refused(given("  schedule: zb-h1\n  pass_times: [1, 1, 1]\n"), "does not go by times",
+                 "zb-1p");
+  expect_refused(given("  schedule: zb-1p\n  pass_times: [1, 0, 1]\n"), "three times above 0");
+  expect_refused(given("  schedule: dualpipe\n"), "no schedule 'dualpipe'",
+                 "did you mean 'dualpipe-v'?");
+  expect_refused(strategy("  data_parallel: 8\n  global_batch: 8\n  schedule: zb-h1\n"),
+                 "needs at least 2 stages, got 1", "use 1f1b");
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }

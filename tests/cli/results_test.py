@@ -101,6 +101,7 @@ class Results(unittest.TestCase):
     def test_catalog(self):
         self.hold("catalog", result("catalog", "--format", "json"))
         self.hold("operators", result("catalog", "operators", "--format", "json"))
+        self.hold("schedules", result("catalog", "schedules", "--format", "json"))
 
     def test_findings(self):
         check = ("topology", "check", "two-dgx-h100", "--format", "json")

@@ -9,6 +9,7 @@
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/program/lower/block.h"
 #include "strategies/program/lower/recompute.h"
 
@@ -51,6 +52,7 @@ Result<std::unique_ptr<ShardedBlock>> sharded_block(const Training& training, Gr
   FORESHARD_ASSIGN(auto backward,
                    distribute(block->backward, training.plan.parts.mesh, Flow::kForward));
   block->backward_sharded = std::move(backward);
+  block->weights = weight_gradient_operators(block->backward);
   block->kept = lower::kept_tensors(block->forward, block->backward, variant.recomputation);
   for (std::size_t i = 0; i < block->forward.tensors.size(); ++i) {
     const Tensor& parameter = block->forward.tensors[i];
@@ -100,9 +102,7 @@ Role::Boundary Role::boundary(const Action& action, std::int32_t behind) const {
   const plan::Run units = role_.chunks[static_cast<std::size_t>(action.chunk)].units;
   const bool leaves =
       behind == (action.direction == Direction::kForward ? units.first + units.count : units.first);
-  const bool blocks =
-      training_.strategy.framework->pipeline_transfers == PipelineTransfers::kBlocking;
-  const bool shared = leaves && units.count > 0 && blocks;
+  const bool shared = leaves && units.count > 0 && transfers_block(training_.strategy);
   return {action.chunk, behind, shared ? 0 : action.micro_batch, action.direction};
 }
 
@@ -112,8 +112,22 @@ Role::Boundary Role::end_of_chunk(const Action& action, bool enters) const {
   return boundary(action, first ? units.first : units.first + units.count);
 }
 
+// The chunk that makes what this one reads, where both are on this role; -1: another role does.
+std::int32_t Role::chunk_before(const Boundary& boundary) const {
+  const auto& [chunk, behind, micro_batch, direction] = boundary;
+  const std::int32_t piece = role_.chunks[static_cast<std::size_t>(chunk)].piece;
+  const std::int32_t made_by = direction == Direction::kForward ? piece - 1 : piece + 1;
+  const auto it = std::ranges::find(role_.chunks, made_by, &plan::Chunk::piece);
+  return it == role_.chunks.end() ? -1 : static_cast<std::int32_t>(it - role_.chunks.begin());
+}
+
 Distributed Role::take(const Boundary& boundary) {
   if (auto node = boundaries_.extract(boundary); !node.empty()) return std::move(node.mapped());
+  if (const std::int32_t chunk = chunk_before(boundary); chunk >= 0) {
+    Boundary other = boundary;
+    std::get<0>(other) = chunk;
+    if (auto node = boundaries_.extract(other); !node.empty()) return std::move(node.mapped());
+  }
   const Tensor& tensor = training_.boundary();
   const Slices slices(Layout{parameters_.mesh(), *tensor.pinned}, tensor.shape);
   Distributed nothing{*tensor.pinned, {}};
@@ -142,8 +156,10 @@ Status Role::pass(plan::ActionId id) {
   const Action& pass = role_.actions[static_cast<std::size_t>(id)];
   for (std::int32_t i = 0; i < pass.units.count; ++i) {
     const bool is_forward = pass.direction == Direction::kForward;
-    FORESHARD_TRY(is_forward ? forward(pass, pass.units.first + i)
-                             : backward(pass, pass.units.first + pass.units.count - 1 - i));
+    const std::int32_t from_last = pass.units.first + pass.units.count - 1 - i;
+    FORESHARD_TRY(is_forward                         ? forward(pass, pass.units.first + i)
+                  : pass.part == plan::Part::kWeight ? weight_gradients(pass, from_last)
+                                                     : backward(pass, from_last));
   }
   parameters_.end(pass, id);
   return {};
@@ -221,11 +237,56 @@ Status Role::backward(const Action& pass, std::int32_t unit) {
     graph_run.wanted = nullptr;
   }
   for (const TensorId id : block.backward.inputs) tensors[id] = take(boundary(pass, unit + 1));
-  FORESHARD_TRY(run(block.backward_sharded, graph_run, tensors));
-  parameters_.accumulate(unit, block.gradient_of, tensors);
+  const bool whole = pass.part == plan::Part::kWhole;
+  FORESHARD_TRY(whole ? run(block.backward_sharded, graph_run, tensors)
+                      : run_part(block, graph_run, false, tensors));
+  accumulate(block, unit, pass.part, tensors);
   if (!block.backward.outputs.empty())
     boundaries_[boundary(pass, unit)] = tensors.at(block.backward.outputs.front());
+  if (whole) return {};
+  Tensors& held = held_[{unit, pass.micro_batch}];
+  for (std::size_t i = 0; i < block.weights.size(); ++i) {
+    if (!block.weights[i]) continue;
+    for (const TensorId id : block.backward.operators[i].inputs)
+      if (const auto it = tensors.find(id);
+          it != tensors.end() && block.backward[id].role != TensorRole::kParameter)
+        held[id] = it->second;
+  }
   return {};
+}
+
+Status Role::weight_gradients(const Action& pass, std::int32_t unit) {
+  const ShardedBlock& block = block_of(unit);
+  auto held = held_.extract({unit, pass.micro_batch});
+  if (held.empty())
+    return Error{Error::Code::kInvalidInput,
+                 role_.name + ": nothing is held for the gradients of weights of " +
+                     training_.plan.parts.units[static_cast<std::size_t>(unit)].name};
+  Tensors tensors = std::move(held.mapped());
+  tensors.merge(parameters_.read(unit, block.forward));
+  FORESHARD_TRY(run_part(block, how(unit, pass.micro_batch), true, tensors));
+  accumulate(block, unit, pass.part, tensors);
+  return {};
+}
+
+Status Role::run_part(const ShardedBlock& block, GraphRun how, bool of_weights, Tensors& tensors) {
+  how.wanted = [&](std::size_t op) { return block.weights[op] == of_weights; };
+  return run(block.backward_sharded, how, tensors);
+}
+
+// The gradients that this part of the pass has made.
+void Role::accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part part,
+                      const Tensors& tensors) {
+  std::map<TensorId, TensorId> made = block.gradient_of;
+  std::erase_if(made, [&](const auto& entry) {
+    if (part == plan::Part::kWhole) return false;
+    for (std::size_t i = 0; i < block.weights.size(); ++i)
+      if (std::ranges::find(block.backward.operators[i].outputs, entry.second) !=
+          block.backward.operators[i].outputs.end())
+        return block.weights[i] != (part == plan::Part::kWeight);
+    return true;
+  });
+  parameters_.accumulate(unit, made, tensors);
 }
 
 // From the statistics, per token: log(sum of exponentials) - the target's logit.

@@ -52,7 +52,7 @@ RoleParameters::RoleParameters(const plan::StepPlan& plan, const plan::Role& rol
   for (auto it = actions.begin(); it != actions.end(); ++it) {
     if (it->kind != ActionKind::kReduce || (it->gives_back & plan::kGradient) == 0) continue;
     const auto adds = [units = units_of(it->what)](const Action& action) {
-      return action.kind == ActionKind::kPass && action.direction == Direction::kBackward &&
+      return plan::completes_gradients(action) &&
              std::ranges::any_of(units, [&](std::int32_t u) { return action.units.contains(u); });
     };
     const auto last = std::find_if(std::reverse_iterator(it), actions.rend(), adds);
@@ -193,7 +193,9 @@ void RoleParameters::accumulate(std::int32_t unit, const std::map<TensorId, Tens
   for (const Use& use : uses_.at(unit)) {
     Parameter& parameter = parameters_[use.parameter];
     if (parameter.frozen) continue;
-    const Arrays& values = tensors.at(gradient_of.at(use.tensor)).shards;
+    const auto gradient = gradient_of.find(use.tensor);
+    if (gradient == gradient_of.end()) continue;
+    const Arrays& values = tensors.at(gradient->second).shards;
     add_to(parameter.summands, use.transposed ? turned(parameter, values, false) : values);
   }
 }

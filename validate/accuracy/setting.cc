@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 
+#include "strategies/schedule/schedule.h"
 #include "validate/accuracy/catalogue_names.h"
 #include "validate/accuracy/memory_savers.h"
 #include "validate/accuracy/words.h"
@@ -70,6 +71,32 @@ Result<Sharding> sharding_of(const std::string& text) {
     if (const auto group = number_after(text, word)) result.group = group;
   return result;
 }
+
+// How rows call a schedule, in lower case.
+struct NamedSchedule {
+  std::string_view in_rows;
+  std::string_view schedule;
+  bool is_split = true;  // backward passes run in two parts
+  /// The step is predicted with the optimizer steps of all stages behind a common gradient norm,
+  /// which these rows' framework validates afterwards.
+  bool is_synchronous = true;
+};
+constexpr std::array kSchedules{
+    NamedSchedule{"1f1b", "1f1b", false},
+    NamedSchedule{"1f1b-i", "interleaved", false},
+    NamedSchedule{"1f1b-interleaved", "interleaved", false},
+    NamedSchedule{"v-half", "v-half"},
+    NamedSchedule{"v-min", "v-min"},
+    NamedSchedule{"zb-1p", "zb-1p"},
+    NamedSchedule{"zb-1p-sync", "zb-1p", true, false},
+    NamedSchedule{"zb-2p", "zb-2p"},
+    NamedSchedule{"zb-2p-sync", "zb-2p", true, false},
+    NamedSchedule{"zb-h1", "zb-h1"},
+    NamedSchedule{"zb-h2", "zb-h2"},
+    NamedSchedule{"zb-v", "zb-v"},
+    NamedSchedule{"zbb", "zb-1p"},  // Primus: "zero bubble", one chunk
+    NamedSchedule{"zbv", "zb-v"},
+};
 
 class Mapping {
  public:
@@ -309,8 +336,10 @@ class Mapping {
       const std::size_t begin = at + kKey.size();
       const std::string name =
           row_.notes.substr(begin, row_.notes.find_first_of("; ,", begin) - begin);
-      if (name != "1F1B" && name != "1F1B-I")
+      const auto known = std::ranges::find(kSchedules, lower_case(name), &NamedSchedule::in_rows);
+      if (known == kSchedules.end())
         return unsupported(fmt::format("pipeline schedule '{}' is not modelled", name));
+      if (known->is_split) return split_schedule(*known);
     }
     strategy.virtual_stages = row_.vpp.value_or(1);
     if (!row_.vpp && strategy.pipeline_parallel > 1) {
@@ -319,6 +348,19 @@ class Mapping {
     }
     if (strategy.pipeline_parallel == 1) strategy.virtual_stages = 1;
     if (strategy.virtual_stages > 1) strategy.schedule = "interleaved";
+    uneven_stages();
+    return {};
+  }
+
+  // Of two chunks in a V, rows print one or two virtual stages, and of schedules with one chunk any
+  // number.
+  Status split_schedule(const NamedSchedule& named) {
+    Strategy& strategy = setting_.strategy;
+    if (strategy.pipeline_parallel == 1)
+      return unsupported(fmt::format("schedule '{}' on one pipeline stage", named.schedule));
+    strategy.schedule = named.schedule;
+    strategy.virtual_stages = schedule::find_schedule(named.schedule)->fewest_chunks;
+    if (named.is_synchronous) assume("optimizer_synchronization");
     uneven_stages();
     return {};
   }

@@ -118,15 +118,18 @@ class Loads {
       const std::int32_t unit =
           is_forward ? pass.units.first + i : pass.units.first + pass.units.count - 1 - i;
       const std::size_t block = block_of(unit);
-      pass_before_ = {static_cast<std::int32_t>(block), pass.direction};
+      pass_before_ = {static_cast<std::int32_t>(block), pass.direction, pass.part};
       if (is_forward && (pass.takes & plan::kKept) != 0) ++kept_.at(block);
       for (Load load : loads) {
         load.pass = pass_before_;
         load.trailing = before;
         load.kept = kept_;
+        load.held = held_;
         loads_.insert(load);
       }
       if ((pass.gives_back & plan::kKept) != 0) --kept_.at(block);
+      if ((pass.takes & plan::kHeld) != 0) ++held_.at(block);
+      if ((pass.gives_back & plan::kHeld) != 0) --held_.at(block);
       before = blocking_launches_ ? PassOf{} : pass_before_;
     }
     pass_before_id_ = id;
@@ -137,7 +140,9 @@ class Loads {
     const auto has_less = [](const BlockCounts& a, const BlockCounts& b) {
       return !std::ranges::equal(a, b, std::ranges::greater_equal());
     };
-    if (has_less(more.kept, less.kept) || has_less(more.whole, less.whole)) return false;
+    if (has_less(more.kept, less.kept) || has_less(more.held, less.held) ||
+        has_less(more.whole, less.whole))
+      return false;
     for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
       if (has_less(more.gradient[g], less.gradient[g])) return false;
     return more.pass == less.pass && (more.trailing == less.trailing || less.trailing.block < 0);
@@ -163,6 +168,7 @@ class Loads {
   std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
   std::map<std::int32_t, ActionId> reduced_;                  // their reductions, perhaps not done
   BlockCounts kept_{};
+  BlockCounts held_{};
   PassOf pass_before_{};
   ActionId pass_before_id_ = -1;
   std::set<Load> loads_;
@@ -185,22 +191,23 @@ Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>
   const auto of = [&](const PassOf& pass) -> const BlockBytes& {
     return bytes[static_cast<std::size_t>(pass.block)];
   };
-  const auto index = [](Direction direction) {
-    return static_cast<std::size_t>(direction == Direction::kForward ? 0 : 1);
-  };
   Bytes most;
   for (const Load& load : loads) {
-    Bytes sum = of(load.pass).work[index(load.pass.direction)];
+    Bytes sum = of(load.pass).work[load.pass.form()];
     for (std::size_t b = 0; b < kBlocks; ++b)
       sum += static_cast<double>(load.kept[b]) * bytes[b].kept +
+             static_cast<double>(load.held[b]) * bytes[b].held +
              static_cast<double>(load.whole[b]) * bytes[b].whole;
     for (std::size_t g = 0; g < kBucketsOfUnit; ++g)
       for (std::size_t b = 0; b < kBlocks; ++b)
         sum += static_cast<double>(load.gradient[g][b]) * bytes[b].gradient[g];
     const PassOf& before = load.trailing;
-    if (before.block >= 0 && of(before).trails[index(before.direction)]) {
-      sum += of(before).work[index(before.direction)];
-      if (before.direction == Direction::kBackward) sum += of(before).kept;
+    if (before.block >= 0 && of(before).trails[before.form()]) {
+      sum += of(before).work[before.form()];
+      if (before.part == plan::Part::kWeight)
+        sum += of(before).held;
+      else if (before.direction == Direction::kBackward)
+        sum += of(before).kept;
     }
     most = std::max(most, sum);
   }

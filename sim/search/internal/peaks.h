@@ -26,8 +26,15 @@ using BlockCounts = std::array<std::int32_t, kBlocks>;
 struct PassOf {
   std::int32_t block = -1;  ///< -1: none.
   Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;
   auto operator<=>(const PassOf&) const = default;
+
+  /// Forward, whole backward, gradients of inputs, gradients of weights.
+  std::size_t form() const {
+    return direction == Direction::kForward ? 0 : 1 + static_cast<std::size_t>(part);
+  }
 };
+inline constexpr std::size_t kForms = 4;  ///< Of a pass.
 
 /// The axes over which gradients of a block are reduced, one bucket of a unit each; ascending.
 std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGroup>& groups);
@@ -36,12 +43,13 @@ std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGro
 struct Load {
   PassOf pass{};
   /// The pass before it, if its last tasks may still run, off the compute stream: then its work
-  /// and, backward, what the unit had kept are there too.
+  /// and, backward, what it gives back are there too.
   PassOf trailing{};
   BlockCounts whole{};     ///< Gathered parameters.
   /// Whole gradients: of reduced_over(), by the block of their bucket.
   std::array<BlockCounts, kBucketsOfUnit> gradient{};
-  BlockCounts kept{};      ///< Activations.
+  BlockCounts kept{};      ///< Activations, to the end of the gradients of inputs.
+  BlockCounts held{};      ///< What gradients of weights read, from there on.
   auto operator<=>(const Load&) const = default;
 };
 
@@ -52,11 +60,12 @@ std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
 /// Of one unit of each block, on one rank.
 struct BlockBytes {
   Bytes kept{};
+  Bytes held{};
   Bytes whole{};
   std::array<Bytes, kBucketsOfUnit> gradient{};  ///< Of each of reduced_over().
-  std::array<Bytes, 2> work{};  ///< Forward, backward.
+  std::array<Bytes, kForms> work{};  ///< By PassOf::form().
   /// Whether the pass ends with a task that is not on the compute stream.
-  std::array<bool, 2> trails{};
+  std::array<bool, kForms> trails{};
 };
 
 /// The largest of the loads.

@@ -72,7 +72,8 @@ class Compiler {
     };
     switch (action.kind) {
       case ActionKind::kPass: {
-        Symbol symbol{.kind = Kind::kPass, .direction = action.direction, .role = role};
+        Symbol symbol{
+            .kind = Kind::kPass, .direction = action.direction, .part = action.part, .role = role};
         for (std::int32_t i = 0; i < action.units.count; ++i)
           ++symbol.units.at(static_cast<std::size_t>(block_of(action.units.first + i)));
         return symbol;
@@ -158,11 +159,11 @@ class Compiler {
       const Action& action = role.actions[id];
       Symbol symbol = symbol_of(action, static_cast<std::int32_t>(index));
       if (action.kind == ActionKind::kPass) {
-        symbol.follows = action.units.count == 1 && pass_before != nullptr &&
-                         pass_before->direction == action.direction &&
-                         pass_before->micro_batch == action.micro_batch &&
-                         pass_before->chunk == action.chunk &&
-                         block_of(pass_before->units.first) == block_of(action.units.first);
+        symbol.follows =
+            action.units.count == 1 && pass_before != nullptr &&
+            pass_before->direction == action.direction && pass_before->part == action.part &&
+            pass_before->micro_batch == action.micro_batch && pass_before->chunk == action.chunk &&
+            block_of(pass_before->units.first) == block_of(action.units.first);
         pass_before = &action;
       }
       const std::int32_t own = node[id] = node_of(action, symbol);

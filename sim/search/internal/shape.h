@@ -44,6 +44,7 @@ struct Symbol {
   };
   Kind kind = Kind::kPass;
   Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;  ///< Of passes.
   std::int32_t role = -1;
   std::int32_t block = -1;
   std::int32_t other = -1;

@@ -241,9 +241,12 @@ Result<ModelTimes> model_times(const lower::LoweredModel& model, const Kinds& ki
     const auto of = [&](const lower::Pieces& pass) {
       return pass_time(lower::only_block(pass), model.mesh, kinds, times);
     };
-    PassTimes& both = result.emplace_back();
-    FORESHARD_ASSIGN(both.forward, of(block->forward));
-    FORESHARD_ASSIGN(both.backward, of(block->backward));
+    PassTimes& passes = result.emplace_back();
+    FORESHARD_ASSIGN(passes.forward, of(block->forward));
+    FORESHARD_ASSIGN(passes.backward, of(block->backward));
+    if (!block->split) continue;
+    FORESHARD_ASSIGN(passes.input, of(block->split->input));
+    FORESHARD_ASSIGN(passes.weight, of(block->split->weight));
   }
   return result;
 }

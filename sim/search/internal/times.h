@@ -108,6 +108,8 @@ Result<Seconds> chain_time(const program::Block& block, const std::vector<MeshAx
 struct PassTimes {
   PassTime forward;
   PassTime backward;
+  PassTime input{};  ///< Where backward passes run in two parts.
+  PassTime weight{};
 };
 /// Of each block, in the order of LoweredModel::all().
 using ModelTimes = std::vector<PassTimes>;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "strategies/plan/internal/planners.h"
@@ -34,8 +35,10 @@ void gather_at_start(Draft& draft, DraftRole& role) {
       }
     }
   }
+  std::set<std::int32_t> begun;  // chunks
   for (Section& section : role.slots) {
-    if (section.slot->direction != Direction::kForward || section.slot->micro_batch != 0) continue;
+    if (section.slot->direction != Direction::kForward || !begun.insert(section.slot->chunk).second)
+      continue;
     role.split_passes(section);
     for (const ActionRef ref : section.actions) {
       if (!role.is_pass(ref)) continue;

@@ -1,42 +1,103 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/plan/internal/planners.h"
-#include "strategies/schedule/schedule.h"
 
 namespace foreshard::plan {
+namespace {
 
-Status plan_passes(Draft& draft) {
-  const Strategy& strategy = draft.strategy;
-  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage) {
-    DraftRole& role = draft.roles[stage];
-    FORESHARD_ASSIGN(
-        const auto order,
-        schedule::order(strategy.schedule,
-                        {.stage = static_cast<std::int32_t>(stage),
-                         .stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
-                         .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
-                         .micro_batches = static_cast<std::int32_t>(strategy.micro_batches())}));
-    for (const schedule::Slot& slot : order) {
-      const bool is_forward = slot.direction == Direction::kForward;
-      if (!draft.trains() && !is_forward) continue;
+// Adds the passes of one role.
+class Passes {
+ public:
+  Passes(const Parts& parts, DraftRole& role, bool trains)
+      : parts_(parts), role_(role), trains_(trains) {}
+
+  void add(const std::vector<schedule::Slot>& slots) {
+    for (const schedule::Slot& slot : slots)
+      if (slot.part == Part::kWeight) apart_.insert({slot.chunk, slot.micro_batch});
+    for (const schedule::Slot& slot : slots) {
+      if (!trains_ && slot.direction != Direction::kForward) continue;
       Section section{.slot = Slot{.direction = slot.direction,
                                    .chunk = slot.chunk,
-                                   .micro_batch = slot.micro_batch}};
-      const Run units = role.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
-      const auto add = [&](Run of, std::uint8_t kept) {
-        if (of.count == 0) return;
-        Action pass{.kind = ActionKind::kPass,
-                    .direction = slot.direction,
-                    .chunk = slot.chunk,
-                    .micro_batch = slot.micro_batch,
-                    .units = of};
-        (is_forward ? pass.takes : pass.gives_back) = kept;
-        section.actions.push_back(role.make(std::move(pass)));
-      };
-      const Run both_ways = draft.trains() ? draft.plan.parts.with_backward(units) : Run{};
-      if (is_forward) add({units.first, units.count - both_ways.count}, 0);
-      add(both_ways, kKept);
-      role.slots.push_back(std::move(section));
+                                   .micro_batch = slot.micro_batch,
+                                   .part = slot.part}};
+      for (const Run& run : runs(slot))
+        if (const ActionRef pass = made(slot, run); pass != kNone) section.actions.push_back(pass);
+      role_.slots.push_back(std::move(section));
     }
   }
+
+ private:
+  bool splits(std::int32_t unit) const { return parts_.block_of(unit).splits; }
+
+  // The units of the slot's chunk, in the order of the pass: forward, those that have no backward
+  // pass apart; where the backward pass of this
+  // micro-batch runs in two parts, those that split apart from those that do not.
+  std::vector<Run> runs(const schedule::Slot& slot) const {
+    const Run all = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].units;
+    if (all.count == 0) return {};
+    if (!trains_) return {all};
+    const bool is_forward = slot.direction == Direction::kForward;
+    const Run units = parts_.with_backward(all);
+    std::vector<Run> found;
+    if (is_forward && units.count < all.count) found.push_back({all.first, all.count - units.count});
+    if (units.count == 0) return found;
+    const bool apart = apart_.contains({slot.chunk, slot.micro_batch});
+    found.push_back({units.first, apart ? 1 : units.count});
+    for (std::int32_t unit = units.first + 1; apart && unit < units.first + units.count; ++unit) {
+      if (splits(unit) != splits(unit - 1))
+        found.push_back({unit, 1});
+      else
+        ++found.back().count;
+    }
+    if (!is_forward) std::ranges::reverse(found);
+    return found;
+  }
+
+  ActionRef made(const schedule::Slot& slot, const Run& run) {
+    Action pass{.kind = ActionKind::kPass,
+                .direction = slot.direction,
+                .chunk = slot.chunk,
+                .micro_batch = slot.micro_batch,
+                .units = run};
+    const bool apart = apart_.contains({slot.chunk, slot.micro_batch}) && splits(run.first);
+    if (!trains_) return role_.make(std::move(pass));
+    if (slot.direction == Direction::kForward) {
+      if (!parts_.block_of(run.first).has_backward) return role_.make(std::move(pass));
+      pass.takes = apart ? kKept | kKeptForWeight : kKept;
+    } else if (!apart) {
+      if (slot.part == Part::kWeight) return kNone;  // it ran whole, with the gradients of inputs
+      pass.gives_back = kKept;
+    } else if (slot.part == Part::kInput) {
+      pass.part = slot.part;
+      pass.takes = kHeld;
+      pass.gives_back = kKept;
+      return inputs_[{run.first, slot.micro_batch}] = role_.make(std::move(pass));
+    } else {
+      pass.part = slot.part;
+      pass.gives_back = kKeptForWeight | kHeld;
+      pass.after = {inputs_.at({run.first, slot.micro_batch})};
+    }
+    return role_.make(std::move(pass));
+  }
+
+  const Parts& parts_;
+  DraftRole& role_;
+  bool trains_;
+  std::set<std::pair<std::int32_t, std::int32_t>> apart_;  // chunks and micro-batches
+  // The gradients of inputs by their first unit and micro-batch.
+  std::map<std::pair<std::int32_t, std::int32_t>, ActionRef> inputs_;
+};
+
+}  // namespace
+
+Status plan_passes(Draft& draft) {
+  FORESHARD_ASSIGN(const auto table, table_of(draft.strategy));
+  for (std::size_t stage = 0; stage < draft.roles.size(); ++stage)
+    Passes(draft.plan.parts, draft.roles[stage], draft.trains()).add(table[stage]);
   return {};
 }
 

@@ -6,13 +6,13 @@
 
 namespace foreshard::plan {
 
-/// Pieces to chunks: piece c p + s is chunk c of stage s of p (schedule.h). Counts the parameters
+/// Pieces to chunks, as the schedule places them (schedule::piece_of). Counts the parameters
 /// of each role. Needs nothing.
 Status plan_places(Draft& draft);
 
-/// The passes of each role, in the order of the schedule, one pass for each slot. Activations are
-/// kept from the forward to the backward pass. Without training there are no backward passes.
-/// Needs places.
+/// The passes of each role, in the order of the schedule, one pass for each slot; two or more where
+/// a backward pass runs in two parts and only some of its units split. Activations are kept from
+/// the forward to the backward pass. Without training there are no backward passes. Needs places.
 Status plan_passes(Draft& draft);
 
 /// Reductions of gradients over the ranks that hold copies of the parameters: behind each unit's
@@ -39,7 +39,8 @@ Status plan_gathers(Draft& draft);
 /// delay the next pass. A blocking receive follows the slot before; in a ring of stages (an
 /// interleaved pipeline) the slot before that: Megatron-LM posts the receives of the next forward
 /// and the next backward pass together, and a host that waited for its sends too would never come
-/// to issue it. Needs everything else.
+/// to issue it. Those of schedules that may not block lie ready (schedule::Schedule). Needs
+/// everything else.
 Status plan_transfers(Draft& draft);
 
 }  // namespace foreshard::plan

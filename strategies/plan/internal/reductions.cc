@@ -15,13 +15,10 @@ class BesidePasses {
   BesidePasses(Draft& draft, DraftRole& role) : draft_(draft), role_(role) {}
 
   void add() {
-    std::map<std::int32_t, std::int32_t> last_micro_batch;  // by chunk
-    for (const Section& section : role_.slots)
-      if (is_backward(section)) last_micro_batch[section.slot->chunk] = section.slot->micro_batch;
+    find_last_passes();
     for (Section& section : role_.slots) {
-      const bool reduces = is_backward(section) &&
-                           (states().reduce == Reduce::kEveryMicroBatch ||
-                            section.slot->micro_batch == last_micro_batch.at(section.slot->chunk));
+      const bool reduces = std::ranges::any_of(
+          section.actions, [&](ActionRef ref) { return is_reduced(role_[ref]); });
       if (reduces) {
         reduce(section);
       } else if (states().cuts_gradients && role_.first_pass(section) != kNone) {
@@ -32,8 +29,43 @@ class BesidePasses {
   }
 
  private:
-  static bool is_backward(const Section& section) {
-    return section.slot->direction == Direction::kBackward;
+  // By unit: the micro-batch whose pass completes its gradients last.
+  void find_last_passes() {
+    if (states().reduce == Reduce::kEveryMicroBatch) return;
+    for (const Section& section : role_.slots) {
+      for (const ActionRef ref : section.actions) {
+        const Action& pass = role_[ref];
+        if (!completes_gradients(pass)) continue;
+        for (std::int32_t i = pass.units.count; i-- > 0;) {
+          const std::int32_t unit = pass.units.first + i;
+          last_micro_batch_[unit] = pass.micro_batch;
+          if (tie() != nullptr && (unit == tie()->first_unit || unit == tie()->last_unit))
+            last_of_tie_ = unit;
+        }
+      }
+    }
+  }
+
+  // Whose gradients are reduced.
+  const Tie* tie() const {
+    const Tie* tie = draft_.plan.parts.tie_on_one_role();
+    return tie != nullptr && !tie->is_frozen ? tie : nullptr;
+  }
+
+  // The units whose buckets the pass of `unit` completes: its own, but for a tie on one role, which
+  // both of its units add to. Chunks of the role may end in any order.
+  std::vector<std::int32_t> completed_by(std::int32_t unit) const {
+    if (tie() == nullptr || last_of_tie_ != tie()->last_unit) return {unit};
+    if (unit == tie()->first_unit) return {};
+    if (unit == tie()->last_unit) return {unit, tie()->first_unit};
+    return {unit};
+  }
+
+  // Whether gradients are reduced behind the pass. Units that it takes together do so together.
+  bool is_reduced(const Action& pass) const {
+    return completes_gradients(pass) &&
+           (states().reduce == Reduce::kEveryMicroBatch ||
+            last_micro_batch_.at(pass.units.first) == pass.micro_batch);
   }
   const StateSharding& states() const { return draft_.plan.states; }
 
@@ -43,6 +75,11 @@ class BesidePasses {
     for (const ActionRef ref : section.actions) {
       actions.push_back(ref);
       if (!role_.is_pass(ref)) continue;
+      if (!is_reduced(role_[ref])) {
+        if (states().cuts_gradients) role_.wait(ref, reduced_);
+        pass_before_ = ref;
+        continue;
+      }
       const std::int32_t unit = role_[ref].units.first;
       if (states().cuts_gradients) {
         role_.wait(ref, pass_before_);
@@ -52,9 +89,15 @@ class BesidePasses {
       pass_before_ = ref;
       role_[ref].reduces = reduces_inside(unit);
       ActionRef last = kNone;
-      for (const std::int32_t bucket : buckets_of(unit)) {
+      std::vector<std::int32_t> buckets;
+      for (const std::int32_t completed : completed_by(unit)) {
+        const auto& own = buckets_of(completed);
+        buckets.insert(buckets.end(), own.begin(), own.end());
+      }
+      for (const std::int32_t bucket : buckets) {
         Action reduction = role_[ref];
         reduction.kind = ActionKind::kReduce;
+        reduction.part = Part::kWhole;
         reduction.units = {};
         reduction.reduces = false;
         reduction.what = bucket;
@@ -80,24 +123,22 @@ class BesidePasses {
   const std::vector<std::int32_t>& buckets_of(std::int32_t unit) {
     const auto [it, is_new] = buckets_of_.try_emplace(unit);
     if (!is_new) return it->second;
-    const Tie* tie = draft_.plan.parts.tie_in_one_piece();
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
       const bool is_tied =
-          tie != nullptr && !tie->is_frozen && tie->first_unit == unit && tie->over == group.over;
+          tie() != nullptr && tie()->first_unit == unit && tie()->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
-                                             .opened_by = is_tied ? tie->last_unit : unit}));
+                                             .opened_by = is_tied ? tie()->last_unit : unit}));
     }
     return it->second;
   }
 
   // Whether the unit's backward pass is the first to add to the gradients of some bucket.
   bool opens_bucket(std::int32_t unit) {
-    const Tie* tie = draft_.plan.parts.tie_in_one_piece();
-    if (tie != nullptr && !tie->is_frozen && unit == tie->last_unit) return true;
+    if (tie() != nullptr && unit == tie()->last_unit) return true;
     return std::ranges::any_of(buckets_of(unit), [&](std::int32_t bucket) {
       return draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by == unit;
     });
@@ -105,6 +146,8 @@ class BesidePasses {
 
   Draft& draft_;
   DraftRole& role_;
+  std::map<std::int32_t, std::int32_t> last_micro_batch_;  // by unit
+  std::int32_t last_of_tie_ = 0;  // of the units of a tie on one role, the one that ends last
   std::map<std::int32_t, std::vector<std::int32_t>> buckets_of_;  // by unit
   ActionRef pass_before_ = kNone;
   ActionRef reduced_ = kNone;         // the last reduction of the last unit that has one

@@ -37,7 +37,8 @@ std::vector<Copies> replicated(const Draft& draft, std::int32_t role) {
 std::optional<Copies> tied(const Draft& draft, std::int32_t role) {
   const auto& tie = draft.plan.parts.tie;
   const auto last = static_cast<std::int32_t>(draft.roles.size()) - 1;
-  if (!tie || tie->is_frozen || last == 0 || (role != 0 && role != last)) return std::nullopt;
+  if (!tie || tie->is_frozen || tie->on_one_role || (role != 0 && role != last))
+    return std::nullopt;
   return Copies{.roles = {0, last}, .elements = tie->elements};
 }
 

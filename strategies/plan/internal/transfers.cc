@@ -1,5 +1,8 @@
+#include <map>
+#include <tuple>
 #include <utility>
 
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/plan/internal/planners.h"
 
 namespace foreshard::plan {
@@ -8,7 +11,11 @@ namespace {
 class Transfers {
  public:
   Transfers(Draft& draft, DraftRole& role)
-      : draft_(draft), role_(role), framework_(*draft.strategy.framework) {}
+      : draft_(draft),
+        role_(role),
+        framework_(*draft.strategy.framework),
+        may_block_(schedule::find_schedule(draft.strategy.schedule)->may_block),
+        blocking_(transfers_block(draft.strategy)) {}
 
   void add() {
     for (Section& section : role_.slots) add_to(section);
@@ -17,11 +24,12 @@ class Transfers {
   }
 
  private:
-  bool in_ring() const { return role_.role.chunks.size() > 1; }
-  bool blocking() const { return framework_.pipeline_transfers == PipelineTransfers::kBlocking; }
+  // Stages would wait for each other's transfers in a ring.
+  bool in_ring() const { return role_.role.chunks.size() > 1 || !may_block_; }
 
   void add_to(Section& section) {
     const Slot& slot = *section.slot;
+    if (slot.part == Part::kWeight) return;
     const std::int32_t piece = role_.role.chunks[static_cast<std::size_t>(slot.chunk)].piece;
     const auto crossings = static_cast<std::int32_t>(draft_.plan.crossings.size());
     // Crossing i lies between piece i and the one behind it.
@@ -33,29 +41,43 @@ class Transfers {
 
     // What the first pass waits for; if there is none, the send.
     std::vector<ActionRef> awaited = std::exchange(unfinished_, {});
-    if (in >= 0 && in < crossings) awaited.push_back(receive(section, in));
+    ActionRef handed = kNone;
+    if (in >= 0 && in < crossings)
+      handed =
+          is_local(in) ? made_.at({slot.direction, in, slot.micro_batch}) : receive(section, in);
+    if (handed != kNone) awaited.push_back(handed);
     if (first != kNone) {
       for (const ActionRef ref : std::exchange(awaited, {})) role_.wait(first, ref);
       last_pass_ = last;
     }
-    // Stages of an interleaved pipeline would wait for each other's transfers in a ring.
     if (framework_.pass_host_sync && !in_ring())
       section.actions.push_back(role_.make(transfer(ActionKind::kSync, slot, -1)));
-    if (out >= 0 && out < crossings) send(section, out, std::move(awaited));
+    if (out >= 0 && out < crossings) {
+      if (is_local(out))
+        made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
+      else
+        send(section, out, std::move(awaited));
+    }
     slot_before_ = std::exchange(last_slot_, last_pass_);
   }
+
+  const Crossing& crossing_at(std::int32_t index) const {
+    return draft_.plan.crossings[static_cast<std::size_t>(index)];
+  }
+  bool is_local(std::int32_t crossing) const { return crossing_at(crossing).is_local(); }
 
   Action transfer(ActionKind kind, const Slot& slot, std::int32_t crossing) const {
     return {.kind = kind,
             .direction = slot.direction,
             .chunk = slot.chunk,
             .micro_batch = slot.micro_batch,
+            .returns = crossing >= 0 && crossing_at(crossing).returns,
             .what = crossing};
   }
 
   ActionRef receive(Section& section, std::int32_t crossing) {
     Action received = transfer(ActionKind::kReceive, *section.slot, crossing);
-    if (blocking()) received.after = {in_ring() ? slot_before_ : last_slot_};
+    if (blocking_) received.after = {in_ring() ? slot_before_ : last_slot_};
     const ActionRef ref = role_.make(std::move(received));
     std::vector<ActionRef> first{ref};
     if (framework_.pipeline_host_sync) {
@@ -73,12 +95,16 @@ class Transfers {
     sent.after = std::move(after);
     const ActionRef ref = role_.make(std::move(sent));
     section.actions.push_back(ref);
-    if (blocking()) unfinished_.push_back(ref);
+    if (blocking_) unfinished_.push_back(ref);
   }
 
   Draft& draft_;
   DraftRole& role_;
   const Framework& framework_;
+  bool may_block_;
+  bool blocking_;
+  // What the role hands to itself: by direction, crossing and micro-batch, the last pass.
+  std::map<std::tuple<Direction, std::int32_t, std::int32_t>, ActionRef> made_;
   ActionRef last_pass_ = kNone;
   ActionRef last_slot_ = kNone;        // the last pass of the slot before
   ActionRef slot_before_ = kNone;      // ... and that of the one before it
@@ -93,11 +119,13 @@ Status plan_transfers(Draft& draft) {
   for (std::size_t role = 0; role < draft.roles.size(); ++role)
     for (const Chunk& chunk : draft.roles[role].role.chunks)
       role_of[static_cast<std::size_t>(chunk.piece)] = static_cast<std::int32_t>(role);
+  const bool is_v = placement_of(draft.strategy) == schedule::Placement::kV;
   for (std::int32_t piece = 0; piece + 1 < pieces; ++piece)
     draft.add(Crossing{.from_piece = piece,
                        .to_piece = piece + 1,
                        .from_role = role_of[static_cast<std::size_t>(piece)],
-                       .to_role = role_of[static_cast<std::size_t>(piece) + 1]});
+                       .to_role = role_of[static_cast<std::size_t>(piece) + 1],
+                       .returns = is_v && piece >= draft.strategy.pipeline_parallel});
   for (DraftRole& role : draft.roles) Transfers(draft, role).add();
   return {};
 }

@@ -101,17 +101,23 @@ class Maker {
 
   // Forward or backward tasks with what they keep in memory around them.
   Block pass(const Action& action, const Subject& subject) const {
-    const bool is_forward = action.direction == Direction::kForward;
     const LoweredBlock& from = lowered(subject.of);
     const std::string& kind = block_name(subject.of);
-    const std::string work = fmt::format("{}.{}.work", kind, word(action.direction));
-    const Bytes transient = is_forward ? from.transient_forward : from.transient_backward;
+    const std::string work = fmt::format("{}.{}.work", kind, word(action));
+    const Bytes transient = transient_of(from, action);
+    const auto& [kept, kept_for_weight, held] = activations_of(from, action);
     Block block = *subject.tasks;
+    if ((action.takes & plan::kKeptForWeight) != 0) block.name += ".split";
     if (subject.begins) {
       std::vector<Task> tasks;
-      if ((action.takes & plan::kKept) != 0 && from.saved > 0_B)
-        tasks.push_back(memory_task(
-            "keep", Allocate{kind + ".activations", MemoryKind::kActivations, from.saved}));
+      const auto keep = [&](std::uint8_t buffer, const std::string& name, Bytes bytes) {
+        if ((action.takes & buffer) != 0 && bytes > 0_B)
+          tasks.push_back(
+              memory_task("keep", Allocate{kind + name, MemoryKind::kActivations, bytes}));
+      };
+      keep(plan::kKept, ".activations", kept);
+      keep(plan::kKeptForWeight, ".activations_for_weights", kept_for_weight);
+      keep(plan::kHeld, ".held_for_weights", held);
       if (transient > 0_B)
         tasks.push_back(memory_task("work", Allocate{work, MemoryKind::kBuffers, transient}));
       if ((action.takes & plan::kGradient) != 0) take_gradients(action, subject.of, tasks);
@@ -128,10 +134,34 @@ class Maker {
       if ((action.gives_back & plan::kWhole) != 0)
         for (const auto& group : plan_.parts.cut_groups(from.parameters))
           free("release", parameters_of(group.over, subject.of));
-      if ((action.gives_back & plan::kKept) != 0 && from.saved > 0_B)
-        free("forget", kind + ".activations");
+      const auto forget = [&](std::uint8_t buffer, const std::string& name, Bytes bytes) {
+        if ((action.gives_back & buffer) != 0 && bytes > 0_B) free("forget", kind + name);
+      };
+      forget(plan::kKept, ".activations", kept);
+      forget(plan::kKeptForWeight, ".activations_for_weights", kept_for_weight);
+      forget(plan::kHeld, ".held_for_weights", held);
     }
     return block;
+  }
+
+  static Bytes transient_of(const LoweredBlock& block, const Action& pass) {
+    if (pass.direction == Direction::kForward) return block.transient_forward;
+    if (pass.part == plan::Part::kWhole) return block.transient_backward;
+    return pass.part == plan::Part::kInput ? block.split->transient_input
+                                           : block.split->transient_weight;
+  }
+
+  // The buffers kKept, kKeptForWeight and kHeld.
+  struct Activations {
+    Bytes kept;
+    Bytes kept_for_weight{};
+    Bytes held{};
+  };
+  static Activations activations_of(const LoweredBlock& block, const Action& pass) {
+    const bool apart = pass.part != plan::Part::kWhole || (pass.takes & plan::kKeptForWeight) != 0;
+    if (!apart) return {block.saved};
+    const Bytes for_weight = std::min(block.saved, block.split->kept_for_weight);
+    return {block.saved - for_weight, for_weight, block.split->held};
   }
 
   // Whether tasks of the block outlast its use of activations.
@@ -242,8 +272,9 @@ class Maker {
   // Each parameter by itself, the host waiting for it. A pass that computes activations again
   // gathers for that, and again for the gradients.
   Block gathering_each(const Action& action, std::int32_t of) const {
-    const bool twice =
-        action.direction == Direction::kBackward && lowered(of).recompute == Recompute::kFull;
+    const bool twice = action.direction == Direction::kBackward &&
+                       action.part != plan::Part::kWeight &&
+                       lowered(of).recompute == Recompute::kFull;
     Block gather{.name = block_name(of) + (twice ? ".gather_twice" : ".gather_each")};
     for (int pass = 0; pass < (twice ? 2 : 1); ++pass) {
       for (const std::int64_t count : lowered(of).parameter_sizes) {
@@ -273,6 +304,10 @@ class Maker {
   static std::string_view word(Direction direction) {
     return direction == Direction::kForward ? "forward" : "backward";
   }
+  static std::string_view word(const Action& pass) {
+    if (pass.part == plan::Part::kWhole) return word(pass.direction);
+    return pass.part == plan::Part::kInput ? "backward_input" : "backward_weight";
+  }
 
   const std::vector<Boundary>& handed(const Action& action) const {
     const bool is_one = blocks_.boundaries.size() == 1;
@@ -282,11 +317,11 @@ class Maker {
     return action.direction == Direction::kForward || boundary.has_gradient;
   }
 
-  // "receive_forward.from2"; where crossings differ, with the crossing.
+  // "receive_forward.from2"; on the way back of a V, and where crossings differ, it says so.
   std::string transfer_name(std::string_view what, const Action& action) const {
     const bool differ = std::ranges::adjacent_find(blocks_.boundaries, std::not_equal_to{}) !=
                         blocks_.boundaries.end();
-    return fmt::format("{}{}{}", what, peer(action),
+    return fmt::format("{}{}{}{}", what, peer(action), action.returns ? ".returning" : "",
                        differ ? fmt::format(".crossing{}", action.what) : "");
   }
 
@@ -312,7 +347,10 @@ class Maker {
     Block receive =
         communication(transfer_name(fmt::format("receive_{}.from", word(action.direction)), action),
                       transfer(CollectiveKind::kReceive, action),
-                      is_forward ? kReceiveForwardStream : kReceiveBackwardStream);
+                      action.returns ? is_forward ? kReceiveForwardReturningStream
+                                                  : kReceiveBackwardReturningStream
+                      : is_forward   ? kReceiveForwardStream
+                                     : kReceiveBackwardStream);
     for (const Boundary& boundary : handed(action)) {
       if (moves(boundary, action))
         append_reshard(receive, "boundary", boundary.shape, boundary.dtype, boundary.sent,
@@ -323,10 +361,13 @@ class Maker {
   }
 
   Block send(const Action& action) const {
+    const bool is_forward = action.direction == Direction::kForward;
     return communication(
         transfer_name(fmt::format("send_{}.to", word(action.direction)), action),
         transfer(CollectiveKind::kSend, action),
-        action.direction == Direction::kForward ? kSendForwardStream : kSendBackwardStream);
+        action.returns ? is_forward ? kSendForwardReturningStream : kSendBackwardReturningStream
+        : is_forward   ? kSendForwardStream
+                       : kSendBackwardStream);
   }
 
   // --- end of the step -------------------------------------------------------------------------

@@ -16,6 +16,7 @@ namespace foreshard::lower {
 struct Subject {
   plan::ActionKind kind = plan::ActionKind::kPass;
   Direction direction = Direction::kForward;
+  plan::Part part = plan::Part::kWhole;
   std::int32_t of = 0;  ///< A block of the plan, a role, or an index as in Action::what.
   std::uint8_t takes = 0;
   std::uint8_t gives_back = 0;

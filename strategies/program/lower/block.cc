@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -11,6 +12,7 @@
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/graphs.h"
 #include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
@@ -122,6 +124,33 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   return lowered;
 }
 
+SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& backward,
+                             const std::set<TensorId>& kept, const BackwardWork& how,
+                             bool overlap) {
+  const std::vector<bool> weights = weight_gradient_operators(*backward.graph);
+  const std::string& name = forward.graph->name;
+  std::set<std::int32_t> converted;  // by the first part, for both
+  const auto part = [&](std::string_view suffix, bool of_weights) {
+    Block block{.name = name + std::string(suffix)};
+    Emitter tasks(block, overlap);
+    if (!of_weights)
+      tasks.emit(forward, recomputed_operators(*forward.graph, how.recomputation));
+    std::vector<std::size_t> selected;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      if (weights[i] == of_weights) selected.push_back(i);
+    tasks.emit(backward, selected, converted);
+    return Pieces{{.block = std::move(block)}};
+  };
+  const SplitWork work = split_work(forward, backward, kept, weights, how);
+  SplitBackward split{.kept_for_weight = work.kept_for_weight,
+                      .held = work.held,
+                      .transient_input = work.input,
+                      .transient_weight = work.weight};
+  split.input = part(".backward_input", false);
+  split.weight = part(".backward_weight", true);
+  return split;
+}
+
 Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>& mesh,
                                  const Strategy& strategy, const LayerVariant& variant) {
   const Framework& framework = *strategy.framework;
@@ -146,12 +175,14 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   lowered.backward = {{.block = std::move(behind)}};
 
   const std::set<TensorId> kept = kept_tensors(graph, back, variant.recomputation);
+  const BackwardWork how{.recomputation = variant.recomputation,
+                         .placeholders_kept = framework.keeps_gradient_placeholders};
+  if (splits_backward(strategy) && can_split(back))
+    lowered.split =
+        split_backward(forward, backward, kept, how, framework.overlap_tensor_gradients);
   lowered.saved = bytes_held(kept, forward);
   lowered.transient_forward = forward_work(forward, kept);
-  lowered.transient_backward =
-      backward_work(forward, backward, kept,
-                    {.recomputation = variant.recomputation,
-                     .placeholders_kept = framework.keeps_gradient_placeholders});
+  lowered.transient_backward = backward_work(forward, backward, kept, how);
   lowered.recompute = variant.recomputation.how;
   lowered.placeholders = placeholders(backward);
   lowered.parameters = parameter_groups(forward, backward);
@@ -161,9 +192,24 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
 
 }  // namespace
 
+std::vector<Pieces*> all_passes(LoweredBlock& block) {
+  std::vector<Pieces*> passes{&block.forward, &block.backward, &block.reducing};
+  if (block.split) passes.insert(passes.end(), {&block.split->input, &block.split->weight});
+  return passes;
+}
+
 std::vector<program::Stream> streams() {
-  return {{"compute"},      {"tensor"},           {"data"},         {"receive_forward"},
-          {"send_forward"}, {"receive_backward"}, {"send_backward"}};
+  return {{"compute"},
+          {"tensor"},
+          {"data"},
+          {"receive_forward"},
+          {"send_forward"},
+          {"receive_backward"},
+          {"send_backward"},
+          {"receive_forward_returning"},
+          {"send_forward_returning"},
+          {"receive_backward_returning"},
+          {"send_backward_returning"}};
 }
 
 program::Purpose purpose_of(const MeshAxis& axis) {
@@ -267,7 +313,7 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
                               const LayerVariant& variant) -> Status {
     FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
     if (strategy.framework->matrix_units_need_alignment)
-      for (Pieces* pass : {&into.forward, &into.backward}) visit_blocks(*pass, leave_matrix_units);
+      for (Pieces* pass : all_passes(into)) visit_blocks(*pass, leave_matrix_units);
     return {};
   };
   FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {}));

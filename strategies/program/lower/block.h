@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -31,16 +32,33 @@ enum StreamIndex : std::int32_t {
   kSendForwardStream,
   kReceiveBackwardStream,
   kSendBackwardStream,
+  kReceiveForwardReturningStream,  ///< The same on the way back of a V.
+  kSendForwardReturningStream,
+  kReceiveBackwardReturningStream,
+  kSendBackwardReturningStream,
 };
+/// All of them; those of a pipeline without a V are the first ones.
 std::vector<program::Stream> streams();
+inline constexpr std::size_t kStreamsWithoutV = kReceiveForwardReturningStream;
 inline program::StreamId stream(StreamIndex index) {
   return program::StreamId{index};
 }
+
+/// A backward pass in two parts: gradients of inputs, then of weights. Bytes as SplitWork has them.
+struct SplitBackward {
+  Pieces input{};
+  Pieces weight{};
+  Bytes kept_for_weight{};
+  Bytes held{};
+  Bytes transient_input{};
+  Bytes transient_weight{};
+};
 
 struct LoweredBlock {
   Pieces forward;
   Pieces backward;
   Pieces reducing{};        ///< `backward` with the reductions of ParameterGroup::reduced_inside.
+  std::optional<SplitBackward> split{};  ///< Where the schedule splits passes and this one can be.
   Bytes saved;              ///< Activations between forward and backward, one micro-batch.
   Bytes transient_forward;  ///< What its peak has besides `saved` (liveness.h).
   Bytes transient_backward;
@@ -66,6 +84,9 @@ struct LoweredBlock {
     return sum;
   }
 };
+
+/// Its passes in all forms.
+std::vector<Pieces*> all_passes(LoweredBlock& block);
 
 /// A transformer's blocks under a strategy; each pass through one is one block of the Program. Of
 /// `mode: forward`, `backward` has no tasks, nothing is saved, and the inputs of a block count

@@ -58,6 +58,7 @@ class Writer {
             id,
             Subject{.kind = action.kind,
                     .direction = action.direction,
+                    .part = action.part,
                     .of = subject_of(action),
                     .takes = action.takes,
                     .gives_back = action.gives_back,
@@ -142,6 +143,7 @@ class Writer {
       write_call(id,
                  Subject{.kind = ActionKind::kPass,
                          .direction = pass.direction,
+                         .part = pass.part,
                          .of = piece.of,
                          .takes = pass.takes,
                          .gives_back = pass.gives_back,
@@ -198,6 +200,8 @@ class Writer {
 Program program_of(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
                    Seconds launch_time) {
   Program program{.name = plan.parts.name, .mesh = plan.parts.mesh, .streams = streams()};
+  if (std::ranges::none_of(plan.crossings, &plan::Crossing::returns))
+    program.streams.resize(kStreamsWithoutV);
   program.launch_time = launch_time + strategy.framework->host_time;
   Writer writer(program, plan, strategy, blocks);
   const Axis pipeline = axis_of(program.mesh, "pipeline");

@@ -10,6 +10,7 @@
 
 #include "strategies/graph/operators/build.h"
 #include "strategies/parallelism/graphs.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/calls.h"
 #include "strategies/program/lower/graph_units.h"
@@ -94,7 +95,8 @@ plan::Parts parts_of(const ShardedUnits& units, const std::vector<LoweredBlock>&
     const auto block = static_cast<std::int32_t>(known - first.begin());
     if (known == first.end()) {
       first.push_back(u);
-      parts.blocks.push_back({.name = name, .groups = blocks[u].parameters});
+      parts.blocks.push_back(
+          {.name = name, .groups = blocks[u].parameters, .splits = blocks[u].split.has_value()});
       planned.blocks.push_back(&blocks[u]);
     }
     const auto layer = std::ranges::count(parts.units, block, &plan::Unit::block);
@@ -220,6 +222,14 @@ Result<LoweredGraph> lower_graph(const Graph& graph, const Strategy& strategy,
   const std::vector<GraphParameters> parameters = parameters_of(units, pieces);
   const std::vector<Bytes> activations = activations_of(units, pieces);
   FORESHARD_ASSIGN(const auto tie, tie_of(units));
+  if (tie && strategy.pipeline_parallel > 1 && last_stage(strategy) == 0 &&
+      state_sharding(strategy).cuts_gradients)
+    return Error{
+        Error::Code::kUnsupported,
+        fmt::format("the first and the last unit share a parameter, schedule '{}' has both "
+                    "on one stage, and ZeRO 2 or 3 would cut it by micro-batches; take "
+                    "ZeRO 1",
+                    strategy.schedule)};
   FORESHARD_ASSIGN(const auto boundaries, boundaries_of(units, pieces));
 
   std::vector<LoweredBlock> blocks;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 
 #include "strategies/graph/operators/build.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
 #include "strategies/program/lower/liveness.h"
@@ -83,6 +84,8 @@ struct PassOptions {
   Partial* reduced = nullptr;  // gradients are reduced in buckets as they come, and counted here
   std::int64_t times = 1;      // the pass through this graph in one through all
   const std::set<TensorId>* seeds = nullptr;  // gradients that a backward pass begins with
+  const std::vector<bool>* left_out = nullptr;  // operators of the other part of a backward pass
+  std::set<std::int32_t>* converted = nullptr;  // ... and conversions that the first part has made
   const Strategy* strategy = nullptr;
   const reshard::MeshPlanner* planner = nullptr;
 };
@@ -93,11 +96,13 @@ class Cutter {
   Cutter(const ShardedGraph& sharded, std::string name, const PassOptions& options)
       : sharded_(sharded), graph_(*sharded.graph), name_(std::move(name)), options_(options) {
     for (const auto& [parameter, gradient] : gradients_in(graph_)) complete_.insert(gradient);
+    if (options_.converted != nullptr) done_ = *options_.converted;
   }
 
   Pieces run() {
     for (std::size_t i = 0; i < graph_.operators.size(); ++i) {
       const Operator& op = graph_.operators[i];
+      if (options_.left_out != nullptr && (*options_.left_out)[i]) continue;
       if (op.bodies.empty()) {
         selected_.push_back(i);
         continue;
@@ -107,6 +112,7 @@ class Cutter {
       leading_ = sharded_.after_operator[i];
     }
     stretch({});
+    if (options_.converted != nullptr) *options_.converted = done_;
     return std::move(pieces_);
   }
 
@@ -406,6 +412,32 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
           backward_work(graph, *unit.backward, kept, {.recomputation = {unit.recompute}});
     }
   }
+  if (splits_backward(strategy) && unit.backward != nullptr && graph.bodies.empty() &&
+      can_split(*unit.backward->graph)) {
+    std::vector<bool> weights = weight_gradient_operators(*unit.backward->graph);
+    std::set<std::int32_t> converted;
+    PassOptions options{.direction = Direction::kBackward,
+                        .overlap = strategy.framework->overlap_tensor_gradients,
+                        .seeds = &unit.seeds,
+                        .left_out = &weights,
+                        .converted = &converted,
+                        .strategy = &strategy,
+                        .planner = &unit.planner};
+    const SplitWork work =
+        split_work(graph, *unit.backward, kept, weights, {.recompute = unit.recompute});
+    SplitBackward split{.kept_for_weight = work.kept_for_weight,
+                        .held = work.held,
+                        .transient_input = work.input,
+                        .transient_weight = work.weight};
+    if (again) split.input = forward_pass(".again");
+    std::ranges::move(Cutter(*unit.backward, name + ".backward_input", options).run(),
+                      std::back_inserter(split.input));
+    weights.flip();
+    options.seeds = nullptr;
+    split.weight = Cutter(*unit.backward, name + ".backward_weight", options).run();
+    if (first_block(split.input) != nullptr && first_block(split.weight) != nullptr)
+      lowered.split = std::move(split);
+  }
   if (unit.backward != nullptr && !again)
     lowered.forward = std::move(booked);
   else
@@ -416,8 +448,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
     lowered.parameters.push_back(
         {.over = axes, .elements = count, .reduced_inside = axes.empty() ? 0 : reduced[axes]});
   if (strategy.framework->matrix_units_need_alignment)
-    for (Pieces* pass : {&lowered.forward, &lowered.backward, &lowered.reducing})
-      visit_blocks(*pass, leave_matrix_units);
+    for (Pieces* pass : all_passes(lowered)) visit_blocks(*pass, leave_matrix_units);
   return lowered;
 }
 

@@ -203,13 +203,18 @@ std::vector<std::vector<std::size_t>> recomputed_before(const Graph& forward, co
   return before;
 }
 
-// The operators of a backward pass with those that are computed again.
+// The operators of a backward pass, but for those `left_out`, with those that are computed again.
 std::vector<OperatorStep> with_recomputed(const ShardedGraph& forward, const ShardedGraph& backward,
                                           const std::set<TensorId>& kept,
-                                          const Recomputation& recomputation) {
-  const std::vector<OperatorStep> own = steps_of(backward);
+                                          const Recomputation& recomputation,
+                                          const std::vector<bool>& left_out = {}) {
+  const auto is_left_out = [&](const OperatorStep& step) {
+    return !left_out.empty() && left_out[step.op];
+  };
+  std::vector<OperatorStep> own = steps_of(backward);
   std::vector<OperatorStep> steps;
   if (recomputation.how == Recompute::kFull) {
+    std::erase_if(own, is_left_out);
     steps = steps_of(forward);
     steps.insert(steps.end(), own.begin(), own.end());
     return steps;
@@ -217,7 +222,7 @@ std::vector<OperatorStep> with_recomputed(const ShardedGraph& forward, const Sha
   const auto before = recomputed_before(*forward.graph, *backward.graph, kept, recomputation);
   for (std::size_t i = 0; i < before.size(); ++i) {
     for (const std::size_t again : before[i]) steps.push_back({&forward, again});
-    if (i < own.size()) steps.push_back(own[i]);
+    if (i < own.size() && !is_left_out(own[i])) steps.push_back(own[i]);
   }
   return steps;
 }
@@ -273,6 +278,84 @@ Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
     outlasting.insert(outlasting.end(), forward.graph->outputs.begin(),
                       forward.graph->outputs.end());
   return beside(sweep.peak(outlasting), kept, forward);
+}
+
+namespace {
+
+// What the second part of a backward pass finds.
+struct Found {
+  std::set<TensorId> kept{};           // of the forward graph
+  std::set<TensorId> again{};          // likewise, computed again
+  std::set<TensorId> made{};           // of the backward graph
+  std::set<std::int32_t> converted{};  // conversions of the first part
+};
+
+Found found_by_weights(const ShardedGraph& forward, const ShardedGraph& backward,
+                       const std::set<TensorId>& kept, const std::vector<bool>& weights) {
+  const Graph& graph = *backward.graph;
+  const std::vector<TensorId> storage = storages_of(*forward.graph);
+  const std::vector<TensorId> later = storages_of(graph);
+  std::set<std::int32_t> converted;
+  std::set<TensorId> own;  // made by the second part
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    const auto& needs = backward.operators[i].conversions;
+    if (!weights[i]) converted.insert(needs.begin(), needs.end());
+    if (weights[i])
+      own.insert(graph.operators[i].outputs.begin(), graph.operators[i].outputs.end());
+  }
+  Found found;
+  for (std::size_t i = 0; i < graph.operators.size(); ++i) {
+    if (!weights[i]) continue;
+    for (const TensorId id : graph.operators[i].inputs) {
+      if (graph[id].role == TensorRole::kParameter || own.contains(id)) continue;
+      const auto& needs = backward.operators[i].conversions;
+      const auto conversion = std::ranges::find_if(needs, [&](std::int32_t c) {
+        return converted.contains(c) &&
+               backward.conversions[static_cast<std::size_t>(c)].tensor == id;
+      });
+      const TensorId root = later[id.index()];
+      if (conversion != needs.end())
+        found.converted.insert(*conversion);
+      else if (root.index() >= storage.size())
+        found.made.insert(root);
+      else if (kept.contains(storage[root.index()]))
+        found.kept.insert(storage[root.index()]);
+      else
+        found.again.insert(storage[root.index()]);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
+                     const std::set<TensorId>& kept, const std::vector<bool>& weights,
+                     const BackwardWork& how) {
+  const Found found = found_by_weights(forward, backward, kept, weights);
+  SplitWork work{.kept_for_weight = bytes_held(found.kept, forward),
+                 .held = bytes_held(found.again, forward) + bytes_held(found.made, backward)};
+  for (const std::int32_t c : found.converted) {
+    const Conversion& wish = backward.conversions[static_cast<std::size_t>(c)];
+    work.held += local_bytes((*backward.graph)[wish.tensor], wish.to, backward.mesh);
+  }
+
+  Sweep first(forward, with_recomputed(forward, backward, kept, how.recomputation, weights), how);
+  for (const TensorId id : kept) first.present(forward, id);
+  for (const TensorId id : backward.graph->inputs) first.present(backward, id);
+  std::vector<TensorId> outlasting = backward.graph->outputs;
+  for (const auto* part : {&found.kept, &found.again, &found.made})
+    outlasting.insert(outlasting.end(), part->begin(), part->end());
+  work.input = std::max(Bytes{}, first.peak(outlasting) - bytes_held(kept, forward) - work.held);
+
+  std::vector<OperatorStep> steps = steps_of(backward);
+  std::erase_if(steps, [&](const OperatorStep& step) { return !weights[step.op]; });
+  Sweep second(forward, std::move(steps), how);
+  for (const auto* part : {&found.kept, &found.again})
+    for (const TensorId id : *part) second.present(forward, id);
+  for (const TensorId id : found.made) second.present(backward, id);
+  work.weight = std::max(Bytes{}, second.peak({}) - work.kept_for_weight - work.held);
+  return work;
 }
 
 }  // namespace foreshard::lower

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <set>
+#include <vector>
 
 #include "base/units.h"
 
@@ -47,5 +48,19 @@ struct BackwardWork {
 /// the pass first reads it; full recomputation comes first.
 Bytes backward_work(const ShardedGraph& forward, const ShardedGraph& backward,
                     const std::set<TensorId>& kept, const BackwardWork& how);
+
+/// What a backward pass in two parts holds: gradients of inputs, then of weights.
+struct SplitWork {
+  Bytes kept_for_weight{};  ///< Of `kept`, what the second part reads.
+  Bytes held{};             ///< What the second part reads that the first has made or been given.
+  Bytes input{};            ///< Peak of the first part beside `kept` and `held`.
+  Bytes weight{};           ///< Peak of the second one beside `kept_for_weight` and `held`.
+};
+
+/// `weights`: weight_gradient_operators(). A conversion that both parts need is made once and held.
+/// Not modelled: that in the first part `held` takes the place of what it gives back of `kept`.
+SplitWork split_work(const ShardedGraph& forward, const ShardedGraph& backward,
+                     const std::set<TensorId>& kept, const std::vector<bool>& weights,
+                     const BackwardWork& how);
 
 }  // namespace foreshard::lower

@@ -15,7 +15,8 @@ namespace {
 plan::Block planned(std::string name, const LoweredBlock& block) {
   return {.name = std::move(name),
           .groups = block.parameters,
-          .has_backward = !only_block(block.backward).tasks.empty()};
+          .has_backward = !only_block(block.backward).tasks.empty(),
+          .splits = block.split.has_value()};
 }
 
 }  // namespace

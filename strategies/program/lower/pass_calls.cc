@@ -51,6 +51,8 @@ class Lister {
 
   const Pieces& pieces_of(const LoweredBlock& block) const {
     if (is_forward_) return block.forward;
+    if (pass_.part != plan::Part::kWhole)
+      return pass_.part == plan::Part::kInput ? block.split->input : block.split->weight;
     return pass_.reduces ? block.reducing : block.backward;
   }
 

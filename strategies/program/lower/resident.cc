@@ -4,6 +4,7 @@
 
 #include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/layers.h"
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -19,14 +20,16 @@ void visit_blocks(const Strategy& strategy, const Model& model, const LoweredMod
                   std::int64_t stage, Visit visit) {
   const auto split = variants_of_stages(model, strategy);
   std::vector<std::int64_t> layers(blocks.layers.size());
-  for (std::int64_t chunk = 0; chunk < strategy.virtual_stages; ++chunk)
+  bool has_head = false;
+  for_each_piece(strategy, stage, [&](std::int64_t, std::int64_t piece) {
     for (std::size_t variant = 0; variant < layers.size(); ++variant)
-      layers[variant] +=
-          split[static_cast<std::size_t>(chunk * strategy.pipeline_parallel + stage)][variant];
+      layers[variant] += split[static_cast<std::size_t>(piece)][variant];
+    has_head = has_head || piece == strategy.stages() - 1;
+  });
   if (stage == 0) visit(blocks.embedding, 1);
   for (std::size_t variant = 0; variant < layers.size(); ++variant)
     if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
-  if (stage == strategy.pipeline_parallel - 1) visit(blocks.head, 1);
+  if (has_head) visit(blocks.head, 1);
 }
 
 Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
@@ -62,8 +65,8 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       groups.push_back(std::move(group));
     }
   });
-  // One stage alone has a tied output projection once.
-  if (model.tied_embeddings && strategy.stages() == 1) {
+  // A stage with both ends of the model has a tied output projection once.
+  if (model.tied_embeddings && stage == 0 && last_stage(strategy) == 0) {
     const std::int64_t twice = -blocks.head.largest_parameter;
     groups.push_back(
         {.over = copy_axes(blocks.mesh), .elements = twice, .frozen = model.adapters ? twice : 0});

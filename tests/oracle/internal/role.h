@@ -28,6 +28,7 @@ struct ShardedBlock {
   std::set<TensorId> kept;  ///< Stay in memory between the two; views as what they view.
   std::vector<std::size_t> recomputed{};     ///< Operators of `forward`, ascending.
   std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter that is trained.
+  std::vector<bool> weights{};  ///< weight_gradient_operators() of the backward graph.
   std::map<TensorId, std::vector<Axis>>
       also_partial{};  ///< Per parameter: besides those of `copies`.
 
@@ -83,16 +84,23 @@ class Role {
                      std::int32_t micro_batch) const;
   Status forward(const plan::Action& pass, std::int32_t unit);
   Status backward(const plan::Action& pass, std::int32_t unit);
+  Status weight_gradients(const plan::Action& pass, std::int32_t unit);
+  Status run_part(const ShardedBlock& block, GraphRun how, bool of_weights, Tensors& tensors);
+  void accumulate(const ShardedBlock& block, std::int32_t unit, plan::Part part,
+                  const Tensors& tensors);
   void keep_loss(const ShardedBlock& head, const Distributed& statistics, std::int32_t micro_batch);
   Boundary boundary(const plan::Action& action, std::int32_t behind) const;
   Boundary end_of_chunk(const plan::Action& action, bool enters) const;
   Distributed take(const Boundary& boundary);
+  std::int32_t chunk_before(const Boundary& boundary) const;
 
   const Training& training_;
   const plan::Role& role_;
   RoleParameters parameters_;
   std::map<Boundary, Distributed> boundaries_;
   std::map<std::pair<std::int32_t, std::int32_t>, Tensors> kept_;  // by unit and micro-batch
+  // What gradients of weights read, between the two parts of a backward pass.
+  std::map<std::pair<std::int32_t, std::int32_t>, Tensors> held_;
   std::vector<Held> losses_;
   double loss_ = 0;
 };

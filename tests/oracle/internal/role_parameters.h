@@ -53,7 +53,8 @@ class RoleParameters {
 
   /// The parameters of the unit for its graph, as they are now.
   Tensors read(std::int32_t unit, const Graph& graph) const;
-  /// Adds what a backward pass made to the summands. `gradient_of`: by tensor of the parameter.
+  /// Adds what a backward pass made to the summands. `gradient_of`: by tensor of the parameter; of
+  /// others the pass has made none.
   void accumulate(std::int32_t unit, const std::map<TensorId, TensorId>& gradient_of,
                   const Tensors& tensors);
   /// Buffers that end with a pass.

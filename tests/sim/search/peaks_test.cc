@@ -41,6 +41,24 @@ TEST(Loads, OfInterleavedKeepTheWarmUpAndOne) {
   EXPECT_EQ(kept("interleaved", 4, 2, 4), (std::vector<std::int32_t>{8, 8, 7, 5}));
 }
 
+// ZB-H1: from a forward pass to its weight gradients, min(p, m) on every stage; on the last one,
+// all but the one that runs wait for their weight gradients alone.
+TEST(Loads, OfZeroBubbleCountWhatWaitsForWeightGradients) {
+  Strategy strategy = plan::tiny_strategy(4, 8);
+  strategy.schedule = "zb-h1";
+  const plan::StepPlan plan = plan::planned(plan::tiny_parts(strategy, 4), strategy);
+  for (const plan::Role& role : plan.roles) {
+    std::int32_t both = 0;
+    std::int32_t held = 0;
+    for (const Load& load : loads_of(plan, role, false)) {
+      both = std::max(both, load.kept[1] + load.held[1]);
+      held = std::max(held, load.held[1]);
+    }
+    EXPECT_EQ(both, 4) << role.name;
+    EXPECT_GE(held, 1) << role.name;
+  }
+}
+
 // ZeRO 3: the layer that runs and the one that is gathered are whole; the gradient that is reduced
 // and the one that is computed too.
 TEST(Loads, OfFullyShardedParametersHaveTwoWholeLayers) {

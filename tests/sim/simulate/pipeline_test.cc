@@ -1,5 +1,6 @@
 // Bubbles of pipeline schedules, with equal stages and transfers that cost nothing:
-// step = ideal (1 + (p-1)/m), interleaved ideal (1 + (p-1)/(m v)). Sources: schedules.h.
+// step = ideal (1 + (p-1)/m), interleaved ideal (1 + (p-1)/(m v)), ZB-H1 ideal + (p-1)(F + B - W).
+// Sources: schedules.h.
 #include <gtest/gtest.h>
 
 #include "tests/sim/simulate/small.h"
@@ -20,36 +21,43 @@ constexpr std::int64_t kBackward = 2'000'000;
 // One stage's calls, and the blocks that they need.
 class Stage {
  public:
-  Stage(Program& program, const schedule::Shape& shape) : program_(program), shape_(shape) {}
+  Stage(Program& program, const schedule::Shape& shape, std::int32_t stage)
+      : program_(program), shape_(shape), stage_(stage) {}
 
   void add(const std::string& name) {
-    program::Role role{.name = "stage " + std::to_string(shape_.stage),
-                       .ranks = {shape_.stage},
-                       .calls = {},
-                       .memory = {}};
-    const auto slots = schedule::order(name, shape_);
-    ASSERT_TRUE(slots) << slots.error().message;
+    program::Role role{
+        .name = "stage " + std::to_string(stage_), .ranks = {stage_}, .calls = {}, .memory = {}};
+    const auto table = schedule::table_of(name, shape_);
+    ASSERT_TRUE(table) << table.error().message;
     const std::int32_t last = shape_.stages * shape_.chunks - 1;
-    for (const schedule::Slot& slot : *slots) {
+    for (const schedule::Slot& slot : (*table)[static_cast<std::size_t>(stage_)]) {
       const bool forward = slot.direction == Direction::kForward;
-      const std::int32_t piece = slot.chunk * shape_.stages + shape_.stage;
+      const bool weights = slot.part == schedule::Part::kWeight;
+      const std::int32_t piece = slot.chunk * shape_.stages + stage_;
       const std::int32_t step = forward ? 1 : -1;
       const std::int32_t source = forward ? 0 : last;
       const std::int32_t sink = last - source;
       const auto peer = [&](std::int32_t way) {
-        return (shape_.stage + way + shape_.stages) % shape_.stages;
+        return (stage_ + way + shape_.stages) % shape_.stages;
       };
       const auto call = [&](const Task& task, bool waits) {
         Call made{.block = block(task), .chunk = slot.chunk, .micro_batch = slot.micro_batch};
         if (waits) made.after = {{.call = static_cast<std::int32_t>(role.calls.size()) - 1}};
         role.calls.push_back(made);
       };
-      if (piece != source)
+      if (piece != source && !weights)
         call(tagged(receive(peer(-step), 0_B, forward ? kFirst : kSecond), forward), false);
-      call(kernel(forward ? "forward" : "backward",
-                  (forward ? kForward : kBackward) / shape_.chunks),
-           piece != source);
-      if (piece != sink)
+      const bool whole = slot.part == schedule::Part::kWhole;
+      call(kernel(forward   ? "forward"
+                  : whole   ? "backward"
+                  : weights ? "weights"
+                            : "inputs",
+                  (forward ? kForward
+                   : whole ? kBackward
+                           : kBackward / 2) /
+                      shape_.chunks),
+           piece != source && !weights);
+      if (piece != sink && !weights)
         call(tagged(send(peer(step), 0_B, forward ? kThird : kFourth), forward), true);
     }
     program_.roles.push_back(std::move(role));
@@ -62,9 +70,9 @@ class Stage {
   }
 
   BlockId block(const Task& task) {
-    const program::Block wanted{"stage " + std::to_string(shape_.stage) + " " + task.name +
-                                    std::to_string(task.stream.value()),
-                                {task}};
+    const program::Block wanted{
+        "stage " + std::to_string(stage_) + " " + task.name + std::to_string(task.stream.value()),
+        {task}};
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
       if (program_.blocks[b] == wanted) return BlockId(static_cast<std::int64_t>(b));
     }
@@ -74,6 +82,7 @@ class Stage {
 
   Program& program_;
   schedule::Shape shape_;
+  std::int32_t stage_;
 };
 
 Prediction pipeline(const std::string& name, std::int32_t stages, std::int32_t chunks,
@@ -82,8 +91,7 @@ Prediction pipeline(const std::string& name, std::int32_t stages, std::int32_t c
   program.blocks.clear();
   program.roles.clear();
   for (std::int32_t stage = 0; stage < stages; ++stage) {
-    Stage(program,
-          {.stage = stage, .stages = stages, .chunks = chunks, .micro_batches = micro_batches})
+    Stage(program, {.stages = stages, .chunks = chunks, .micro_batches = micro_batches}, stage)
         .add(name);
   }
   return run(star(stages, 0_s), program);
@@ -120,6 +128,17 @@ TEST(Bubble, OfAnInterleavedPipelineIsDividedByItsChunks) {
         EXPECT_NEAR(pipeline("interleaved", p, v, m).step / ideal(m), 1 + (p - 1.0) / (m * v),
                     1e-9);
       }
+    }
+  }
+}
+
+// F = B = W: 1F1B waits for 3 (p-1) of them, ZB-H1 for (p-1).
+TEST(Bubble, OfZeroBubbleH1IsAThirdOfThatOfOneFOneB) {
+  for (const std::int32_t p : {2, 4, 8}) {
+    for (const std::int32_t m : {p, 2 * p, 20}) {
+      SCOPED_TRACE(std::to_string(p) + " stages, " + std::to_string(m) + " micro-batches");
+      EXPECT_NEAR((pipeline("zb-h1", p, 1, m).step - ideal(m)) / kernel_time(kForward), p - 1.0,
+                  1e-9 * m);
     }
   }
 }

@@ -139,6 +139,23 @@ TEST(Study, NamesTheNearestSchedule) {
   EXPECT_THAT(refusal({.study = file}), HasSubstr("did you mean 'gpipe'?"));
 }
 
+// Rows of torch.distributed.pipelining, one for each rank: this is ZB-H1 of two stages.
+TEST(Study, ReadsAScheduleBesideIt) {
+  const TemporaryFolder folder;
+  folder.write("zb.csv", "0F0,0F1,,0I0,0W0,0I1,0W1\n,1F0,1I0,1F1,1I1,1W0,1W1\n");
+  const std::string parts = "pipeline_parallel: 2, data_parallel: 4, global_batch: 8, ";
+  const auto step = [&](const std::string& schedule) {
+    const auto file = folder.write("mine.yaml", study_with("{" + parts + schedule + "}"));
+    const auto study = load_study({.study = file}, kCatalogue);
+    EXPECT_TRUE(study) << study.error().message;
+    const auto outcome = run_study(*study, {});
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    return outcome->prediction.step;
+  };
+  EXPECT_EQ(step("schedule: custom, schedule_file: zb.csv"), step("schedule: zb-h1"));
+  EXPECT_NE(step("schedule: zb-h1"), step("schedule: 1f1b"));
+}
+
 TEST(Study, HasOneModel) {
   const TemporaryFolder folder;
   const auto file =

@@ -19,6 +19,8 @@ Strategy serial_of(const Strategy& strategy) {
   serial.expert_tensor_parallel = 0;
   serial.sequence_parallel = false;
   serial.schedule = "1f1b";
+  serial.schedule_actions.clear();
+  serial.pass_times.clear();
   serial.virtual_stages = 1;
   serial.layers_per_stage.clear();
   serial.micro_batch = strategy.micro_batch * strategy.data_parallel;

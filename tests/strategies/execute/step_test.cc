@@ -15,6 +15,8 @@
 #include "tests/strategies/execute/serial_is_sharded.h"
 #include "tests/strategies/execute/tiny_models.h"
 
+#include "strategies/parallelism/pipeline.h"
+
 namespace foreshard::execute {
 namespace {
 
@@ -164,6 +166,44 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
     }
   }
   EXPECT_EQ(summary.strategies, 128);
+  print(summary);
+}
+
+// Every schedule with every family, on two and four stages, ZeRO and recomputation in turn; a tied
+// table lies on one stage of a V. Backward passes in two parts hold no more than lowering says.
+TEST(SerialIsSharded, ForEverySchedule) {
+  Summary summary;
+  std::size_t turn = 0;
+  for (const schedule::Schedule& schedule : schedule::schedules()) {
+    for (const Model& model : tiny_models()) {
+      for (const std::int64_t stages : {2, 4}) {
+        Strategy s = tiny_strategy(turn % 2 == 0 ? 2 : 1, stages, turn % 3 == 0 ? 2 : 1);
+        s.sequence_parallel = turn % 4 == 0;
+        s.schedule = schedule.name;
+        s.virtual_stages = schedule.fewest_chunks;
+        s.global_batch = 2 * stages * s.data_parallel;
+        s.zero_stage = static_cast<std::int64_t>(turn % 4);
+        s.recompute =
+            std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
+        s.framework.value.pipeline_transfers =
+            turn % 5 < 2 ? PipelineTransfers::kBlocking : PipelineTransfers::kOverlapped;
+        s.framework.value.gradient_reduction =
+            turn % 7 < 4 ? GradientReduction::kOverlapped : GradientReduction::kAfterBackward;
+        s.framework.value.fused_gradient_accumulation = turn % 2 == 0;
+        s.layers_per_stage = even_split(model.layers, s.stages());
+        if (s.schedule == schedule::kCustom) {
+          s.schedule_actions.assign(static_cast<std::size_t>(stages), "");
+          for (std::string& actions : s.schedule_actions)
+            for (std::int64_t m = 0; m < s.micro_batches(); ++m)
+              actions +=
+                  m % 2 == 0 ? fmt::format("F{0} I{0} W{0} ", m) : fmt::format("F{0} B{0} ", m);
+        }
+        if (model.tied_embeddings && last_stage(s) == 0) s.zero_stage %= 2;
+        expect_serial_is_sharded(model, s, summary, {turn, turn + 1});
+        ++turn;
+      }
+    }
+  }
   print(summary);
 }
 

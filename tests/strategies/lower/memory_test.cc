@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -51,6 +52,48 @@ LoweredModel blocks_of(const Strategy& strategy) {
   auto blocks = lower_blocks(llama(), strategy);
   EXPECT_TRUE(blocks) << blocks.error().message;
   return *std::move(blocks);
+}
+
+// Between its two parts, a backward pass holds the inputs of the four products (two norms' results,
+// the attention's, what comes out of SwiGLU) and the gradients of their results (queries, keys and
+// values; the projection's; what goes into SwiGLU; the layer's own).
+TEST(SplitBackward, HoldsInputsOfProductsAndGradientsOfTheirResults) {
+  Strategy s = on(1, 2, 2);
+  s.schedule = "zb-h1";
+  const LoweredModel model = blocks_of(s);
+  const LoweredBlock& layer = model.layers.front();
+  ASSERT_TRUE(layer.split);
+  EXPECT_EQ(layer.split->kept_for_weight / 1_B, 2 * kS * (kH + kH + kH + kF));
+  EXPECT_EQ(layer.split->held / 1_B, 2 * kS * (kQkv + kH + 2 * kF + kH));
+  EXPECT_LE(layer.split->kept_for_weight, layer.saved);
+  // Nothing flows back through the embedding.
+  EXPECT_FALSE(model.embedding.split);
+  EXPECT_TRUE(model.head.split);
+  s.schedule = "1f1b";
+  EXPECT_FALSE(blocks_of(s).layers.front().split);
+}
+
+// Both parts together run the kernels of the whole pass, whatever is computed again.
+TEST(SplitBackward, RunsTheKernelsOfTheWholePass) {
+  const auto kernels = [](const std::vector<const Pieces*>& passes) {
+    std::multiset<std::string> names;
+    for (const Pieces* pass : passes)
+      for (const program::Task& task : only_block(*pass).tasks)
+        if (std::holds_alternative<Kernel>(task.body)) names.insert(task.name);
+    return names;
+  };
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    Strategy s = on(1, 2, 2);
+    s.tensor_parallel = 2;
+    s.recompute = recompute;
+    s.schedule = "zb-h1";
+    const LoweredModel model = blocks_of(s);
+    for (const LoweredBlock* block : {&model.layers.front(), &model.head}) {
+      ASSERT_TRUE(block->split);
+      EXPECT_EQ(kernels({&block->split->input, &block->split->weight}),
+                kernels({&block->backward}));
+    }
+  }
 }
 
 // A layer keeps, in bf16: its input, two norms' results, rotated queries, keys and values, the

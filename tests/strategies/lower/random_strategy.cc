@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+#include "strategies/schedule/schedule.h"
+
 namespace foreshard {
 namespace {
 
@@ -152,6 +154,31 @@ void give_context(Training& training, unsigned i) {
     s.context_exchange = ContextExchange::kAllGather;
   }
   FORESHARD_CHECK(faults_in(s, training.model, s.devices()).empty());
+}
+
+void reschedule(Training& training, unsigned i) {
+  Strategy& s = training.strategy;
+  if (i % 3 != 1 || s.pipeline_parallel == 1) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  constexpr std::array kNames{"breadth-first", "dualpipe-v", "v-half", "v-min", "zb-1p",
+                              "zb-2p",         "zb-h1",      "zb-h2",  "zb-v"};
+  const Strategy plain = s;
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    s = plain;
+    s.schedule = kNames[random() % kNames.size()];
+    const schedule::Schedule& known = *schedule::find_schedule(s.schedule);
+    s.virtual_stages = known.fewest_chunks;
+    if (known.goes_by_times && draw.chance()) s.pass_times = {2, 3, 1};
+    const std::int64_t micro_batches =
+        s.schedule == "dualpipe-v" ? 2 * s.pipeline_parallel : draw.from({1, 2, 3, 5});
+    s.global_batch = micro_batches * s.micro_batch * s.data_parallel;
+    s.layers_per_stage.assign(static_cast<std::size_t>(s.stages()), 0);
+    for (std::int64_t layer = 0; layer < training.model.layers; ++layer)
+      ++s.layers_per_stage[random() % s.layers_per_stage.size()];
+    if (faults_in(s, training.model, s.devices()).empty()) return;
+  }
+  s = plain;
 }
 
 void give_experts(Training& training, unsigned i) {

@@ -26,6 +26,10 @@ void replicate_shards(Strategy& strategy, unsigned i);
 /// Of every fourth, sequences split over 2 or 4 ranks, in the ways that its attention allows.
 void give_context(Training& training, unsigned i);
 
+/// Of every third with a pipeline, a schedule other than those that random_training draws, with
+/// chunks, micro-batches and layers for it.
+void reschedule(Training& training, unsigned i);
+
 /// Of every third, layers of experts, every expert with a slot for each token; shared among ranks
 /// where the strategy allows it.
 void give_experts(Training& training, unsigned i);

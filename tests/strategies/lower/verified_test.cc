@@ -72,6 +72,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     give_adapters(training, seed);
     part_gates(training, seed);
     recompute_parts(training, seed);
+    reschedule(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;

@@ -117,6 +117,20 @@ TEST(Parameters, InterleavedStagesHaveTheirChunks) {
               std::vector<std::int32_t>{layer % 2});
 }
 
+// Two stages in a V: layers 0 and 3, and both ends of the model, on the first.
+TEST(Parameters, OfAVLieThereAndBack) {
+  Strategy v = strategy(1, 2, 1);
+  v.schedule = "zb-v";
+  v.virtual_stages = 2;
+  const auto tensors = by_name(model(), v);
+  for (const auto& [layer, stage] :
+       {std::pair(0, 0), std::pair(1, 1), std::pair(2, 1), std::pair(3, 0)})
+    EXPECT_EQ(tensors.at("layers." + std::to_string(layer) + ".qkv.weight").layout.mesh.ranks,
+              std::vector<std::int32_t>{stage});
+  EXPECT_EQ(tensors.at("embedding.weight").layout.mesh.ranks, std::vector<std::int32_t>{0});
+  EXPECT_EQ(tensors.at("final_norm.weight").layout.mesh.ranks, std::vector<std::int32_t>{0});
+}
+
 TEST(Parameters, OfAForwardPassAreAlone) {
   Strategy forward = strategy(2, 1, 1);
   forward.mode = Mode::kForward;

@@ -79,6 +79,74 @@ TEST(StepPlan, Of1F1BWithASharedOptimizer) {
             "  14 optimizer < 11 12\n");
 }
 
+// ZB-H1 of two stages and micro-batches: F0 F1 I0 W0 I1 W1, and F0 I0 F1 I1 W0 W1. The embedding,
+// through which nothing flows back, runs whole beside the gradients of inputs. Gradients are
+// reduced behind those of the weights.
+TEST(StepPlan, OfZeroBubbleHoldsWhatWeightGradientsRead) {
+  Strategy strategy = tiny_strategy(2, 2);
+  set_data(strategy, 2, 0);
+  strategy.schedule = "zb-h1";
+  EXPECT_EQ(to_text(planned(tiny_parts(strategy, 2), strategy)),
+            "tiny\n"
+            "states over data(2): nothing is cut; reduce in the last micro-batch\n"
+            "stage 0: embedding, layer 0\n"
+            " F0\n"
+            "   0 forward embedding +kept\n"
+            "   1 forward layer 0 +kept +kept-for-weight\n"
+            "   2 send layer_out -> stage 1 < 1\n"
+            " F1: as F0\n"
+            " I0\n"
+            "   6 receive d.layer_out <- stage 1\n"
+            "   7 backward-input layer 0 < 6 +held -kept\n"
+            "   8 backward embedding -kept\n"
+            " W0\n"
+            "   9 backward-weight layer 0 < 7 -kept-for-weight -held\n"
+            " I1\n"
+            "  10 receive d.layer_out <- stage 1\n"
+            "  11 backward-input layer 0 < 10 +held -kept\n"
+            "  12 backward embedding -kept\n"
+            "  13 reduce embedding < 12\n"
+            " W1\n"
+            "  14 backward-weight layer 0 < 11 -kept-for-weight -held\n"
+            "  15 reduce layer 0 < 14\n"
+            " end\n"
+            "  16 optimizer < 14 15\n"
+            "stage 1: layer 1, head\n"
+            " F0\n"
+            "   0 receive layer_out <- stage 0\n"
+            "   1 forward layer 1, head < 0 +kept +kept-for-weight\n"
+            " I0\n"
+            "   2 backward-input head, layer 1 +held -kept\n"
+            "   3 send d.layer_out -> stage 0 < 2\n"
+            " F1, I1: as F0, I0\n"
+            " W0\n"
+            "   8 backward-weight head, layer 1 < 2 -kept-for-weight -held\n"
+            " W1\n"
+            "   9 backward-weight head < 6 -kept-for-weight -held\n"
+            "  10 reduce head < 9\n"
+            "  11 backward-weight layer 1 -kept-for-weight -held\n"
+            "  12 reduce layer 1 < 11\n"
+            " end\n"
+            "  13 optimizer < 11 12\n");
+}
+
+// Pieces 0 and 3 on stage 0, 1 and 2 on stage 1: there the V turns, and nothing is sent. Of the
+// three crossings two are sent over, forward and backward.
+TEST(StepPlan, OfAVSendsNothingWhereItTurns) {
+  Strategy strategy = tiny_strategy(2, 3);
+  strategy.schedule = "zb-v";
+  strategy.virtual_stages = 2;
+  const StepPlan plan = planned(tiny_parts(strategy, 4), strategy);
+  EXPECT_EQ(plan.roles[0].chunks[1].piece, 3);
+  EXPECT_EQ(plan.roles[1].chunks[1].piece, 2);
+  EXPECT_TRUE(plan.crossings[1].is_local());
+  EXPECT_TRUE(plan.crossings[2].returns);
+  std::int64_t sends = 0;
+  for (const Role& role : plan.roles)
+    sends += std::ranges::count(role.actions, ActionKind::kSend, &Action::kind);
+  EXPECT_EQ(sends, 3 * 2 * 2);
+}
+
 // Two layers are whole at a time: layer 1 is gathered beside layer 0, and layer 2 when layer 0 has
 // ended.
 TEST(StepPlan, OfFullyShardedParametersGathersOneLayerAhead) {

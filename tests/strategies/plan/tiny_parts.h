@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "strategies/parallelism/pipeline.h"
 #include "strategies/plan/step_plan.h"
 
 namespace foreshard::plan {
@@ -20,6 +21,8 @@ inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
                          {"layer", {{.over = {1}, .elements = 100}}},
                          {"head", {{.over = {1}, .elements = 50}}}},
               .boundaries = {"layer_out"}};
+  // Nothing flows back through the embedding.
+  parts.blocks[1].splits = parts.blocks[2].splits = splits_backward(strategy);
   parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < layers; ++layer)
     parts.units.push_back({.name = fmt::format("layer {}", layer), .block = 1, .layer = layer});

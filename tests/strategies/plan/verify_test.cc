@@ -59,6 +59,21 @@ Action& last_backward(StepPlan& plan) {
   return find(plan, 0, ActionKind::kPass, 3);
 }
 
+// Backward passes in two parts.
+StepPlan in_two_parts() {
+  Strategy strategy = tiny_strategy(2, 3);
+  set_data(strategy, 2, 0);
+  strategy.schedule = "zb-h1";
+  return planned(tiny_parts(strategy, 6), strategy);
+}
+
+Action& find(StepPlan& plan, std::size_t role, Part part) {
+  for (Action& action : plan.roles[role].actions)
+    if (action.kind == ActionKind::kPass && action.part == part) return action;
+  ADD_FAILURE() << "no such pass";
+  return plan.roles[role].actions.front();
+}
+
 struct Broken {
   const char* invariant;
   StepPlan plan;
@@ -132,6 +147,12 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) { find(p, 0, ActionKind::kPass).takes = 0; }},
       {"invariant 7: stage 0 leaves", two_stages(2),
        [](StepPlan& p) { find(p, 0, ActionKind::kReduce).gives_back = 0; }},
+      {"is of another slot", in_two_parts(),
+       [](StepPlan& p) { find(p, 1, Part::kWeight).part = Part::kInput; }},
+      {"does not wait for the backward pass of", in_two_parts(),
+       [](StepPlan& p) { find(p, 1, ActionKind::kReduce).after.clear(); }},
+      {"invariant 7: stage 1 leaves", in_two_parts(),
+       [](StepPlan& p) { find(p, 1, Part::kWeight).gives_back = kHeld; }},
       {"invariant 8: stage 0", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kOptimizer).after.clear(); }},
   };

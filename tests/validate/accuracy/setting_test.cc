@@ -298,8 +298,21 @@ TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
               HasSubstr("custom remat"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.recompute = "selective (op-level SAC)"; })),
               HasSubstr("op-level SAC"));
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=ZB-2p; m=24"; })),
-              HasSubstr("ZB-2p"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.notes = "schedule=zigzag; m=24"; })),
+              HasSubstr("zigzag"));
+}
+
+TEST_F(SettingOf, Schedules) {
+  TrainingRow row = full_row();
+  row.notes = "schedule=ZB-2p; m=24";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
+  EXPECT_THAT(of(row).assumed, testing::Contains("optimizer_synchronization"));
+  row.notes = "schedule=ZB-2p-sync; m=24";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-2p");
+  EXPECT_THAT(of(row).assumed, testing::Not(testing::Contains("optimizer_synchronization")));
+  row.notes = "text, schedule=zbv; the table prints VPP 2";
+  EXPECT_EQ(of(row).strategy.schedule, "zb-v");
+  EXPECT_EQ(of(row).strategy.virtual_stages, 2);
 }
 
 TEST(Names, Devices) {

@@ -1,0 +1,38 @@
+#include "strategies/parallelism/pipeline.h"
+
+#include "strategies/schedule/actions.h"
+
+namespace foreshard {
+
+Result<schedule::Table> table_of(const Strategy& strategy) {
+  schedule::Shape shape{.stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
+                        .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
+                        .micro_batches = static_cast<std::int32_t>(strategy.micro_batches()),
+                        .actions = strategy.schedule_actions};
+  if (const auto& times = strategy.pass_times; times.size() > 2)
+    shape.times = {times[0], times[1], times[2], times.size() > 3 ? times[3] : 0};
+  return schedule::table_of(strategy.schedule, shape);
+}
+
+schedule::Placement placement_of(const Strategy& strategy) {
+  if (strategy.virtual_stages == 1) return schedule::Placement::kWrap;
+  if (strategy.schedule == schedule::kCustom)
+    return schedule::placement_of(strategy.schedule_actions);
+  const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
+  return known == nullptr ? schedule::Placement::kWrap : known->placement;
+}
+
+bool splits_backward(const Strategy& strategy) {
+  if (strategy.mode == Mode::kForward) return false;
+  if (strategy.schedule == schedule::kCustom) return schedule::splits(strategy.schedule_actions);
+  const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
+  return known != nullptr && known->splits;
+}
+
+bool transfers_block(const Strategy& strategy) {
+  if (strategy.framework->pipeline_transfers != PipelineTransfers::kBlocking) return false;
+  const schedule::Schedule* known = schedule::find_schedule(strategy.schedule);
+  return known == nullptr || known->may_block;
+}
+
+}  // namespace foreshard

@@ -1,0 +1,166 @@
+#include "strategies/schedule/actions.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "strategies/schedule/internal/stages.h"
+#include "strategies/schedule/schedules.h"
+
+namespace foreshard::schedule {
+namespace {
+
+struct Action {
+  std::int32_t piece = -1;  // -1: not given
+  char kind = 'F';
+  std::int32_t micro_batch = 0;
+};
+
+constexpr std::string_view kHelp =
+    "write the pass (F, B, I or W) and the micro-batch, F0, behind the piece of the model where a "
+    "stage has several, 5F0";
+
+std::vector<std::string_view> words(std::string_view text) {
+  constexpr std::string_view kBetween = " \t\r\n,;()\"";
+  std::vector<std::string_view> found;
+  while (true) {
+    const std::size_t begin = text.find_first_not_of(kBetween);
+    if (begin == std::string_view::npos) return found;
+    text.remove_prefix(begin);
+    const std::size_t end = std::min(text.find_first_of(kBetween), text.size());
+    if (text.substr(0, end) != "OVERLAP_F_B") found.push_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+}
+
+std::optional<Action> action_of(std::string_view word) {
+  Action action;
+  const char* begin = word.data();
+  const char* const end = begin + word.size();
+  if (const auto piece = std::from_chars(begin, end, action.piece); piece.ec == std::errc{})
+    begin = piece.ptr;
+  if (begin == end || std::string_view("FBIW").find(*begin) == std::string_view::npos ||
+      action.piece < -1)
+    return std::nullopt;
+  action.kind = *begin++;
+  const auto batch = std::from_chars(begin, end, action.micro_batch);
+  if (batch.ec != std::errc{} || batch.ptr != end || action.micro_batch < 0) return std::nullopt;
+  return action;
+}
+
+// Reads the rows of all stages.
+class Reader {
+ public:
+  Reader(std::span<const std::string> stages, const Shape& shape) : stages_(stages), shape_(shape) {
+    read_.placement = placement_of(stages);
+  }
+
+  Actions run() && {
+    for (std::size_t s = 0; s < stages_.size() && !read_.fault; ++s) stage(s);
+    if (!read_.fault) read_.fault = fault_in(read_.table, shape_, read_.placement);
+    return std::move(read_);
+  }
+
+ private:
+  void refuse(std::size_t stage, std::string message, std::string help) {
+    read_.fault = {static_cast<std::int32_t>(stage), std::move(message), std::move(help)};
+  }
+
+  // The chunk of the stage that the piece is; nothing if it lies elsewhere.
+  std::optional<std::int32_t> chunk_of(std::size_t stage, const Action& action) const {
+    if (action.piece < 0) return shape_.chunks == 1 ? std::optional(0) : std::nullopt;
+    for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
+      if (piece_of(read_.placement, shape_.stages, static_cast<std::int64_t>(stage), chunk) ==
+          action.piece)
+        return chunk;
+    return std::nullopt;
+  }
+
+  void stage(std::size_t s) {
+    std::vector<Slot> slots;
+    for (const std::string_view word : words(stages_[s])) {
+      const auto action = action_of(word);
+      if (!action) return refuse(s, fmt::format("'{}' is no pass", word), std::string(kHelp));
+      const auto chunk = chunk_of(s, *action);
+      if (!chunk)
+        return refuse(s, fmt::format("'{}' is of no piece of the stage", word), places(s));
+      slots.push_back({action->kind == 'F' ? Direction::kForward : Direction::kBackward, *chunk,
+                       action->micro_batch,
+                       action->kind == 'W'   ? Part::kWeight
+                       : action->kind == 'I' ? Part::kInput
+                                             : Part::kWhole});
+    }
+    split(slots);
+    read_.table.push_back(std::move(slots));
+  }
+
+  // A backward pass whose weight gradients are listed is that of the inputs.
+  static void split(std::vector<Slot>& slots) {
+    std::set<std::pair<std::int32_t, std::int32_t>> apart;
+    for (const Slot& slot : slots)
+      if (slot.part == Part::kWeight) apart.insert({slot.chunk, slot.micro_batch});
+    for (Slot& slot : slots)
+      if (slot.direction == Direction::kBackward && slot.part == Part::kWhole &&
+          apart.contains({slot.chunk, slot.micro_batch}))
+        slot.part = Part::kInput;
+  }
+
+  std::string places(std::size_t s) const {
+    std::vector<std::int64_t> wrapped;
+    for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
+      wrapped.push_back(
+          piece_of(Placement::kWrap, shape_.stages, static_cast<std::int64_t>(s), chunk));
+    const std::string in_v =
+        shape_.chunks == 2
+            ? fmt::format(", or in a V {} and {}", s,
+                          piece_of(Placement::kV, shape_.stages, static_cast<std::int64_t>(s), 1))
+            : "";
+    return fmt::format("stage {} of {} holds {} of the pieces (virtual_stages: {}): {}{}", s,
+                       shape_.stages, shape_.chunks, shape_.chunks, fmt::join(wrapped, ", "), in_v);
+  }
+
+  std::span<const std::string> stages_;
+  const Shape& shape_;
+  Actions read_;
+};
+
+}  // namespace
+
+Result<Table> custom(const Shape& shape) {
+  Actions actions = read_actions(shape.actions, shape);
+  if (!actions.fault) return std::move(actions.table);
+  const TableFault& fault = *actions.fault;
+  return fault_of(kCustom, fmt::format("stage {} {}; {}", fault.stage, fault.message, fault.help));
+}
+
+Actions read_actions(std::span<const std::string> stages, const Shape& shape) {
+  return Reader(stages, shape).run();
+}
+
+Placement placement_of(std::span<const std::string> stages) {
+  if (stages.size() < 2) return Placement::kWrap;
+  const auto last = static_cast<std::int32_t>(2 * stages.size()) - 1;
+  const auto is_last = [&](std::string_view word) {
+    const auto action = action_of(word);
+    return action && action->piece == last;
+  };
+  const auto first = words(stages.front());
+  // The last of 2p pieces is on stage 0 in a V alone.
+  return std::ranges::any_of(first, is_last) ? Placement::kV : Placement::kWrap;
+}
+
+bool splits(std::span<const std::string> stages) {
+  return std::ranges::any_of(stages, [](const std::string& text) {
+    return std::ranges::any_of(words(text), [](std::string_view word) {
+      const auto action = action_of(word);
+      return action && (action->kind == 'W' || action->kind == 'I');
+    });
+  });
+}
+
+}  // namespace foreshard::schedule

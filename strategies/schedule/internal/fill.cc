@@ -1,0 +1,111 @@
+#include "strategies/schedule/internal/fill.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <tuple>
+
+#include "base/check.h"
+
+#include "strategies/schedule/internal/progress.h"
+
+namespace foreshard::schedule {
+namespace {
+
+class Filler {
+ public:
+  Filler(const Table& table, const Shape& shape, Placement placement, std::int32_t most)
+      : table_(table), progress_(shape, placement), most_(most), stages_(table.size()) {}
+
+  Table run() && {
+    for (std::optional<Choice> next = earliest(); next; next = earliest()) carry_out(*next);
+    Table filled;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      FORESHARD_CHECK(stages_[s].next == table_[s].size() && stages_[s].pending.empty());
+      filled.push_back(std::move(stages_[s].slots));
+    }
+    return filled;
+  }
+
+ private:
+  struct Stage {
+    std::vector<Slot> slots;
+    std::size_t next = 0;      // in its table
+    std::deque<Slot> pending;  // weight gradients to come
+    std::int32_t in_flight = 0;
+    double free = 0;    // the end of its last slot
+    double waited = 0;  // since its first
+  };
+  struct Choice {
+    double begin = 0;
+    bool is_weight = false;
+    std::size_t stage = 0;
+    Slot slot{};
+    // At one instant, weight gradients last: what others wait for goes before them.
+    auto order() const { return std::tuple(begin, is_weight, stage); }
+  };
+
+  // `longest`: what the stage that has waited longest has waited.
+  std::optional<Choice> choice(std::size_t index, double longest) const {
+    const Stage& stage = stages_[index];
+    std::optional<Choice> own;
+    bool is_full = false;
+    if (stage.next < table_[index].size()) {
+      const Slot& slot = table_[index][stage.next];
+      is_full = slot.direction == Direction::kForward && stage.in_flight >= most_;
+      const auto ready = progress_.ready(static_cast<std::int32_t>(index), slot);
+      if (ready) own = Choice{std::max(*ready, stage.free), false, index, slot};
+    }
+    if (stage.pending.empty()) return own;
+    const Choice weight{stage.free, true, index, stage.pending.front()};
+    if (!own || is_full) return weight;
+    const double gap = own->begin - stage.free;
+    const bool fits = gap >= progress_.duration(weight.slot);
+    return fits || (gap > 0 && stage.waited + gap > longest) ? weight : own;
+  }
+
+  std::optional<Choice> earliest() const {
+    const double longest = std::ranges::max_element(stages_, {}, &Stage::waited)->waited;
+    std::optional<Choice> first;
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const auto one = choice(s, longest);
+      if (one && (!first || one->order() < first->order())) first = one;
+    }
+    return first;
+  }
+
+  void carry_out(const Choice& what) {
+    Stage& stage = stages_[what.stage];
+    if (!stage.slots.empty()) stage.waited += what.begin - stage.free;
+    stage.free = what.begin + progress_.duration(what.slot);
+    progress_.finish(static_cast<std::int32_t>(what.stage), what.slot, stage.free);
+    stage.slots.push_back(what.slot);
+    if (what.is_weight) {
+      stage.pending.pop_front();
+      --stage.in_flight;
+      return;
+    }
+    ++stage.next;
+    if (what.slot.direction == Direction::kForward) {
+      ++stage.in_flight;
+    } else {
+      Slot weight = what.slot;
+      weight.part = Part::kWeight;
+      stage.pending.push_back(weight);
+    }
+  }
+
+  const Table& table_;
+  Progress progress_;
+  std::int32_t most_;
+  std::vector<Stage> stages_;
+};
+
+}  // namespace
+
+Table with_weight_gradients(const Table& table, const Shape& shape, Placement placement,
+                            std::int32_t most) {
+  return Filler(table, shape, placement, most).run();
+}
+
+}  // namespace foreshard::schedule

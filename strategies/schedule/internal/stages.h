@@ -1,0 +1,67 @@
+/// \file
+/// What the functions that make schedules share: the slots of one stage in the making, and faults
+/// of shapes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "strategies/schedule/schedule.h"
+
+namespace foreshard::schedule {
+
+inline Error fault_of(std::string_view schedule, const std::string& why) {
+  return {Error::Code::kInvalidInput, std::string(schedule) + ": " + why};
+}
+
+/// The slots of one stage. Each kind of pass takes the micro-batches of a chunk in their order.
+struct Passes {
+  std::vector<Slot> slots{};
+
+  void forward(std::int32_t chunk, std::int32_t times = 1) {
+    for (std::int32_t i = 0; i < times; ++i) add(Direction::kForward, chunk, forward_);
+  }
+  void backward(std::int32_t chunk, Part part = Part::kWhole) {
+    add(Direction::kBackward, chunk, part == Part::kWeight ? weight_ : backward_, part);
+  }
+  void input(std::int32_t chunk) { backward(chunk, Part::kInput); }
+  void weight(std::int32_t chunk) { backward(chunk, Part::kWeight); }
+
+  /// How many micro-batches have gone forward, backward, and have had their weight gradients.
+  std::int32_t forwards(std::int32_t chunk) const { return count(forward_, chunk); }
+  std::int32_t backwards(std::int32_t chunk) const { return count(backward_, chunk); }
+  std::int32_t weights(std::int32_t chunk) const { return count(weight_, chunk); }
+
+ private:
+  using Counts = std::vector<std::int32_t>;
+  static std::int32_t count(const Counts& counts, std::int32_t chunk) {
+    const auto index = static_cast<std::size_t>(chunk);
+    return index < counts.size() ? counts[index] : 0;
+  }
+  void add(Direction direction, std::int32_t chunk, Counts& counts, Part part = Part::kWhole) {
+    const auto index = static_cast<std::size_t>(chunk);
+    if (counts.size() <= index) counts.resize(index + 1);
+    slots.push_back({direction, chunk, counts[index]++, part});
+  }
+
+  Counts forward_;
+  Counts backward_;
+  Counts weight_;
+};
+
+/// A table: `make(stage, passes)` for each stage.
+template <class Make>
+Table each_stage(const Shape& shape, Make make) {
+  Table table;
+  for (std::int32_t stage = 0; stage < shape.stages; ++stage) {
+    Passes passes;
+    make(stage, passes);
+    table.push_back(std::move(passes.slots));
+  }
+  return table;
+}
+
+}  // namespace foreshard::schedule

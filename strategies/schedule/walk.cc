@@ -1,0 +1,312 @@
+#include "strategies/schedule/walk.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+#include "strategies/schedule/internal/progress.h"
+
+namespace foreshard::schedule {
+namespace {
+
+// What a piece hands to the next one, or its gradient: the pieces on both sides are `before` and
+// `before` + 1.
+struct Handed {
+  Direction direction = Direction::kForward;
+  std::int64_t before = 0;
+  std::int32_t micro_batch = 0;
+  auto operator<=>(const Handed&) const = default;
+};
+
+// Runs a table in no time, with its transfers in the order of their lanes.
+class Rehearsal {
+ public:
+  Rehearsal(const Table& table, const Shape& shape, Placement placement)
+      : table_(table), shape_(shape), placement_(placement), stages_(table.size()) {
+    for (std::size_t s = 0; s < table.size(); ++s) {
+      for (std::int32_t chunk = 0; chunk < shape.chunks; ++chunk) stage_of_[piece(s, chunk)] = s;
+    }
+    for (std::size_t s = 0; s < table.size(); ++s) {
+      for (const Slot& slot : table[s]) {
+        if (const auto in = reads(s, slot); in && is_transfer(*in))
+          stages_[s].lanes[lane(*in, false)].push_back(*in);
+        if (const auto out = makes(s, slot); out && is_transfer(*out))
+          stages_[s].lanes[lane(*out, true)].push_back(*out);
+      }
+    }
+  }
+
+  std::optional<TableFault> fault() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t s = 0; s < stages_.size(); ++s) moved = run(s) || moved;
+      for (std::size_t s = 0; s < stages_.size(); ++s) moved = send(s) || moved;
+    }
+    for (std::size_t s = 0; s < stages_.size(); ++s)
+      if (stages_[s].next < table_[s].size()) return stuck(s);
+    return std::nullopt;
+  }
+
+ private:
+  // Receives and sends, forward and backward, on the way there and, of a V, back.
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kSends = 2;
+  struct Stage {
+    std::size_t next = 0;
+    std::array<std::vector<Handed>, kLanes> lanes;
+    std::array<std::size_t, kLanes> done{};
+  };
+  std::size_t lane(const Handed& handed, bool sends) const {
+    const bool returns = placement_ == Placement::kV && handed.before >= shape_.stages;
+    return (handed.direction == Direction::kForward ? 0U : 1U) + (sends ? kSends : 0U) +
+           (returns ? 4U : 0U);
+  }
+
+  std::int64_t piece(std::size_t stage, std::int32_t chunk) const {
+    return piece_of(placement_, shape_.stages, static_cast<std::int64_t>(stage), chunk);
+  }
+  std::int64_t last_piece() const { return std::int64_t{shape_.stages} * shape_.chunks - 1; }
+
+  // What the slot reads of other pieces, and what it hands to them.
+  std::optional<Handed> reads(std::size_t stage, const Slot& slot) const {
+    const std::int64_t own = piece(stage, slot.chunk);
+    const bool is_forward = slot.direction == Direction::kForward;
+    if (slot.part == Part::kWeight || own == (is_forward ? 0 : last_piece())) return std::nullopt;
+    return Handed{slot.direction, is_forward ? own - 1 : own, slot.micro_batch};
+  }
+  std::optional<Handed> makes(std::size_t stage, const Slot& slot) const {
+    const std::int64_t own = piece(stage, slot.chunk);
+    const bool is_forward = slot.direction == Direction::kForward;
+    if (slot.part == Part::kWeight || own == (is_forward ? last_piece() : 0)) return std::nullopt;
+    return Handed{slot.direction, is_forward ? own : own - 1, slot.micro_batch};
+  }
+  std::size_t maker(const Handed& handed) const {
+    return stage_of_.at(handed.before + (handed.direction == Direction::kForward ? 0 : 1));
+  }
+  std::size_t reader(const Handed& handed) const {
+    return stage_of_.at(handed.before + (handed.direction == Direction::kForward ? 1 : 0));
+  }
+  bool is_transfer(const Handed& handed) const { return maker(handed) != reader(handed); }
+
+  // As many slots of the stage as have what they read.
+  bool run(std::size_t s) {
+    Stage& stage = stages_[s];
+    const std::size_t before = stage.next;
+    for (; stage.next < table_[s].size(); ++stage.next) {
+      const Slot& slot = table_[s][stage.next];
+      const auto in = reads(s, slot);
+      if (in && !(is_transfer(*in) ? received_ : made_).contains(*in)) break;
+      if (const auto out = makes(s, slot)) made_.insert(*out);
+    }
+    return stage.next != before;
+  }
+
+  // As many transfers of the stage as have been made and are awaited next.
+  bool send(std::size_t s) {
+    bool moved = false;
+    for (std::size_t from = 0; from < kLanes; ++from) {
+      if ((from & kSends) == 0) continue;
+      for (std::size_t& next = stages_[s].done[from]; next < stages_[s].lanes[from].size();
+           ++next) {
+        const Handed& handed = stages_[s].lanes[from][next];
+        Stage& other = stages_[reader(handed)];
+        const std::size_t to = lane(handed, false);
+        const std::size_t awaited = other.done[to];
+        if (!made_.contains(handed) || awaited == other.lanes[to].size() ||
+            other.lanes[to][awaited] != handed)
+          break;
+        received_.insert(handed);
+        ++other.done[to];
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  const Slot& next_of(std::size_t s) const { return table_[s][stages_[s].next]; }
+
+  // Of a stage that waits; or of the one that it waits for, where that waits with the very pass.
+  TableFault stuck(std::size_t s) const {
+    const Slot& slot = next_of(s);
+    const Handed awaited = *reads(s, slot);
+    const std::size_t from = maker(awaited);
+    if (!made_.contains(awaited) && makes(from, next_of(from)) == awaited) return stuck(from);
+    const auto text = [&](std::size_t stage, const Slot& of) {
+      return to_text(of, shape_, placement_, static_cast<std::int32_t>(stage));
+    };
+    TableFault fault{.stage = static_cast<std::int32_t>(s)};
+    if (made_.contains(awaited)) {
+      fault.message =
+          fmt::format("waits for ever at {}: what it reads is behind other transfers from stage {}",
+                      text(s, slot), from);
+      fault.help = "let both stages run the passes of one direction in the same order";
+      return fault;
+    }
+    const auto& others = table_[from];
+    const auto made = std::ranges::find_if(
+        others, [&](const Slot& other) { return makes(from, other) == awaited; });
+    const Slot& at = next_of(from);
+    fault.message =
+        fmt::format("waits for ever at {}: stage {} comes to {} behind {}, where it waits too",
+                    text(s, slot), from, text(from, *made), text(from, at));
+    fault.help =
+        fmt::format("let stage {} run {} before {}", from, text(from, *made), text(from, at));
+    return fault;
+  }
+
+  const Table& table_;
+  const Shape& shape_;
+  Placement placement_;
+  std::map<std::int64_t, std::size_t> stage_of_;  // by piece
+  std::vector<Stage> stages_;
+  std::set<Handed> made_;
+  std::set<Handed> received_;
+};
+
+// Invariant 2 of one stage.
+class StageCheck {
+ public:
+  StageCheck(const std::vector<Slot>& slots, std::int32_t stage, const Shape& shape,
+             Placement placement)
+      : slots_(slots), stage_(stage), shape_(shape), placement_(placement) {}
+
+  std::optional<TableFault> fault() {
+    for (const Slot& slot : slots_) {
+      if (slot.chunk < 0 || slot.chunk >= shape_.chunks || slot.micro_batch < 0 ||
+          slot.micro_batch >= shape_.micro_batches)
+        return of(fmt::format("{} is of no micro-batch of the {} that a step has", text(slot),
+                              shape_.micro_batches),
+                  fmt::format("use 0 to {}, or set global_batch to what the schedule is for",
+                              shape_.micro_batches - 1));
+      if (auto wrong = order(slot)) return wrong;
+    }
+    for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
+      for (std::int32_t m = 0; m < shape_.micro_batches; ++m)
+        if (auto missing = left_out(chunk, m)) return missing;
+    return std::nullopt;
+  }
+
+ private:
+  using Key = std::tuple<std::int32_t, std::int32_t>;
+  struct Seen {
+    bool forward = false;
+    bool input = false;
+    bool weight = false;
+  };
+
+  std::string text(const Slot& slot) const { return to_text(slot, shape_, placement_, stage_); }
+  TableFault of(std::string message, std::string help) const {
+    return {stage_, std::move(message), std::move(help)};
+  }
+
+  std::optional<TableFault> order(const Slot& slot) {
+    Seen& seen = seen_[{slot.chunk, slot.micro_batch}];
+    const Slot forward{Direction::kForward, slot.chunk, slot.micro_batch};
+    const Slot input{Direction::kBackward, slot.chunk, slot.micro_batch, Part::kInput};
+    const bool is_forward = slot.direction == Direction::kForward;
+    const bool again = is_forward                   ? seen.forward
+                       : slot.part == Part::kWeight ? seen.weight
+                                                    : seen.input;
+    if (again) return of(text(slot) + " runs twice", "leave one of the two out");
+    if (is_forward) {
+      seen.forward = true;
+    } else if (slot.part == Part::kWeight) {
+      if (!seen.input)
+        return of(
+            fmt::format("{} runs before {}, whose gradients it reads", text(slot), text(input)),
+            fmt::format("move {} behind {}", text(slot), text(input)));
+      seen.weight = true;
+    } else {
+      if (!seen.forward)
+        return of(
+            fmt::format("{} runs before {}, whose activations it reads", text(slot), text(forward)),
+            fmt::format("move {} behind {}", text(slot), text(forward)));
+      seen.input = true;
+      seen.weight = slot.part == Part::kWhole;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TableFault> left_out(std::int32_t chunk, std::int32_t m) {
+    const Seen& seen = seen_[{chunk, m}];
+    if (seen.forward && seen.input && seen.weight) return std::nullopt;
+    const Slot missing = !seen.forward ? Slot{Direction::kForward, chunk, m}
+                                       : Slot{Direction::kBackward, chunk, m,
+                                              seen.input ? Part::kWeight : Part::kWhole};
+    return of(fmt::format("never runs {}", text(missing)),
+              fmt::format("add it: each micro-batch, 0 to {}, goes forward and backward once",
+                          shape_.micro_batches - 1));
+  }
+
+  const std::vector<Slot>& slots_;
+  std::int32_t stage_;
+  const Shape& shape_;
+  Placement placement_;
+  std::map<Key, Seen> seen_;
+};
+
+}  // namespace
+
+std::string to_text(const Slot& slot, const Shape& shape, Placement placement, std::int32_t stage) {
+  const char letter = slot.direction == Direction::kForward ? 'F'
+                      : slot.part == Part::kWhole           ? 'B'
+                      : slot.part == Part::kInput           ? 'I'
+                                                            : 'W';
+  const std::string piece =
+      shape.chunks > 1 ? std::to_string(piece_of(placement, shape.stages, stage, slot.chunk)) : "";
+  return fmt::format("{}{}{}", piece, letter, slot.micro_batch);
+}
+
+std::vector<Span> walk(const Table& table, const Shape& shape, Placement placement) {
+  Progress progress(shape, placement);
+  std::vector<Span> spans(table.size());
+  std::vector<std::size_t> next(table.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < table.size(); ++s) {
+      for (; next[s] < table[s].size(); ++next[s], moved = true) {
+        const Slot& slot = table[s][next[s]];
+        const auto ready = progress.ready(static_cast<std::int32_t>(s), slot);
+        if (!ready) break;
+        const double begin = std::max(*ready, spans[s].end);
+        if (next[s] == 0) spans[s].begin = begin;
+        spans[s].end = begin + progress.duration(slot);
+        progress.finish(static_cast<std::int32_t>(s), slot, spans[s].end);
+      }
+    }
+  }
+  for (std::size_t s = 0; s < table.size(); ++s) FORESHARD_CHECK(next[s] == table[s].size());
+  return spans;
+}
+
+std::int32_t most_in_flight(const std::vector<Slot>& slots) {
+  std::int32_t now = 0;
+  std::int32_t most = 0;
+  for (const Slot& slot : slots) {
+    if (slot.direction == Direction::kForward)
+      most = std::max(most, ++now);
+    else if (slot.part != Part::kInput)
+      --now;
+  }
+  return most;
+}
+
+std::optional<TableFault> fault_in(const Table& table, const Shape& shape, Placement placement) {
+  if (std::cmp_not_equal(table.size(), shape.stages))
+    return TableFault{.message = fmt::format("has {} stages, not {}", table.size(), shape.stages),
+                      .help = fmt::format("give one list for each of the {} stages, or set "
+                                          "pipeline_parallel: {}",
+                                          shape.stages, table.size())};
+  for (std::size_t s = 0; s < table.size(); ++s)
+    if (auto fault = StageCheck(table[s], static_cast<std::int32_t>(s), shape, placement).fault())
+      return fault;
+  return Rehearsal(table, shape, placement).fault();
+}
+
+}  // namespace foreshard::schedule
