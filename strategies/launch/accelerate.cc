@@ -134,7 +134,7 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
     if (number < 1 || number > (1 << 20))
       return fault(draft.place("note.accumulation"), draft.from("note.accumulation"),
                    "expected a positive whole number or auto");
-    draft.set("strategy.global_batch", draft.count("strategy.micro_batch") * number * data,
+    draft.set("strategy.global_batch", product({draft.count("strategy.micro_batch"), number, data}),
               draft.from("note.accumulation"));
   }
   if (!draft.has("strategy.micro_batch") || !draft.has("strategy.global_batch"))
@@ -168,11 +168,11 @@ Status finish(Draft& draft, const Reading& reading) {
     if (draft.count(key) < 1 || draft.count(key) > (1 << 20))
       return fault(draft.place(key), draft.from(key), "out of range", "use a number from 1 on");
   FORESHARD_ASSIGN(const std::int64_t data,
-                   data_parallel(draft, reading, tensor * pipeline * context,
+                   data_parallel(draft, reading, product({tensor, pipeline, context}),
                                  fmt::format("tensor {} x pipeline {} x context {}", tensor,
                                              pipeline, context)));
   draft.set("strategy.data_parallel", data, draft.from("note.devices"));
-  const std::int64_t named = draft.count("note.replicas") * draft.count("note.shards");
+  const std::int64_t named = product({draft.count("note.replicas"), draft.count("note.shards")});
   if (draft.has("note.shards") && named != data)
     return fault(
         draft.place("note.shards"), draft.from("note.shards"),

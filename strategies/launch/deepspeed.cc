@@ -101,8 +101,8 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
   if (settled.contains("strategy.micro_batch")) micro = draft.count("strategy.micro_batch");
   if (steps == 0 && draft.word("note.accumulation") != "auto" && (global == 0 || micro == 0))
     steps = 1;
-  if (global == 0 && micro > 0 && steps > 0) global = micro * steps * data;
-  if (micro == 0 && global > 0 && steps > 0) micro = global / (steps * data);
+  if (global == 0 && micro > 0 && steps > 0) global = product({micro, steps, data});
+  if (micro == 0 && global > 0 && steps > 0) micro = global / product({steps, data});
   if (global == 0 || micro == 0)
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: train_batch_size and train_micro_batch_size_per_gpu are "
@@ -115,14 +115,14 @@ Status batch(Draft& draft, const Reading& reading, std::int64_t data) {
   draft.set("strategy.micro_batch", micro,
             draft.has("note.micro_batch") ? draft.from("note.micro_batch")
                                           : draft.from("note.train_batch"));
-  if (steps > 0 && global != micro * steps * data && !settled.contains("strategy.global_batch") &&
-      !settled.contains("strategy.micro_batch"))
-    return fault(
-        draft.place("note.train_batch"), draft.from("note.train_batch"),
-        fmt::format("micro-batch {} x accumulation {} x data-parallel {} are {}", micro, steps,
-                    data, micro * steps * data),
-        fmt::format("{} ranks would do, or leave one of the three out",
-                    std::max<std::int64_t>(1, global / std::max<std::int64_t>(1, micro * steps))));
+  if (steps > 0 && global != product({micro, steps, data}) &&
+      !settled.contains("strategy.global_batch") && !settled.contains("strategy.micro_batch"))
+    return fault(draft.place("note.train_batch"), draft.from("note.train_batch"),
+                 fmt::format("micro-batch {} x accumulation {} x data-parallel {} are {}", micro,
+                             steps, data, product({micro, steps, data})),
+                 fmt::format("{} ranks would do, or leave one of the three out",
+                             std::max<std::int64_t>(
+                                 1, global / std::max<std::int64_t>(1, product({micro, steps})))));
   return fault_in_batch(draft, reading);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -98,11 +99,24 @@ std::vector<std::string> missing_of(const Draft& draft) {
 
 }  // namespace
 
+std::int64_t product(std::initializer_list<std::int64_t> factors) {
+  std::int64_t all = 1;
+  for (const std::int64_t factor : factors)
+    if (__builtin_mul_overflow(all, factor, &all))
+      return std::numeric_limits<std::int64_t>::max() / 2;
+  return all;
+}
+
 Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
-                                   std::int64_t model_ranks, std::string_view product) {
+                                   std::int64_t model_ranks, std::string_view sizes) {
   const Request& request = reading.request;
-  if (request.settled.contains("strategy.data_parallel"))
-    return draft.count("strategy.data_parallel");
+  constexpr std::int64_t kMostRanks = 1 << 30;
+  if (request.settled.contains("strategy.data_parallel")) {
+    const std::int64_t data = draft.count("strategy.data_parallel");
+    if (data < 1 || data > kMostRanks)
+      return fault(request.name, draft.from("strategy.data_parallel"), "out of range");
+    return data;
+  }
   const std::string key = "note.devices";
   if (!draft.has(key) && !request.devices)
     return Error{Error::Code::kInvalidInput,
@@ -111,12 +125,14 @@ Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
                              "--set strategy.data_parallel=N",
                              request.name)};
   const std::int64_t devices = draft.has(key) ? draft.count(key) : *request.devices;
-  if (devices < 1) return fault(draft.place(key), draft.from(key), "there must be a rank");
+  if (devices < 1 || devices > kMostRanks)
+    return fault(request.name, draft.has(key) ? draft.from(key) : "--devices",
+                 fmt::format("{} ranks are out of range", devices));
   if (devices % model_ranks != 0)
     return Error{Error::Code::kInvalidInput,
                  fmt::format("{}: error: {} ranks do not divide by {} = {}\n   help: use {} or {} "
                              "ranks, or other sizes",
-                             request.name, devices, product, model_ranks,
+                             request.name, devices, sizes, model_ranks,
                              std::max<std::int64_t>(1, devices / model_ranks) * model_ranks,
                              (devices / model_ranks + 1) * model_ranks)};
   return devices / model_ranks;

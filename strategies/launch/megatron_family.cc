@@ -13,10 +13,10 @@ namespace {
 
 // Layers of each stage where the first and the last have numbers of their own, or count the
 // embedding and the loss as layers. Chunk by chunk; empty: equal.
-Status stages(Draft& draft, const Reading&) {
+Status stages(Draft& draft) {
   const std::int64_t layers = draft.count("model.layers", 0);
   const std::int64_t pipeline = draft.count("strategy.pipeline_parallel");
-  const std::int64_t stages = pipeline * draft.count("strategy.virtual_stages");
+  const std::int64_t stages = product({pipeline, draft.count("strategy.virtual_stages")});
   const bool embedding = draft.is("note.embedding_is_layer");
   const bool loss = draft.is("note.loss_is_layer");
   const std::int64_t first = draft.count("note.first_layers", 0);
@@ -69,7 +69,7 @@ Status chunks(Draft& draft) {
   return {};
 }
 
-Status sharding(Draft& draft, const Reading& reading) {
+Status sharding(Draft& draft) {
   constexpr std::string_view kKey = "strategy.zero_stage";
   if (draft.is("note.fsdp2")) {
     draft.set(kKey, draft.is("note.fsdp2_keeps") ? 2 : 3, draft.from("note.fsdp2"));
@@ -85,7 +85,6 @@ Status sharding(Draft& draft, const Reading& reading) {
                  draft.from("strategy.framework.overlap_parameter_gather"),
                  "without a distributed optimizer no parameters are gathered",
                  "add --use-distributed-optimizer");
-  (void)reading;
   return {};
 }
 
@@ -190,7 +189,7 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
     if (draft.count(key) < 1 || draft.count(key) > (1 << 20))
       return fault(draft.place(key), draft.from(key), "out of range", "use a number from 1 on");
   FORESHARD_ASSIGN(const std::int64_t data,
-                   data_parallel(draft, reading, tensor * pipeline * context,
+                   data_parallel(draft, reading, product({tensor, pipeline, context}),
                                  fmt::format("tensor {} x pipeline {} x context {}", tensor,
                                              pipeline, context)));
   draft.set("strategy.data_parallel", data, "the ranks that the others leave");
@@ -200,12 +199,12 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
                              "file or with --set strategy.micro_batch=1",
                              reading.request.name)};
   if (!draft.has("strategy.global_batch"))
-    draft.set("strategy.global_batch", draft.count("strategy.micro_batch") * data,
+    draft.set("strategy.global_batch", product({draft.count("strategy.micro_batch"), data}),
               "micro-batch x data-parallel ranks, as none is given");
   FORESHARD_TRY(chunks(draft));
   FORESHARD_TRY(fault_in_batch(draft, reading));
-  FORESHARD_TRY(stages(draft, reading));
-  FORESHARD_TRY(sharding(draft, reading));
+  FORESHARD_TRY(stages(draft));
+  FORESHARD_TRY(sharding(draft));
   FORESHARD_TRY(recomputation(draft));
   precision(draft);
   if (draft.is("note.pipeline_before_data"))

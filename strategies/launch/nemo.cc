@@ -119,7 +119,7 @@ constexpr std::string_view kIdle =
 Status finish(Draft& draft, const Reading& reading) {
   if (draft.has("note.nodes") || draft.has("note.devices_per_node"))
     draft.set(
-        "note.devices", draft.count("note.nodes") * draft.count("note.devices_per_node"),
+        "note.devices", product({draft.count("note.nodes"), draft.count("note.devices_per_node")}),
         draft.has("note.nodes") ? draft.from("note.nodes") : draft.from("note.devices_per_node"));
   if (draft.is("note.megatron_fsdp") && !draft.has("note.sharding"))
     draft.set("note.sharding", 3, draft.from("note.megatron_fsdp"));

@@ -162,9 +162,9 @@ Status batch(Draft& draft, const Reading& reading) {
   const bool open = draft.count("note.global_batch") < 0;
   if (!reading.request.settled.contains("strategy.global_batch"))
     draft.set(
-        "strategy.global_batch", open ? local * data : draft.count("note.global_batch"),
+        "strategy.global_batch", open ? product({local, data}) : draft.count("note.global_batch"),
         open ? "training.local_batch_size x data-parallel ranks" : draft.from("note.global_batch"));
-  if (piped && draft.count("strategy.global_batch") > local * data)
+  if (piped && draft.count("strategy.global_batch") > product({local, data}))
     reading.leave_out(draft.from("note.global_batch"),
                       "the pipelines of one step are predicted as one that does not run empty in "
                       "between");
@@ -181,7 +181,7 @@ Status data(Draft& draft, const Reading& reading) {
       return fault(draft.place(key), draft.from(key), "out of range", "use a number from 1 on");
   const std::int64_t replicas = draft.count("note.replicas");
   std::int64_t shards = draft.count("note.shards");
-  const std::int64_t others = tensor * pipeline * context * replicas;
+  const std::int64_t others = product({tensor, pipeline, context, replicas});
   if (shards == -1) {
     FORESHARD_ASSIGN(shards, data_parallel(draft, reading, others,
                                            fmt::format("tensor {} x pipeline {} x context {} x "
@@ -191,7 +191,7 @@ Status data(Draft& draft, const Reading& reading) {
   } else if (shards < 1 || shards > (1 << 20)) {
     return fault(draft.place("note.shards"), draft.from("note.shards"), "out of range",
                  "use -1 or a number from 1 on");
-  } else if (reading.request.devices && *reading.request.devices < others * shards) {
+  } else if (reading.request.devices && *reading.request.devices < product({others, shards})) {
     return fault(
         draft.place("note.shards"), draft.from("note.shards"),
         fmt::format("{} x {} ranks, but there are {}", others, shards, *reading.request.devices));
@@ -214,7 +214,7 @@ Status data(Draft& draft, const Reading& reading) {
   return {};
 }
 
-Status quantization(Draft& draft, const Reading&) {
+Status quantization(Draft& draft) {
   std::string recipe;
   if (draft.has("note.converters")) {
     for (const std::string& converter : draft.at("note.converters").words) {
@@ -268,7 +268,7 @@ Status finish(Draft& draft, const Reading& reading) {
   FORESHARD_TRY(data(draft, reading));
   FORESHARD_TRY(pipeline(draft, reading));
   FORESHARD_TRY(batch(draft, reading));
-  FORESHARD_TRY(quantization(draft, reading));
+  FORESHARD_TRY(quantization(draft));
   if (!reading.request.settled.contains("strategy.recompute")) FORESHARD_TRY(recomputation(draft));
   kernels(draft);
   model(draft, reading);

@@ -3,6 +3,8 @@
 /// us.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -109,12 +111,15 @@ std::vector<Written> put(const Format& format, Draft& draft, const Draft& defaul
 Error fault(std::string_view place, std::string_view key, std::string_view why,
             std::string_view help = {}, Error::Code code = Error::Code::kInvalidInput);
 
+/// The product, or what is more than all that is counted here.
+std::int64_t product(std::initializer_list<std::int64_t> factors);
+
 /// Finds the ranks of the run: the note "note.devices" of the file, or those of the request.
 /// \param model_ranks  that hold one copy of the model, and what they are: "tensor 8 x pipeline 4".
 /// \return the data-parallel ranks; `kInvalidInput` if nobody says how many ranks there are, file
 ///     and request contradict each other, or they do not divide.
 Result<std::int64_t> data_parallel(const Draft& draft, const Reading& reading,
-                                   std::int64_t model_ranks, std::string_view product);
+                                   std::int64_t model_ranks, std::string_view sizes);
 /// Checks that `global_batch` divides, where all of it is known.
 Status fault_in_batch(const Draft& draft, const Reading& reading);
 

@@ -71,6 +71,21 @@ TEST(BadLaunchFile, ContradictsItself) {
               HasSubstr("add --use-distributed-optimizer"));
 }
 
+// Also where the product of what is given is more than fits.
+TEST(BadLaunchFile, IsOutOfRange) {
+  EXPECT_THAT(strategy_of("--micro-batch-size 1 --tensor-model-parallel-size 0", 4),
+              HasSubstr("--tensor-model-parallel-size 0: out of range"));
+  EXPECT_THAT(strategy_of("--micro-batch-size 1e400", 4), HasSubstr("expected a whole number"));
+  EXPECT_THAT(strategy_of("trainer: {num_nodes: 4000000000, devices: 4000000000}\n"
+                          "model: {micro_batch_size: 1}\n"),
+              HasSubstr("ranks are out of range"));
+  EXPECT_THAT(strategy_of("[parallelism]\ntensor_parallel_degree = 1048576\n"
+                          "pipeline_parallel_degree = 1048576\ncontext_parallel_degree = 1048576\n"
+                          "data_parallel_replicate_degree = 1048576\n",
+                          8),
+              HasSubstr("8 ranks do not divide by tensor 1048576"));
+}
+
 TEST(BadLaunchFile, DoesNotSayEnough) {
   EXPECT_THAT(strategy_of("--micro-batch-size 1"),
               AllOf(HasSubstr("does not say how many ranks there are"), HasSubstr("--devices")));
