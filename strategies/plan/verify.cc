@@ -364,8 +364,8 @@ class RoleCheck {
         if (it.kind == ActionKind::kPass) {
           if (received >= 0 && !order_->waits(id, received))
             return at(6, id, "does not wait for what it reads to be received");
-          last_pass = id;
           if (it.part == Part::kWeight) continue;
+          last_pass = id;
           // Of two pieces of one role, the one before (behind, in a backward pass).
           const std::int32_t piece = piece_of(it.chunk);
           last_of[{it.direction, piece, it.micro_batch}] = id;

@@ -234,7 +234,7 @@ TEST(BadInput, Schedules) {
                  "stage 0 waits for ever at B0: stage 1 comes to B0 behind F1",
                  "let stage 1 run B0 before F1");
   expect_refused(actions("F0 F1 W0 I0 I1 W1", "F0 B0 F1 B1"),
-                 "study.yaml:15:5: error: custom: stage 0 W0 runs before I0", "move W0 behind I0");
+                 "study.yaml:19:5: error: custom: stage 0 W0 runs before I0", "move W0 behind I0");
   expect_refused(actions("F0 B0 F1", "F0 B0 F1 B1"), "stage 0 never runs B1", "add it");
   expect_refused(actions("F0 B0 F2 B2", "F0 B0 F1 B1"), "F2 is of no micro-batch of the 2",
                  "global_batch");
