@@ -18,8 +18,12 @@ std::string words_of(const Model& model) {
                                  plural(model.layers, "layer"), grouped(model.hidden),
                                  grouped(model.heads), plural(model.heads, "head"));
   if (model.kv() != model.heads) text += fmt::format(" ({} for keys)", grouped(model.kv()));
-  return text + fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
-                            scaled(static_cast<double>(parameter_count(model))));
+  text += fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
+                      scaled(static_cast<double>(parameter_count(model))));
+  if (model.adapters)
+    text += fmt::format(", of which adapters of rank {} train {}", model.adapters->rank,
+                        scaled(static_cast<double>(trained_parameter_count(model))));
+  return text;
 }
 
 std::string words_of(const ClusterConfig& cluster) {

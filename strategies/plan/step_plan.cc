@@ -15,12 +15,12 @@ const Block& Parts::block_of(std::int32_t unit) const {
   return blocks[static_cast<std::size_t>(units[static_cast<std::size_t>(unit)].block)];
 }
 
-Run Parts::with_backward(Run units) const {
-  while (units.count > 0 && !block_of(units.first).has_backward) {
-    ++units.first;
-    --units.count;
+Run Parts::with_backward(Run of) const {
+  while (of.count > 0 && !block_of(of.first).has_backward) {
+    ++of.first;
+    --of.count;
   }
-  return units;
+  return of;
 }
 
 const Tie* Parts::tie_on_one_role() const {

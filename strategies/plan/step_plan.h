@@ -128,8 +128,8 @@ struct Parts {
   std::vector<std::string> boundaries{};
 
   const Block& block_of(std::int32_t unit) const;
-  /// Those of `units` that a backward pass runs through: all but the first ones that have none.
-  Run with_backward(Run units) const;
+  /// Those units of a run that a backward pass goes through: all but the first ones that have none.
+  Run with_backward(Run of) const;
   /// The tie, where both of its units lie on one role.
   const Tie* tie_on_one_role() const;
   /// The unit's own parameters, those of equal `over` as one group: those of a tie on one role are

@@ -156,6 +156,31 @@ TEST(Adapters, KeepWhatTheirGradientsRead) {
   EXPECT_EQ(blocks.embedding.saved.in_base(), 0);
 }
 
+int casts(const Pieces& pass, PassKind kind) {
+  int count = 0;
+  for (const program::Task& task : only_block(pass).tasks)
+    if (const auto* kernel = std::get_if<Kernel>(&task.body))
+      if (const auto* one = std::get_if<Pass>(kernel)) count += one->kind == kind ? 1 : 0;
+  return count;
+}
+
+// In fp8, a frozen product reads its input along one dimension forward, and the gradient of its
+// result along one backward: no weight gradient reads the other. The first layer's first product has
+// no backward pass. What is kept for A is in bf16.
+TEST(Adapters, LeaveOneCopyOfWhatFrozenProductsRead) {
+  Strategy s = on(1, 1);
+  s.quantization = Quantization::kFp8Delayed;
+  const LoweredModel blocks = blocks_of(model(attention()), s);
+  EXPECT_EQ(casts(blocks.layers[1].forward, PassKind::kQuantize), 4);
+  EXPECT_EQ(casts(blocks.layers[1].backward, PassKind::kQuantize), 4);
+  EXPECT_EQ(casts(blocks.layers[0].backward, PassKind::kQuantize), 3);
+  for (const LoweredBlock& layer : blocks.layers)
+    for (const Pieces* pass : {&layer.forward, &layer.backward})
+      EXPECT_EQ(casts(*pass, PassKind::kQuantizeTranspose), 0);
+  EXPECT_EQ(blocks.layers[1].saved.in_base(),
+            blocks_of(model(attention()), on(1, 1)).layers[1].saved.in_base());
+}
+
 struct Traffic {
   std::int64_t operations = 0;
   double bytes = 0;

@@ -271,6 +271,7 @@ TEST(GraphUnits, AreSoundForRandomGraphs) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(s));
     const Status broken = plan::verify(cut->plan);
     ASSERT_TRUE(broken.ok()) << broken.error().message << plan::to_text(cut->plan);
+    if (cut->program.blocks.empty()) continue;  // views alone, forward
     const Status unsound = program::verify(cut->program);
     ASSERT_TRUE(unsound.ok()) << unsound.error().message << plan::to_text(cut->plan);
     if (s.pipeline_parallel > 1) ++stages;

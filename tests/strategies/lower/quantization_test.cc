@@ -123,9 +123,9 @@ TEST(Quantization, CastsWhatProductsRead) {
 
 // Bytes an element, read and written: from the table in quantization.h.
 TEST(Quantization, MovesWhatItsRecipeSays) {
-  const auto moved = [](Quantization recipe) {
+  const auto moved = [](Quantization recipe, bool both = true) {
     Bytes sum;
-    for (const Pass& pass : quantize_kernels(recipe, 10, 100, DType::kBf16))
+    for (const Pass& pass : quantize_kernels(recipe, 10, 100, DType::kBf16, both))
       sum += bytes_of(Kernel(pass));
     return sum / 1000_B;
   };
@@ -134,6 +134,12 @@ TEST(Quantization, MovesWhatItsRecipeSays) {
   EXPECT_EQ(moved(Quantization::kFp8Block), 6);
   EXPECT_EQ(moved(Quantization::kMxFp8), 4);
   EXPECT_EQ(moved(Quantization::kNvFp4), 7);
+  // One copy: 2 read, 1 written.
+  EXPECT_EQ(moved(Quantization::kFp8Delayed, false), 3);
+  EXPECT_EQ(moved(Quantization::kFp8Current, false), 5);
+  EXPECT_EQ(moved(Quantization::kFp8Block, false), 3);
+  EXPECT_EQ(moved(Quantization::kMxFp8, false), 3);
+  EXPECT_EQ(moved(Quantization::kNvFp4, false), 4.5);
 }
 
 // Activations and gradients are gathered after they are cast: half the bytes of a layer.

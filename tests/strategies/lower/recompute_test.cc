@@ -100,6 +100,24 @@ TEST(RecomputedParts, AreMadeWhenTheyAreRead) {
   EXPECT_EQ(blocks_of(s).layers.front().transient_backward.in_base(), work);
 }
 
+// torchtitan keeps every second product: of the feed-forward layer the gate's and the last one's,
+// not that of the up projection. The last one is kept for the residual sum, which is made again.
+TEST(RecomputedParts, OfAGateApart) {
+  Strategy s = recomputing({Part::kNorm, Part::kRope, Part::kMlpUp, Part::kActivation,
+                            Part::kResidual, Part::kAttentionOut});
+  s.framework.value.gate_apart = true;
+  const LoweredBlock layer = blocks_of(s).layers.front();
+  // Its input, queries, keys and values as projected, attention's result and statistics, the gate,
+  // the last product's result.
+  EXPECT_EQ(layer.saved.in_base(), 2 * kS * (kH + kQkv + kH + kF + kH) + 4 * kS * kA);
+  EXPECT_THAT(again(layer), ElementsAre("attention_norm", "rope", "attention_out",
+                                        "attention_residual", "mlp_norm", "mlp_up",
+                                        "mlp_activation", "mlp_residual"));
+  s.framework.value.gate_apart = false;
+  s.recompute_parts = {Part::kMlpGate};
+  EXPECT_THAT(faults_in(s, model(), 1), testing::SizeIs(1));
+}
+
 // Of 4 layers on 2 stages the first of each: blocks of their own, which keep their input alone.
 TEST(RecomputedLayers, AreTheFirstOfEachStage) {
   Strategy s = recomputing(usual_recompute_parts());
