@@ -18,7 +18,7 @@ constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
 
 // Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
 std::int64_t dense_width(const Model& model) {
-  return model.layer_kinds().front() == LayerKind::kDense ? model.ffn_width() : 0;
+  return model.has_dense_layers() ? model.ffn_width() : 0;
 }
 
 // "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
@@ -270,6 +270,32 @@ static void context_faults(const Strategy& strategy, const Model& model,
   }
 }
 
+// What fused kernels alone do, and what they do on whole sequences alone.
+static void attention_faults(const Strategy& strategy, const Model& model,
+                             std::vector<StrategyFault>& faults) {
+  const bool has_windows = model.window > 0;
+  const std::string what = model.has_latents() ? "attention from latents (key_value_rank)"
+                           : has_windows       ? "attention within a window"
+                           : model.sinks       ? "attention with sinks"
+                                               : "";
+  if (what.empty()) return;
+  if (strategy.framework->attention == AttentionImplementation::kUnfused) {
+    faults.push_back({"framework",
+                      fmt::format("{} without a fused kernel is not modelled (framework '{}')",
+                                  what, strategy.framework->name),
+                      "use another framework"});
+  } else if (has_windows && strategy.context_exchange == ContextExchange::kOverlappedAllGather) {
+    faults.push_back({"context_exchange",
+                      fmt::format("{} beside the exchange of other keys is not modelled", what),
+                      "set context_exchange: all-gather"});
+  } else if ((model.has_latents() || model.sinks) &&
+             strategy.context_exchange == ContextExchange::kAllToAll) {
+    faults.push_back({"context_exchange",
+                      fmt::format("{} with heads exchanged is not modelled", what),
+                      "set context_exchange: all-gather"});
+  }
+}
+
 // Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
 // the tensor-parallel ones.
 static void expert_faults(const Strategy& strategy, const Model& model,
@@ -416,6 +442,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
   context_faults(strategy, model, faults);
+  attention_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;

@@ -60,8 +60,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   parts.blocks.push_back(planned("embedding", blocks.embedding));
   const std::vector<LayerKind> kinds = model.layer_kinds();
   for (std::size_t i = 0; i < kinds.size(); ++i)
-    parts.blocks.push_back(
-        planned(kinds[i] == LayerKind::kDense ? "layer" : "expert_layer", blocks.layers[i]));
+    parts.blocks.push_back(planned(foreshard::name_of(kinds[i]), blocks.layers[i]));
   parts.blocks.push_back(planned("head", blocks.head));
   const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
   parts.units.push_back({.name = "embedding", .block = 0});

@@ -22,7 +22,9 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     quantize(training.strategy, static_cast<unsigned>(i));
     replicate_shards(training.strategy, static_cast<unsigned>(i));
     give_context(training, static_cast<unsigned>(i));
+    give_attention(training, static_cast<unsigned>(i));
     give_experts(training, static_cast<unsigned>(i));
+    give_routers(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -30,6 +30,13 @@ void give_context(Training& training, unsigned i);
 /// where the strategy allows it.
 void give_experts(Training& training, unsigned i);
 
+/// Of every fifth, layers that see a window, sinks, layers without positions; of others, latents.
+/// Attention is then fused.
+void give_attention(Training& training, unsigned i);
+
+/// Of every second that has experts, biases and another router, or a gate.
+void give_routers(Training& training, unsigned i);
+
 /// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
 std::string describe(const Training& training);
 
