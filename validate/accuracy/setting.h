@@ -29,9 +29,8 @@ struct Setting {
 };
 
 /// \return kUnsupported with a reason for what foreshard does not model: context parallelism, 4-bit
-///     products, partial recomputation, altered blocks, offloading, fine-tuning of adapters,
-///     attention over windows or low-rank keys; or where sizes are missing or contradict each
-///     other.
+///     products, partial recomputation, altered blocks, offloading, fine-tuning of adapters; or
+///     where sizes are missing or contradict each other.
 Result<Setting> setting_of(const TrainingRow& row, yaml::Loader& loader);
 
 /// The strategies to try for the open knobs, those with the least recomputation first within each
