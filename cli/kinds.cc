@@ -201,9 +201,8 @@ const Kind& kind_of(const fs::path& path, std::string_view text) {
 
 Model with_sizes(Model model) {
   model.kv_heads = model.kv();
-  const bool has_dense_layers = model.layer_kinds().front() == LayerKind::kDense;
   if (model.experts > 0) model.expert_ffn = model.expert_width();
-  model.ffn = has_dense_layers ? model.ffn_width() : 0;
+  model.ffn = model.has_dense_layers() ? model.ffn_width() : 0;
   // Where it divides nothing, the model is refused for that.
   if (model.hidden % model.heads == 0) model.head_dim = model.head_size();
   return model;

@@ -4,7 +4,6 @@
 #include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <set>
 #include <utility>
 
 #include "base/grouped.h"
@@ -28,6 +27,7 @@ constexpr std::string_view kDecoders[]{"ForCausalLM", "LMHeadModel", "ChatGLMMod
 const std::vector<HfType>& hf_types() {
   static const std::vector<HfType> all = [] {
     std::vector<HfType> list = internal::llama_types();
+    std::ranges::move(internal::mixture_types(), std::back_inserter(list));
     std::ranges::move(internal::gpt_types(), std::back_inserter(list));
     return list;
   }();
@@ -63,11 +63,13 @@ class HfConfigReader {
     model.dropout = keys_.any_positive(type_.dropouts, model.dropout);
     if (type_.more != nullptr) type_.more(keys_, model);
     check_activation();
-    check_quantisation();
+    check_quantisation(read);
     set_sequence(read, sequence);
     remark_on_class(read);
-    remark_on_rotation(read);
-    check_attention(model);
+    remark_on_prediction(read);
+    set_rotation(model);
+    check_cross_attention();
+    set_windows(model);
     FORESHARD_TRY(keys_.error());
     model.source = fmt::format("config.json of {} (model_type {})", name, type_name());
     model.name = std::move(name);
@@ -109,22 +111,35 @@ class HfConfigReader {
                     last, listed ? "architectures" : "auto_map", type_name()));
   }
 
-  // All layers of a model are alike.
-  void remark_on_rotation(HfModel& read) {
+  // Modules that predict tokens behind the next are trained beside the model, or not.
+  void remark_on_prediction(HfModel& read) {
+    const std::int64_t modules = keys_.size({"num_nextn_predict_layers", 0}, 0);
+    if (modules == 0) return;
+    read.remarks.push_back(fmt::format(
+        "{} {} that predict{} tokens behind the next ('num_nextn_predict_layers') "
+        "{} not in the prediction",
+        modules, plural(modules, "module"), modules == 1 ? "s" : "", modules == 1 ? "is" : "are"));
+  }
+
+  // A list has 0 for a layer without rotary positions.
+  void set_rotation(Model& model) {
     if (type_.unrotated.value == 0) return;
-    const std::int64_t layers = read.model.layers;
-    std::int64_t without = layers / keys_.size(type_.unrotated);
-    if (const Json* list = keys_.find("no_rope_layers")) {
-      if (!list->is_array() || std::ssize(*list) < layers)
-        return keys_.fault(
-            fmt::format("'no_rope_layers' is not a list of 0 or 1 for each of {} layers", layers));
-      without = std::count(list->begin(), list->begin() + layers, Json(0));
+    model.unrotated_interval = keys_.size(type_.unrotated);
+    const Json* list = keys_.find("no_rope_layers");
+    if (list != nullptr && !list->empty()) {
+      if (!list->is_array() || std::ssize(*list) < model.layers)
+        return keys_.fault(fmt::format(
+            "'no_rope_layers' is not a list of 0 or 1 for each of {} layers", model.layers));
+      const auto first = std::ranges::find(*list, Json(0));
+      model.unrotated_interval = first - list->begin() + 1;
+      for (std::int64_t layer = 0; layer < model.layers; ++layer)
+        if (model.kind_of_layer(layer).unrotated !=
+            ((*list)[static_cast<std::size_t>(layer)] == Json(0)))
+          return keys_.refuse(
+              "'no_rope_layers' names others than of every so many layers the last, which is not "
+              "modelled");
     }
-    if (without == 0) return;
-    read.remarks.push_back(
-        fmt::format("{} of {} layers have no rotary positions; all are predicted with them, which "
-                    "takes a little longer",
-                    without, layers));
+    if (model.unrotated_interval > model.layers) model.unrotated_interval = 0;
   }
 
   // Of several names of a key, the one in the file, or else the first.
@@ -161,89 +176,132 @@ class HfConfigReader {
                              type_.activations));
   }
 
-  void check_quantisation() {
+  // Of some models the weights are published in a narrow type alone.
+  void check_quantisation(HfModel& read) {
     const Json* value = keys_.find("quantization_config");
     if (value == nullptr) return;
     const auto method = value->is_object() ? value->find("quant_method") : value->end();
     const bool named = value->is_object() && method != value->end() && method->is_string();
+    const std::string name = named ? method->get<std::string>() : "";
+    if (name == "fp8" || name == "mxfp4") {
+      read.remarks.push_back(fmt::format(
+          "the weights of the file are {} ('quantization_config'); the prediction is of parameters "
+          "in the strategy's precision",
+          name));
+      return;
+    }
     keys_.refuse(
         fmt::format("'quantization_config'{}: quantised weights are not modelled; give the "
                     "config.json of the model before quantisation, or remove the key",
-                    named ? " (" + method->get<std::string>() + ")" : ""));
+                    named ? " (" + name + ")" : ""));
   }
 
-  // What is modelled is attention over the whole sequence, in every layer.
-  void check_attention(const Model& model) {
+  void check_cross_attention() {
     if (keys_.flag("add_cross_attention", false))
       keys_.refuse(
           "'add_cross_attention' is true: cross-attention is not modelled; predict the decoder "
           "alone with a copy of the file where it is false");
-    const std::int64_t window = sliding_window();
-    const bool has_chunks = keys_.find("attention_chunk_size") != nullptr;
-    const std::int64_t chunk = has_chunks ? keys_.size({"attention_chunk_size", 0}) : 0;
-    bool slides = window > 0;
-    bool chunks = chunk > 0;
-    if (keys_.find("layer_types") != nullptr) {
-      const auto kinds = layer_types(model.layers);
-      slides = kinds.contains("sliding_attention");
-      chunks = kinds.contains("chunked_attention");
-      if (slides && window == 0)
-        keys_.fault(
-            "'layer_types' has 'sliding_attention', but the file gives no "
-            "'sliding_window'");
-      if (chunks && chunk == 0)
-        keys_.fault(
-            "'layer_types' has 'chunked_attention', but the file gives no "
-            "'attention_chunk_size'");
-    } else {
-      slides = slides && keys_.size({"max_window_layers", type_.full_layers}, 0) < model.layers;
-    }
-    if (slides) refuse_part("sliding_window", window, "a window", model.sequence);
-    if (chunks) refuse_part("attention_chunk_size", chunk, "chunks", model.sequence);
-    // GPT-Neo: "global" and "local" layers take turns.
-    const Json* kinds = keys_.find("attention_types attention_layers");
-    if (type_name() == "gpt_neo" &&
-        (kinds == nullptr || kinds->dump().find("local") != std::string::npos))
-      refuse_part("window_size", keys_.size({"window_size", 256}), "a window", model.sequence);
   }
 
   // A window or chunk that holds the whole sequence changes nothing.
-  void refuse_part(const char* key, std::int64_t tokens, const char* what, std::int64_t sequence) {
-    if (tokens + type_.beyond_window >= sequence) return;
-    keys_.refuse(fmt::format(
-        "'{0}' is {1}, less than the sequence of {2} tokens: attention within {3} is not modelled; "
-        "give a sequence of at most {4} tokens (--set huggingface.sequence={1} for a study, --set "
-        "sequence={1} for the file itself), or a "
-        "copy of the file without '{0}' to predict attention over the whole sequence",
-        key, tokens, grouped(sequence), what, grouped(tokens)));
+  void set_windows(Model& model) {
+    const std::int64_t window = sliding_window();
+    const std::int64_t chunk =
+        keys_.has("attention_chunk_size") && keys_.find("attention_chunk_size") == nullptr
+            ? 0
+            : keys_.size({"attention_chunk_size", type_.chunk});
+    const auto kinds = kinds_of_layers(model.layers, window, chunk);
+    const auto has = [&](const char* kind) {
+      return std::ranges::find(kinds, kind) != kinds.end();
+    };
+    const bool slides = has("sliding_attention");
+    const bool chunks = has("chunked_attention");
+    if (slides && window == 0)
+      return keys_.fault(
+          "'layer_types' has 'sliding_attention', but the file gives no 'sliding_window'");
+    if (chunks && chunk == 0)
+      return keys_.fault(
+          "'layer_types' has 'chunked_attention', but the file gives no 'attention_chunk_size'");
+    if (slides && chunks)
+      return keys_.refuse("'layer_types' has windows and chunks, which is not modelled");
+    const std::int64_t tokens = slides ? window : chunks ? chunk : 0;
+    check_gpt_neo(model.sequence);
+    if (tokens == 0 || tokens >= model.sequence) return;
+    model.window = tokens;
+    model.window_kind = slides ? WindowKind::kSliding : WindowKind::kChunk;
+    set_full_layers(model, kinds);
   }
 
-  // In tokens; 0: none.
+  void set_full_layers(Model& model, const std::vector<std::string>& kinds) {
+    const auto is_full = [](const std::string& kind) { return kind == "full_attention"; };
+    const auto first_window = std::ranges::find_if_not(kinds, is_full);
+    const auto next_full = std::find_if(first_window, kinds.end(), is_full);
+    model.full_layers = first_window - kinds.begin();
+    if (next_full != kinds.end()) model.full_interval = next_full - kinds.begin() + 1;
+    for (std::size_t layer = 0; layer < kinds.size(); ++layer)
+      if (model.kind_of_layer(static_cast<std::int64_t>(layer)).window == is_full(kinds[layer]))
+        return keys_.refuse(
+            "'layer_types' has full attention in others than the first layers and of every so many "
+            "layers the last, which is not modelled");
+  }
+
+  // "global" and "local" layers take turns, a global one first.
+  void check_gpt_neo(std::int64_t sequence) {
+    const Json* kinds = keys_.find("attention_types attention_layers");
+    if (type_name() != "gpt_neo" ||
+        (kinds != nullptr && kinds->dump().find("local") == std::string::npos))
+      return;
+    const std::int64_t window = keys_.size({"window_size", 256});
+    if (window >= sequence) return;
+    keys_.refuse(fmt::format(
+        "'window_size' is {0}, less than the sequence of {1} tokens, in every second layer from "
+        "the second on, which is not modelled; give a sequence of at most {2} tokens (--set "
+        "huggingface.sequence={0} for a study, --set sequence={0} for the file itself)",
+        window, grouped(sequence), grouped(window)));
+  }
+
+  // In tokens that a query sees; 0: none.
   std::int64_t sliding_window() {
     if (!keys_.flag("use_sliding_window", type_.slides)) return 0;
     if (!keys_.has("sliding_window")) return type_.window;
-    return keys_.find("sliding_window") == nullptr ? 0 : keys_.size({"sliding_window", 0});
+    const bool is_stated = keys_.find("sliding_window") != nullptr;
+    return is_stated ? keys_.size({"sliding_window", 0}) + type_.beyond_window : 0;
   }
 
-  // The kinds of attention that the layers have.
-  std::set<std::string> layer_types(std::int64_t layers) {
-    std::set<std::string> kinds;
-    const Json& list = *keys_.find("layer_types");
-    if (!list.is_array() || std::ssize(list) != layers) {
-      keys_.fault(
-          fmt::format("'layer_types' is not a list of one word for each of {} layers", layers));
+  // The word of each layer, as in "layer_types".
+  std::vector<std::string> kinds_of_layers(std::int64_t layers, std::int64_t window,
+                                           std::int64_t chunk) {
+    std::vector<std::string> kinds(static_cast<std::size_t>(layers), "full_attention");
+    if (keys_.find("layer_types") != nullptr) {
+      read_layer_types(kinds);
       return kinds;
     }
-    for (const Json& each : list) {
-      const std::string kind = each.is_string() ? each.get<std::string>() : each.dump();
-      if (kind != "full_attention" && kind != "sliding_attention" && kind != "chunked_attention")
+    const std::int64_t first =
+        chunk > 0 ? 0 : keys_.size({"max_window_layers", type_.full_layers}, 0);
+    const std::int64_t interval = keys_.size(type_.full_interval);
+    for (std::int64_t layer = first; layer < layers; ++layer)
+      if (interval == 0 || (layer + 1) % interval != 0)
+        kinds[static_cast<std::size_t>(layer)] = chunk > 0    ? "chunked_attention"
+                                                 : window > 0 ? "sliding_attention"
+                                                              : "full_attention";
+    return kinds;
+  }
+
+  void read_layer_types(std::vector<std::string>& kinds) {
+    const Json& list = *keys_.find("layer_types");
+    if (!list.is_array() || list.size() != kinds.size())
+      return keys_.fault(fmt::format(
+          "'layer_types' is not a list of one word for each of {} layers", kinds.size()));
+    for (std::size_t layer = 0; layer < kinds.size(); ++layer) {
+      const Json& each = list[layer];
+      kinds[layer] = each.is_string() ? each.get<std::string>() : each.dump();
+      if (kinds[layer] != "full_attention" && kinds[layer] != "sliding_attention" &&
+          kinds[layer] != "chunked_attention")
         keys_.refuse(
             fmt::format("'layer_types' has '{}': layers other than of full attention are "
                         "not modelled",
-                        kind));
-      kinds.insert(kind);
+                        kinds[layer]));
     }
-    return kinds;
   }
 
   HfKeys keys_;
@@ -253,8 +311,8 @@ class HfConfigReader {
 // Why the file is of no dense decoder, if it is of none.
 Status refusal_of_config(const Json& json, const std::string& type) {
   const HfType* known = find_hf_type(type);
-  const auto features =
-      internal::unmodelled_features(HfKeys(json), type, known != nullptr && known->experts);
+  const auto features = internal::unmodelled_features(
+      HfKeys(json), type, known != nullptr && known->experts, known != nullptr && known->latents);
   const bool parts = json.contains("text_config");
   if (!features.empty())
     return Error{Error::Code::kUnsupported,

@@ -1,6 +1,6 @@
 /// \file
-/// A model from the `config.json` of a Hugging Face repository: the dense decoders of Transformers
-/// (internal/hf_types_llama.cc and hf_types_gpt.cc list them).
+/// A model from the `config.json` of a Hugging Face repository: the decoders of Transformers
+/// (internal/hf_types_llama.cc, hf_types_mixtures.cc and hf_types_gpt.cc list them).
 ///
 ///     auto read = read_hf_config(R"({"model_type": "llama"})", "mine", 4096);
 #pragma once
@@ -31,17 +31,20 @@ struct HfModel {
 ///
 /// Not modelled, as no extent of the graph changes: scaling of rotary positions, of embeddings, of
 /// residuals and of logits (Gemma, Granite, Cohere), soft caps, a rotation of a part of each head
-/// (kernels copy the rest), an activation other than GELU or SiLU of the same operands.
+/// (kernels copy the rest), an activation other than GELU or SiLU of the same operands; how experts
+/// are chosen and balanced beyond their scores (groups, biases, normalised weights); modules that
+/// predict tokens behind the next, which a remark names. A window or chunk that holds the sequence
+/// is none.
 /// Source: huggingface/transformers: models/*/configuration_*.py and modeling_*.py; of models that
 /// are not in it, the files of those names in their repositories.
 /// \param sequence  the length of a training sample in tokens, which the file does not give.
 ///     Default: the length of the table of positions, where the model has one; else 2,048. One
 ///     above the longest that the file states becomes that, with a remark.
 /// \return kInvalidInput for text that is not a JSON object, and for a key that is missing or of
-///     the wrong kind (the message names it); kUnsupported for another model type, for what a dense
-///     decoder has not (experts, state-space layers, encoders: the message names feature and key),
-///     another activation, quantised weights, and layers whose attention does not cover the whole
-///     sequence (a sliding window or chunk shorter than it, linear attention).
+///     the wrong kind (the message names it); kUnsupported for another model type, for what a
+///     decoder of that type has not (experts, state-space layers, encoders: the message names
+///     feature and key), another activation, quantised weights, linear attention, and layers with
+///     windows in another order than Model has.
 Result<HfModel> read_hf_config(std::string_view json_text, std::string name,
                                std::optional<std::int64_t> sequence);
 

@@ -73,6 +73,22 @@ const yaml::Names<QkNorm>& yaml_names(const QkNorm*) {
   return names;
 }
 
+const yaml::Names<WindowKind>& yaml_names(const WindowKind*) {
+  static const yaml::Names<WindowKind> names{
+      {"sliding", WindowKind::kSliding, "The query's token and those before it (Mistral)."},
+      {"chunk", WindowKind::kChunk, "Sequences are cut into chunks of its length (Llama 4)."},
+  };
+  return names;
+}
+
+const yaml::Names<Router>& yaml_names(const Router*) {
+  static const yaml::Names<Router> names{
+      {"softmax", Router::kSoftmax, "Weights of a token's experts add up to 1."},
+      {"sigmoid", Router::kSigmoid, "Each expert has a weight of its own (DeepSeek-V3, Llama 4)."},
+  };
+  return names;
+}
+
 const yaml::Table<Model>& yaml_table(const Model*) {
   static const auto table =
       yaml::Table<Model>("model", "A decoder transformer.")
@@ -84,7 +100,8 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .required("heads", &Model::heads, "Attention (query) heads.", yaml::between(1, kMaxHeads))
           .optional("kv_heads", &Model::kv_heads, "Key and value heads; 0: as many as heads.",
                     yaml::between(0, kMaxHeads))
-          .optional("head_dim", &Model::head_dim, "Width of a head; 0: hidden / heads.",
+          .optional("head_dim", &Model::head_dim,
+                    "Width of a head of queries and keys; 0: hidden / heads.",
                     yaml::between(0, kMaxWidth))
           .optional("ffn", &Model::ffn, "Width of the feed-forward layer; 0: 4 x hidden.",
                     yaml::between(0, kMaxWidth))
@@ -122,6 +139,34 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("tied_embeddings", &Model::tied_embeddings,
                     "Whether the output projection is the input embedding.")
           .optional("dropout", &Model::dropout, "Whether dropout is applied in training.")
+          .optional("window", &Model::window,
+                    "Tokens that a query sees, itself included; 0: all before it.",
+                    yaml::between(0, kMaxTokens))
+          .optional("window_kind", &Model::window_kind, "What the window is.")
+          .optional("full_layers", &Model::full_layers,
+                    "The first so many layers see the whole sequence.",
+                    yaml::between(0, kMaxLayers))
+          .optional("full_interval", &Model::full_interval,
+                    "Of every so many layers the last sees the whole sequence; 0: none.",
+                    yaml::between(0, kMaxLayers))
+          .optional("unrotated_interval", &Model::unrotated_interval,
+                    "Of every so many layers the last has no rotary positions; 0: none.",
+                    yaml::between(0, kMaxLayers))
+          .optional("sinks", &Model::sinks,
+                    "Whether each head has a learned logit beside its scores.")
+          .optional("key_value_rank", &Model::key_value_rank,
+                    "Width of the latents that keys and values are projected from (MLA); 0: they "
+                    "are projected from the stream.",
+                    yaml::between(0, kMaxWidth))
+          .optional("query_rank", &Model::query_rank,
+                    "Width of the latents of queries; 0: they are projected from the stream.",
+                    yaml::between(0, kMaxWidth))
+          .optional(
+              "rotary_dim", &Model::rotary_dim,
+              "With latents: columns of a head that rotate; of the keys all heads share them.",
+              yaml::between(0, kMaxWidth))
+          .optional("value_dim", &Model::value_dim, "With latents: width of a head of the values.",
+                    yaml::between(0, kMaxWidth))
           .optional("experts", &Model::experts, "Routed experts of a layer; 0: a dense model.",
                     yaml::between(0, kMaxExperts))
           .optional("experts_per_token", &Model::experts_per_token,
@@ -137,6 +182,10 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("expert_interval", &Model::expert_interval,
                     "Of every so many layers the last has experts; 1: all.",
                     yaml::between(1, kMaxLayers))
+          .optional("router", &Model::router, "What makes weights of the router's logits.")
+          .optional("router_bias", &Model::router_bias, "Whether the router's product has a bias.")
+          .optional("shared_gate", &Model::shared_gate,
+                    "Whether what the experts of every token give is gated.")
           .optional("adapters", &Model::adapters,
                     "Low-rank adapters (LoRA), which alone are trained (default: all parameters "
                     "are).")
@@ -179,18 +228,30 @@ std::int64_t matrices_of(Activation activation) {
   return activation == Activation::kSwiglu ? 3 : 2;
 }
 
-// Elements of the matrices behind attention of which `experts` routed ones count.
-std::int64_t feed_forward_matrices(const Model& model, LayerKind kind, std::int64_t experts) {
-  const std::int64_t row = model.hidden * matrices_of(model.activation);
-  if (kind == LayerKind::kDense) return row * model.ffn_width();
-  return row * (experts * model.expert_width() + model.shared_ffn) + model.hidden * model.experts;
+std::int64_t norm_parameters(const Model& model, std::int64_t width) {
+  return (has_scale(model.norm) ? width : 0) + (has_shift(model.norm) ? width : 0);
 }
 
-// Of all layers.
-std::int64_t feed_forward_matrices(const Model& model, std::int64_t experts) {
-  std::int64_t sum = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    sum += feed_forward_matrices(model, model.kind_of_layer(layer), experts);
+// Of the products of attention: matrices, and the norms of the latents between them.
+std::int64_t attention_matrices(const Model& model) {
+  const std::int64_t h = model.hidden;
+  const std::int64_t queries = model.heads * model.head_size();
+  const std::int64_t out = model.heads * model.value_size() * h;
+  if (!model.has_latents()) return h * (queries + 2 * model.kv() * model.head_size()) + out;
+  const std::int64_t rank = model.query_rank;
+  const std::int64_t unrotated = model.head_size() - model.rotary_dim;
+  return (rank > 0 ? (h + queries) * rank : h * queries) +
+         h * (model.key_value_rank + model.rotary_dim) +
+         model.key_value_rank * model.heads * (unrotated + model.value_dim) + out;
+}
+std::int64_t attention_parameters(const Model& model) {
+  const std::int64_t qkv_width = (model.heads + 2 * model.kv()) * model.head_size();
+  std::int64_t sum = attention_matrices(model) + qk_norm_parameters(model);
+  if (model.has_latents())
+    sum += norm_parameters(model, model.query_rank) + norm_parameters(model, model.key_value_rank);
+  if (model.has_qkv_bias()) sum += qkv_width;
+  if (model.has_attention_out_bias()) sum += model.hidden;
+  if (model.sinks) sum += model.heads;
   return sum;
 }
 
@@ -216,20 +277,32 @@ std::int64_t adapter_parameters(const Model& model) {
          adapter_parameters(model, AdapterTarget::kMlpDown, f, h);
 }
 
+// Elements of the matrices behind attention of which `experts` routed ones count.
+std::int64_t feed_forward_matrices(const Model& model, LayerKind kind, std::int64_t experts) {
+  const std::int64_t row = model.hidden * matrices_of(model.activation);
+  if (!kind.experts) return row * model.ffn_width();
+  return row * (experts * model.expert_width() + model.shared_ffn) +
+         model.hidden * (model.experts + (model.shared_gate ? 1 : 0));
+}
+std::int64_t feed_forward_biases(const Model& model, LayerKind kind, std::int64_t experts) {
+  const std::int64_t width = kind.experts ? model.expert_width() : model.ffn_width();
+  const std::int64_t of_one = (matrices_of(model.activation) - 1) * width + model.hidden;
+  const std::int64_t router = kind.experts && model.router_bias ? model.experts : 0;
+  return router + (model.has_mlp_bias() ? of_one * (kind.experts ? experts : 1) : 0);
+}
+
+// With `experts` routed ones of each layer.
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
-  const std::int64_t attention_width = model.heads * model.head_size();
-  const std::int64_t qkv_width = foreshard::qkv_width(model);
-  const std::int64_t up_width = (matrices_of(model.activation) - 1) * model.ffn_width();
-  const std::int64_t norm = (has_scale(model.norm) ? h : 0) + (has_shift(model.norm) ? h : 0);
-  std::int64_t layer = h * qkv_width + attention_width * h;
-  layer += norms_of_layer(model) * norm + qk_norm_parameters(model);
-  if (model.has_qkv_bias()) layer += qkv_width;
-  if (model.has_attention_out_bias()) layer += h;
-  if (model.has_mlp_bias()) layer += up_width + h;
-  layer += adapter_parameters(model);
-  std::int64_t total =
-      model.layers * layer + feed_forward_matrices(model, experts) + model.vocabulary * h + norm;
+  const std::int64_t norm = norm_parameters(model, h);
+  std::int64_t total = model.vocabulary * h + norm;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.kind_of_layer(layer);
+    total += attention_parameters(model) + norms_of_layer(model) * norm +
+             feed_forward_matrices(model, kind, experts) +
+             feed_forward_biases(model, kind, experts);
+  }
+  total += model.layers * adapter_parameters(model);
   if (model.embedding_norm) total += norm;
   if (!model.tied_embeddings) total += model.vocabulary * h;
   if (model.head_bias) total += model.vocabulary;
@@ -237,24 +310,135 @@ std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   return total;
 }
 
+// Twice the scores that a head computes of one sequence.
+double doubled_scores(const Model& model, LayerKind kind) {
+  const auto s = static_cast<double>(model.sequence);
+  const auto w = static_cast<double>(model.window);
+  if (!kind.window) return s * s;
+  return model.window_kind == WindowKind::kChunk ? s * w : w * (2 * s - w);
+}
+
+// Which key has no meaning beside the others, and why; empty if each has one.
+std::string idle_key(const Model& model) {
+  const auto first_set = [](auto... keys) {
+    std::string set;
+    for (const auto& [key, is_set] : {keys...})
+      if (is_set && set.empty()) set = key;
+    return set;
+  };
+  std::string set;
+  if (model.window == 0)
+    set = first_set(std::pair("window_kind", model.window_kind != WindowKind::kSliding),
+                    std::pair("full_layers", model.full_layers != 0),
+                    std::pair("full_interval", model.full_interval != 0));
+  if (!set.empty()) return set + " has no meaning without a window";
+  if (!model.has_latents())
+    set = first_set(std::pair("query_rank", model.query_rank != 0),
+                    std::pair("rotary_dim", model.rotary_dim != 0),
+                    std::pair("value_dim", model.value_dim != 0));
+  if (!set.empty()) return set + " has no meaning without latents; give key_value_rank";
+  if (model.experts == 0)
+    set = first_set(std::pair("experts_per_token", model.experts_per_token != 1),
+                    std::pair("expert_ffn", model.expert_ffn != 0),
+                    std::pair("shared_ffn", model.shared_ffn != 0),
+                    std::pair("dense_layers", model.dense_layers != 0),
+                    std::pair("expert_interval", model.expert_interval != 1),
+                    std::pair("router", model.router != Router::kSoftmax),
+                    std::pair("router_bias", model.router_bias),
+                    std::pair("shared_gate", model.shared_gate));
+  return set.empty() ? set : set + " has no meaning without experts";
+}
+
+std::string window_fault(const Model& model) {
+  if (model.unrotated_interval > 0 && model.positions != Positions::kRotary)
+    return "unrotated_interval has no meaning without rotary positions";
+  if (model.unrotated_interval > model.layers)
+    return fmt::format("unrotated_interval {} is more than the {} layers: leave it out",
+                       model.unrotated_interval, model.layers);
+  if (model.window == 0) return {};
+  if (model.window >= model.sequence)
+    return fmt::format("window {} holds the whole sequence of {} tokens: leave it out",
+                       model.window, model.sequence);
+  if (model.window_kind == WindowKind::kChunk && model.sequence % model.window != 0)
+    return fmt::format("a sequence of {} tokens does not divide into chunks of {} (window)",
+                       model.sequence, model.window);
+  if (model.full_interval > model.layers)
+    return fmt::format("full_interval {} is more than the {} layers: leave it out",
+                       model.full_interval, model.layers);
+  const auto kinds = model.layer_kinds();
+  if (std::ranges::none_of(kinds, &LayerKind::window))
+    return fmt::format(
+        "full_layers {} and full_interval {} leave none of {} layers with the window",
+        model.full_layers, model.full_interval, model.layers);
+  return {};
+}
+
+std::string latents_fault(const Model& model) {
+  if (!model.has_latents()) return {};
+  if (model.kv() != model.heads)
+    return "with latents each head has keys of its own: leave out kv_heads";
+  if (model.value_dim == 0) return "latents need value_dim, the width of a head of the values";
+  if (model.positions != Positions::kRotary || model.rotary_dim % 2 != 0 || model.rotary_dim < 2 ||
+      model.rotary_dim >= model.head_size())
+    return fmt::format(
+        "with latents an even part of each head rotates: rotary_dim {} of head_dim {} and "
+        "positions: rotary",
+        model.rotary_dim, model.head_size());
+  if (model.qk_norm != QkNorm::kNone || model.sinks || model.unrotated_interval > 0)
+    return "norms of queries and keys, sinks, and layers without rotary positions are not modelled "
+           "beside latents; leave out qk_norm, sinks and unrotated_interval";
+  if (model.has_qkv_bias())
+    return "projections with biases beside latents are not modelled; set bias: false";
+  return {};
+}
+
+std::string experts_fault(const Model& model) {
+  if (model.experts == 0) return {};
+  if (model.experts_per_token > model.experts)
+    return fmt::format("experts_per_token {} is more than the {} experts of a layer",
+                       model.experts_per_token, model.experts);
+  if (!model.has_expert_layers())
+    return fmt::format(
+        "dense_layers {} and expert_interval {} leave none of {} layers with experts",
+        model.dense_layers, model.expert_interval, model.layers);
+  if (model.expert_ffn > 0 && model.ffn > 0 && !model.has_dense_layers())
+    return "every layer has experts, of width expert_ffn: leave out ffn";
+  if (model.shared_gate && model.shared_ffn == 0)
+    return "shared_gate has no meaning without shared_ffn";
+  if (model.has_mlp_bias() && model.shared_ffn > 0)
+    return "experts of all tokens whose projections have biases are not modelled; set bias: false";
+  return {};
+}
+
 }  // namespace
 
+std::string name_of(LayerKind kind) {
+  return std::string(kind.experts ? "expert_" : "") + (kind.window ? "window_" : "") +
+         (kind.unrotated ? "unrotated_" : "") + "layer";
+}
+
 LayerKind Model::kind_of_layer(std::int64_t layer) const {
-  const bool is_dense = experts == 0 || layer < dense_layers || (layer + 1) % expert_interval != 0;
-  return is_dense ? LayerKind::kDense : LayerKind::kExperts;
+  const auto ends = [&](std::int64_t interval) {
+    return interval > 0 && (layer + 1) % interval == 0;
+  };
+  return {.experts = experts > 0 && layer >= dense_layers && ends(expert_interval),
+          .window = window > 0 && layer >= full_layers && !ends(full_interval),
+          .unrotated = ends(unrotated_interval)};
 }
 
 std::vector<LayerKind> Model::layer_kinds() const {
-  std::int64_t dense = 0;
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    dense += kind_of_layer(layer) == LayerKind::kDense ? 1 : 0;
-  if (dense == layers) return {LayerKind::kDense};
-  if (dense == 0) return {LayerKind::kExperts};
-  return {LayerKind::kDense, LayerKind::kExperts};
+  std::vector<LayerKind> kinds;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const LayerKind kind = kind_of_layer(layer);
+    if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+  }
+  std::ranges::sort(kinds);
+  return kinds;
 }
 
 std::size_t Model::kind_index(std::int64_t layer) const {
-  return kind_of_layer(layer) == layer_kinds().front() ? 0 : 1;
+  const auto kinds = layer_kinds();
+  return static_cast<std::size_t>(std::ranges::find(kinds, kind_of_layer(layer)) - kinds.begin());
 }
 
 std::int64_t parameter_count(const Model& model) {
@@ -278,20 +462,22 @@ struct ProductCounts {
 };
 
 static Flops flops_of(const Model& model, double samples, const ProductCounts& products) {
-  const auto h = static_cast<double>(model.hidden);
-  const double attention_width = static_cast<double>(model.heads * model.head_size());
-  const double qkv_width = static_cast<double>(foreshard::qkv_width(model));
   const auto s = static_cast<double>(model.sequence);
-  const auto layers = static_cast<double>(model.layers);
-  const auto fed = static_cast<double>(
-      feed_forward_matrices(model, std::min(model.experts, model.experts_per_token)));
-  const double per_token_layer = h * qkv_width + attention_width * h + fed / layers;
-  const double layer = 2 * s *
-                           (products.of_matrix * per_token_layer +
-                            products.of_adapter * static_cast<double>(adapter_parameters(model))) +
-                       4 * products.of_attention * s * s * attention_width;
-  const double head = 2 * products.of_matrix * s * h * static_cast<double>(model.vocabulary);
-  return Flops::from_base(samples * (layers * layer + head));
+  const std::int64_t experts = std::min(model.experts, model.experts_per_token);
+  const double widths = static_cast<double>(model.heads * (model.head_size() + model.value_size()));
+  double matrices = static_cast<double>(model.hidden * model.vocabulary);
+  double scores = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    const LayerKind kind = model.kind_of_layer(layer);
+    matrices += static_cast<double>(attention_matrices(model) +
+                                    feed_forward_matrices(model, kind, experts));
+    scores += doubled_scores(model, kind);
+  }
+  const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
+  return Flops::from_base(
+      2 * samples *
+      (s * (products.of_matrix * matrices + products.of_adapter * adapters) +
+       products.of_attention * scores * widths));
 }
 
 Flops model_flops(const Model& model, double samples) {
@@ -317,32 +503,15 @@ Result<Model> checked(Model model) {
                              model.position_table, model.sequence));
   if (model.branches != Branches::kSequential && model.norm_places != NormPlaces::kBefore)
     return fault("parallel branches are normalised before, not after; leave out norm_places");
+  if (model.adapters && model.has_latents())
+    return fault("adapters of attention from latents (key_value_rank) are not modelled");
   if (model.experts > 0)
     for (const AdapterTarget target : {AdapterTarget::kMlpUp, AdapterTarget::kMlpDown})
       if (model.has_adapter(target))
         return fault(
             "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
-  if (model.experts > 0) {
-    if (model.experts_per_token > model.experts)
-      return fault(fmt::format("experts_per_token {} is more than the {} experts of a layer",
-                               model.experts_per_token, model.experts));
-    if (model.layer_kinds() == std::vector{LayerKind::kDense})
-      return fault(
-          fmt::format("dense_layers {} and expert_interval {} leave none of {} layers with experts",
-                      model.dense_layers, model.expert_interval, model.layers));
-    if (model.expert_ffn > 0 && model.ffn > 0 &&
-        model.layer_kinds() == std::vector{LayerKind::kExperts})
-      return fault("every layer has experts, of width expert_ffn: leave out ffn");
-    if (model.has_mlp_bias())
-      return fault("experts whose projections have biases are not modelled; set bias: false");
-    return model;
-  }
-  for (const auto& [key, is_set] : {std::pair("experts_per_token", model.experts_per_token != 1),
-                                    std::pair("expert_ffn", model.expert_ffn != 0),
-                                    std::pair("shared_ffn", model.shared_ffn != 0),
-                                    std::pair("dense_layers", model.dense_layers != 0),
-                                    std::pair("expert_interval", model.expert_interval != 1)})
-    if (is_set) return fault(fmt::format("{} has no meaning without experts", key));
+  for (const auto find_fault : {idle_key, window_fault, latents_fault, experts_fault})
+    if (const std::string why = find_fault(model); !why.empty()) return fault(why);
   return model;
 }
 

@@ -23,8 +23,19 @@ enum class NormPlaces : std::uint8_t { kBefore, kAfter, kBoth };
 /// Whether the feed-forward layer reads what attention gave, or stands beside it.
 enum class Branches : std::uint8_t { kSequential, kParallel, kParallelOneNorm };
 enum class QkNorm : std::uint8_t { kNone, kPerHead, kEveryHead, kAllHeads };
-/// What stands behind attention: one feed-forward layer, or a mixture of experts.
-enum class LayerKind : std::uint8_t { kDense, kExperts };
+/// What a window is: so many tokens up to the query, or the query's part of a sequence that is cut.
+enum class WindowKind : std::uint8_t { kSliding, kChunk };
+enum class Router : std::uint8_t { kSoftmax, kSigmoid };
+
+/// In what layers of one model differ.
+struct LayerKind {
+  bool experts = false;    ///< Behind attention: a mixture of experts, not one feed-forward layer.
+  bool window = false;     ///< Attention is within the window, not to the whole sequence.
+  bool unrotated = false;  ///< Without the rotary positions that others have.
+  auto operator<=>(const LayerKind&) const = default;
+};
+/// "layer", "expert_layer", "expert_window_layer".
+std::string name_of(LayerKind kind);
 
 struct Model {
   std::string name;
@@ -32,7 +43,7 @@ struct Model {
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  ///< 0: as many as `heads` (multi-head attention).
-  std::int64_t head_dim = 0;  ///< 0: hidden / heads.
+  std::int64_t head_dim = 0;  ///< Of queries and keys; 0: hidden / heads.
   std::int64_t ffn = 0;       ///< Width of the feed-forward layer; 0: 4 x hidden.
   std::int64_t vocabulary = 0;
   std::int64_t sequence = 0;  ///< Tokens per training sample.
@@ -53,18 +64,34 @@ struct Model {
   bool tied_embeddings = true;      ///< The output projection is the input embedding.
   bool dropout = true;              ///< Of the two residual branches and the attention scores.
 
+  std::int64_t window = 0;  ///< Tokens that a query sees, itself included; 0: all before it.
+  WindowKind window_kind = WindowKind::kSliding;
+  std::int64_t full_layers = 0;         ///< The first so many layers see the whole sequence.
+  std::int64_t full_interval = 0;       ///< So does of every so many the last; 0: none.
+  std::int64_t unrotated_interval = 0;  ///< Of every so many the last is not rotated; 0: none.
+  bool sinks = false;                   ///< A learned logit beside the scores of each head.
+
+  std::int64_t key_value_rank = 0;  ///< Width of the latents of keys and values; 0: there are none.
+  std::int64_t query_rank = 0;      ///< Of those of queries; 0: projected from the stream.
+  std::int64_t rotary_dim = 0;      ///< Columns of a head that rotate; of keys, one for all heads.
+  std::int64_t value_dim = 0;       ///< Width of a head of the values.
+
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
   std::int64_t experts_per_token = 1;  ///< That each token is routed to (top-k).
   std::int64_t expert_ffn = 0;         ///< Width of one expert; 0: that of `ffn`.
   std::int64_t shared_ffn = 0;         ///< Width of the experts of all tokens together; 0: none.
   std::int64_t dense_layers = 0;       ///< The first so many layers have no experts.
   std::int64_t expert_interval = 1;    ///< Of every so many layers the last has experts.
-
+  Router router = Router::kSoftmax;    ///< What makes weights of logits.
+  bool router_bias = false;            ///< The router's product has a bias.
+  bool shared_gate = false;            ///< A learned gate of the experts of all tokens (Qwen 2).
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 
   std::int64_t kv() const { return kv_heads > 0 ? kv_heads : heads; }
   std::int64_t head_size() const { return head_dim > 0 ? head_dim : hidden / heads; }
+  bool has_latents() const { return key_value_rank > 0; }
+  std::int64_t value_size() const { return has_latents() ? value_dim : head_size(); }
   std::int64_t ffn_width() const { return ffn > 0 ? ffn : 4 * hidden; }
   bool has_qkv_bias() const { return bias || attention_bias || qkv_bias; }
   bool has_attention_out_bias() const { return bias || attention_bias || attention_out_bias; }
@@ -73,8 +100,10 @@ struct Model {
 
   std::int64_t expert_width() const { return expert_ffn > 0 ? expert_ffn : ffn_width(); }
   LayerKind kind_of_layer(std::int64_t layer) const;
-  /// The kinds of layers that the model has; where it has both, dense ones first.
+  /// The kinds of layers that the model has, ascending: dense ones first.
   std::vector<LayerKind> layer_kinds() const;
+  bool has_dense_layers() const { return !layer_kinds().front().experts; }
+  bool has_expert_layers() const { return layer_kinds().back().experts; }
   /// Index into layer_kinds().
   std::size_t kind_index(std::int64_t layer) const;
   bool has_adapter(AdapterTarget target) const { return adapters && adapters->are_at(target); }
@@ -89,6 +118,8 @@ const yaml::Names<Positions>& yaml_names(const Positions*);
 const yaml::Names<NormPlaces>& yaml_names(const NormPlaces*);
 const yaml::Names<Branches>& yaml_names(const Branches*);
 const yaml::Names<QkNorm>& yaml_names(const QkNorm*);
+const yaml::Names<WindowKind>& yaml_names(const WindowKind*);
+const yaml::Names<Router>& yaml_names(const Router*);
 const yaml::Table<Model>& yaml_table(const Model*);
 
 /// Parameters, the embedding counted once if tied, the vocabulary as given (not padded).
@@ -101,7 +132,9 @@ std::int64_t active_parameter_count(const Model& model);
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
 /// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
 /// counted whole (not halved for the causal mask), plus the output projection. Of routed experts
-/// those count that a token is routed to. Of a frozen matrix 4 per parameter: it has no gradient.
+/// those count that a token is routed to; of scores those of a window, likewise twice: w (2s - w)
+/// of a sliding one in place of s^2, s w of chunks; h is the mean width of keys and of values. Of a
+/// frozen matrix 4 per parameter: it has no gradient.
 /// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
 /// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
@@ -112,7 +145,7 @@ Flops forward_flops(const Model& model, double samples);
 /// \return kInvalidInput if hyper-parameters contradict each other (heads that do not divide the
 ///     hidden size, kv_heads that do not divide heads, fewer learned positions than the sequence
 ///     has, parallel branches that are normalised afterwards, more experts for a token than a layer
-///     has), or one of them has no meaning beside the others.
+///     has, a window that holds the sequence), or one of them has no meaning beside the others.
 Result<Model> checked(Model model);
 
 }  // namespace foreshard

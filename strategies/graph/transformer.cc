@@ -12,7 +12,7 @@ using internal::BlockBuilder;
 // Attention and the feed-forward layer side by side: their summands are added before ranks add
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
-TensorId parallel_layer(BlockBuilder& build, TensorId x, LayerKind kind) {
+TensorId parallel_layer(BlockBuilder& build, TensorId x) {
   const Model& model = build.model();
   const TensorId norm1 = build.norm("attention_norm", x);
   const TensorId norm2 =
@@ -20,18 +20,19 @@ TensorId parallel_layer(BlockBuilder& build, TensorId x, LayerKind kind) {
   const TensorId attended = build.attention_branch(norm1);
   if (model.has_attention_out_bias())
     build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
-  const TensorId fed = build.feed_forward(norm2, kind);
-  if (model.has_mlp_bias()) build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
+  const TensorId fed = build.feed_forward(norm2);
+  if (build.has_feed_forward_bias())
+    build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
   build.begin(Part::kResidual);
   return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
 }
 
 Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKind kind) {
-  BlockBuilder build(kind == LayerKind::kDense ? "layer" : "expert_layer", model, options);
+  BlockBuilder build(name_of(kind), model, options, kind);
   build.quantize();
   const TensorId x = build.boundary("layer_in");
   if (model.branches != Branches::kSequential) {
-    const TensorId y = parallel_layer(build, x, kind);
+    const TensorId y = parallel_layer(build, x);
     return build.take({x}, {y});
   }
   const auto normed = [&](const std::string& name, TensorId stream) {
@@ -40,9 +41,9 @@ Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKi
   const TensorId attended = build.attention_branch(normed("attention_norm", x));
   const TensorId middle =
       build.join("attention_residual", attended, model.has_attention_out_bias(), x);
-  const TensorId fed = build.feed_forward(normed("mlp_norm", middle), kind);
-  return build.take({x},
-                    {build.join("mlp_residual", fed, model.has_mlp_bias(), middle, "layer_out")});
+  const TensorId fed = build.feed_forward(normed("mlp_norm", middle));
+  return build.take(
+      {x}, {build.join("mlp_residual", fed, build.has_feed_forward_bias(), middle, "layer_out")});
 }
 
 std::int64_t padded_vocabulary(const Model& model, const TransformerOptions& options) {

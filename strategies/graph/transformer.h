@@ -1,6 +1,6 @@
 /// \file
-/// The operator graphs of a decoder transformer. A model is three blocks: the embedding, one layer
-/// (all are alike) and the head with the loss.
+/// The operator graphs of a decoder transformer. A model is three kinds of blocks: the embedding, a
+/// layer of each kind that it has (LayerKind) and the head with the loss.
 ///
 /// Packed projections are ordered so that an even split of the columns gives every rank what it
 /// needs together:
@@ -56,16 +56,23 @@ struct TransformerGraphs {
 /// Under context parallelism each rank has a part of every sequence. Its queries need the keys and
 /// values of all tokens: they are gathered, or an all-to-all brings whole sequences of some of the
 /// heads. Not modelled: a ring of transfers, each beside the attention of the one before; of two
-/// ranks it is the overlapped gather. Each rank's queries are the i-th part of 2n from the front and the i-th from the end, so
-/// that all n ranks have as many scores to compute; which tokens these are changes nothing else.
-/// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Jacobs et al., "DeepSpeed Ulysses", arXiv
-/// 2309.14509; Grattafiori et al., "The Llama 3 Herd of Models", arXiv 2407.21783, section 3.3.2.
+/// ranks it is the overlapped gather. Each rank's queries are the i-th part of 2n from the front
+/// and the i-th from the end, so that all n ranks have as many scores to compute; which tokens
+/// these are changes nothing else. Source: Liu et al., "Ring Attention", arXiv 2310.01889; Jacobs
+/// et al., "DeepSpeed Ulysses", arXiv 2309.14509; Grattafiori et al., "The Llama 3 Herd of Models",
+/// arXiv 2407.21783, section 3.3.2.
 ///
-/// A layer with experts: every rank routes its own tokens (under sequence or context parallelism its
-/// part of a sequence) to slots of the experts. An all-to-all brings the slots to the ranks of their experts,
-/// another one brings the results back. Not modelled: unequal loads of experts (each has
-/// capacity_factor times its even share, rounded up for each sequence or part of one); the
-/// auxiliary loss and biases that balance them; the host that waits for the counts of tokens.
+/// Of attention from latents, projections to latents lie whole on every tensor-parallel rank, and
+/// under sequence parallelism each works on its own tokens: the latents are gathered, not the
+/// stream. Not modelled: absorbing the projections from latents into attention (as inference does).
+///
+/// A layer with experts: every rank routes its own tokens (under sequence or context parallelism
+/// its part of a sequence) to slots of the experts. An all-to-all brings the slots to the ranks of
+/// their experts, another one brings the results back. Not modelled: unequal loads of experts (each
+/// has capacity_factor times its even share, rounded up for each sequence or part of one); the
+/// auxiliary loss and biases that balance them; the choice of groups of experts first, and the
+/// passes over a token's few weights that make them add up to 1 or scale them; the host that waits
+/// for the counts of tokens.
 /// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over
 /// sample_axes(); sequences over axis "context" if there is one.
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);

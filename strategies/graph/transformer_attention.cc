@@ -5,16 +5,22 @@
 
 namespace foreshard::internal {
 
-TensorId BlockBuilder::attention(TensorId qkv) {
-  if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
+TensorId BlockBuilder::attention(std::string type, std::vector<TensorId> inputs,
+                                 Settings settings) {
+  if (model_.sinks) inputs.push_back(parameter("attention.sinks", {model_.heads}, {tensor()}));
   begin(Part::kCoreAttention);
-  const TensorId heads = added({.type = "packed_attention",
+  const TensorId heads = added({.type = std::move(type),
                                 .name = "attention",
-                                .inputs = {qkv},
-                                .settings = with_heads(attention_settings()),
+                                .inputs = std::move(inputs),
+                                .settings = std::move(settings),
                                 .output_names = {"context", "attention.logsumexp"}});
   begin(Part::kAttentionOut);
   return heads;
+}
+
+TensorId BlockBuilder::packed_attention(TensorId qkv) {
+  if (options_.attention == AttentionImplementation::kUnfused) return unfused_attention(qkv);
+  return attention("packed_attention", {qkv}, attention_settings());
 }
 
 TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
@@ -23,23 +29,20 @@ TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
     heads.insert(heads.end(), context().begin(), context().end());
     graph_[qkv].pinned = Attribute{.dims = {batch(), context(), tensor()}, .partial = {}};
     const TensorId whole = moved("whole_sequences", qkv, {batch(), kWhole, heads});
-    return moved("own_tokens", attention(whole), {batch(), context(), tensor()});
+    return moved("own_tokens", packed_attention(whole), {batch(), context(), tensor()});
   }
-  const auto parts = all_added({.type = "split_queries",
-                                .name = "split_queries",
-                                .inputs = {qkv},
-                                .settings = with_heads(),
-                                .output_names = {"queries", "keys_values"}});
-  Settings settings = with_heads(attention_settings());
-  settings.set("own_first", options_.context_exchange == ContextExchange::kOverlappedAllGather);
-  begin(Part::kCoreAttention);
-  const TensorId heads = added({.type = "context_attention",
-                                .name = "attention",
-                                .inputs = parts,
-                                .settings = std::move(settings),
-                                .output_names = {"context", "attention.logsumexp"}});
-  begin(Part::kAttentionOut);
-  return heads;
+  return context_attention(all_added({.type = "split_queries",
+                                      .name = "split_queries",
+                                      .inputs = {qkv},
+                                      .settings = with_heads(),
+                                      .output_names = {"queries", "keys_values"}}),
+                           attention_settings());
+}
+
+TensorId BlockBuilder::context_attention(std::vector<TensorId> parts, Settings settings) {
+  settings.set("own_first", !context().empty() &&
+                                options_.context_exchange == ContextExchange::kOverlappedAllGather);
+  return attention("context_attention", std::move(parts), std::move(settings));
 }
 
 TensorId BlockBuilder::unfused_attention(TensorId qkv) {
@@ -97,7 +100,7 @@ TensorId BlockBuilder::qk_norm(TensorId qkv) {
                                         {"kernels", name_of_kernels(options_.pointwise.norm)}})});
 }
 
-TensorId BlockBuilder::attention_branch(TensorId x) {
+TensorId BlockBuilder::projected_attention(TensorId x) {
   begin(Part::kQkv);
   TensorId qkv = matmul("qkv", x, model_.hidden, qkv_width(), {kWhole, tensor()});
   if (model_.has_qkv_bias()) fused_bias("qkv", qkv, qkv_width(), tensor());
@@ -105,12 +108,54 @@ TensorId BlockBuilder::attention_branch(TensorId x) {
   begin(Part::kQkv);
   qkv = qk_norm(qkv);
   begin(Part::kRope);
-  if (model_.positions == Positions::kRotary)
+  if (model_.positions == Positions::kRotary && !kind_.unrotated)
     qkv = added({.type = "rope",
                  .name = "rope",
                  .inputs = {qkv},
                  .settings = with_heads({{"eager", eager(options_.pointwise.rope)}})});
-  const TensorId heads = context().empty() ? attention(qkv) : attention_on_parts(qkv);
+  return context().empty() ? packed_attention(qkv) : attention_on_parts(qkv);
+}
+
+// Projections to latents are whole on every rank, those from them split by heads.
+// Source: DeepSeek-AI, "DeepSeek-V2", arXiv 2405.04434, section 2.1; NVIDIA/Megatron-LM,
+// megatron/core/transformer/multi_latent_attention.py.
+TensorId BlockBuilder::latent_attention(TensorId x) {
+  const std::int64_t rank = model_.key_value_rank;
+  const std::int64_t rotary = model_.rotary_dim;
+  const std::int64_t queries_width = model_.heads * model_.head_size();
+  TensorId queries = x;
+  begin(Part::kQkv);
+  if (model_.query_rank > 0)
+    queries = norm("query_norm",
+                   matmul("query_down", x, model_.hidden, model_.query_rank, {kWhole, kWhole}));
+  begin(Part::kQkv);
+  queries =
+      matmul("query_up", queries, graph_[queries].shape.back(), queries_width, {kWhole, tensor()});
+  const auto latents = all_added(
+      {.type = "split",
+       .name = "key_value_latents",
+       .inputs = {matmul("key_value_down", x, model_.hidden, rank + rotary, {kWhole, kWhole})},
+       .settings = {{"axis", std::int64_t{2}}, {"sizes", std::vector{rank, rotary}}},
+       .output_names = {"key_value_latent", "rotary_key"}});
+  const std::int64_t own_width = model_.head_size() - rotary + model_.value_dim;
+  const TensorId keys = matmul("key_value_up", norm("key_value_norm", latents[0]), rank,
+                               model_.heads * own_width, {kWhole, tensor()});
+  Settings widths{{"heads", model_.heads},
+                  {"rotary_dim", rotary},
+                  {"value_dim", model_.value_dim},
+                  {"eager", eager(options_.pointwise.rope)}};
+  Settings settings = attention_settings();
+  settings.set("value_dim", model_.value_dim);
+  return context_attention(all_added({.type = "latent_heads",
+                                      .name = "latent_heads",
+                                      .inputs = {queries, keys, latents[1]},
+                                      .settings = std::move(widths),
+                                      .output_names = {"queries", "keys_values"}}),
+                           std::move(settings));
+}
+
+TensorId BlockBuilder::attention_branch(TensorId x) {
+  const TensorId heads = model_.has_latents() ? latent_attention(x) : projected_attention(x);
   const TensorId out =
       matmul("attention_out", heads, attention_width(), model_.hidden, {tensor(), kWhole});
   return adapted(AdapterTarget::kAttentionOut, "attention_out", out, heads, {tensor(), kWhole});

@@ -47,6 +47,41 @@ TensorId BlockBuilder::mlp(const std::string& name, TensorId x, std::int64_t wid
   return adapted(AdapterTarget::kMlpDown, name + "_down", down, between, {tensor(), kWhole});
 }
 
+// Products by the router are not quantized.
+std::vector<TensorId> BlockBuilder::routed(TensorId tokens) {
+  const bool is_quantized = quantization_ != Quantization::kNone;
+  quantize(false);
+  const TensorId logits = matmul("router", tokens, model_.hidden, model_.experts, {kWhole, kWhole});
+  quantize(is_quantized);
+  if (model_.router_bias) fused_bias("router", logits, model_.experts, kWhole);
+  const TensorId probabilities =
+      model_.router == Router::kSoftmax
+          ? added({.type = "softmax", .name = "router_softmax", .inputs = {logits}})
+          : added({.type = "unary",
+                   .name = "router_sigmoid",
+                   .inputs = {logits},
+                   .settings = {{"operation", std::string("sigmoid")}}});
+  return all_added({.type = "top_k",
+                    .name = "top_k",
+                    .inputs = {probabilities},
+                    .settings = {{"k", model_.experts_per_token}},
+                    .output_names = {"router_weights", "router_choice"}});
+}
+
+TensorId BlockBuilder::shared_experts(TensorId x) {
+  const TensorId shared = mlp("shared", x, model_.shared_ffn);
+  if (!model_.shared_gate) return shared;
+  const TensorId gate =
+      added({.type = "unary",
+             .name = "shared_gate_sigmoid",
+             .inputs = {matmul("shared_gate", x, model_.hidden, 1, {kWhole, kWhole})},
+             .settings = {{"operation", std::string("sigmoid")}}});
+  return added({.type = "binary",
+                .name = "shared_gated",
+                .inputs = {shared, gate},
+                .settings = {{"operation", std::string("mul")}}});
+}
+
 // Tokens lie [batch, tokens, width], or in `parts` of a sequence [batch, parts, tokens, width];
 // slots the same behind a dimension of experts.
 TensorId BlockBuilder::experts_branch(TensorId x) {
@@ -61,17 +96,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const TensorId tokens =
       parts > 1 ? reshaped("tokens", x, {options_.batch, parts, length, hidden}) : x;
 
-  const bool is_quantized = quantization_ != Quantization::kNone;
-  quantize(false);
-  const TensorId logits = matmul("router", tokens, hidden, model_.experts, {kWhole, kWhole});
-  quantize(is_quantized);
-  const TensorId probabilities =
-      added({.type = "softmax", .name = "router_softmax", .inputs = {logits}});
-  const auto chosen = all_added({.type = "top_k",
-                                 .name = "top_k",
-                                 .inputs = {probabilities},
-                                 .settings = {{"k", model_.experts_per_token}},
-                                 .output_names = {"router_weights", "router_choice"}});
+  const auto chosen = routed(tokens);
 
   // Where slots lie: with the tokens that fill them, and with their experts.
   const std::vector<Axis> expert_axes = this->expert_axes();
@@ -93,11 +118,14 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const std::string letters = parts > 1 ? "ebpt" : "ebt";
   const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
                                   std::int64_t out, std::vector<std::vector<Axis>> dims) {
-    const TensorId weight = parameter(name + ".weight", {model_.experts, in, out}, std::move(dims));
+    std::vector<TensorId> inputs{of, parameter(name + ".weight", {model_.experts, in, out}, dims)};
+    if (model_.has_mlp_bias())
+      inputs.push_back(parameter(name + ".bias", {model_.experts, out}, {dims[0], dims[2]}));
+    const std::string terms = model_.has_mlp_bias() ? "i,eio,eo->" : "i,eio->";
     return product({.type = "einsum",
                     .name = name,
-                    .inputs = {of, weight},
-                    .settings = {{"equation", letters + "i,eio->" + letters + "o"}}});
+                    .inputs = std::move(inputs),
+                    .settings = {{"equation", letters + terms + letters + "o"}}});
   };
   const std::vector<Axis> width_axes = options_.experts_over_tensor ? kWhole : tensor();
   const std::int64_t width = model_.expert_width();
@@ -115,7 +143,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
                           .inputs = {moved("returned", down, at_tokens), chosen[1], chosen[0]}});
   if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
-  const TensorId shared = mlp("shared", x, model_.shared_ffn);
+  const TensorId shared = shared_experts(x);
   begin(Part::kResidual);
   return sum("experts_sum", mixed, shared);
 }

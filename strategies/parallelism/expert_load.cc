@@ -58,7 +58,7 @@ std::string fault_in_shares(const ExpertLoad& load) {
 std::int64_t layers_with_experts(const Model& model) {
   std::int64_t count = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
-    if (model.kind_of_layer(layer) == LayerKind::kExperts) ++count;
+    if (model.kind_of_layer(layer).experts) ++count;
   return count;
 }
 

@@ -23,8 +23,7 @@ Layers layers_of(const Model& model, const Strategy& strategy) {
 }
 
 std::string name_of(const LayerVariant& variant, const Model& model, const Strategy& strategy) {
-  const bool is_dense = model.layer_kinds()[variant.kind] == LayerKind::kDense;
-  std::string name = is_dense ? "layer" : "expert_layer";
+  std::string name = name_of(model.layer_kinds()[variant.kind]);
   if (strategy.recompute_layers > 0 && variant.recomputation.how != Recompute::kNone)
     name += ".recomputed";
   if (!variant.trained_before) name += ".first";
@@ -35,7 +34,7 @@ std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy) {
   const auto stages = layers_of_stages(strategy, model.layers);
   std::vector<std::vector<std::int64_t>> counts;
-  const bool are_alike = model.experts == 0 && !model.adapters && strategy.recompute_layers == 0;
+  const bool are_alike = model.layer_kinds().size() == 1 && !model.adapters && strategy.recompute_layers == 0;
   if (are_alike) {
     for (const std::int64_t count : stages) counts.push_back({count});
     return counts;

@@ -19,7 +19,7 @@ constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
 
 // Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
 std::int64_t dense_width(const Model& model) {
-  return model.layer_kinds().front() == LayerKind::kDense ? model.ffn_width() : 0;
+  return model.has_dense_layers() ? model.ffn_width() : 0;
 }
 
 // "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
@@ -268,7 +268,7 @@ static void shard_faults(const Strategy& strategy, std::vector<StrategyFault>& f
 
 // Whether a layer of the model has operators of the part.
 static bool has_part(const Model& model, const Framework& framework, Part part) {
-  const bool has_dense = model.layer_kinds().front() == LayerKind::kDense;
+  const bool has_dense = model.has_dense_layers();
   switch (part) {
     case Part::kNone:
       return false;
@@ -381,6 +381,32 @@ static void context_faults(const Strategy& strategy, const Model& model,
           fmt::format("attention without a fused kernel (framework '{}') needs whole sequences",
                       strategy.framework->name),
           "set context_exchange: all-to-all, or another framework");
+  }
+}
+
+// What fused kernels alone do, and what they do on whole sequences alone.
+static void attention_faults(const Strategy& strategy, const Model& model,
+                             std::vector<StrategyFault>& faults) {
+  const bool has_windows = model.window > 0;
+  const std::string what = model.has_latents() ? "attention from latents (key_value_rank)"
+                           : has_windows       ? "attention within a window"
+                           : model.sinks       ? "attention with sinks"
+                                               : "";
+  if (what.empty()) return;
+  if (strategy.framework->attention == AttentionImplementation::kUnfused) {
+    faults.push_back({"framework",
+                      fmt::format("{} without a fused kernel is not modelled (framework '{}')",
+                                  what, strategy.framework->name),
+                      "use another framework"});
+  } else if (has_windows && strategy.context_exchange == ContextExchange::kOverlappedAllGather) {
+    faults.push_back({"context_exchange",
+                      fmt::format("{} beside the exchange of other keys is not modelled", what),
+                      "set context_exchange: all-gather"});
+  } else if ((model.has_latents() || model.sinks) &&
+             strategy.context_exchange == ContextExchange::kAllToAll) {
+    faults.push_back({"context_exchange",
+                      fmt::format("{} with heads exchanged is not modelled", what),
+                      "set context_exchange: all-gather"});
   }
 }
 
@@ -559,6 +585,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   recompute_faults(strategy, model, faults);
   adapter_faults(strategy, model, faults);
   context_faults(strategy, model, faults);
+  attention_faults(strategy, model, faults);
   shard_faults(strategy, faults);
   if (strategy.data_parallel % strategy.shard_replicas == 0) expert_faults(strategy, model, faults);
   auto order = strategy.rank_order;

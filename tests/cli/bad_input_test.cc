@@ -257,6 +257,31 @@ TEST(BadInput, Schedules) {
                  "needs at least 2 stages, got 1", "use 1f1b");
 }
 
+TEST(BadInput, Attention) {
+  const std::string layers =
+      "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"
+      "  sequence: 512\n  bias: false\n  positions: rotary\n";
+  const auto model = [&](const std::string& lines) { return study({{"model", layers + lines}}); };
+  const auto both = [&](const std::string& lines, const std::string& strategy) {
+    return study({{"model", layers + lines}, {"strategy", "  global_batch: 16\n" + strategy}});
+  };
+  const std::string latents = "  key_value_rank: 32\n  rotary_dim: 16\n  value_dim: 64\n";
+  expect_refused(model("  window: 512\n"), "window 512 holds the whole sequence", "leave it out");
+  expect_refused(model("  full_interval: 2\n"), "full_interval has no meaning without a window");
+  expect_refused(model("  window: 8\n  window_kind: hopping\n"), "hopping");
+  expect_refused(model("  rotary_dim: 16\n"), "without latents", "give key_value_rank");
+  expect_refused(model(latents + "  kv_heads: 4\n"), "leave out kv_heads");
+  expect_refused(model(latents + "  sinks: true\n"), "leave out qk_norm, sinks");
+  expect_refused(
+      both("  window: 8\n", "  context_parallel: 2\n  context_exchange: overlapped-all-gather\n"),
+      "within a window beside the exchange", "set context_exchange: all-gather");
+  expect_refused(both(latents, "  context_parallel: 2\n  context_exchange: all-to-all\n"),
+                 "from latents (key_value_rank) with heads exchanged",
+                 "set context_exchange: all-gather");
+  expect_refused(both("  sinks: true\n", "  framework: megatron-lm-sc21\n"),
+                 "attention with sinks without a fused kernel", "use another framework");
+}
+
 TEST(BadInput, MissingUnit) {
   expect_refused(cluster_with_nvlink("300"), "unit", "GB/s");
 }

@@ -1,4 +1,4 @@
-// Attention, fused and in parts, on the packed projection of transformer.h.
+// Attention, fused and in parts, on the packed projection of transformer.h and beside it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,8 +9,6 @@
 
 namespace foreshard::execute {
 namespace {
-
-constexpr double kRotaryBase = 10'000;
 
 // The operand that holds keys and values.
 const Operand& keys_of(const Invocation& kernel) {
@@ -37,20 +35,28 @@ class Heads {
     const std::int64_t d = queries.whole[2] / settings.integer("query_heads");
     FORESHARD_CHECK(extent(keys, 1) == queries.whole[1]);
     Heads heads(queries, keys, settings, d);
+    if (const std::int64_t own = settings.integer("value_dim"); own > 0) heads.value_d_ = own;
+    heads.group_ = d + heads.value_d_;
     FORESHARD_CHECK(columns(queries) % (heads.of_group_ * d) == 0 &&
-                    columns(keys) * heads.of_group_ == 2 * columns(queries) &&
-                    keys.box.begin[2] * heads.of_group_ == 2 * queries.box.begin[2]);
+                    columns(keys) * heads.of_group_ * d == heads.group_ * columns(queries) &&
+                    keys.box.begin[2] * heads.of_group_ * d == heads.group_ * queries.box.begin[2]);
     heads.count_ = columns(queries) / d;
     heads.first_ = queries.box.begin[2] / d;
-    heads.group_ = 2 * d;
     return heads;
   }
 
   std::int64_t count() const { return count_; }
   std::int64_t d() const { return d_; }
+  std::int64_t value_d() const { return value_d_; }
   std::int64_t queries() const { return extent(queries_, 1); }
-  /// Keys that query `s` of the slice sees: causal.
-  std::int64_t visible(std::int64_t s) const { return queries_.box.begin[1] + s + 1; }
+  /// Keys that query `s` of the slice sees, from one to behind another: causal, and in a window.
+  std::int64_t first_seen(std::int64_t s) const {
+    const std::int64_t position = queries_.box.begin[1] + s;
+    if (window_ == 0) return 0;
+    return is_chunked_ ? position / window_ * window_
+                       : std::max<std::int64_t>(0, position + 1 - window_);
+  }
+  std::int64_t end_seen(std::int64_t s) const { return queries_.box.begin[1] + s + 1; }
 
   // Places in the slices.
   std::int64_t query(std::int64_t b, std::int64_t s, std::int64_t h) const {
@@ -89,12 +95,18 @@ class Heads {
       : queries_(queries),
         keys_(keys),
         d_(d),
+        value_d_(d),
+        window_(settings.integer("window")),
+        is_chunked_(settings.flag("chunked")),
         all_(settings.integer("query_heads")),
         of_group_(all_ / settings.integer("kv_heads")) {}
 
   const Operand& queries_;
   const Operand& keys_;
   std::int64_t d_;
+  std::int64_t value_d_;
+  std::int64_t window_;
+  bool is_chunked_;
   std::int64_t all_;
   std::int64_t of_group_;  // query heads
   std::int64_t count_ = 0;
@@ -104,22 +116,29 @@ class Heads {
   std::int64_t group_ = 0;  // columns from one key head to the next
 };
 
+// The sinks, one of each head, which stand behind `others` inputs if there are any.
+const Operand* sinks_of(const Invocation& kernel, std::size_t others) {
+  if (kernel.in.size() == others) return nullptr;
+  return &kernel.in[others];
+}
+
 // Outputs: the heads' results side by side, and per head the logarithm of the sum of exponentials
 // (Dao et al., "FlashAttention", 2022).
-void attend(const Invocation& kernel, const Heads& heads) {
+void attend(const Invocation& kernel, const Heads& heads, const Operand* sinks) {
   Operand& out = kernel.out[0];
   Operand& statistics = kernel.out[1];
-  const std::int64_t d = heads.d();
+  const std::int64_t d = heads.value_d();
   FORESHARD_CHECK(columns(out) == heads.count() * d && columns(statistics) == heads.count());
   for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
     for (std::int64_t h = 0; h < heads.count(); ++h) {
       for (std::int64_t s = 0; s < heads.queries(); ++s) {
         double largest = -std::numeric_limits<double>::infinity();
-        for (std::int64_t t = 0; t < heads.visible(s); ++t)
+        if (sinks != nullptr) largest = sinks->values[at(h)];
+        for (std::int64_t t = heads.first_seen(s); t < heads.end_seen(s); ++t)
           largest = std::max(largest, heads.score(b, h, s, t));
-        double total = 0;
+        double total = sinks != nullptr ? std::exp(sinks->values[at(h)] - largest) : 0;
         std::vector<double> result(at(d), 0.0);
-        for (std::int64_t t = 0; t < heads.visible(s); ++t) {
+        for (std::int64_t t = heads.first_seen(s); t < heads.end_seen(s); ++t) {
           const double weight = std::exp(heads.score(b, h, s, t) - largest);
           total += weight;
           const double kept = weight * heads.dropped(kernel, b, h, s, t);
@@ -138,15 +157,17 @@ void attend(const Invocation& kernel, const Heads& heads) {
 // `dqueries` and `dkeys` lie as queries and keys do.
 void attend_back(const Invocation& kernel, const Heads& heads, std::size_t result_at,
                  std::vector<double>& dqueries, std::vector<double>& dkeys) {
+  const Operand* sinks = sinks_of(kernel, result_at + 3);
   const Operand& result = kernel.in[result_at];
   const Operand& statistics = kernel.in[result_at + 1];
   const Operand& gradient = kernel.in[result_at + 2];
   const Operand& keys = keys_of(kernel);
   need_same_slice(result, gradient);
-  const std::int64_t d = heads.d();
+  const std::int64_t d = heads.value_d();
   FORESHARD_CHECK(columns(result) == heads.count() * d && columns(statistics) == heads.count());
   std::ranges::fill(dqueries, 0.0);
   std::ranges::fill(dkeys, 0.0);
+  if (sinks != nullptr) std::ranges::fill(kernel.out.back().values, 0.0);
   for (std::int64_t b = 0; b < extent(kernel.in[0], 0); ++b) {
     for (std::int64_t h = 0; h < heads.count(); ++h) {
       for (std::int64_t s = 0; s < heads.queries(); ++s) {
@@ -156,11 +177,13 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
         const double* g = &gradient.values[at((token * heads.count() + h) * d)];
         double along = 0;  // sum over keys of weight times its gradient
         for (std::int64_t i = 0; i < d; ++i) along += o[i] * g[i];
-        for (std::int64_t t = 0; t < heads.visible(s); ++t) {
+        const double logarithm = statistics.values[at(token * heads.count() + h)];
+        if (sinks != nullptr)
+          kernel.out.back().values[at(h)] -= std::exp(sinks->values[at(h)] - logarithm) * along;
+        for (std::int64_t t = heads.first_seen(s); t < heads.end_seen(s); ++t) {
           const std::int64_t key = heads.key(b, t, h);
           const std::int64_t value = heads.value(b, t, h);
-          const double weight = std::exp(heads.score(b, h, s, t) -
-                                         statistics.values[at(token * heads.count() + h)]);
+          const double weight = std::exp(heads.score(b, h, s, t) - logarithm);
           const double factor = heads.dropped(kernel, b, h, s, t);
           double slope = 0;
           for (std::int64_t i = 0; i < d; ++i) {
@@ -168,7 +191,7 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
             dkeys[at(value + i)] += weight * factor * g[i];
           }
           const double score = weight * (slope * factor - along) * heads.scale();
-          for (std::int64_t i = 0; i < d; ++i) {
+          for (std::int64_t i = 0; i < heads.d(); ++i) {
             dqueries[at(query + i)] += score * keys.values[at(key + i)];
             dkeys[at(key + i)] += score * kernel.in[0].values[at(query + i)];
           }
@@ -181,10 +204,10 @@ void attend_back(const Invocation& kernel, const Heads& heads, std::size_t resul
 }  // namespace
 
 void packed_attention(const Invocation& kernel) {
-  attend(kernel, Heads::packed(kernel.in[0], kernel.op.settings));
+  attend(kernel, Heads::packed(kernel.in[0], kernel.op.settings), sinks_of(kernel, 1));
 }
 
-// Inputs: the packed projection, the result, its statistics, the result's gradient.
+// Inputs: the packed projection, the result, its statistics, the result's gradient[, sinks].
 void packed_attention_gradient(const Invocation& kernel) {
   Operand& out = kernel.out[0];
   need_same_slice(kernel.in[0], out);
@@ -192,7 +215,7 @@ void packed_attention_gradient(const Invocation& kernel) {
 }
 
 void context_attention(const Invocation& kernel) {
-  attend(kernel, Heads::apart(kernel.in[0], kernel.in[1], kernel.op.settings));
+  attend(kernel, Heads::apart(kernel.in[0], kernel.in[1], kernel.op.settings), sinks_of(kernel, 2));
 }
 
 // Inputs: queries, keys with values, then as above.
@@ -211,23 +234,11 @@ void turn_heads(const Invocation& kernel, double sign) {
   Operand& y = kernel.out[0];
   need_same_slice(x, y);
   const Packed packed(x, kernel.op.settings);
-  const std::int64_t d = packed.head_dim();
-  const std::int64_t half = d / 2;
   y.values = x.values;
   for (std::int64_t r = 0; r < rows(x); ++r) {
     const std::int64_t position = x.box.begin[1] + r % extent(x, 1);
     const auto turn = [&](std::int64_t column) {
-      double* head = &y.values[at(r * columns(x) + column)];
-      for (std::int64_t i = 0; i < half; ++i) {
-        const double angle =
-            static_cast<double>(position) *
-            std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(d));
-        const double sine = sign * std::sin(angle);
-        const double a = head[i];
-        const double b = head[i + half];
-        head[i] = a * std::cos(angle) - b * sine;
-        head[i + half] = b * std::cos(angle) + a * sine;
-      }
+      rotate(&y.values[at(r * columns(x) + column)], packed.head_dim(), position, sign);
     };
     for (std::int64_t h = 0; h < packed.query_heads(); ++h) {
       turn(packed.query(h));

@@ -44,6 +44,8 @@ ComputeFunction find_defined(std::string_view type) {
       {"head_norm_gradient", head_norm_gradient},
       {"join_heads", join_heads},
       {"join_queries", join_queries},
+      {"latent_heads", latent_heads},
+      {"latent_heads_gradient", latent_heads_gradient},
       {"layer_norm", defined::layer_norm},
       {"layer_norm_gradient", defined::layer_norm_gradient},
       {"matmul", defined::product},

@@ -1,3 +1,3 @@
 foreshard_test(hf_config_test
   SOURCES hf_config_test.cc
-  DEPS foreshard_graph)
+  DEPS foreshard_graph fmt::fmt)

@@ -2,6 +2,7 @@
 // errors that name the key.
 #include "strategies/graph/hf_config.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -97,61 +98,90 @@ TEST(HfConfig, BiasesOfLlama) {
               AllOf(HasSubstr("'mlp_bias'"), HasSubstr("'mistral' have no such bias")));
 }
 
-// A window that holds the sequence changes nothing; a shorter one is not modelled.
+// What the layers of a model see: "4096 sliding, first 0, every 2".
+std::string windows_of(const std::string& keys, std::int64_t sequence = 1024) {
+  const Model model = model_of("{" + keys + "}", sequence);
+  if (model.window == 0) return "all";
+  return fmt::format("{} {}, first {}, every {}", model.window, yaml::name_of(model.window_kind),
+                     model.full_layers, model.full_interval);
+}
+
+// A window that holds the sequence changes nothing.
 TEST(HfConfig, SlidingWindows) {
-  const auto fault = [](const std::string& keys, std::int64_t sequence) {
-    return fault_of("{" + keys + "}", sequence);
-  };
   const std::string stated = R"("model_type": "mistral", "sliding_window": 4096)";
-  EXPECT_EQ(fault(stated, 4096), "no fault");
-  EXPECT_THAT(fault(stated, 4097),
-              AllOf(HasSubstr("'sliding_window' is 4096, less than the sequence of 4,097 tokens"),
-                    HasSubstr("not modelled"),
-                    HasSubstr("a sequence of at most 4,096 tokens (--set "
-                              "huggingface.sequence=4096 for a study, --set sequence=4096 for the "
-                              "file itself)")));
-  EXPECT_EQ(fault(R"("model_type": "mistral", "sliding_window": null)", 8192), "no fault");
+  EXPECT_EQ(windows_of(stated, 4096), "all");
+  EXPECT_EQ(windows_of(stated, 4097), "4096 sliding, first 0, every 0");
+  EXPECT_EQ(windows_of(R"("model_type": "mistral", "sliding_window": null)", 8192), "all");
   // What the configuration class of mistral has where the file is silent.
-  EXPECT_THAT(fault(R"("model_type": "mistral")", 8192), HasSubstr("'sliding_window' is 4096"));
-  EXPECT_EQ(fault(R"("model_type": "olmo3")", 4096), "no fault");
-  EXPECT_THAT(fault(R"("model_type": "olmo3")", 4097), HasSubstr("'sliding_window' is 4096"));
-  EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": 512)", 1024),
-              HasSubstr("'sliding_window' is 512"));
-  EXPECT_THAT(fault(R"("model_type": "llama", "sliding_window": -1)", 1024),
+  EXPECT_EQ(windows_of(R"("model_type": "mistral")", 8192), "4096 sliding, first 0, every 0");
+  EXPECT_EQ(windows_of(R"("model_type": "llama", "sliding_window": 512)"),
+            "512 sliding, first 0, every 0");
+  EXPECT_THAT(fault_of(R"({"model_type": "llama", "sliding_window": -1})", 1024),
               HasSubstr("'sliding_window' is -1"));
+  // A token sees so many before it, and itself.
+  EXPECT_EQ(windows_of(R"("model_type": "phi3", "sliding_window": 511)"),
+            "512 sliding, first 0, every 0");
 
   // Qwen 2 slides where it is told to, from layer max_window_layers on.
   const std::string qwen =
       R"("model_type": "qwen2", "num_hidden_layers": 32, "sliding_window": 512)";
-  EXPECT_EQ(fault(qwen, 1024), "no fault");
-  EXPECT_EQ(fault(qwen + R"(, "use_sliding_window": false)", 1024), "no fault");
-  EXPECT_THAT(fault(qwen + R"(, "use_sliding_window": true)", 1024),
-              HasSubstr("'sliding_window' is 512"));
-  EXPECT_EQ(fault(qwen + R"(, "use_sliding_window": true, "max_window_layers": 32)", 1024),
-            "no fault");
-  EXPECT_THAT(fault(qwen + R"(, "use_sliding_window": true, "max_window_layers": 0)", 1024),
-              HasSubstr("'sliding_window' is 512"));
+  EXPECT_EQ(windows_of(qwen), "all");
+  EXPECT_EQ(windows_of(qwen + R"(, "use_sliding_window": false)"), "all");
+  const std::string slides = qwen + R"(, "use_sliding_window": true)";
+  EXPECT_EQ(windows_of(slides), "512 sliding, first 28, every 0");
+  EXPECT_EQ(windows_of(slides + R"(, "max_window_layers": 32)"), "all");
+  EXPECT_EQ(windows_of(slides + R"(, "max_window_layers": 0)"), "512 sliding, first 0, every 0");
+}
+
+TEST(HfConfig, LayersThatTakeTurns) {
+  EXPECT_EQ(windows_of(R"("model_type": "olmo3")", 4096), "all");
+  EXPECT_EQ(windows_of(R"("model_type": "olmo3")", 4097), "4096 sliding, first 0, every 4");
+  EXPECT_EQ(windows_of(R"("model_type": "gemma2")", 8192), "4096 sliding, first 0, every 2");
+  EXPECT_EQ(windows_of(R"("model_type": "gemma3_text", "sliding_window": 512)"),
+            "512 sliding, first 0, every 6");
+  EXPECT_EQ(windows_of(R"("model_type": "gpt_oss")"), "128 sliding, first 0, every 2");
+  EXPECT_EQ(windows_of(R"("model_type": "llama4_text")", 8192), "all");
+  EXPECT_EQ(windows_of(R"("model_type": "llama4_text")", 16384), "8192 chunk, first 0, every 4");
+  EXPECT_THAT(fault_of(R"({"model_type": "llama4_text"})", 10000),
+              HasSubstr("10000 tokens does not divide into chunks of 8192"));
 }
 
 TEST(HfConfig, LayersWithAttentionOfTheirOwn) {
-  const auto fault = [](const std::string& keys) {
-    return fault_of(R"({"model_type": "qwen2", "num_hidden_layers": 2, )" + keys + "}", 1024);
+  const auto keys = [](const std::string& more) {
+    return R"("model_type": "qwen2", "num_hidden_layers": 4, )" + more;
   };
-  EXPECT_EQ(fault(R"("layer_types": ["full_attention", "full_attention"])"), "no fault");
-  EXPECT_EQ(fault(R"("layer_types": ["full_attention", "sliding_attention"],
-                     "use_sliding_window": true, "sliding_window": 1024)"),
-            "no fault");
-  EXPECT_THAT(fault(R"("layer_types": ["full_attention", "sliding_attention"],
-                       "use_sliding_window": true, "sliding_window": 1023)"),
-              HasSubstr("'sliding_window' is 1023"));
-  EXPECT_THAT(fault(R"("layer_types": ["full_attention", "sliding_attention"])"),
+  const auto fault = [&](const std::string& more) {
+    return fault_of("{" + keys(more) + "}", 1024);
+  };
+  const std::string slides = R"("use_sliding_window": true, "sliding_window": 1023, )";
+  const std::string full = R"("full_attention")";
+  const std::string sliding = R"("sliding_attention")";
+  const auto list = [](const std::string& a, const std::string& b, const std::string& c,
+                       const std::string& d) {
+    return R"("layer_types": [)" + a + ", " + b + ", " + c + ", " + d + "]";
+  };
+  EXPECT_EQ(windows_of(keys(list(full, full, full, full))), "all");
+  EXPECT_EQ(windows_of(keys(R"("use_sliding_window": true, "sliding_window": 1024, )" +
+                            list(full, full, sliding, sliding))),
+            "all");
+  EXPECT_EQ(windows_of(keys(slides + list(full, full, sliding, sliding))),
+            "1023 sliding, first 2, every 0");
+  EXPECT_EQ(windows_of(keys(slides + list(sliding, full, sliding, full))),
+            "1023 sliding, first 0, every 2");
+  EXPECT_EQ(windows_of(keys(slides + list(sliding, sliding, sliding, full))),
+            "1023 sliding, first 0, every 4");
+  EXPECT_THAT(fault(slides + list(sliding, full, full, sliding)),
+              HasSubstr("'layer_types' has full attention in others"));
+  EXPECT_THAT(fault(list(full, full, full, sliding)),
               HasSubstr("the file gives no 'sliding_window'"));
-  EXPECT_THAT(fault(R"("layer_types": ["full_attention", "linear_attention"])"),
+  EXPECT_THAT(fault(list(full, full, full, R"("linear_attention")")),
               HasSubstr("'layer_types' has 'linear_attention'"));
-  EXPECT_THAT(fault(R"("layer_types": ["full_attention"])"), HasSubstr("each of 2 layers"));
-  EXPECT_THAT(fault(R"("attention_chunk_size": 256)"),
-              AllOf(HasSubstr("'attention_chunk_size' is 256"), HasSubstr("within chunks")));
-  EXPECT_EQ(fault(R"("attention_chunk_size": 1024)"), "no fault");
+  EXPECT_THAT(fault(R"("layer_types": ["full_attention"])"), HasSubstr("each of 4 layers"));
+  EXPECT_EQ(windows_of(keys(R"("attention_chunk_size": 256)")), "256 chunk, first 0, every 0");
+  EXPECT_EQ(windows_of(keys(R"("attention_chunk_size": 1024)")), "all");
+  EXPECT_THAT(fault(slides + R"("attention_chunk_size": 256, )" +
+                    list(full, full, sliding, R"("chunked_attention")")),
+              HasSubstr("windows and chunks"));
 }
 
 TEST(HfConfig, QuantisedWeightsAndCrossAttentionAreRefused) {
@@ -159,6 +189,12 @@ TEST(HfConfig, QuantisedWeightsAndCrossAttentionAreRefused) {
                            "quantization_config": {"quant_method": "gptq", "bits": 4}})"),
               AllOf(HasSubstr("'quantization_config' (gptq)"), HasSubstr("before quantisation")));
   EXPECT_EQ(fault_of(R"({"model_type": "llama", "quantization_config": null})"), "no fault");
+  // What is published in a narrow type alone is trained in another one.
+  EXPECT_THAT(read_hf_config(R"({"model_type": "gpt_oss",
+                                 "quantization_config": {"quant_method": "mxfp4"}})",
+                             "mine", 512)
+                  ->remarks,
+              ElementsAre(HasSubstr("the weights of the file are mxfp4")));
   EXPECT_THAT(fault_of(R"({"model_type": "gpt2", "add_cross_attention": true})"),
               HasSubstr("'add_cross_attention'"));
 }
@@ -217,23 +253,22 @@ TEST(HfConfig, ClassesThatAreNoUsualDecoders) {
               ElementsAre(HasSubstr("'GPT2LMHeadCustomModel' ('auto_map')")));
 }
 
-// Positions are of the whole model: where some layers have none, a remark says so.
 TEST(HfConfig, LayersWithoutRotaryPositions) {
-  const auto remarks = [](const std::string& keys) {
-    return read_hf_config("{" + keys + "}", "mine", 512)->remarks;
+  const auto interval = [](const std::string& keys) {
+    return model_of("{" + keys + "}", 512).unrotated_interval;
   };
   const std::string smollm = R"("model_type": "smollm3")";
-  EXPECT_THAT(remarks(smollm), ElementsAre("9 of 36 layers have no rotary positions; all are "
-                                           "predicted with them, which takes a little longer"));
-  EXPECT_THAT(remarks(smollm + R"(, "no_rope_layer_interval": 7)"),
-              ElementsAre(HasSubstr("5 of 36 layers")));
-  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 1])"), IsEmpty());
-  EXPECT_THAT(remarks(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 0, 0])"),
-              ElementsAre(HasSubstr("1 of 2 layers")));
+  EXPECT_EQ(interval(smollm), 4);
+  EXPECT_EQ(interval(smollm + R"(, "no_rope_layer_interval": 7)"), 7);
+  EXPECT_EQ(interval(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 1])"), 0);
+  EXPECT_EQ(interval(smollm + R"(, "num_hidden_layers": 2, "no_rope_layers": [1, 0, 0])"), 2);
+  EXPECT_THAT(fault_of("{" + smollm + R"(, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 0]})"),
+              HasSubstr("'no_rope_layers' names others"));
   EXPECT_THAT(fault_of("{" + smollm + R"(, "no_rope_layers": [1, 0]})"),
               HasSubstr("each of 36 layers"));
-  EXPECT_THAT(remarks(R"("model_type": "cohere2")"), ElementsAre(HasSubstr("10 of 40 layers")));
-  EXPECT_THAT(remarks(R"("model_type": "cohere")"), IsEmpty());
+  EXPECT_EQ(interval(R"("model_type": "cohere2")"), 4);
+  EXPECT_EQ(interval(R"("model_type": "cohere")"), 0);
+  EXPECT_EQ(interval(R"("model_type": "llama4_text", "no_rope_layers": [])"), 4);
 }
 
 // The whole table is trained, however many rows of it the sequence uses; that of OPT has two more.
@@ -404,22 +439,88 @@ TEST(HfConfig, MixturesOfExperts) {
          "vocab_size": 151936, "tie_word_embeddings": false)";
   const auto read = [&](const std::string& more) { return model_of("{" + qwen + more + "}"); };
   EXPECT_EQ(parameter_count(read("")), 30'532'122'624);
-  EXPECT_EQ(read(R"(, "decoder_sparse_step": 2)").kind_of_layer(0), LayerKind::kDense);
+  EXPECT_FALSE(read(R"(, "decoder_sparse_step": 2)").kind_of_layer(0).experts);
   EXPECT_EQ(read(R"(, "mlp_only_layers": [0, 1])").dense_layers, 2);
   EXPECT_THAT(fault_of("{" + qwen + R"(, "mlp_only_layers": [3]})"),
               HasSubstr("'mlp_only_layers'"));
 }
 
+// Counts of the models' cards and of their weights; those of DeepSeek-V3 and of GLM-4.5 without the
+// biases by which experts are balanced, one of each routed expert, and without the modules that
+// predict tokens behind the next; those of Llama 4 and Gemma 3 of the decoder of text.
+constexpr Published kMixtures[]{
+    {"DeepSeek-V3", 671'026'419'200 - std::int64_t{58} * 256, R"("model_type": "deepseek_v3")"},
+    {"DeepSeek-V2", 235'741'434'880, R"("model_type": "deepseek_v2", "hidden_size": 5120,
+        "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_hidden_layers": 60,
+        "num_attention_heads": 128, "num_key_value_heads": 128, "n_shared_experts": 2,
+        "n_routed_experts": 160, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
+        "vocab_size": 102400)"},
+    {"DeepSeek-V2-Lite", 15'706'484'224, R"("model_type": "deepseek_v2", "hidden_size": 2048,
+        "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 27,
+        "num_attention_heads": 16, "num_key_value_heads": 16, "n_shared_experts": 2,
+        "first_k_dense_replace": 1, "vocab_size": 102400, "q_lora_rank": null)"},
+    {"Kimi K2", 1'026'408'232'448 - std::int64_t{60} * 384, R"("model_type": "kimi_k2",
+        "num_attention_heads": 64, "num_key_value_heads": 64, "n_routed_experts": 384,
+        "first_k_dense_replace": 1, "vocab_size": 163840)"},
+    {"GPT-OSS 120B", 116'829'156'672, R"("model_type": "gpt_oss")"},
+    {"GPT-OSS 20B", 20'914'757'184, R"("model_type": "gpt_oss", "num_hidden_layers": 24,
+        "num_local_experts": 32)"},
+    {"Llama 4 Scout", 107'769'861'120, R"("model_type": "llama4_text")"},
+    {"Llama 4 Maverick", 400'711'848'960, R"("model_type": "llama4_text", "num_local_experts": 128,
+        "interleave_moe_layer_step": 2)"},
+    {"Qwen1.5 MoE A2.7B", 14'315'784'192, R"("model_type": "qwen2_moe")"},
+    {"GLM-4.5-Air", 106'852'245'504, R"("model_type": "glm4_moe", "attention_bias": true)"},
+    {"DBRX", 131'596'523'520, R"("model_type": "dbrx", "d_model": 6144, "n_heads": 48,
+        "n_layers": 40, "vocab_size": 100352, "max_seq_len": 32768,
+        "attn_config": {"kv_n_heads": 8},
+        "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4})"},
+    {"Gemma 2 9B", 9'241'705'984, R"("model_type": "gemma2", "hidden_size": 3584,
+        "num_hidden_layers": 42, "num_attention_heads": 16, "num_key_value_heads": 8,
+        "intermediate_size": 14336)"},
+    {"Gemma 3 27B", 27'009'346'304, R"("model_type": "gemma3_text", "hidden_size": 5376,
+        "num_hidden_layers": 62, "num_attention_heads": 32, "num_key_value_heads": 16,
+        "head_dim": 128, "intermediate_size": 21504, "sliding_window": 1024)"},
+};
+
+TEST(HfConfig, PublishedParameterCountsOfMixtures) {
+  for (const Published& each : kMixtures) {
+    SCOPED_TRACE(each.name);
+    EXPECT_EQ(parameter_count(model_of("{" + std::string(each.config) + "}", 4096)),
+              each.parameters);
+  }
+}
+
+TEST(HfConfig, LatentsAndRouters) {
+  const Model v3 = model_of(R"({"model_type": "deepseek_v3"})");
+  EXPECT_EQ(v3.router, Router::kSigmoid);
+  EXPECT_EQ(v3.head_size(), 192);
+  EXPECT_EQ(v3.dense_layers, 3);
+  EXPECT_EQ(model_of(R"({"model_type": "deepseek_v2"})").router, Router::kSoftmax);
+  EXPECT_EQ(model_of(R"({"model_type": "deepseek_v2", "q_lora_rank": null})").query_rank, 0);
+  EXPECT_THAT(fault_of(R"({"model_type": "deepseek_v3", "attention_bias": true})"),
+              HasSubstr("biases beside latents"));
+  EXPECT_THAT(fault_of(R"({"model_type": "deepseek_v3", "moe_layer_freq": 2})"),
+              HasSubstr("'moe_layer_freq'"));
+  EXPECT_THAT(
+      read_hf_config(R"({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})", "mine", 512)
+          ->remarks,
+      ElementsAre("1 module that predicts tokens behind the next "
+                  "('num_nextn_predict_layers') is not in the prediction"));
+  const Model oss = model_of(R"({"model_type": "gpt_oss"})");
+  EXPECT_TRUE(oss.sinks && oss.router_bias && oss.has_mlp_bias() && oss.has_qkv_bias());
+  EXPECT_TRUE(model_of(R"({"model_type": "qwen2_moe"})").shared_gate);
+}
+
 // No dense decoder: what it has besides, by the key that says so.
 TEST(HfConfig, FeaturesThatAreNotModelled) {
   const auto of = [](const std::string& keys) { return fault_of("{" + keys + "}"); };
-  EXPECT_EQ(of(R"("model_type": "dbrx", "num_local_experts": 8)"),
-            "'model_type' is 'dbrx' with a mixture of experts ('num_local_experts'), which is "
+  EXPECT_EQ(of(R"("model_type": "olmoe", "num_local_experts": 8)"),
+            "'model_type' is 'olmoe' with a mixture of experts ('num_local_experts'), which is "
             "not modelled");
   EXPECT_EQ(of(R"("model_type": "jamba", "num_experts": 16, "mamba_d_state": 16)"),
             "'model_type' is 'jamba' with a mixture of experts ('num_experts') and state-space "
             "layers ('mamba_d_state'), which are not modelled");
-  EXPECT_THAT(of(R"("model_type": "deepseek_v2", "n_routed_experts": 160, "kv_lora_rank": 512)"),
+  EXPECT_THAT(of(R"("model_type": "minicpm3", "n_routed_experts": 160, "kv_lora_rank": 512)"),
               AllOf(HasSubstr("('n_routed_experts')"), HasSubstr("('kv_lora_rank')")));
   EXPECT_THAT(of(R"("model_type": "llava", "vision_config": {"a": 1}, "text_config": {})"),
               AllOf(HasSubstr("a vision tower ('vision_config')"),

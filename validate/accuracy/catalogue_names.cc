@@ -83,6 +83,11 @@ constexpr std::array kFrameworks{
     FrameworkLine{"", "", {"generic", 0, true}},
 };
 
+void make_gpt_oss(Model& model) {
+  model.attention_bias = model.mlp_bias = model.router_bias = true;
+  model.sinks = true;
+}
+
 constexpr std::array kFamilies{
     Family{"llama3", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
            false, 128256, "meta-llama/Meta-Llama-3-8B: config.json"},
@@ -96,6 +101,12 @@ constexpr std::array kFamilies{
            false, 32000, "mistralai/Mixtral-8x7B-v0.1: config.json"},
     Family{"qwen", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, true, false,
            false, 152064, "Qwen/Qwen2-7B: config.json"},
+    Family{"deepseek", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 102400, "deepseek-ai/DeepSeek-V2: config.json"},
+    Family{"gpt oss", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 201088, "openai/gpt-oss-120b: config.json", make_gpt_oss},
+    Family{"gpt-oss", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, false,
+           false, 201088, "openai/gpt-oss-120b: config.json", make_gpt_oss},
     // Its three matrices and GELU cost what SwiGLU does.
     Family{"grok", Norm::kRmsNorm, Activation::kSwiglu, Positions::kRotary, false, false, true,
            false, 131072, "xai-org/grok-1: run.py"},

@@ -39,6 +39,7 @@ struct Family {
   bool bias, qkv_bias, tied_embeddings, dropout;
   std::int64_t vocabulary;  ///< Where the table is silent.
   std::string_view source;
+  void (*more)(Model&) = nullptr;  ///< What few families have.
 };
 const Family& family_named(std::string_view model_name);
 

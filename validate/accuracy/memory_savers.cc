@@ -61,7 +61,7 @@ std::optional<std::vector<Part>> parts_of(const std::vector<std::string>& names,
     const auto known = std::ranges::find(modules(), name, &Module::name);
     if (known == modules().end()) return std::nullopt;
     for (const LayerKind kind : kinds)
-      for (const Part part : kind == LayerKind::kDense ? known->of_dense : known->of_experts)
+      for (const Part part : kind.experts ? known->of_experts : known->of_dense)
         if (std::ranges::find(parts, part) == parts.end()) parts.push_back(part);
   }
   return parts;

@@ -30,9 +30,6 @@ constexpr std::array kObstacles{
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
     Obstacle{"+lamb", "the LAMB optimizer is not modelled"},
     Obstacle{"mamba", "state-space layers are not modelled"},
-    Obstacle{"sliding window", "attention over windows is not modelled"},
-    Obstacle{"kv_lora", "attention over low-rank keys and values (MLA) is not modelled"},
-    Obstacle{"bias in linears", "experts whose projections have biases are not modelled"},
     Obstacle{"one moe layer only", "a layer without attention is not modelled"},
 };
 
@@ -141,12 +138,32 @@ class Mapping {
                     .tied_embeddings = family.tied_embeddings,
                     .dropout = family.dropout,
                     .source = row_.source};
+    if (family.more != nullptr) family.more(described);
+    give_window(described);
+    give_latents(described);
     give_experts(described);
     described.adapters = adapters_of(row_, setting_.assumed);
     auto model = checked(std::move(described));
     if (!model) return unsupported(model.error().message);
     setting_.model = *std::move(model);
     return {};
+  }
+
+  void give_window(Model& model) const {
+    model.window = number_after(row_.notes, "sliding window ").value_or(0);
+    if (model.window > 0 && contains(row_.notes, "alternating")) model.full_interval = 2;
+  }
+
+  // The widths of heads are hardly ever printed: those of all models of DeepSeek.
+  void give_latents(Model& model) {
+    const auto rank = number_after(row_.notes, "kv_lora ");
+    if (!rank) return;
+    model.key_value_rank = *rank;
+    model.query_rank = number_after(row_.notes, "q_lora ").value_or(0);
+    model.head_dim = 192;
+    model.rotary_dim = 64;
+    model.value_dim = 128;
+    assume("head_dim");
   }
 
   // Column 'ffn' is the width of an expert, unless the notes have it.
@@ -160,7 +177,7 @@ class Mapping {
     for (const std::string_view word : {"shared expert ", ", shared "})
       if (const auto width = number_after(row_.notes, word)) model.shared_ffn = *width;
     if (contains(row_.notes, "first layer dense")) model.dense_layers = 1;
-    if (model.layer_kinds() == std::vector{LayerKind::kExperts}) model.ffn = 0;
+    if (!model.has_dense_layers()) model.ffn = 0;
   }
 
   // Where it is not printed, experts are whole if the data-parallel ranks alone are too few to

@@ -28,9 +28,8 @@ struct Setting {
   bool open_recompute = false;
 };
 
-/// \return kUnsupported with a reason for what foreshard does not model: 4-bit products, altered
-///     blocks, offloading, attention over windows or low-rank keys; or where sizes are missing or
-///     contradict each other.
+/// \return kUnsupported with a reason for what foreshard does not model: altered blocks, offloading;
+///     or where sizes are missing or contradict each other.
 Result<Setting> setting_of(const TrainingRow& row, yaml::Loader& loader);
 
 /// The strategies to try for the open knobs, those with the least recomputation first within each

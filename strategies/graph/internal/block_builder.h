@@ -37,9 +37,11 @@ inline std::string name_of_kernels(LossKernels kernels) {
 /// Adds tensors and operators of one block. Dimensions in attributes are given by the axes.
 class BlockBuilder {
  public:
-  BlockBuilder(std::string name, const Model& model, const TransformerOptions& options)
+  BlockBuilder(std::string name, const Model& model, const TransformerOptions& options,
+               LayerKind kind = {})
       : model_(model),
         options_(options),
+        kind_(kind),
         tensor_axis_(axis_of(options.mesh, "tensor")),
         batch_axes_(sample_axes(options.mesh)),
         context_axes_(context_axes(options.mesh)) {
@@ -148,7 +150,7 @@ class BlockBuilder {
     for (const bool shift : {false, true})
       if (shift ? has_shift(model_.norm) : has_scale(model_.norm))
         inputs.push_back(
-            parameter(name + (shift ? ".bias" : ".weight"), {model_.hidden}, {kWhole}));
+            parameter(name + (shift ? ".bias" : ".weight"), {graph_[x].shape.back()}, {kWhole}));
     return added({.type = model_.norm == Norm::kRmsNorm ? "rms_norm" : "layer_norm",
                   .name = name,
                   .inputs = std::move(inputs),
@@ -221,18 +223,30 @@ class BlockBuilder {
   TensorId adapted(AdapterTarget target, const std::string& name, TensorId y, TensorId x,
                    const std::vector<std::vector<Axis>>& dims);
 
-  TensorId attention(TensorId qkv);
+  /// By an operator "packed_attention" or "context_attention"; `inputs` are its inputs but for
+  /// sinks.
+  TensorId attention(std::string type, std::vector<TensorId> inputs, Settings settings);
+  TensorId packed_attention(TensorId qkv);
   TensorId attention_on_parts(TensorId qkv);
+  TensorId context_attention(std::vector<TensorId> parts, Settings settings);
   TensorId unfused_attention(TensorId qkv);
+  /// Of queries, keys and values in one projection, and of those that come from latents.
+  TensorId projected_attention(TensorId x);
+  TensorId latent_attention(TensorId x);
   /// From the normalised stream to the product that ends the branch, without its bias.
   TensorId attention_branch(TensorId x);
   /// Two matrices, or three, with the activation between them.
   TensorId mlp(const std::string& name, TensorId x, std::int64_t width);
   TensorId experts_branch(TensorId x);
-  /// The branch behind attention, without its bias.
-  TensorId feed_forward(TensorId x, LayerKind kind) {
-    return kind == LayerKind::kDense ? mlp("mlp", x, model_.ffn_width()) : experts_branch(x);
+  /// Weights and choices of experts for `tokens`.
+  std::vector<TensorId> routed(TensorId tokens);
+  /// What the experts of every token give.
+  TensorId shared_experts(TensorId x);
+  /// The branch behind attention, without its bias if it is one feed-forward layer.
+  TensorId feed_forward(TensorId x) {
+    return kind_.experts ? experts_branch(x) : mlp("mlp", x, model_.ffn_width());
   }
+  bool has_feed_forward_bias() const { return !kind_.experts && model_.has_mlp_bias(); }
 
   Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
     graph_.inputs = std::move(inputs);
@@ -262,13 +276,15 @@ class BlockBuilder {
     return settings;
   }
   Settings attention_settings() const {
-    return {{"implementation", std::string(name_of(options_.attention))},
-            {"rate", model_.dropout ? kDropoutRate : 0.0}};
+    Settings settings = with_heads({{"implementation", std::string(name_of(options_.attention))},
+                                    {"rate", model_.dropout ? kDropoutRate : 0.0}});
+    if (!kind_.window) return settings;
+    settings.set("window", model_.window);
+    settings.set("chunked", model_.window_kind == WindowKind::kChunk);
+    return settings;
   }
-  std::int64_t attention_width() const { return model_.heads * model_.head_size(); }
-  std::int64_t qkv_width() const {
-    return attention_width() + 2 * model_.kv() * model_.head_size();
-  }
+  std::int64_t attention_width() const { return model_.heads * model_.value_size(); }
+  std::int64_t qkv_width() const { return (model_.heads + 2 * model_.kv()) * model_.head_size(); }
 
  private:
   bool divides_experts(Axis axis) const {
@@ -277,6 +293,7 @@ class BlockBuilder {
 
   const Model& model_;
   const TransformerOptions& options_;
+  LayerKind kind_;
   Axis tensor_axis_;
   std::vector<Axis> batch_axes_;
   std::vector<Axis> context_axes_;

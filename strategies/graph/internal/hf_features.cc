@@ -77,7 +77,7 @@ bool shows(const nlohmann::json& value, double above) {
 }  // namespace
 
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
-                                             bool reads_experts) {
+                                             bool reads_experts, bool reads_latents) {
   std::vector<std::string> features;
   const auto add = [&](const char* feature, std::string_view key) {
     const bool known = std::ranges::any_of(
@@ -86,10 +86,11 @@ std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_vie
   };
   for (const Sign& sign : kSigns) {
     if (reads_experts && sign.feature == kExperts) continue;
+    if (reads_latents && sign.feature == kLatent) continue;
     const auto* value = keys.find(sign.key);
     if (value != nullptr && shows(*value, sign.above)) add(sign.feature, sign.key);
   }
-  if (keys.find_in("ffn_config", "moe_num_experts") != nullptr)
+  if (!reads_experts && keys.find_in("ffn_config", "moe_num_experts") != nullptr)
     add(kExperts, "ffn_config.moe_num_experts");
   if (features.empty() && keys.find("text_config") != nullptr)
     add("several models in one", "text_config");

@@ -31,18 +31,29 @@ struct HfType {
   /// Each layer of this number and its multiples has no rotary positions; value 0: all have them.
   Size unrotated{};
   std::int64_t beyond_window = 0;  ///< Tokens that attention sees beside those of the window.
-  bool experts = false;            ///< `more` reads them.
+  /// Of every so many layers the last attends to the whole sequence; value 0: none does.
+  Size full_interval{};
+  std::int64_t chunk = 0;  ///< Of chunked attention where the file has no key; 0: none.
+  bool experts = false;    ///< `more` reads them.
+  bool latents = false;    ///< Likewise those of keys and values.
   /// What the keys above do not say.
   void (*more)(HfKeys& keys, Model& model) = nullptr;
 };
 
+HfType llama();  ///< What others differ from.
+HfType qwen2();
+/// The key "mlp_only_layers" beside "decoder_sparse_step", of Qwen's mixtures.
+void read_qwen_layers(HfKeys& keys, Model& model);
+
 std::vector<HfType> llama_types();
+std::vector<HfType> mixture_types();
 std::vector<HfType> gpt_types();
 
 /// What a file needs that foreshard does not model, each with the key that says so: "a mixture of
 /// experts ('num_experts')", unless `reads_experts`: models of the type have them, and are read.
+/// `reads_latents`: likewise.
 /// Empty if nothing is known of that kind.
 std::vector<std::string> unmodelled_features(const HfKeys& keys, std::string_view model_type,
-                                             bool reads_experts);
+                                             bool reads_experts, bool reads_latents);
 
 }  // namespace foreshard::internal

@@ -9,6 +9,8 @@ namespace {
 constexpr std::string_view kSilu = " silu swish ";
 constexpr std::string_view kGatedGelu = " gelu gelu_pytorch_tanh silu ";
 
+}  // namespace
+
 HfType llama() {
   Model model;
   model.norm = Norm::kRmsNorm;
@@ -34,30 +36,6 @@ HfType llama() {
           .states_mlp_bias = true};
 }
 
-HfType mistral() {
-  HfType type = llama();
-  type.name = "mistral";
-  type.kv_heads.value = 8;
-  type.ffn.value = 14336;
-  type.states_attention_bias = type.states_mlp_bias = false;
-  type.window = 4096;
-  return type;
-}
-
-void read_mixtral_experts(HfKeys& keys, Model& model) {
-  model.experts = keys.size({"num_local_experts", 8});
-  model.experts_per_token = keys.size({"num_experts_per_tok", 2});
-}
-
-HfType mixtral() {
-  HfType type = mistral();
-  type.name = "mixtral";
-  type.window = 0;
-  type.experts = true;
-  type.more = read_mixtral_experts;
-  return type;
-}
-
 HfType qwen2() {
   HfType type = llama();
   type.name = "qwen2";
@@ -72,6 +50,18 @@ HfType qwen2() {
   return type;
 }
 
+namespace {
+
+HfType mistral() {
+  HfType type = llama();
+  type.name = "mistral";
+  type.kv_heads.value = 8;
+  type.ffn.value = 14336;
+  type.states_attention_bias = type.states_mlp_bias = false;
+  type.window = 4096;
+  return type;
+}
+
 HfType qwen3() {
   HfType type = qwen2();
   type.name = "qwen3";
@@ -79,32 +69,6 @@ HfType qwen3() {
   type.rest.qkv_bias = false;
   type.rest.qk_norm = QkNorm::kPerHead;
   type.states_attention_bias = true;
-  return type;
-}
-
-// Layers in "mlp_only_layers" are dense; so are those whose number, from 1 on, is no multiple of
-// "decoder_sparse_step".
-void read_qwen3_experts(HfKeys& keys, Model& model) {
-  model.experts = keys.size({"num_experts", 128});
-  model.experts_per_token = keys.size({"num_experts_per_tok", 8});
-  model.expert_ffn = keys.size({"moe_intermediate_size", 768});
-  model.expert_interval = keys.size({"decoder_sparse_step", 1});
-  if (const auto* list = keys.find("mlp_only_layers"); list != nullptr && list->is_array()) {
-    model.dense_layers = std::ssize(*list);
-    for (std::size_t i = 0; i < list->size(); ++i)
-      if ((*list)[i] != i)
-        keys.refuse("'mlp_only_layers' names others than the first layers, which is not modelled");
-  }
-  if (model.layer_kinds() == std::vector{LayerKind::kExperts}) model.ffn = 0;
-}
-
-HfType qwen3_moe() {
-  HfType type = qwen3();
-  type.name = "qwen3_moe";
-  type.kv_heads.value = 4;
-  type.ffn.value = 6144;
-  type.experts = true;
-  type.more = read_qwen3_experts;
   return type;
 }
 
@@ -164,6 +128,7 @@ HfType olmo(std::string_view name, Norm norm, NormPlaces places, QkNorm qk_norm)
 HfType olmo3() {
   HfType type = olmo("olmo3", Norm::kRmsNorm, NormPlaces::kAfter, QkNorm::kAllHeads);
   type.window = 4096;
+  type.full_interval.value = 4;
   return type;
 }
 
@@ -194,6 +159,7 @@ HfType gemma2() {
   type.ffn.value = 9216;
   type.rest.norm_places = NormPlaces::kBoth;
   type.window = 4096;
+  type.full_interval.value = 2;
   return type;
 }
 
@@ -202,6 +168,7 @@ HfType gemma3() {
   type.name = "gemma3_text";
   type.vocabulary.value = 262208;
   type.rest.qk_norm = QkNorm::kPerHead;
+  type.full_interval = {"sliding_window_pattern", 6};
   return type;
 }
 
@@ -382,7 +349,7 @@ HfType cohere2() {
   HfType type = cohere();
   type.name = "cohere2";
   type.window = 4096;
-  type.unrotated = {"sliding_window_pattern", 4};
+  type.full_interval = type.unrotated = {"sliding_window_pattern", 4};
   return type;
 }
 
@@ -391,10 +358,8 @@ HfType cohere2() {
 std::vector<HfType> llama_types() {
   return {llama(),
           mistral(),
-          mixtral(),
           qwen2(),
           qwen3(),
-          qwen3_moe(),
           qwen(),
           phi3(),
           granite(),

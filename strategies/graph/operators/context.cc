@@ -1,5 +1,6 @@
 // Attention of the queries of a part of a sequence to the keys and values of all of it. Queries and
-// keys with values are apart, each by key-value group as in the packed projection (packing.h).
+// keys with values are apart, each by key-value group as in the packed projection (packing.h);
+// there the values may have a width of their own.
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/packing.h"
 #include "strategies/graph/operators/internal/support.h"
@@ -57,61 +58,87 @@ std::vector<Kernel> join_queries_kernels(const Call& local, const Call&) {
   return one_pass(PassKind::kTranspose, local.outputs[0]);
 }
 
-// queries, keys_values -> y, logsumexp; queries, keys_values, y, logsumexp, dy -> their gradients.
+std::int64_t value_width(const Settings& settings, const Packing& packing) {
+  const std::int64_t own = settings.integer("value_dim");
+  return own > 0 ? own : packing.width;
+}
+
+// queries, keys_values[, sinks] -> y, logsumexp; queries, keys_values, y, logsumexp, dy[, sinks] ->
+// gradients of the inputs.
 Result<Inferred> infer_context_attention(const Call& call) {
   const TensorType& queries = call.inputs[0];
   const TensorType& keys = call.inputs[1];
   if (queries.shape.size() != 3 || keys.shape.size() != 3)
     return wrong("needs queries, and keys with values, of [batch, sequence, columns]");
-  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
-  const Shape packed = part(queries.shape, queries.shape[2] + keys.shape[2]);
+  const std::int64_t heads = call.settings.integer("query_heads");
+  if (heads < 1 || queries.shape[2] % heads != 0)
+    return wrong("queries " + text_of(queries.shape) + " do not divide into the heads");
+  const Packing packing = packing_of_parts(call.settings, queries.shape);
+  const Shape packed = part(queries.shape, (packing.queries + 2 * packing.keys) * packing.width);
   if (const auto why = packing_fault(call.settings, packed); !why.empty()) return wrong(why);
-  const Packing packing = packing_of(call.settings, packed);
-  if (keys.shape != part(packed, 2 * packing.keys * packing.width))
+  if (const auto why = attention_kernel_fault(call.settings, packed[1]); !why.empty())
+    return wrong(why);
+  const std::int64_t values = value_width(call.settings, packing);
+  if (keys.shape != part(packed, packing.keys * (packing.width + values)))
     return wrong("keys with values " + text_of(keys.shape) + " do not fit queries " +
                  text_of(queries.shape));
+  const TensorType y{queries.dtype, part(packed, packing.queries * values)};
   const Shape statistics = part(packed, packing.queries);
-  const bool forward = call.inputs.size() == 2;
-  if (!forward &&
-      (call.inputs[2].shape != queries.shape || call.inputs[3].shape != statistics ||
-       call.inputs[4].shape != queries.shape))
+  const bool forward = call.inputs.size() <= 3;
+  const bool sinks = call.inputs.size() % 3 == 0;
+  if (!forward && (call.inputs[2].shape != y.shape || call.inputs[3].shape != statistics ||
+                   call.inputs[4].shape != y.shape))
     return wrong("result, log-sum-exp and gradient do not fit the queries");
+  if (sinks && call.inputs.back().shape != Shape{packing.queries})
+    return wrong("needs one sink for each query head");
 
   Grouped g = grouped(packing, packed, false, false);
   auto whole = g.packed;
   whole[1] = {g.make.factor(packed[1], true, "keys")};
   g.make.input(g.packed).input(whole);
+  if (!forward) g.make.input(g.packed).input(g.packed).input(g.packed);
+  if (sinks) g.make.input(sinks_of(g.packed));
+  g.make.output(g.packed);
   if (forward) {
-    g.make.output(g.packed).output(g.packed);
-    return Inferred{{queries, {DType::kFp32, statistics}}, g.make.take()};
+    g.make.output(g.packed);
+    return Inferred{{y, {DType::kFp32, statistics}}, g.make.take()};
   }
-  g.make.input(g.packed).input(g.packed).input(g.packed).output(g.packed).output(whole);
-  return Inferred{{queries, keys}, g.make.take()};
+  g.make.output(whole);
+  Inferred inferred{{queries, keys}, {}};
+  if (sinks) {
+    g.make.output(sinks_of(g.packed));
+    inferred.outputs.push_back(call.inputs.back());
+  }
+  inferred.rule = g.make.take();
+  return inferred;
 }
 
 // A rank's queries are balanced: half of their scores with all keys are masked. With its own tokens
 // first, that kernel is causal; of each other rank, all queries see the first half of the tokens or
 // the second half of the queries sees them all, which is as much. Results are merged in fp32 by
 // their log-sum-exps, gradients are added up.
-// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention", arXiv
-// 2311.09431, for the balance.
+// Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention",
+// arXiv 2311.09431, for the balance. Not modelled: which tokens of a window lie on which rank; each
+// has its share of all scores.
 template <Direction direction>
 std::vector<Kernel> context_attention_kernels(const Call& local, const Call& whole) {
   const Shape& queries = local.inputs[0].shape;
   const Shape& keys = local.inputs[1].shape;
   const Packing packing = packing_of_parts(local.settings, whole.inputs[0].shape);
-  const std::int64_t groups = keys[2] / (2 * packing.width);
+  const std::int64_t values = value_width(local.settings, packing);
+  const std::int64_t groups = keys[2] / (packing.width + values);
   Attention all{.batch = queries[0],
                 .query_heads = groups * (packing.group() - 2),
                 .kv_heads = groups,
                 .query_length = queries[1],
                 .key_length = keys[1],
                 .head_dim = packing.width,
+                .value_dim = values == packing.width ? 0 : values,
                 .causal = true,
                 .direction = direction,
                 .dtype = local.inputs[0].dtype,
                 .implementation = find_attention(local.settings.text("implementation")).value()};
-  if (!local.settings.flag("own_first") || queries[1] == 0) return {all};
+  if (!local.settings.flag("own_first") || queries[1] == 0) return {in_window(all, local.settings)};
   const std::int64_t parts = keys[1] / queries[1];
   all.key_length = queries[1];
   Attention other = all;
@@ -120,7 +147,7 @@ std::vector<Kernel> context_attention_kernels(const Call& local, const Call& who
   const bool is_forward = direction == Direction::kForward;
   const Pass merge{.kind = PassKind::kBinary,
                    .rows = queries[0] * queries[1],
-                   .columns = queries[2] + (is_forward ? 0 : keys[2]),
+                   .columns = is_forward ? all.query_heads * values : queries[2] + keys[2],
                    .dtype = is_forward ? DType::kFp32 : all.dtype};
   std::vector<Kernel> kernels{all};
   for (std::int64_t part = 1; part < parts; ++part) {
@@ -135,16 +162,20 @@ std::vector<SettingDefinition> context_attention_settings() {
   settings.push_back({.name = "own_first",
                       .fallback = false,
                       .doc = "Queries attend to the keys of their own rank while those of others "
-                             "are gathered."});
+                             "are gathered; for whole sequences, without a window."});
+  settings.push_back({.name = "value_dim",
+                      .fallback = std::int64_t{0},
+                      .doc = "Width of a head of the values; 0: that of the keys."});
   return settings;
 }
 
 void context_attention_backward(Gradients& gradients) {
   if (!gradients.of_output(0).valid()) return;
-  const auto parts = gradients.add("context_attention_gradient", "",
-                                   {gradients.input(0), gradients.input(1), gradients.output(0),
-                                    gradients.output(1), gradients.of_output(0)},
-                                   gradients.op().settings);
+  std::vector<TensorId> inputs{gradients.input(0), gradients.input(1), gradients.output(0),
+                               gradients.output(1), gradients.of_output(0)};
+  if (gradients.op().inputs.size() > 2) inputs.push_back(gradients.input(2));
+  const auto parts =
+      gradients.add("context_attention_gradient", "", inputs, gradients.op().settings);
   for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
 }
 
@@ -152,12 +183,13 @@ void context_attention_backward(Gradients& gradients) {
 
 OperatorDefinition context_attention() {
   return {.name = "context_attention",
-          .doc = "Causal attention, fused, of queries that may be parts of a sequence to the keys "
-                 "and values of all of it.",
-          .inputs = "queries, keys_values",
+          .doc =
+              "Causal attention, fused, of queries that may be parts of a sequence to the keys "
+              "and values of all of it.",
+          .inputs = "queries, keys_values[, sinks]",
           .outputs = "y, logsumexp",
           .least_inputs = 2,
-          .most_inputs = 2,
+          .most_inputs = 3,
           .settings = context_attention_settings(),
           .infer = infer_context_attention,
           .kernels = context_attention_kernels<Direction::kForward>,
@@ -167,10 +199,10 @@ OperatorDefinition context_attention() {
 OperatorDefinition context_attention_gradient() {
   return {.name = "context_attention_gradient",
           .doc = "The gradients of `context_attention`.",
-          .inputs = "queries, keys_values, y, logsumexp, dy",
-          .outputs = "dqueries, dkeys_values",
+          .inputs = "queries, keys_values, y, logsumexp, dy[, sinks]",
+          .outputs = "dqueries, dkeys_values[, dsinks]",
           .least_inputs = 5,
-          .most_inputs = 5,
+          .most_inputs = 6,
           .settings = context_attention_settings(),
           .infer = infer_context_attention,
           .kernels = context_attention_kernels<Direction::kBackward>};

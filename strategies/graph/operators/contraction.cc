@@ -203,8 +203,12 @@ void letters_backward(Gradients& gradients, const Letters& what,
     }
     gradients.give(i, gradients.add("einsum", i == 0 ? "data" : "weight", inputs, back)[0]);
   }
-  if (gradients.op().inputs.size() > 2)
-    gradients.give(2, gradients.add("bias_gradient", "bias", {dy})[0]);
+  if (gradients.op().inputs.size() == 2) return;
+  const bool of_columns = letters.size() < 4 || letters[2].size() == 1;
+  gradients.give(
+      2, (of_columns ? gradients.add("bias_gradient", "bias", {dy})
+                     : gradients.add("einsum", "bias", {dy},
+                                     {{"equation", letters.back() + "->" + letters[2]}}))[0]);
 }
 
 Letters letters_in(const Settings& settings) {
@@ -232,11 +236,15 @@ Result<Inferred> infer_einsum(const Call& call) {
   for (std::size_t i = 0; i < 2; ++i) {
     for (const char letter : letters[i]) {
       if (letters[1 - i].find(letter) == std::string::npos &&
-          letters[2].find(letter) == std::string::npos)
+          letters.back().find(letter) == std::string::npos)
         return wrong("equation '" + equation + "': '" + std::string(1, letter) +
                      "' is summed in one input alone; reduce that input first");
     }
   }
+  if (letters.size() > 3 && letters[2].find_first_not_of(letters.back()) != std::string::npos)
+    return wrong("equation '" + equation +
+                 "': the third input is added to the sums, and has their "
+                 "letters alone");
   return inferred;
 }
 
@@ -333,11 +341,13 @@ SettingDefinition to_setting() {
 
 OperatorDefinition einsum() {
   return {.name = "einsum",
-          .doc = "Sum of products by letters, of one or two inputs: \"bsi,io->bso\".",
-          .inputs = "a[, b]",
+          .doc =
+              "Sum of products by letters, of one or two inputs: \"bsi,io->bso\". A bias, the "
+              "third, costs nothing: \"ebi,eio,eo->ebo\".",
+          .inputs = "a[, b[, bias]]",
           .outputs = "y",
           .least_inputs = 1,
-          .most_inputs = 2,
+          .most_inputs = 3,
           .settings = {{.name = "equation",
                         .fallback = std::string{},
                         .required = true,

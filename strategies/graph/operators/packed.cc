@@ -120,22 +120,32 @@ std::vector<SettingDefinition> head_norm_settings(bool shift = false) {
   return settings;
 }
 
-// x -> y, logsumexp; x, y, logsumexp, dy -> dx. Every query sees keys of the whole sequence.
+// x[, sinks] -> y, logsumexp; x, y, logsumexp, dy[, sinks] -> dx[, dsinks]. Every query sees keys
+// of the whole sequence. A sink takes weight as a key would whose value is 0.
 Result<Inferred> infer_packed_attention(const Call& call) {
   const TensorType& x = call.inputs[0];
   if (const auto why = packing_fault(call.settings, x.shape); !why.empty()) return wrong(why);
-  if (const auto why = rate_fault(call.settings); !why.empty()) return wrong(why);
+  if (const auto why = attention_kernel_fault(call.settings, x.shape[1]); !why.empty())
+    return wrong(why);
   const Packing packing = packing_of(call.settings, x.shape);
   const Shape y{x.shape[0], x.shape[1], packing.queries * packing.width};
   const Shape statistics{x.shape[0], x.shape[1], packing.queries};
-  const bool forward = call.inputs.size() == 1;
+  const bool forward = call.inputs.size() <= 2;
+  const bool sinks = call.inputs.size() % 3 == 2;
+  if (sinks && call.inputs.back().shape != Shape{packing.queries})
+    return wrong("needs one sink for each query head");
   if (!forward && (call.inputs[1].shape != y || call.inputs[2].shape != statistics ||
                    call.inputs[3].shape != y))
     return wrong("result, log-sum-exp and gradient do not fit the heads");
   Grouped g = grouped(packing, x.shape, true, false);
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) g.make.input(g.packed);
+  for (std::size_t i = sinks ? 1 : 0; i < call.inputs.size(); ++i) g.make.input(g.packed);
+  if (sinks) g.make.input(sinks_of(g.packed));
   g.make.output(g.packed);
-  if (!forward) return Inferred{{x}, g.make.take()};
+  if (!forward && !sinks) return Inferred{{x}, g.make.take()};
+  if (!forward) {
+    g.make.output(sinks_of(g.packed));
+    return Inferred{{x, call.inputs.back()}, g.make.take()};
+  }
   g.make.output(g.packed);
   return Inferred{{{x.dtype, y}, {DType::kFp32, statistics}}, g.make.take()};
 }
@@ -145,25 +155,28 @@ std::vector<Kernel> attention_kernels(const Call& local, const Call& whole) {
   const Shape& mine = local.inputs[0].shape;
   const Packing packing = packing_of(local.settings, whole.inputs[0].shape);
   const std::int64_t groups = mine[2] / (packing.group() * packing.width);
-  return {
-      Attention{.batch = mine[0],
-                .query_heads = groups * (packing.group() - 2),
-                .kv_heads = groups,
-                .query_length = mine[1],
-                .key_length = whole.inputs[0].shape[1],
-                .head_dim = packing.width,
-                .causal = true,
-                .direction = direction,
-                .dtype = local.inputs[0].dtype,
-                .implementation = find_attention(local.settings.text("implementation")).value()}};
+  const Attention all{
+      .batch = mine[0],
+      .query_heads = groups * (packing.group() - 2),
+      .kv_heads = groups,
+      .query_length = mine[1],
+      .key_length = whole.inputs[0].shape[1],
+      .head_dim = packing.width,
+      .causal = true,
+      .direction = direction,
+      .dtype = local.inputs[0].dtype,
+      .implementation = find_attention(local.settings.text("implementation")).value()};
+  return {in_window(all, local.settings)};
 }
 
 void packed_attention_backward(Gradients& gradients) {
   if (!gradients.of_output(0).valid()) return;
-  gradients.give(0, gradients.add("packed_attention_gradient", "",
-                                  {gradients.input(0), gradients.output(0), gradients.output(1),
-                                   gradients.of_output(0)},
-                                  gradients.op().settings)[0]);
+  std::vector<TensorId> inputs{gradients.input(0), gradients.output(0), gradients.output(1),
+                               gradients.of_output(0)};
+  if (gradients.op().inputs.size() > 1) inputs.push_back(gradients.input(1));
+  const auto parts =
+      gradients.add("packed_attention_gradient", "", inputs, gradients.op().settings);
+  for (std::size_t i = 0; i < parts.size(); ++i) gradients.give(i, parts[i]);
 }
 
 // Queries [batch, sequence, query heads, width], keys and values [batch, sequence, key heads,
@@ -312,9 +325,12 @@ OperatorDefinition merge_heads_gradient() {
 
 OperatorDefinition packed_attention() {
   return {.name = "packed_attention",
-          .doc = "Causal attention on a packed projection, fused.",
-          .inputs = "x",
+          .doc =
+              "Causal attention on a packed projection, fused; sinks are logits that take "
+              "weight from the keys of their head.",
+          .inputs = "x[, sinks]",
           .outputs = "y, logsumexp",
+          .most_inputs = 2,
           .settings = attention_kernel_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kForward>,
@@ -324,10 +340,10 @@ OperatorDefinition packed_attention() {
 OperatorDefinition packed_attention_gradient() {
   return {.name = "packed_attention_gradient",
           .doc = "The gradient of `packed_attention`.",
-          .inputs = "x, y, logsumexp, dy",
-          .outputs = "dx",
+          .inputs = "x, y, logsumexp, dy[, sinks]",
+          .outputs = "dx[, dsinks]",
           .least_inputs = 4,
-          .most_inputs = 4,
+          .most_inputs = 5,
           .settings = attention_kernel_settings(),
           .infer = infer_packed_attention,
           .kernels = attention_kernels<Direction::kBackward>};

@@ -46,7 +46,40 @@ std::vector<SettingDefinition> attention_kernel_settings() {
         .fallback = std::string("fused"),
         .doc = "Whose kernel: the usual one of the device, or this one.",
         .words = {"fused", "triton-flash-1", "flash-2", "flash-3", "cudnn"}},
-       {.name = "rate", .fallback = 0.0, .doc = "Probability with which a weight is dropped."}});
+       {.name = "rate", .fallback = 0.0, .doc = "Probability with which a weight is dropped."},
+       {.name = "window",
+        .fallback = std::int64_t{0},
+        .doc = "Tokens that a query sees, itself included; 0: all before it."},
+       {.name = "chunked",
+        .fallback = false,
+        .doc = "The window does not slide: the sequence is cut into chunks of its length."}});
+}
+
+std::string attention_kernel_fault(const Settings& settings, std::int64_t sequence) {
+  const std::int64_t window = settings.integer("window");
+  if (window < 0) return fmt::format("a window of {} tokens", window);
+  if (!settings.flag("chunked")) return rate_fault(settings);
+  if (window == 0 || sequence % window != 0)
+    return fmt::format("{} tokens do not divide into chunks of {}", sequence, window);
+  return rate_fault(settings);
+}
+
+Attention in_window(Attention all, const Settings& settings) {
+  const std::int64_t window = settings.integer("window");
+  if (window == 0 || window >= all.key_length) return all;
+  if (!settings.flag("chunked")) {
+    all.window = window;
+    return all;
+  }
+  const std::int64_t chunks = all.key_length / window;
+  all.batch *= chunks;
+  all.query_length = (all.query_length + chunks - 1) / chunks;
+  all.key_length = window;
+  return all;
+}
+
+RuleMaker::Dimensions sinks_of(const RuleMaker::Dimensions& packed) {
+  return {packed[2]};
 }
 
 }  // namespace foreshard::operators

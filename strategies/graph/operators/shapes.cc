@@ -29,7 +29,7 @@ Result<Shape> reshaped(const Shape& from, Shape to) {
 
 // Factors common to both shapes, major to minor, as Shardy does it: where neither of two extents
 // divides the other, their greatest common divisor is a factor, and the rest of the dimensions up
-// to the next common border has none.
+// to the next common border has none. Where both have a dimension of one element, it is one, too.
 void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimensions& in,
            RuleMaker::Dimensions& out) {
   in.resize(from.size());
@@ -42,7 +42,7 @@ void match(RuleMaker& make, const Shape& from, const Shape& to, RuleMaker::Dimen
   while (i < from.size() && j < to.size()) {
     const std::int64_t common = std::gcd(a, b);
     if (common == 0) return;
-    if (!lost && common > 1) {
+    if (!lost && (common > 1 || (from[i] == 1 && to[j] == 1))) {
       const std::int32_t factor = make.factor(common);
       in[i].push_back(factor);
       out[j].push_back(factor);

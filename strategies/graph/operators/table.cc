@@ -45,6 +45,8 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::head_norm_gradient(),
       operators::join_heads(),
       operators::join_queries(),
+      operators::latent_heads(),
+      operators::latent_heads_gradient(),
       operators::layer_norm(),
       operators::layer_norm_gradient(),
       operators::loop(),

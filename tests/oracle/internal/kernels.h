@@ -59,6 +59,8 @@ void packed_attention(const Invocation& kernel);
 void packed_attention_gradient(const Invocation& kernel);
 void context_attention(const Invocation& kernel);
 void context_attention_gradient(const Invocation& kernel);
+void latent_heads(const Invocation& kernel);
+void latent_heads_gradient(const Invocation& kernel);
 void split_queries(const Invocation& kernel);
 void join_queries(const Invocation& kernel);
 void rope(const Invocation& kernel);

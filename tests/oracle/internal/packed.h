@@ -10,6 +10,23 @@
 
 namespace foreshard::execute {
 
+/// Turns a head of `columns` values by `sign` times the angles of its position: each value of the
+/// first half with one of the second.
+inline void rotate(double* head, std::int64_t columns, std::int64_t position, double sign) {
+  constexpr double kRotaryBase = 10'000;
+  const std::int64_t half = columns / 2;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double angle =
+        static_cast<double>(position) *
+        std::pow(kRotaryBase, -2.0 * static_cast<double>(i) / static_cast<double>(columns));
+    const double sine = sign * std::sin(angle);
+    const double a = head[i];
+    const double b = head[i + half];
+    head[i] = a * std::cos(angle) - b * sine;
+    head[i + half] = b * std::cos(angle) + a * sine;
+  }
+}
+
 /// The groups that a slice of the packed projection has, and where their heads lie in a row of it.
 class Packed {
  public:

@@ -204,9 +204,9 @@ TEST(Study, TakesAFolderWithAConfigAsItsModel) {
   }
   folder.write("m/config.json", config(1024));
   const auto file = write("./m");
-  const std::string refused = refusal({.study = file});
-  EXPECT_THAT(refused, HasSubstr("--set huggingface.sequence=1024"));
-  EXPECT_THAT(refused, HasSubstr("2,048 tokens"));
+  const auto study = load_study({.study = file}, kCatalogue);
+  ASSERT_TRUE(study) << study.error().message;
+  EXPECT_EQ(study->model.window, 1024);
   EXPECT_EQ(refusal({.study = file}, with({{"huggingface.sequence", "1024"}})), "accepted");
 }
 

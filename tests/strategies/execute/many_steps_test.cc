@@ -22,7 +22,9 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     quantize(training.strategy, static_cast<unsigned>(i));
     replicate_shards(training.strategy, static_cast<unsigned>(i));
     give_context(training, static_cast<unsigned>(i));
+    give_attention(training, static_cast<unsigned>(i));
     give_experts(training, static_cast<unsigned>(i));
+    give_routers(training, static_cast<unsigned>(i));
     give_adapters(training, static_cast<unsigned>(i));
     part_gates(training, static_cast<unsigned>(i));
     recompute_parts(training, static_cast<unsigned>(i));

@@ -40,8 +40,10 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
   models.push_back(tiny_normed(false));  // which one rank alone can normalise
   models.back().qk_norm = QkNorm::kAllHeads;
   models.back().norm = Norm::kLayerNormScale;
+  std::ranges::copy(tiny_fused_models(), std::back_inserter(models));
   for (const Model& model : models) {
     for (const bool flash : {true, false}) {
+      if (!flash && (model.window > 0 || model.has_latents())) continue;  // fused alone
       Strategy strategy = tiny_strategy(1, 1, 1, 2);
       strategy.framework.value.attention =
           flash ? AttentionImplementation::kFused : AttentionImplementation::kUnfused;
@@ -146,13 +148,15 @@ Strategy strategy_of(const Shape& shape) {
 TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
   Summary summary;
   std::size_t turn = 0;
-  const std::vector<Model> models = tiny_models();
+  std::vector<Model> models = tiny_models();
+  const std::size_t in_parts = models.size();
+  std::ranges::copy(tiny_fused_models(), std::back_inserter(models));
   for (std::size_t i = 0; i < shapes().size(); ++i) {
     for (std::size_t m = 0; m < models.size(); ++m, ++turn) {
       Strategy s = strategy_of(shapes()[i]);
       Framework& framework = s.framework.value;
-      framework.attention =
-          (i + m) % 2 == 0 ? AttentionImplementation::kFused : AttentionImplementation::kUnfused;
+      framework.attention = (i + m) % 2 == 0 || m >= in_parts ? AttentionImplementation::kFused
+                                                              : AttentionImplementation::kUnfused;
       framework.fused_gradient_accumulation = turn % 2 == 0;
       framework.gradient_reduction =
           turn % 4 < 2 ? GradientReduction::kOverlapped : GradientReduction::kAfterBackward;
@@ -165,7 +169,7 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
       expect_serial_is_sharded(models[m], s, summary);
     }
   }
-  EXPECT_EQ(summary.strategies, 128);
+  EXPECT_EQ(summary.strategies, 192);
   print(summary);
 }
 

@@ -87,6 +87,47 @@ inline Model tiny_normed(bool both) {
   return model;
 }
 
+/// GPT-OSS's kind: every second layer sees two tokens alone, heads have sinks, experts and their
+/// router biases.
+inline Model tiny_windows() {
+  Model model = tiny_llama();
+  model.name = "tiny windows";
+  model.window = 2;
+  model.full_interval = 2;
+  model.sinks = true;
+  model.attention_bias = true;
+  return model;
+}
+
+/// Llama 4's kind: chunks, and layers without positions that see all.
+inline Model tiny_chunks() {
+  Model model = tiny_llama();
+  model.name = "tiny chunks";
+  model.window = 4;
+  model.window_kind = WindowKind::kChunk;
+  model.full_interval = 2;
+  model.unrotated_interval = 2;
+  return model;
+}
+
+/// DeepSeek's kind: queries, keys and values from latents.
+inline Model tiny_latents(bool queries) {
+  Model model = tiny_llama();
+  model.name = queries ? "tiny latents" : "tiny latents of keys";
+  model.kv_heads = 0;
+  model.head_dim = 6;
+  model.query_rank = queries ? 12 : 0;
+  model.key_value_rank = 10;
+  model.rotary_dim = 2;
+  model.value_dim = 3;
+  return model;
+}
+
+/// Those that fused attention alone computes.
+inline std::vector<Model> tiny_fused_models() {
+  return {tiny_windows(), tiny_chunks(), tiny_latents(true), tiny_latents(false)};
+}
+
 /// One of each kind, which any strategy divides.
 inline std::vector<Model> tiny_models() {
   return {tiny_gpt(),           tiny_llama(),        tiny_mixture(false), tiny_mixture(true),

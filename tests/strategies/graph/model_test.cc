@@ -45,6 +45,33 @@ TEST(ParameterCount, IsThePublishedOne) {
   EXPECT_EQ(parameter_count(catalogue("mixtral-8x22b")), 140'620'634'112);
   EXPECT_EQ(parameter_count(catalogue("qwen3-30b-a3b")), 30'532'122'624);
   EXPECT_EQ(parameter_count(catalogue("qwen3-235b-a22b")), 235'093'634'560);
+  EXPECT_EQ(parameter_count(catalogue("qwen1.5-moe-a2.7b")), 14'315'784'192);
+  EXPECT_EQ(parameter_count(catalogue("deepseek-v2-lite")), 15'706'484'224);
+  EXPECT_EQ(parameter_count(catalogue("deepseek-v2")), 235'741'434'880);
+  EXPECT_EQ(parameter_count(catalogue("gpt-oss-20b")), 20'914'757'184);
+  EXPECT_EQ(parameter_count(catalogue("gpt-oss-120b")), 116'829'156'672);
+  EXPECT_EQ(parameter_count(catalogue("dbrx")), 131'596'523'520);
+  EXPECT_EQ(parameter_count(catalogue("gemma2-9b")), 9'241'705'984);
+  // Of the checkpoints, but for what is not trained by a gradient: the bias that balances the load
+  // of each routed expert.
+  EXPECT_EQ(parameter_count(catalogue("deepseek-v3")), 671'026'419'200 - std::int64_t{58} * 256);
+  EXPECT_EQ(parameter_count(catalogue("kimi-k2")), 1'026'408'232'448 - std::int64_t{60} * 384);
+}
+
+// By hand, the decoder of text of models that see images, too: h = 5,120, attention of 56 heads of
+// 128 in and 40 out, experts and the one of all tokens of three matrices of 8,192, every second
+// layer dense, of 16,384; two norms a layer; two embeddings of 202,048. "400B": the model card.
+TEST(ParameterCount, OfLlama4ByHand) {
+  constexpr std::int64_t kH = 5120;
+  constexpr std::int64_t kAttention = kH * 56 * 128 + 40 * 128 * kH + 2 * kH;
+  constexpr std::int64_t kExpert = 3 * kH * 8192;
+  constexpr std::int64_t kOthers = 2 * 202048 * kH + kH;
+  EXPECT_EQ(parameter_count(catalogue("llama4-maverick")),
+            48 * kAttention + 24 * (129 * kExpert + 128 * kH) + 24 * 3 * kH * 16384 + kOthers);
+  EXPECT_EQ(parameter_count(catalogue("llama4-maverick")), 400'711'848'960);
+  EXPECT_EQ(parameter_count(catalogue("llama4-scout")),
+            48 * (kAttention + 17 * kExpert + 16 * kH) + kOthers);
+  EXPECT_EQ(parameter_count(catalogue("gemma3-27b")), 27'009'346'304);
 }
 
 // "12.9B active", "39B active": Mistral AI's model cards. By hand for the first: of 32 layers each
@@ -54,6 +81,12 @@ TEST(ParameterCount, OfWhatATokenIsRoutedTo) {
             46'702'792'704 - std::int64_t{32} * 6 * 3 * 4096 * 14336);
   EXPECT_EQ(active_parameter_count(catalogue("mixtral-8x7b")), 12'879'925'248);
   EXPECT_EQ(active_parameter_count(catalogue("llama3-8b")), 8'030'261'248);
+  // "37B": the technical report. "5.13B" and "3.61B" leave out the input embedding: Table 1 of the
+  // model card of GPT-OSS.
+  EXPECT_EQ(active_parameter_count(catalogue("deepseek-v3")), 37'552'282'624);
+  constexpr std::int64_t kEmbedding = std::int64_t{201088} * 2880;
+  EXPECT_EQ(active_parameter_count(catalogue("gpt-oss-120b")) - kEmbedding, 5'132'849'472);
+  EXPECT_EQ(active_parameter_count(catalogue("gpt-oss-20b")) - kEmbedding, 3'608'307'264);
 }
 
 // Two of six layers have experts: the third and the sixth; then the first is dense in any case.
@@ -61,14 +94,72 @@ TEST(LayerKinds, FollowTheInterval) {
   Model model{.name = "m", .layers = 6, .experts = 4, .expert_interval = 3, .source = ""};
   std::vector<std::int64_t> with;
   for (std::int64_t layer = 0; layer < 6; ++layer)
-    if (model.kind_of_layer(layer) == LayerKind::kExperts) with.push_back(layer);
+    if (model.kind_of_layer(layer).experts) with.push_back(layer);
   EXPECT_EQ(with, (std::vector<std::int64_t>{2, 5}));
-  EXPECT_EQ(model.layer_kinds(), (std::vector{LayerKind::kDense, LayerKind::kExperts}));
+  EXPECT_TRUE(model.has_dense_layers() && model.has_expert_layers());
   model.dense_layers = 3;
-  EXPECT_EQ(model.kind_of_layer(2), LayerKind::kDense);
+  EXPECT_EQ(model.kind_of_layer(2), LayerKind{});
   model.expert_interval = 1;
   model.dense_layers = 0;
-  EXPECT_EQ(model.layer_kinds(), std::vector{LayerKind::kExperts});
+  EXPECT_EQ(model.layer_kinds(), std::vector{LayerKind{.experts = true}});
+}
+
+// Layers in a window that slides over 3 of 8 tokens have 3 (16 - 3) in place of 64 scores, counted
+// twice as those of all are; chunks of 4 tokens 2 x 16.
+TEST(ModelFlops, OfWindowsByHand) {
+  Model model{.name = "m",
+              .layers = 4,
+              .hidden = 8,
+              .heads = 2,
+              .vocabulary = 5,
+              .sequence = 8,
+              .source = ""};
+  const double all = model_flops(model, 1).in_base();
+  model.window = 3;
+  model.full_interval = 2;
+  EXPECT_EQ(model.kind_of_layer(0), LayerKind{.window = true});
+  EXPECT_EQ(model.kind_of_layer(1), LayerKind{});
+  EXPECT_EQ(model.layer_kinds(), (std::vector{LayerKind{}, LayerKind{.window = true}}));
+  EXPECT_EQ(model.kind_index(0), 1U);
+  EXPECT_DOUBLE_EQ(all - model_flops(model, 1).in_base(), 2 * 12 * 8 * (64 - 39));
+  model.window = 4;
+  model.window_kind = WindowKind::kChunk;
+  model.full_interval = 0;
+  model.full_layers = 3;
+  EXPECT_DOUBLE_EQ(all - model_flops(model, 1).in_base(), 12 * 8 * (64 - 32));
+}
+
+// By hand for h = 8, 2 heads: queries of width 6 through latents of 5, of keys and values of 4 with
+// 2 columns that rotate; keys of 6 - 2 columns and values of 3 from latents.
+TEST(ModelFlops, OfLatentsByHand) {
+  Model model{.name = "m",
+              .layers = 2,
+              .hidden = 8,
+              .heads = 2,
+              .head_dim = 6,
+              .ffn = 3,
+              .vocabulary = 7,
+              .sequence = 5,
+              .norm = Norm::kRmsNorm,
+              .activation = Activation::kSwiglu,
+              .positions = Positions::kRotary,
+              .bias = false,
+              .tied_embeddings = false,
+              .key_value_rank = 4,
+              .query_rank = 5,
+              .rotary_dim = 2,
+              .value_dim = 3,
+              .source = ""};
+  ASSERT_TRUE(checked(model));
+  const std::int64_t queries = 8 * 5 + 5 * 12;
+  const std::int64_t keys = 8 * (4 + 2) + 4 * 2 * (4 + 3);
+  const std::int64_t matrices = queries + keys + 2 * 3 * 8 + 3 * 8 * 3;
+  EXPECT_EQ(parameter_count(model), 2 * (matrices + 5 + 4 + 2 * 8) + 2 * 56 + 8);
+  EXPECT_DOUBLE_EQ(
+      model_flops(model, 1).in_base(),
+      2 * (6.0 * 5 * static_cast<double>(matrices) + 6 * 5 * 5 * 2 * (6 + 3)) + 6 * 5 * 56);
+  model.query_rank = 0;
+  EXPECT_EQ(parameter_count(model), 2 * (matrices - queries + 8 * 12 + 4 + 2 * 8) + 2 * 56 + 8);
 }
 
 // Narayanan et al., SC 2021, equation 3 is 96 B s l h^2 (1 + s/6h + V/16lh) with a second forward
@@ -166,6 +257,38 @@ TEST(ParameterCount, CountsWhatFewFamiliesHave) {
   EXPECT_EQ(more([](Model& m) { m.head_bias = true; }), 7);
   EXPECT_EQ(more([](Model& m) { m.embedding_norm = true; }), 8);
   EXPECT_EQ(more([](Model& m) { m.position_table = 6; }), 8);
+  EXPECT_EQ(more([](Model& m) { m.sinks = true; }), 3 * 4);
+}
+
+// By hand for h = 8 and four experts of width 6, two matrices each: biases of 6 + 8 each, one of
+// each expert in the router; a gate of h.
+TEST(ParameterCount, CountsWhatExpertsHave) {
+  const Model plain{.name = "tiny",
+                    .layers = 3,
+                    .hidden = 8,
+                    .heads = 4,
+                    .vocabulary = 7,
+                    .sequence = 5,
+                    .bias = false,
+                    .experts = 4,
+                    .experts_per_token = 2,
+                    .expert_ffn = 6,
+                    .dense_layers = 1,
+                    .source = ""};
+  Model model = plain;
+  model.mlp_bias = true;
+  EXPECT_EQ(parameter_count(model) - parameter_count(plain), 2 * 4 * (6 + 8) + (32 + 8));
+  EXPECT_EQ(active_parameter_count(model) - active_parameter_count(plain),
+            2 * 2 * (6 + 8) + (32 + 8));
+  model = plain;
+  model.router_bias = true;
+  EXPECT_EQ(parameter_count(model) - parameter_count(plain), 2 * 4);
+  model = plain;
+  model.shared_ffn = 5;
+  const std::int64_t shared = parameter_count(model);
+  EXPECT_EQ(shared - parameter_count(plain), 2 * 2 * 8 * 5);
+  model.shared_gate = true;
+  EXPECT_EQ(parameter_count(model) - shared, 2 * 8);
 }
 
 TEST(Model, ContradictionsAreRefused) {
@@ -187,6 +310,48 @@ TEST(Model, ContradictionsAreRefused) {
   EXPECT_EQ(checked(model).error().message,
             "model 'odd': parallel branches are normalised before, not after; leave out "
             "norm_places");
+}
+
+// What has no meaning beside the other keys.
+TEST(Model, KeysThatChangeNothingAreRefused) {
+  const Model plain{.name = "m", .layers = 4, .hidden = 8, .heads = 4, .sequence = 8, .source = ""};
+  const auto fault = [&](auto&& change) {
+    Model model = plain;
+    change(model);
+    const auto result = checked(std::move(model));
+    return result ? "none" : result.error().message;
+  };
+  EXPECT_EQ(fault([](Model&) {}), "none");
+  EXPECT_EQ(fault([](Model& m) { m.window = 8; }),
+            "model 'm': window 8 holds the whole sequence of 8 tokens: leave it out");
+  EXPECT_EQ(fault([](Model& m) { m.full_interval = 2; }),
+            "model 'm': full_interval has no meaning without a window");
+  EXPECT_EQ(fault([](Model& m) { m.window_kind = WindowKind::kChunk; }),
+            "model 'm': window_kind has no meaning without a window");
+  EXPECT_EQ(fault([](Model& m) { m.window = 4, m.full_interval = 5; }),
+            "model 'm': full_interval 5 is more than the 4 layers: leave it out");
+  EXPECT_EQ(fault([](Model& m) { m.window = 4, m.full_layers = 4; }),
+            "model 'm': full_layers 4 and full_interval 0 leave none of 4 layers with the window");
+  EXPECT_EQ(fault([](Model& m) { m.window = 3, m.window_kind = WindowKind::kChunk; }),
+            "model 'm': a sequence of 8 tokens does not divide into chunks of 3 (window)");
+  EXPECT_EQ(fault([](Model& m) { m.unrotated_interval = 2; }),
+            "model 'm': unrotated_interval has no meaning without rotary positions");
+  EXPECT_EQ(fault([](Model& m) { m.value_dim = 2; }),
+            "model 'm': value_dim has no meaning without latents; give key_value_rank");
+  EXPECT_EQ(fault([](Model& m) { m.key_value_rank = 2; }),
+            "model 'm': latents need value_dim, the width of a head of the values");
+  EXPECT_EQ(fault([](Model& m) { m.key_value_rank = 2, m.value_dim = 2, m.kv_heads = 2; }),
+            "model 'm': with latents each head has keys of its own: leave out kv_heads");
+  EXPECT_EQ(fault([](Model& m) {
+              m.key_value_rank = m.value_dim = m.rotary_dim = 2;
+              m.positions = Positions::kRotary;
+            }),
+            "model 'm': with latents an even part of each head rotates: rotary_dim 2 of head_dim 2 "
+            "and positions: rotary");
+  EXPECT_EQ(fault([](Model& m) { m.router = Router::kSigmoid; }),
+            "model 'm': router has no meaning without experts");
+  EXPECT_EQ(fault([](Model& m) { m.experts = 4, m.shared_gate = true; }),
+            "model 'm': shared_gate has no meaning without shared_ffn");
 }
 
 }  // namespace

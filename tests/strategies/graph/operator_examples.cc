@@ -51,6 +51,15 @@ std::vector<Example> operator_examples() {
   heads_without_shift.set("shift", false);
   Settings heads_with_dropout = heads;
   heads_with_dropout.set("rate", 0.25);
+  Settings heads_in_window = heads;
+  heads_in_window.set("window", I{2});
+  Settings heads_in_chunks = heads_in_window;
+  heads_in_chunks.set("chunked", true);
+  Settings heads_with_narrow_values = heads;
+  heads_with_narrow_values.set("value_dim", I{2});
+  const Settings latents{{"heads", I{4}}, {"rotary_dim", I{2}}, {"value_dim", I{1}}};
+  Settings eager_latents = latents;
+  eager_latents.set("eager", true);
   const TensorType mask{DType::kInt8, {4, 6}};
   return {
       {"add_positions", {f({4, 6, 8}), f({6, 8})}},
@@ -85,9 +94,14 @@ std::vector<Example> operator_examples() {
       {"condition", {f({4, 8})}, {{"probability", 0.25}}, {body("relu"), body("tanh")}},
       {"context_attention", {f({4, 6, 16}), f({4, 6, 16})}, heads},
       {"context_attention", {f({4, 6, 16}), f({4, 6, 16})}, heads_with_dropout},
+      {"context_attention", {f({4, 6, 16}), f({4, 6, 16}), f({4})}, heads_in_window},
+      {"context_attention", {f({4, 6, 16}), f({4, 6, 12})}, heads_with_narrow_values},
       {"context_attention_gradient",
        {f({4, 6, 16}), f({4, 6, 16}), f({4, 6, 16}), f32({4, 6, 4}), f({4, 6, 16})},
        heads},
+      {"context_attention_gradient",
+       {f({4, 6, 16}), f({4, 6, 12}), f({4, 6, 8}), f32({4, 6, 4}), f({4, 6, 8}), f({4})},
+       heads_with_narrow_values},
       {"conv", {image, f({4, 3, 3, 3})}, window},
       {"conv", {f({4, 8, 16}), f({12, 8, 5})}},
       {"conv_data_gradient", {f({4, 4, 4, 4}), f({4, 3, 3, 3})}, data},
@@ -98,6 +112,7 @@ std::vector<Example> operator_examples() {
       {"dropout", {f({4, 6})}, {{"fused", true}}},
       {"dropout_gradient", {f({4, 6}), mask}},
       {"einsum", {f({4, 6, 8}), f({8, 10})}, {{"equation", S("bsi,io->bso")}}},
+      {"einsum", {f({2, 6, 8}), f({2, 8, 10}), f({2, 10})}, {{"equation", S("ebi,eio,eo->ebo")}}},
       {"einsum", {f({4, 6, 8})}, {{"equation", S("bsh->hb")}}},
       {"einsum",
        {f({4, 6, 8, 2}), f({4, 6, 4, 2})},
@@ -116,6 +131,9 @@ std::vector<Example> operator_examples() {
       {"head_norm_gradient", {f({4, 6, 32}), f({4, 6, 32}), f({16}), f({8})}, heads_without_shift},
       {"join_heads", {f({4, 6, 4, 2}), f({4, 6, 2, 2}), f({4, 6, 2, 2})}, heads},
       {"join_queries", {f({4, 6, 16}), f({4, 6, 16})}, heads},
+      {"latent_heads", {f({4, 6, 24}), f({4, 6, 20}), f({4, 6, 2})}, latents},
+      {"latent_heads", {f({4, 6, 24}), f({4, 6, 20}), f({4, 6, 2})}, eager_latents},
+      {"latent_heads_gradient", {f({4, 6, 24}), f({4, 6, 28})}, latents},
       {"layer_norm", {f({4, 6, 8}), f({8}), f({8})}},
       {"layer_norm", {f({4, 6, 8})}, {{"kernels", S("recomputed-fp32")}}},
       {"layer_norm", {f({4, 6, 8}), f({8})}, {{"kernels", S("eager")}}},

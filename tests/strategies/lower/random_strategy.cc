@@ -193,10 +193,8 @@ void give_experts(Training& training, unsigned i) {
   model.shared_ffn = draw.from({0, 8});
   model.dense_layers = draw.from({0, 0, 1});
   model.expert_interval = draw.from({1, 2});
-  if (model.layer_kinds() == std::vector{LayerKind::kDense})
-    model.dense_layers = 0, model.expert_interval = 1;
-  if (model.layer_kinds() == std::vector{LayerKind::kExperts} && model.expert_ffn > 0)
-    model.ffn = 0;
+  if (!model.has_expert_layers()) model.dense_layers = 0, model.expert_interval = 1;
+  if (!model.has_dense_layers() && model.expert_ffn > 0) model.ffn = 0;
   FORESHARD_CHECK(checked(model).has_value());
   Strategy& strategy = training.strategy;
   strategy.capacity_factor =
@@ -212,7 +210,7 @@ void give_experts(Training& training, unsigned i) {
 }
 
 void give_adapters(Training& training, unsigned i) {
-  if (i % 3 != 1 && i % 15 != 0) return;
+  if ((i % 3 != 1 && i % 15 != 0) || training.model.has_latents()) return;
   std::mt19937 random(i);
   Draw draw(random);
   Adapters adapters{.rank = draw.from({4, 8}), .targets = {}, .dropout = draw.chance()};
@@ -253,6 +251,51 @@ void recompute_parts(Training& training, unsigned i) {
     strategy.recompute_parts = parts.empty() ? usual_recompute_parts() : std::move(parts);
   }
   FORESHARD_CHECK(is_sound());
+}
+
+void give_attention(Training& training, unsigned i) {
+  if (i % 5 > 1) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  Model& model = training.model;
+  if (i % 5 == 0) {
+    const std::int64_t chunk = model.sequence / 2;
+    model.window_kind = draw.chance() ? WindowKind::kChunk : WindowKind::kSliding;
+    model.window = model.window_kind == WindowKind::kChunk ? chunk : draw.from({1, 2, chunk});
+    model.full_interval = model.layers > 1 ? draw.from({0, 2}) : 0;
+    model.full_layers = model.layers > 1 ? draw.from({0, 1}) : 0;
+    if (model.full_layers == 1 && model.layers == 2) model.full_interval = 0;
+    model.sinks = draw.chance();
+    if (model.positions == Positions::kRotary) model.unrotated_interval = draw.from({0, 1});
+  } else {
+    model.kv_heads = 0;
+    model.head_dim = 6;
+    model.query_rank = draw.from({0, 8});
+    model.key_value_rank = 6;
+    model.rotary_dim = draw.from({2, 4});
+    model.value_dim = draw.from({4, 6});
+    model.positions = Positions::kRotary;
+    model.position_table = 0;
+    model.qk_norm = QkNorm::kNone;
+    model.mlp_bias = model.mlp_bias || model.bias;
+    model.bias = model.qkv_bias = model.attention_bias = false;
+  }
+  FORESHARD_CHECK(checked(model).has_value());
+  Strategy& strategy = training.strategy;
+  if (strategy.framework->attention == AttentionImplementation::kUnfused)
+    strategy.framework.value.attention = AttentionImplementation::kFused;
+  if (model.sinks || model.has_latents()) strategy.context_exchange = ContextExchange::kAllGather;
+  FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
+}
+
+void give_routers(Training& training, unsigned i) {
+  Model& model = training.model;
+  if (model.experts == 0 || i % 2 == 0) return;
+  model.router = i % 4 == 1 ? Router::kSigmoid : Router::kSoftmax;
+  model.router_bias = i % 8 < 4;
+  model.mlp_bias = model.shared_ffn == 0;
+  model.shared_gate = model.shared_ffn > 0;
+  FORESHARD_CHECK(checked(model).has_value());
 }
 
 void quantize(Strategy& strategy, unsigned i) {

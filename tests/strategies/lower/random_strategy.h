@@ -43,6 +43,13 @@ void part_gates(Training& training, unsigned i);
 /// Of every second, some parts of some layers are recomputed, whatever the strategy recomputed.
 void recompute_parts(Training& training, unsigned i);
 
+/// Of every fifth, layers that see a window, sinks, layers without positions; of others, latents.
+/// Attention is then fused.
+void give_attention(Training& training, unsigned i);
+
+/// Of every second that has experts, biases and another router, or a gate.
+void give_routers(Training& training, unsigned i);
+
 /// "tp 2 pp 3 (interleaved x 2) dp 2 zero 1 ...", to reproduce a failure.
 std::string describe(const Training& training);
 

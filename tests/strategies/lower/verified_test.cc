@@ -50,7 +50,7 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   if (model.positions == Positions::kLearned) copies += model.position_rows() * model.hidden;
   std::int64_t mixtures = 0;
   for (std::int64_t i = 0; i < model.layers; ++i)
-    mixtures += model.kind_of_layer(i) == LayerKind::kExperts ? 1 : 0;
+    mixtures += model.kind_of_layer(i).experts ? 1 : 0;
   copies += mixtures * model.hidden * model.experts;
   const std::int64_t matrices = model.activation == Activation::kSwiglu ? 3 : 2;
   const std::int64_t routed =

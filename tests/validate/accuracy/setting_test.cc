@@ -276,13 +276,44 @@ TEST_F(SettingOf, AdaptersByTheSourcesRecipe) {
   EXPECT_FALSE(of(row).model.adapters);
 }
 
+// As NVIDIA's tables and SimuMax's write them.
+TEST_F(SettingOf, WindowsAndLatents) {
+  TrainingRow row = full_row();
+  row.model_name = "GPT OSS 120B";
+  row.hidden = 2880;
+  row.heads = 64;
+  row.kv_heads = 8;
+  row.ffn = 2880;
+  row.experts = 128;
+  row.topk = 4;
+  row.notes =
+      "head_dim=64, moe_ffn=2880, alternating sliding window 128/full attention, bias in "
+      "linears; MoE: token distribution force-balanced, dropless";
+  const Model oss = of(row).model;
+  EXPECT_EQ(oss.window, 128);
+  EXPECT_EQ(oss.full_interval, 2);
+  EXPECT_TRUE(oss.sinks && oss.router_bias && oss.has_mlp_bias() && oss.has_qkv_bias());
+
+  row = full_row();
+  row.model_name = "deepseekv2-L4";
+  row.kv_heads = 32;
+  row.notes = "first layer dense, MLA q_lora 1536 kv_lora 512";
+  const Setting setting = of(row);
+  EXPECT_EQ(setting.model.query_rank, 1536);
+  EXPECT_EQ(setting.model.key_value_rank, 512);
+  EXPECT_EQ(setting.model.head_size(), 192);
+  EXPECT_EQ(setting.model.value_size(), 128);
+  EXPECT_THAT(setting.assumed, testing::Contains("head_dim"));
+}
+
 TEST_F(SettingOf, WhatIsUnsupportedSaysWhy) {
   const auto changed = [](const auto& change) {
     TrainingRow row = full_row();
     change(row);
     return row;
   };
-  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = 8; })), HasSubstr("experts"));
+  EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.experts = 8, r.topk = 9; })),
+              HasSubstr("experts_per_token 9 is more than the 8 experts"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "FP8"; })),
               HasSubstr("has no fp8 products"));
   EXPECT_THAT(refusal(changed([](TrainingRow& r) { r.precision = "NVFP4"; })), HasSubstr("NVFP4"));

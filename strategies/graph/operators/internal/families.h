@@ -23,6 +23,9 @@ OperatorDefinition context_attention_gradient();
 OperatorDefinition join_queries();
 OperatorDefinition split_queries();
 // control.cc
+OperatorDefinition latent_heads();
+OperatorDefinition latent_heads_gradient();
+
 OperatorDefinition condition();
 OperatorDefinition loop();
 // convolution.cc
