@@ -87,8 +87,7 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .optional("schedule_actions", &Strategy::schedule_actions,
                     "Of schedule custom: what each pipeline rank runs, in order, such as "
                     "'F0 F1 I0 W0 I1 W1' (forward, input gradients, weight gradients; B is a whole "
-                    "backward pass), with the number of the piece first where a rank has several.",
-                    yaml::non_empty())
+                    "backward pass), with the number of the piece first where a rank has several.")
           .optional("schedule_file", &Strategy::schedule_file,
                     "Instead of schedule_actions: path of a CSV with a row for each pipeline rank, "
                     "as torch.distributed.pipelining writes it, relative to this file.")
