@@ -82,6 +82,8 @@ bool came_later(const Example& example) {
                                                                   "head_norm_gradient",
                                                                   "join_heads",
                                                                   "join_queries",
+                                                                  "latent_heads",
+                                                                  "latent_heads_gradient",
                                                                   "merge_heads",
                                                                   "merge_heads_gradient",
                                                                   "packed_attention",
@@ -95,7 +97,8 @@ bool came_later(const Example& example) {
   const bool settings = std::ranges::any_of(
       std::to_array<const char*>({"every_row", "fused", "grouped", "kernels", "scale", "shift"}),
       [&](const char* name) { return example.settings.has(name); });
-  const bool bias = example.type == "matmul" && example.inputs.size() > 2;
+  const bool is_product = example.type == "matmul" || example.type == "einsum";
+  const bool bias = is_product && example.inputs.size() > 2;
   return settings || bias || example.type.starts_with("vocabulary") ||
          std::ranges::find(kTypes, example.type) != kTypes.end();
 }
