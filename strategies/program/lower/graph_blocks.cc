@@ -424,7 +424,7 @@ LoweredBlock lower_graph_block(const GraphPasses& unit, const Strategy& strategy
                         .strategy = &strategy,
                         .planner = &unit.planner};
     const SplitWork work =
-        split_work(graph, *unit.backward, kept, weights, {.recompute = unit.recompute});
+        split_work(graph, *unit.backward, kept, weights, {.recomputation = {unit.recompute}});
     SplitBackward split{.kept_for_weight = work.kept_for_weight,
                         .held = work.held,
                         .transient_input = work.input,
