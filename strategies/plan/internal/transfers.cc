@@ -52,11 +52,13 @@ class Transfers {
     }
     if (framework_.pass_host_sync && !in_ring())
       section.actions.push_back(role_.make(transfer(ActionKind::kSync, slot, -1)));
-    if (out >= 0 && out < crossings) {
-      if (is_local(out))
+    const bool hands_on = out >= 0 && out < crossings;
+    if (hands_on && !is_local(out)) {
+      send(section, out, std::move(awaited));
+    } else {
+      if (hands_on)
         made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
-      else
-        send(section, out, std::move(awaited));
+      unfinished_ = std::move(awaited);  // of a slot without passes: the next one waits
     }
     slot_before_ = std::exchange(last_slot_, last_pass_);
   }

@@ -165,8 +165,8 @@ int casts(const Pieces& pass, PassKind kind) {
 }
 
 // In fp8, a frozen product reads its input along one dimension forward, and the gradient of its
-// result along one backward: no weight gradient reads the other. The first layer's first product has
-// no backward pass. What is kept for A is in bf16.
+// result along one backward: no weight gradient reads the other. The first layer's first product
+// has no backward pass. What is kept for A is in bf16.
 TEST(Adapters, LeaveOneCopyOfWhatFrozenProductsRead) {
   Strategy s = on(1, 1);
   s.quantization = Quantization::kFp8Delayed;
