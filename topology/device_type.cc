@@ -17,10 +17,8 @@ struct Wider {
   std::array<std::string_view, 3> stand_ins;
 };
 constexpr std::array kWider{
-    Wider{"fp4", {"fp8", "bf16", "fp16"}},
-    Wider{"fp8", {"bf16", "fp16", "tf32"}},
-    Wider{"int8", {"bf16", "fp16", "tf32"}},
-    Wider{"bf16", {"tf32", "", ""}},
+    Wider{"fp4", {"fp8", "bf16", "fp16"}},   Wider{"fp8", {"bf16", "fp16", "tf32"}},
+    Wider{"int8", {"bf16", "fp16", "tf32"}}, Wider{"bf16", {"tf32", "", ""}},
     Wider{"fp16", {"tf32", "", ""}},
 };
 

@@ -29,7 +29,8 @@ struct DeviceType {
   std::string name;
   yaml::Sourced<Bytes> memory;                     ///< Capacity.
   yaml::Sourced<BytesPerSecond> memory_bandwidth;  ///< By the data sheet.
-  /// Dense tensor-core rates by the data sheet, by dtype name ("tf32", "fp16", "bf16", "fp8", "fp4").
+  /// Dense tensor-core rates by the data sheet, by dtype name ("tf32", "fp16", "bf16", "fp8",
+  /// "fp4").
   std::map<std::string, yaml::Sourced<FlopsPerSecond>> tensor_peak;
   yaml::Sourced<FlopsPerSecond> vector_peak;    ///< fp32, outside the tensor cores.
   yaml::Sourced<std::int64_t> multiprocessors;  ///< Streaming multiprocessors.
@@ -54,8 +55,8 @@ std::string generation_of(const DeviceType& device);
 yaml::Evidence evidence_of(const DeviceType& device, const FitRecord& fit);
 
 /// The peak at which products of `dtype` ("bf16") run: its own, else that of the nearest wider type
-/// listed (fp4 -> fp8; fp8, int8 -> bf16 -> fp16 -> tf32; bf16, fp16 -> tf32), else the vector units'. A device
-/// with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
+/// listed (fp4 -> fp8; fp8, int8 -> bf16 -> fp16 -> tf32; bf16, fp16 -> tf32), else the vector
+/// units'. A device with fp16 tensor cores only (V100) thus runs bf16 on its vector units.
 FlopsPerSecond peak_of(const DeviceType& device, const std::string& dtype);
 
 }  // namespace foreshard

@@ -253,13 +253,13 @@ class Step {
     const bool each = framework_.shards.gather_each.has_value();
     FORESHARD_ASSIGN(auto time, each ? gathering_each(of, group.over) : gathering(group));
     // A backward pass that computes activations again gathers for each of the two.
-    const bool twice = symbol.direction == Direction::kBackward && each &&
-                       of.recompute == Recompute::kFull;
+    const bool twice =
+        symbol.direction == Direction::kBackward && each && of.recompute == Recompute::kFull;
     const std::int64_t plain =
         group.elements - (strategy_.quantized_parameters ? group.quantized : 0);
     return (twice ? 2.0 : 1.0) * time + cast_time(shard_of(plain, group)) +
-           weight_cast_time(lower::cast_at_gather(strategy_, group.quantized,
-                                                  shard_of(group.quantized, group)));
+           weight_cast_time(
+               lower::cast_at_gather(strategy_, group.quantized, shard_of(group.quantized, group)));
   }
   std::int64_t shard_of(std::int64_t count, const plan::ParameterGroup& group) const {
     return plan::shard_of(count, group, blocks_.mesh);
@@ -354,8 +354,8 @@ class Step {
       };
       Seconds own;
       for_each_piece(strategy_, s, [&](std::int64_t, std::int64_t piece) {
-        own += of_piece(
-            piece, [&](const PassTimes& of) { return both(of, &PassTime::least_on_slowest); });
+        own += of_piece(piece,
+                        [&](const PassTimes& of) { return both(of, &PassTime::least_on_slowest); });
       });
       const Seconds step = splits ? optimizer_time(s, &Spread::fastest) : Seconds{};
       most = std::max(most, before + m * own + step);
@@ -467,19 +467,19 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
   const bool all =
       strategy.schedule == schedule::kCustom || strategy.micro_batches() <= fewer + period;
   FormKey key{.schedule = strategy.schedule,
-                    .schedule_actions = strategy.schedule_actions,
-                    .pass_times = strategy.pass_times,
-                    .stages = stages,
-                    .chunks = strategy.virtual_stages,
-                    .micro_batches = all ? strategy.micro_batches() : 0,
-                    .layers_per_stage = strategy.layers_per_stage,
-                    .mode = strategy.mode,
-                    .cuts_parameters = states.cuts_parameters,
-                    .cuts_gradients = states.cuts_gradients,
-                    .cuts_optimizer = states.cuts_optimizer,
-                    .reduces = states.reduce != StateSharding::Reduce::kNever,
-                    .mesh = {},
-                    .groups = {}};
+              .schedule_actions = strategy.schedule_actions,
+              .pass_times = strategy.pass_times,
+              .stages = stages,
+              .chunks = strategy.virtual_stages,
+              .micro_batches = all ? strategy.micro_batches() : 0,
+              .layers_per_stage = strategy.layers_per_stage,
+              .mode = strategy.mode,
+              .cuts_parameters = states.cuts_parameters,
+              .cuts_gradients = states.cuts_gradients,
+              .cuts_optimizer = states.cuts_optimizer,
+              .reduces = states.reduce != StateSharding::Reduce::kNever,
+              .mesh = {},
+              .groups = {}};
   for (const MeshAxis& axis : blocks.mesh) key.mesh.emplace_back(axis.name, axis.size > 1);
   for (const lower::LoweredBlock* block : blocks.all()) {
     auto& groups = key.groups.emplace_back();

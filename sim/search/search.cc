@@ -324,7 +324,8 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
   if (study.model.layer_kinds().size() + 2 > kBlocks)
-    return study.loader.error_at("model", "a search does not know models with so many kinds of layers",
+    return study.loader.error_at("model",
+                                 "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");
   if (study.model.adapters)
     return study.loader.error_at("model.adapters", "a search does not know adapters yet",

@@ -144,9 +144,9 @@ class Enumerator {
     const auto ways = divisors_of(model_.experts, ranks, effort_.divisors);
     const bool is_split = strategy_.tensor_parallel > 1;
     for (const std::int64_t size : chosen(space_.expert_parallel, ways)) {
-      for (const std::int64_t split : chosen(
-               space_.expert_tensor_parallel,
-               is_split ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0})) {
+      for (const std::int64_t split :
+           chosen(space_.expert_tensor_parallel,
+                  is_split ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0})) {
         strategy_.expert_parallel = size;
         strategy_.expert_tensor_parallel = split;
         chunks();

@@ -1,7 +1,7 @@
 /// \file
-/// Which strategies a search looks at: every way to split the devices into tensor, context, data and
-/// pipeline ranks (R3.1) and the experts among them, with micro-batches, interleaving, recomputation
-/// and ZeRO stages.
+/// Which strategies a search looks at: every way to split the devices into tensor, context, data
+/// and pipeline ranks (R3.1) and the experts among them, with micro-batches, interleaving,
+/// recomputation and ZeRO stages.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +57,8 @@ struct Enumeration {
 };
 
 /// All strategies of `space` for `model` on `devices`. Global batch, precision, framework, rank
-/// order, the exchange of keys among context-parallel ranks and the capacity of experts are those of
-/// `base`; its parallel sizes do not matter.
+/// order, the exchange of keys among context-parallel ranks and the capacity of experts are those
+/// of `base`; its parallel sizes do not matter.
 ///
 /// Tensor x pipeline ranks that do not divide the devices are tried where the model suits them, and
 /// so are those whose replicas the batch cannot be shared among: with as many replicas as there is

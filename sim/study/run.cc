@@ -190,8 +190,7 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 }  // namespace
 
 // Each drawn load by the steps of a few of them: a step grows with the load of its busiest rank.
-Result<std::optional<sim::Routing>> routing_of(const LoadedStudy& study,
-                                               const ClusterView& cluster,
+Result<std::optional<sim::Routing>> routing_of(const LoadedStudy& study, const ClusterView& cluster,
                                                sim::SimulateOptions options) {
   if (!study.strategy.expert_load.zipf || study.graph) return std::optional<sim::Routing>{};
   const std::vector<double> loads =

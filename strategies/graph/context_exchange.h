@@ -13,7 +13,7 @@ enum class ContextExchange : std::uint8_t {
   /// They are gathered while queries attend to the keys of their own rank; a kernel for the tokens
   /// of each other rank follows, and results are merged.
   kOverlappedAllGather,
-  kAllToAll,   ///< Ranks exchange tokens for heads: each has all tokens of some heads.
+  kAllToAll,  ///< Ranks exchange tokens for heads: each has all tokens of some heads.
 };
 
 const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*);

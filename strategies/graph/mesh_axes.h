@@ -26,8 +26,8 @@ namespace foreshard {
 /// Axes over which the samples of a batch are split. Ascending.
 std::vector<Axis> sample_axes(const std::vector<MeshAxis>& mesh);
 
-/// Axes over which samples or their tokens are split: their ranks hold copies of the parameters, and
-/// gradients are summands of each. Ascending.
+/// Axes over which samples or their tokens are split: their ranks hold copies of the parameters,
+/// and gradients are summands of each. Ascending.
 std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh);
 
 /// Axis "context", if there is one.

@@ -474,10 +474,9 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
     scores += doubled_scores(model, kind);
   }
   const double adapters = static_cast<double>(model.layers * adapter_parameters(model));
-  return Flops::from_base(
-      2 * samples *
-      (s * (products.of_matrix * matrices + products.of_adapter * adapters) +
-       products.of_attention * scores * widths));
+  return Flops::from_base(2 * samples *
+                          (s * (products.of_matrix * matrices + products.of_adapter * adapters) +
+                           products.of_attention * scores * widths));
 }
 
 Flops model_flops(const Model& model, double samples) {

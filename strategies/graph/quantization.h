@@ -8,7 +8,8 @@
 ///     fp8-block     of 128, or of 128 x 128         quantize along rows, and along columns:
 ///                                                   2 read, 1 written each
 ///     mxfp8         of 32                           both at once: 2 read, 1 + 1 written
-///     nvfp4         of 16, and a tensor's           the maximum: 2 read; then along rows, and along
+///     nvfp4         of 16, and a tensor's           the maximum: 2 read; then along rows, and
+///     along
 ///                                                   columns: 2 read, 1/2 written each
 ///
 /// Every product of a linear layer multiplies along another dimension: forward along the rows of
@@ -17,11 +18,12 @@
 /// transformer_engine/pytorch/tensor (what each casts and transposes).
 /// Not modelled: casts that are fused into the norm or activation before them; scales themselves
 /// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4
-/// quantizes along columns (its arithmetic hides behind the reads), and their rearrangement for the matrix units; the reduction of maxima
-/// over ranks; slower products with scales of blocks; layers that a recipe leaves in 16 bits; the
-/// second copy of what ranks gather along a sequence (both of a gradient's with scales of blocks,
-/// the transpose after the gather with one scale); that forward passes alone need one copy; of
-/// general graphs, the copies of weights that a product's `to` allows.
+/// quantizes along columns (its arithmetic hides behind the reads), and their rearrangement for the
+/// matrix units; the reduction of maxima over ranks; slower products with scales of blocks; layers
+/// that a recipe leaves in 16 bits; the second copy of what ranks gather along a sequence (both of
+/// a gradient's with scales of blocks, the transpose after the gather with one scale); that forward
+/// passes alone need one copy; of general graphs, the copies of weights that a product's `to`
+/// allows.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,14 @@
 
 namespace foreshard {
 
-enum class Quantization : std::uint8_t { kNone, kFp8Delayed, kFp8Current, kFp8Block, kMxFp8, kNvFp4 };
+enum class Quantization : std::uint8_t {
+  kNone,
+  kFp8Delayed,
+  kFp8Current,
+  kFp8Block,
+  kMxFp8,
+  kNvFp4
+};
 
 const yaml::Names<Quantization>& yaml_names(const Quantization*);
 

@@ -44,7 +44,8 @@ std::vector<double> zipf_shares(double exponent, const Model& model) {
 
 std::string fault_in_shares(const ExpertLoad& load) {
   for (const auto& shares : load.layers) {
-    const bool is_negative = std::ranges::any_of(shares, [](double share) { return !(share >= 0); });
+    const bool is_negative =
+        std::ranges::any_of(shares, [](double share) { return !(share >= 0); });
     constexpr double kRounding = 1e-3;
     if (is_negative || std::abs(sum_of(shares) - 1) > kRounding)
       return fmt::format("shares of a layer's experts are not negative and add up to 1, not {:.6g}",
@@ -80,7 +81,8 @@ const yaml::Table<ExpertLoad>& yaml_table(const ExpertLoad*) {
           .check("zipf", [](const ExpertLoad& load) -> std::string {
             if (load.zipf && !load.layers.empty())
               return "the load is drawn (zipf) or measured (layers), not both; leave one out";
-            if (load.is_balanced()) return "neither zipf nor layers is given; leave expert_load out";
+            if (load.is_balanced())
+              return "neither zipf nor layers is given; leave expert_load out";
             return {};
           });
   return table;

@@ -34,7 +34,8 @@ std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy) {
   const auto stages = layers_of_stages(strategy, model.layers);
   std::vector<std::vector<std::int64_t>> counts;
-  const bool are_alike = model.layer_kinds().size() == 1 && !model.adapters && strategy.recompute_layers == 0;
+  const bool are_alike =
+      model.layer_kinds().size() == 1 && !model.adapters && strategy.recompute_layers == 0;
   if (are_alike) {
     for (const std::int64_t count : stages) counts.push_back({count});
     return counts;

@@ -5,8 +5,9 @@ namespace foreshard {
 Bytes reserve_of(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
   Bytes reserve = framework.context;
-  for (const std::int64_t ranks : {strategy.tensor_parallel, strategy.context_parallel, strategy.shards(),
-                                   strategy.shard_replicas, strategy.pipeline_parallel})
+  for (const std::int64_t ranks :
+       {strategy.tensor_parallel, strategy.context_parallel, strategy.shards(),
+        strategy.shard_replicas, strategy.pipeline_parallel})
     if (ranks > 1) reserve += framework.communicator;
   return reserve;
 }

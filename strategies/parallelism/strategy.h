@@ -54,11 +54,11 @@ struct Strategy {
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
   ExpertLoad expert_load{};    ///< Balanced, if capacity_factor is not 1.
   bool sequence_parallel = false;
-  std::string schedule = "1f1b";               ///< A name of strategies/schedule.
-  std::vector<std::string> schedule_actions;   ///< Of schedule "custom": schedule/actions.h.
-  std::string schedule_file;                   ///< Where they stand instead; read with the study.
-  std::vector<double> pass_times;  ///< schedule::PassTimes, in their order; empty: equal.
-  std::int64_t virtual_stages = 1;             ///< Model chunks per pipeline rank.
+  std::string schedule = "1f1b";              ///< A name of strategies/schedule.
+  std::vector<std::string> schedule_actions;  ///< Of schedule "custom": schedule/actions.h.
+  std::string schedule_file;                  ///< Where they stand instead; read with the study.
+  std::vector<double> pass_times;   ///< schedule::PassTimes, in their order; empty: equal.
+  std::int64_t virtual_stages = 1;  ///< Model chunks per pipeline rank.
   std::vector<std::int64_t> layers_per_stage;  ///< Per piece, in the model's order; empty: equal.
   std::int64_t micro_batch = 1;                ///< Sequences per device and micro-batch.
   std::int64_t global_batch = 1;               ///< Sequences per step.

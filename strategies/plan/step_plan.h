@@ -286,8 +286,8 @@ struct Role {
 ///  2. A role passes every unit of a chunk forward once for each micro-batch and, where the step
 ///     trains, those that have a backward pass backward once, in the slot of that chunk, direction
 ///     and micro-batch; the backward pass waits for the forward pass. It runs whole; or, of a block
-///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for it.
-///     Units that do not split run whole in the slot of kInput. All roles have the same
+///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for
+///     it. Units that do not split run whole in the slot of kInput. All roles have the same
 ///     micro-batches.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.

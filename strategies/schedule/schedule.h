@@ -74,10 +74,10 @@ struct PassTimes {
 };
 
 struct Shape {
-  std::int32_t stages = 1;         ///< p >= 1.
-  std::int32_t chunks = 1;         ///< v >= 1, per stage.
-  std::int32_t micro_batches = 1;  ///< m >= 1, per step.
-  PassTimes times{};               ///< Of schedules that go_by_times.
+  std::int32_t stages = 1;             ///< p >= 1.
+  std::int32_t chunks = 1;             ///< v >= 1, per stage.
+  std::int32_t micro_batches = 1;      ///< m >= 1, per step.
+  PassTimes times{};                   ///< Of schedules that go_by_times.
   std::vector<std::string> actions{};  ///< Of schedule "custom": actions.h.
 };
 

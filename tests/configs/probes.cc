@@ -149,9 +149,8 @@ std::string step_on(const ClusterConfig& config) {
 const std::vector<Kernel>& kernels() {
   static const auto list = [] {
     std::vector<Kernel> all;
-    for (const DType dtype :
-         {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8, DType::kFp4,
-          DType::kInt8}) {
+    for (const DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
+                              DType::kFp4, DType::kInt8}) {
       for (const std::int64_t m : {16, 64, 128, 192, 256, 512, 1000, 4096})
         for (const std::int64_t n : {64, 96, 128, 256, 1000, 3072, 16384})
           for (const std::int64_t k : {64, 512, 1001, 2048, 16384})

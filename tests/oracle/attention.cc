@@ -84,8 +84,8 @@ class Heads {
     const double p = kernel.op.settings.number("rate");
     if (p == 0) return 1;
     const std::int64_t length = queries_.whole[1];
-    const std::int64_t row = ((queries_.box.begin[0] + b) * all_ + first_ + h) * length +
-                             queries_.box.begin[1] + s;
+    const std::int64_t row =
+        ((queries_.box.begin[0] + b) * all_ + first_ + h) * length + queries_.box.begin[1] + s;
     const std::uint64_t key = key_of(kernel.context.key, kAttentionDropout);
     return uniform(key, row * length + t) < p ? 0.0 : 1 / (1 - p);
   }
@@ -321,13 +321,12 @@ void each_of_parts(const Operand& qkv, const Settings& settings, const Parts& pa
   const std::int64_t d = packed.head_dim();
   const std::int64_t groups = packed.groups();
   const std::int64_t first = packed.first_query_head() / packed.queries_of_group();
-  FORESHARD_CHECK(parts[0].box.begin[1] == qkv.box.begin[1] &&
-                  parts[1].box.begin[1] == qkv.box.begin[1] &&
-                  rows(parts[0]) == rows(qkv) && rows(parts[1]) == rows(qkv) &&
-                  parts[0].box.begin[2] == packed.first_query_head() * d &&
-                  parts[1].box.begin[2] == first * 2 * d &&
-                  columns(parts[0]) == packed.query_heads() * d &&
-                  columns(parts[1]) == groups * 2 * d);
+  FORESHARD_CHECK(
+      parts[0].box.begin[1] == qkv.box.begin[1] && parts[1].box.begin[1] == qkv.box.begin[1] &&
+      rows(parts[0]) == rows(qkv) && rows(parts[1]) == rows(qkv) &&
+      parts[0].box.begin[2] == packed.first_query_head() * d &&
+      parts[1].box.begin[2] == first * 2 * d && columns(parts[0]) == packed.query_heads() * d &&
+      columns(parts[1]) == groups * 2 * d);
   each_head(qkv, packed, [&](std::int64_t from, std::size_t part, std::int64_t to) {
     if (part == 0) return visit(from, std::size_t{0}, to);
     const std::int64_t head = to / d;  // of all rows

@@ -41,9 +41,10 @@ OperatorTime attention_time(const Attention& a, const DeviceType& device, Duty d
 
   const bool forward = a.direction == Direction::kForward;
   const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
-  const FlopsPerSecond rate = peak_of(device, std::string(name_of(a.dtype))) *
-                              (rate_at(e, (a.head_dim + a.value_width()) / 2, a.direction) * clocks) /
-                              count(*device.multiprocessors);
+  const FlopsPerSecond rate =
+      peak_of(device, std::string(name_of(a.dtype))) *
+      (rate_at(e, (a.head_dim + a.value_width()) / 2, a.direction) * clocks) /
+      count(*device.multiprocessors);
 
   // A unit owns `tile` rows of the score matrix (backward: columns) and walks along the others. A
   // causal unit sees half of them on average, plus the masked half of its own diagonal tile. In a

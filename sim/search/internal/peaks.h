@@ -18,7 +18,7 @@
 
 namespace foreshard::search {
 
-inline constexpr std::size_t kBlocks = 8;        ///< Of a plan, at most.
+inline constexpr std::size_t kBlocks = 8;         ///< Of a plan, at most.
 inline constexpr std::size_t kBucketsOfUnit = 3;  ///< At most: groups of other axes each.
 using BlockCounts = std::array<std::int32_t, kBlocks>;
 
@@ -45,11 +45,11 @@ struct Load {
   /// The pass before it, if its last tasks may still run, off the compute stream: then its work
   /// and, backward, what it gives back are there too.
   PassOf trailing{};
-  BlockCounts whole{};     ///< Gathered parameters.
+  BlockCounts whole{};  ///< Gathered parameters.
   /// Whole gradients: of reduced_over(), by the block of their bucket.
   std::array<BlockCounts, kBucketsOfUnit> gradient{};
-  BlockCounts kept{};      ///< Activations, to the end of the gradients of inputs.
-  BlockCounts held{};      ///< What gradients of weights read, from there on.
+  BlockCounts kept{};  ///< Activations, to the end of the gradients of inputs.
+  BlockCounts held{};  ///< What gradients of weights read, from there on.
   auto operator<=>(const Load&) const = default;
 };
 
@@ -63,7 +63,7 @@ struct BlockBytes {
   Bytes held{};
   Bytes whole{};
   std::array<Bytes, kBucketsOfUnit> gradient{};  ///< Of each of reduced_over().
-  std::array<Bytes, kForms> work{};  ///< By PassOf::form().
+  std::array<Bytes, kForms> work{};              ///< By PassOf::form().
   /// Whether the pass ends with a task that is not on the compute stream.
   std::array<bool, kForms> trails{};
 };

@@ -43,7 +43,8 @@ class Passes {
     const bool is_forward = slot.direction == Direction::kForward;
     const Run units = parts_.with_backward(all);
     std::vector<Run> found;
-    if (is_forward && units.count < all.count) found.push_back({all.first, all.count - units.count});
+    if (is_forward && units.count < all.count)
+      found.push_back({all.first, all.count - units.count});
     if (units.count == 0) return found;
     const bool apart = apart_.contains({slot.chunk, slot.micro_batch});
     found.push_back({units.first, apart ? 1 : units.count});

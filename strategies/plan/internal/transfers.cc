@@ -56,8 +56,7 @@ class Transfers {
     if (hands_on && !is_local(out)) {
       send(section, out, std::move(awaited));
     } else {
-      if (hands_on)
-        made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
+      if (hands_on) made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
       unfinished_ = std::move(awaited);  // of a slot without passes: the next one waits
     }
     slot_before_ = std::exchange(last_slot_, last_pass_);

@@ -94,8 +94,8 @@ double count(std::int64_t n) {
 }
 
 Flops flops_of_kernel(const Attention& a) {
-  return 2.0 * scores_per_query(a) * count(a.batch) * count(a.query_heads) *
-         count(a.query_length) * count(widths_of_products(a)) * 1_FLOP;
+  return 2.0 * scores_per_query(a) * count(a.batch) * count(a.query_heads) * count(a.query_length) *
+         count(widths_of_products(a)) * 1_FLOP;
 }
 Flops flops_of_kernel(const Gemm& g) {
   return 2.0 * count(g.batch) * count(g.m) * count(g.n) * count(g.k) * 1_FLOP;

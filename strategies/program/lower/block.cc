@@ -133,8 +133,7 @@ SplitBackward split_backward(const ShardedGraph& forward, const ShardedGraph& ba
   const auto part = [&](std::string_view suffix, bool of_weights) {
     Block block{.name = name + std::string(suffix)};
     Emitter tasks(block, overlap);
-    if (!of_weights)
-      tasks.emit(forward, recomputed_operators(*forward.graph, how.recomputation));
+    if (!of_weights) tasks.emit(forward, recomputed_operators(*forward.graph, how.recomputation));
     std::vector<std::size_t> selected;
     for (std::size_t i = 0; i < weights.size(); ++i)
       if (weights[i] == of_weights) selected.push_back(i);

@@ -57,7 +57,7 @@ struct SplitBackward {
 struct LoweredBlock {
   Pieces forward;
   Pieces backward;
-  Pieces reducing{};        ///< `backward` with the reductions of ParameterGroup::reduced_inside.
+  Pieces reducing{};  ///< `backward` with the reductions of ParameterGroup::reduced_inside.
   std::optional<SplitBackward> split{};  ///< Where the schedule splits passes and this one can be.
   Bytes saved;              ///< Activations between forward and backward, one micro-batch.
   Bytes transient_forward;  ///< What its peak has besides `saved` (liveness.h).

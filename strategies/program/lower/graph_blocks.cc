@@ -83,7 +83,7 @@ struct PassOptions {
   bool overlap = false;        // as for Emitter
   Partial* reduced = nullptr;  // gradients are reduced in buckets as they come, and counted here
   std::int64_t times = 1;      // the pass through this graph in one through all
-  const std::set<TensorId>* seeds = nullptr;  // gradients that a backward pass begins with
+  const std::set<TensorId>* seeds = nullptr;    // gradients that a backward pass begins with
   const std::vector<bool>* left_out = nullptr;  // operators of the other part of a backward pass
   std::set<std::int32_t>* converted = nullptr;  // ... and conversions that the first part has made
   const Strategy* strategy = nullptr;

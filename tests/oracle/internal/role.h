@@ -28,7 +28,7 @@ struct ShardedBlock {
   std::set<TensorId> kept;  ///< Stay in memory between the two; views as what they view.
   std::vector<std::size_t> recomputed{};     ///< Operators of `forward`, ascending.
   std::map<TensorId, TensorId> gradient_of;  ///< Of each parameter that is trained.
-  std::vector<bool> weights{};  ///< weight_gradient_operators() of the backward graph.
+  std::vector<bool> weights{};               ///< weight_gradient_operators() of the backward graph.
   std::map<TensorId, std::vector<Axis>>
       also_partial{};  ///< Per parameter: besides those of `copies`.
 

@@ -72,12 +72,14 @@ class EstimateOfRandomStrategies : public testing::TestWithParam<Case> {};
 // their host, gathered parameters are freed before the next are asked for; the estimate counts
 // both, and is up to 2 % high. So it is where experts are gathered behind all else of a layer.
 TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
-  const study::LoadedStudy study = study_of(GetParam().cluster, GetParam().framework, GetParam().model);
+  const study::LoadedStudy study =
+      study_of(GetParam().cluster, GetParam().framework, GetParam().model);
   const auto cluster = cluster_of(study);
   ASSERT_TRUE(cluster) << cluster.error().message;
   const Seconds launch_time = cluster->host(0).launch_time;
-  auto space = enumerate({.effort = 3, .context_parallel = GetParam().context_parallel}, study.strategy, study.model,
-                         static_cast<std::int64_t>(cluster->devices().size()));
+  auto space =
+      enumerate({.effort = 3, .context_parallel = GetParam().context_parallel}, study.strategy,
+                study.model, static_cast<std::int64_t>(cluster->devices().size()));
   constexpr std::uint32_t kSeed = 20240607;
   SCOPED_TRACE("seed " + std::to_string(kSeed));
   std::ranges::shuffle(space.candidates, std::mt19937(kSeed));  // NOLINT: repeatable on purpose
@@ -110,26 +112,26 @@ TEST_P(EstimateOfRandomStrategies, AgreesWithTheSimulation) {
   EXPECT_LE(highest, 1.25);
 }
 
-INSTANTIATE_TEST_SUITE_P(Frameworks, EstimateOfRandomStrategies,
-                         testing::Values(Case{"a_node_megatron", kBox, "megatron-lm"},
-                                         Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
-                                         Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
-                                         Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
-                                         Case{"two_nodes_megatron_experts", "two-dgx-a100",
-                                              "megatron-lm", 0.02, kExperts},
-                                         Case{"two_nodes_fsdp_experts", "two-dgx-a100",
-                                              "pytorch-fsdp", 0.01, kExperts},
-                                         Case{"two_nodes_megatron_context", "two-dgx-a100",
-                                              "megatron-lm", 0.01, kSmall, {1, 2, 4}},
-                                         Case{"two_nodes_megatron_experts_and_context",
-                                              "two-dgx-a100", "megatron-lm", 0.02, kExperts, {2}},
-                                         Case{"two_nodes_llm_foundry", "two-dgx-a100",
-                                              "{extends: llm-foundry, host_time: 0 us}"},
-                                         Case{"two_nodes_llm_foundry_waiting_for_hosts",
-                                              "two-dgx-a100", "llm-foundry", 0.02},
-                                         Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100",
-                                              "megatron-deepspeed-bloom"}),
-                         [](const auto& of) { return std::string(of.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Frameworks, EstimateOfRandomStrategies,
+    testing::Values(
+        Case{"a_node_megatron", kBox, "megatron-lm"},
+        Case{"a_node_megatron_sc21", kBox, "megatron-lm-sc21"},
+        Case{"two_nodes_megatron", "two-dgx-a100", "megatron-lm"},
+        Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
+        Case{"two_nodes_megatron_experts", "two-dgx-a100", "megatron-lm", 0.02, kExperts},
+        Case{"two_nodes_fsdp_experts", "two-dgx-a100", "pytorch-fsdp", 0.01, kExperts},
+        Case{"two_nodes_megatron_context", "two-dgx-a100", "megatron-lm", 0.01, kSmall, {1, 2, 4}},
+        Case{"two_nodes_megatron_experts_and_context",
+             "two-dgx-a100",
+             "megatron-lm",
+             0.02,
+             kExperts,
+             {2}},
+        Case{"two_nodes_llm_foundry", "two-dgx-a100", "{extends: llm-foundry, host_time: 0 us}"},
+        Case{"two_nodes_llm_foundry_waiting_for_hosts", "two-dgx-a100", "llm-foundry", 0.02},
+        Case{"two_nodes_waiting_for_each_kernel", "two-dgx-a100", "megatron-deepspeed-bloom"}),
+    [](const auto& of) { return std::string(of.param.name); });
 
 TEST(Search, NamesTheFastestOfWhatItSimulated) {
   const study::LoadedStudy study = study_of(kBox, "megatron-lm", kSmall);
@@ -167,9 +169,9 @@ TEST(Search, CertifiedWinnersAreNotBeaten) {
 // H100: tensor 2, pipeline 8, experts 8 ways, each whole. It is in the space, and what the search
 // names is as fast at least.
 TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
-  const auto study =
-      study::load_study({.study = "mixtral-8x22b-h100-128"},
-                        yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
+  const auto study = study::load_study(
+      {.study = "mixtral-8x22b-h100-128"},
+      yaml::Options{.catalogue = {FORESHARD_SOURCE_DIR "/configs"}, .overrides = {}});
   ASSERT_TRUE(study) << study.error().message;
   SearchOptions options{.simulate = 4};
   options.space = {.tensor_parallel = {2, 4},
@@ -180,9 +182,8 @@ TEST(Search, FindsThePublishedLayoutOfAMixtureOrBeatsIt) {
                    .recompute = {Recompute::kNone}};
   const Strategy& published = study->strategy;
   const auto space = enumerate(options.space, published, study->model, study->pool.size());
-  EXPECT_TRUE(std::ranges::any_of(space.candidates, [&](const Strategy& one) {
-    return knobs_of(one) == knobs_of(published);
-  }));
+  EXPECT_TRUE(std::ranges::any_of(
+      space.candidates, [&](const Strategy& one) { return knobs_of(one) == knobs_of(published); }));
   const auto found = run_search(*study, options);
   ASSERT_TRUE(found) << found.error().message;
   const auto simulated = study::run_study(*study, {.critical_path = false});

@@ -117,9 +117,9 @@ TEST(ContextParallel, BalancesTheHalvesOfACausalMask) {
                                           .key_length = kSequence,
                                           .head_dim = kWidth})
                            .in_base();
-  for (const ContextExchange how : {ContextExchange::kAllGather,
-                                    ContextExchange::kOverlappedAllGather,
-                                    ContextExchange::kAllToAll}) {
+  for (const ContextExchange how :
+       {ContextExchange::kAllGather, ContextExchange::kOverlappedAllGather,
+        ContextExchange::kAllToAll}) {
     const auto program = lowered(strategy(1, 4, how));
     for (const auto& [pass, factor] :
          {std::pair("layer.forward", 1.0), std::pair("layer.backward", 2.5)}) {

@@ -1,5 +1,5 @@
-// Linear layers in fp8 and fp4, by hand: what is cast and when, in which width ranks communicate, and what
-// weights take.
+// Linear layers in fp8 and fp4, by hand: what is cast and when, in which width ranks communicate,
+// and what weights take.
 #include "strategies/graph/quantization.h"
 
 #include <gtest/gtest.h>

@@ -110,9 +110,9 @@ TEST(RecomputedParts, OfAGateApart) {
   // Its input, queries, keys and values as projected, attention's result and statistics, the gate,
   // the last product's result.
   EXPECT_EQ(layer.saved.in_base(), 2 * kS * (kH + kQkv + kH + kF + kH) + 4 * kS * kA);
-  EXPECT_THAT(again(layer), ElementsAre("attention_norm", "rope", "attention_out",
-                                        "attention_residual", "mlp_norm", "mlp_up",
-                                        "mlp_activation", "mlp_residual"));
+  EXPECT_THAT(again(layer),
+              ElementsAre("attention_norm", "rope", "attention_out", "attention_residual",
+                          "mlp_norm", "mlp_up", "mlp_activation", "mlp_residual"));
   s.framework.value.gate_apart = false;
   s.recompute_parts = {Part::kMlpGate};
   EXPECT_THAT(faults_in(s, model(), 1), testing::SizeIs(1));

@@ -35,8 +35,7 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   Model padded = model;
   padded.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   std::int64_t all = parameter_count(padded);
-  if (model.tied_embeddings && last_stage(strategy) != 0)
-    all += padded.vocabulary * model.hidden;
+  if (model.tied_embeddings && last_stage(strategy) != 0) all += padded.vocabulary * model.hidden;
   const int scales = (has_scale(model.norm) ? 1 : 0) + (has_shift(model.norm) ? 1 : 0);
   const std::int64_t norm = model.hidden * scales;
   const int biases = (model.has_attention_out_bias() ? 1 : 0) + (model.has_mlp_bias() ? 1 : 0);

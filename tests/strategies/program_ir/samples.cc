@@ -137,8 +137,9 @@ class Draw {
       case 0:
         return Gemm{size(), size(), size(), size(), dtype, chance(50), chance(50)};
       case 1:
-        return Attention{size(), size(), size(),     size(), size(),               size(),
-                         size(), chance(50), size(), one_of<Direction>(2), dtype};
+        return Attention{size(), size(), size(),     size(), size(),
+                         size(), size(), chance(50), size(), one_of<Direction>(2),
+                         dtype};
       default:
         return Pass{one_of<PassKind>(static_cast<int>(PassKind::kZero) + 1), size(), size(), dtype};
     }

@@ -253,8 +253,8 @@ void compute(const Pass& given, Arrays& o) {
       return each(1, [&](Size i, Size, Size) { return o[0][i]; });
     case PassKind::kQuantizeFp4:
       for (std::size_t i = 0; i < o[1].size(); ++i)
-        o[1][i] = static_cast<std::int8_t>(fp4_nearest(o[0][2 * i]) +
-                                           16 * fp4_nearest(o[0][2 * i + 1]));
+        o[1][i] =
+            static_cast<std::int8_t>(fp4_nearest(o[0][2 * i]) + 16 * fp4_nearest(o[0][2 * i + 1]));
       return;
     case PassKind::kQuantizeTwice:
     case PassKind::kQuantizeTranspose:
