@@ -8,9 +8,9 @@
 ///     fp8-block     of 128, or of 128 x 128         quantize along rows, and along columns:
 ///                                                   2 read, 1 written each
 ///     mxfp8         of 32                           both at once: 2 read, 1 + 1 written
-///     nvfp4         of 16, and a tensor's           the maximum: 2 read; then along rows, and
-///     along
-///                                                   columns: 2 read, 1/2 written each
+///     nvfp4         of 16, and a tensor's           the maximum: 2 read;
+///                                                   along rows: 2 read, 1/2 written;
+///                                                   along columns: likewise
 ///
 /// Every product of a linear layer multiplies along another dimension: forward along the rows of
 /// both operands, and the gradients' products along columns of one or both.

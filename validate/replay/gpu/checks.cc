@@ -92,21 +92,33 @@ std::vector<Check> pass_checks() {
 }
 
 std::vector<Check> attention_checks() {
-  using A = Attention;
-  constexpr auto kForward = Direction::kForward;
-  constexpr auto kBackward = Direction::kBackward;
+  struct Shape {
+    std::int64_t batch, query_heads, kv_heads, query_length, key_length, head_dim;
+    bool causal;
+    DType dtype;
+  };
   std::vector<Check> checks;
-  for (const Direction direction : {kForward, kBackward})
-    for (const A& a : {
-             A{1, 1, 1, 64, 64, 64, false, direction, DType::kBf16},
-             A{1, 2, 1, 128, 128, 128, true, direction, DType::kBf16},
-             A{2, 4, 2, 100, 100, 64, true, direction, DType::kFp16},
-             A{1, 1, 1, 40, 150, 128, true, direction, DType::kBf16},
-             A{1, 1, 1, 150, 40, 64, true, direction, DType::kFp16},  // some queries see nothing
-             A{1, 2, 2, 33, 70, 80, false, direction, DType::kFp16},
-             A{1, 1, 1, 200, 200, 40, true, direction, DType::kBf16},
-         })
+  for (const Direction direction : {Direction::kForward, Direction::kBackward})
+    for (const Shape& shape : {
+             Shape{1, 1, 1, 64, 64, 64, false, DType::kBf16},
+             Shape{1, 2, 1, 128, 128, 128, true, DType::kBf16},
+             Shape{2, 4, 2, 100, 100, 64, true, DType::kFp16},
+             Shape{1, 1, 1, 40, 150, 128, true, DType::kBf16},
+             Shape{1, 1, 1, 150, 40, 64, true, DType::kFp16},  // some queries see nothing
+             Shape{1, 2, 2, 33, 70, 80, false, DType::kFp16},
+             Shape{1, 1, 1, 200, 200, 40, true, DType::kBf16},
+         }) {
+      const Attention a{.batch = shape.batch,
+                        .query_heads = shape.query_heads,
+                        .kv_heads = shape.kv_heads,
+                        .query_length = shape.query_length,
+                        .key_length = shape.key_length,
+                        .head_dim = shape.head_dim,
+                        .causal = shape.causal,
+                        .direction = direction,
+                        .dtype = shape.dtype};
       checks.push_back({describe(Kernel(a)), [a] { return check(a); }});
+    }
   return checks;
 }
 
