@@ -167,7 +167,7 @@ Json warnings_of(const sim::Prediction& prediction) {
 
 Json routing_of(const sim::Prediction& prediction) {
   if (!prediction.routing) return nullptr;
-  const sim::Routing& routing = *prediction.routing;
+  const sim::ExpertLoadSpread& routing = *prediction.routing;
   return {{"draws", routing.draws},
           {"mean_load", routing.mean_load},
           {"high_load", routing.high_load},

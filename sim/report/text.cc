@@ -62,7 +62,7 @@ void write_result(Page& page, const Report& report) {
   if (!prediction.interval_source.text.empty())
     page.remark(left("interval", 12) + " ", prediction.interval_source.text, Tone::kFaint);
   if (prediction.routing) {
-    const sim::Routing& routing = *prediction.routing;
+    const sim::ExpertLoadSpread& routing = *prediction.routing;
     page.remark(left("routing", 12) + " ",
                 fmt::format("the busiest rank gets {:.2f} times its share of the tokens ({:.2f} in "
                             "5 of 100 drawn steps); 90 of 100 take {} to {}",

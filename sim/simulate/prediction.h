@@ -159,7 +159,7 @@ struct Expense {
 
 /// How steps differ with the experts that their tokens choose: of drawn steps, those that only so
 /// many are below.
-struct Routing {
+struct ExpertLoadSpread {
   std::int64_t draws = 0;
   double mean_load = 1;  ///< Of the busiest rank, as a multiple of its even share.
   double high_load = 1;  ///< 95 of 100 are below.
@@ -204,7 +204,8 @@ struct Prediction {
   std::vector<CollectiveUse> collectives;
   Expense expense;
   std::optional<Training> training;
-  std::optional<Routing> routing;  ///< Where the load of experts is drawn; `step` is of its mean.
+  std::optional<ExpertLoadSpread>
+      routing;  ///< Where the load of experts is drawn; `step` is of its mean.
   std::string engine = "fluid";
   std::string granularity = "flat";
   std::string folding = "none";  ///< "structural", "refined" (fold.h), or every rank for itself.

@@ -190,9 +190,11 @@ void warn_of_idle(const LoadedStudy& study, sim::Prediction& prediction) {
 }  // namespace
 
 // Each drawn load by the steps of a few of them: a step grows with the load of its busiest rank.
-Result<std::optional<sim::Routing>> routing_of(const LoadedStudy& study, const ClusterView& cluster,
-                                               sim::SimulateOptions options) {
-  if (!study.strategy.expert_load.zipf || study.graph) return std::optional<sim::Routing>{};
+Result<std::optional<sim::ExpertLoadSpread>> routing_of(const LoadedStudy& study,
+                                                        const ClusterView& cluster,
+                                                        sim::SimulateOptions options) {
+  if (!study.strategy.expert_load.zipf || study.graph)
+    return std::optional<sim::ExpertLoadSpread>{};
   const std::vector<double> loads =
       drawn_loads(study.strategy.expert_load, study.model, study.strategy.expert_parallel);
   const auto below = [&](double share) {
@@ -210,7 +212,7 @@ Result<std::optional<sim::Routing>> routing_of(const LoadedStudy& study, const C
                      sim::simulate(cluster, program, study.communication, options));
     return prediction.step;
   };
-  sim::Routing routing;
+  sim::ExpertLoadSpread routing;
   routing.draws = std::ssize(loads);
   routing.mean_load = study.strategy.expert_slots(study.model);
   routing.high_load = below(0.95);
