@@ -352,26 +352,7 @@ static void expert_faults(const Strategy& strategy, const Model& model,
               "leave it out, or give the model experts");
     return;
   }
-  const ExpertLoad& load = strategy.expert_load;
-  const std::int64_t layers = layers_with_experts(model);
-  if (!load.is_balanced() && strategy.capacity_factor > 1)
-    fault("expert_load",
-          fmt::format("with capacity_factor {:.6g} all experts have as many slots, whoever chooses "
-                      "them",
-                      strategy.capacity_factor),
-          "leave out one of the two");
-  if (load.layers.size() > 1 && std::ssize(load.layers) != layers)
-    fault("expert_load",
-          fmt::format("shares are given of {} layers, and {} have experts", load.layers.size(),
-                      layers),
-          fmt::format("give {} lists, or one for all", layers));
-  for (const auto& shares : load.layers) {
-    if (std::ssize(shares) == model.experts) continue;
-    fault("expert_load",
-          fmt::format("a list has {} shares, and a layer {} experts", shares.size(), model.experts),
-          fmt::format("give {} shares in each list", model.experts));
-    break;
-  }
+  expert_load_faults(strategy, model, faults);
   const std::int64_t data = strategy.data_parallel / strategy.shard_replicas;
   if (etp > 1 && etp != tp) {
     fault("expert_tensor_parallel",

@@ -12,6 +12,11 @@ namespace foreshard {
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
+/// Of a load that is given: shares of all experts, of each layer that has some, of which none are
+/// dropped. \pre the model has experts
+void expert_load_faults(const Strategy& strategy, const Model& model,
+                        std::vector<StrategyFault>& faults);
+
 /// Tensor-parallel ranks share columns of A, and of B.
 void adapter_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);

@@ -99,6 +99,8 @@ cudaError_t with_type(DType dtype, F f) {
       return f(__nv_bfloat16(), 256.0F);
     case DType::kFp8:
       return f(Float8(), 16.0F);
+    case DType::kFp4:
+      break;
     case DType::kInt8:
       return f(std::int8_t(), 127.0F);
     case DType::kInt32:  // NOLINT(bugprone-branch-clone): the types differ
