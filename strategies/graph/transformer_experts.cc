@@ -73,8 +73,8 @@ TensorId BlockBuilder::shared_experts(TensorId x) {
   if (!model_.shared_gate) return shared;
   const TensorId gate =
       added({.type = "unary",
-             .name = "shared_gate_sigmoid",
-             .inputs = {matmul("shared_gate", x, model_.hidden, 1, {kWhole, kWhole})},
+             .name = "shared_experts_gate_sigmoid",
+             .inputs = {matmul("shared_experts_gate", x, model_.hidden, 1, {kWhole, kWhole})},
              .settings = {{"operation", std::string("sigmoid")}}});
   return added({.type = "binary",
                 .name = "shared_gated",
