@@ -1,5 +1,6 @@
 // Against public measurements, which are not part of the project: without them the tests say so and
 // are skipped. Bounds hold what is reached; nothing is tuned to these rows.
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <gtest/gtest.h>
@@ -45,6 +46,11 @@ TEST(PublicRows, SimuMaxsPeaksOfMemory) {
     if (one.quantity != Quantity::kMemory || !one.predicted || !one.measured) continue;
     const double error = 100 * (*one.predicted / *one.measured - 1);
     EXPECT_GT(error, -1) << one.id;
+    // Attention from latents, whose widths of heads are assumed.
+    if (std::ranges::find(one.assumed, "head_dim") != one.assumed.end()) {
+      EXPECT_LT(error, 3) << one.id;
+      continue;
+    }
     sum += std::abs(error);
     ++count;
   }
