@@ -81,8 +81,9 @@ const yaml::Table<ExpertLoad>& yaml_table(const ExpertLoad*) {
           .check("zipf", [](const ExpertLoad& load) -> std::string {
             if (load.zipf && !load.layers.empty())
               return "the load is drawn (zipf) or measured (layers), not both; leave one out";
-            if (load.is_balanced())
-              return "neither zipf nor layers is given; leave expert_load out";
+            const ExpertLoad usual;
+            if (!load.zipf && (load.draws != usual.draws || load.seed != usual.seed))
+              return "without zipf nothing is drawn; leave draws and seed out";
             return {};
           });
   return table;

@@ -198,7 +198,7 @@ TEST(BadInput, Experts) {
                  "a list has 2 shares, and a layer 6 experts", "give 6 shares");
   expect_refused(both("  expert_load: {layers: [[0.5, 0.1, 0.1, 0.1, 0.1, 0.2]]}\n"),
                  "add up to 1, not 1.1");
-  expect_refused(both("  expert_load: {draws: 3}\n"), "neither zipf nor layers is given");
+  expect_refused(both("  expert_load: {draws: 3}\n"), "without zipf nothing is drawn");
   expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n"),
                  "1 ways are not a multiple of tensor_parallel 2", "set expert_parallel: 2");
   expect_refused(both("  tensor_parallel: 2\n  expert_tensor_parallel: 1\n  expert_parallel: 2\n"),
