@@ -85,6 +85,10 @@ class Results(unittest.TestCase):
                    "{data_parallel: 16, global_batch: 16}", "--format", "json", codes=(3,)),
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={slow}"),
             result("simulate", "host-dp2", "--format", "json"),
+            result("simulate", "--cluster", "two-dgx-h100", "--model", "mixtral-8x7b", "--strategy",
+                   "{tensor_parallel: 2, expert_parallel: 4, data_parallel: 8, global_batch: 8,"
+                   " zero_stage: 1, expert_load: {zipf: 0.6, draws: 2}}", "--format", "json",
+                   codes=(0, 3)),
             result("simulate", SMALL, "--format", "json", "--set", f"disturbances={lost}",
                    codes=(3,)),
             json.loads((GOLDEN / "example.json").read_text()))

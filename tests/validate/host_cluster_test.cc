@@ -79,7 +79,8 @@ TEST(HostCluster, PredictsStrategiesThatItWasNotCalibratedOn) {
   const std::string out = keep != nullptr ? keep : folder.path().string();
   cli::Outcome outcome;
   double of_others = 0;
-  // Once more where other programs were in the way.
+  // A miss has to repeat itself: a virtual machine's speed changes with its neighbours, which
+  // /proc/stat does not show, and a wrong prediction is wrong twice.
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Work before;
     const auto begin = std::chrono::steady_clock::now();
@@ -92,7 +93,7 @@ TEST(HostCluster, PredictsStrategiesThatItWasNotCalibratedOn) {
     of_others = Work().of_others_since(before, elapsed.count());
     std::printf("%s\nother programs took %.1f %% of the cores' time\n", outcome.out.c_str(),
                 100 * of_others);
-    if (outcome.code != 4 || of_others <= kMostOtherWork) break;
+    if (outcome.code != 4) break;
   }
   ASSERT_TRUE(outcome.code == 0 || outcome.code == 4) << outcome.code << "\n" << outcome.err;
 
