@@ -40,7 +40,8 @@ std::vector<std::string> operation_names() {
   std::vector<std::string> names;
   for (const comm::Algorithm& algorithm : comm::algorithms()) {
     const std::string name(comm::name_of(algorithm.kind));
-    if (algorithm.kind == CollectiveKind::kExchange || algorithm.kind == CollectiveKind::kReceive)
+    if (algorithm.kind == CollectiveKind::kExchange || algorithm.kind == CollectiveKind::kReceive ||
+        algorithm.kind == CollectiveKind::kTokenExchange)
       continue;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }

@@ -334,6 +334,14 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("strategy.recompute_layers",
                                  "a search recomputes all layers or none",
                                  "leave it out, or simulate strategies one by one");
+  if (study.strategy.token_dispatcher != TokenDispatcher::kAllToAll)
+    return study.loader.error_at("strategy.token_dispatcher",
+                                 "a search exchanges tokens by all-to-all",
+                                 "leave it out, or simulate strategies one by one");
+  if (study.strategy.overlap_experts)
+    return study.loader.error_at("strategy.overlap_experts",
+                                 "a search runs passes one after another",
+                                 "leave it out, or simulate strategies one by one");
   FORESHARD_ASSIGN(const auto cluster, cluster_of(study));
   SearchResult result;
   result.devices = study.pool.size();

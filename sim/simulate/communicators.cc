@@ -21,6 +21,7 @@ struct Endpoint {
   CollectiveKind kind;
   std::vector<program::Transfer> transfers;
   std::vector<std::int32_t> roots;
+  std::optional<program::TokenRouting> routing;
   auto operator<=>(const Endpoint&) const = default;
 };
 
@@ -70,7 +71,7 @@ class CommunicatorFinder {
         }
         const auto [it, added] =
             number.try_emplace({communication->group, communication->kind, communication->transfers,
-                                communication->roots},
+                                communication->roots, communication->routing},
                                static_cast<std::int32_t>(endpoints_.size()));
         if (added) endpoints_.push_back(it->first);
         of_task.push_back(it->second);
@@ -142,6 +143,7 @@ class CommunicatorFinder {
     FORESHARD_CHECK(!members.empty());
     const std::int32_t index = add(what.kind, members, endpoint);
     Communicator& added = found_.all[static_cast<std::size_t>(index)];
+    added.routing = what.routing;
     for (const std::int32_t root : what.roots) {
       const auto place = std::lower_bound(members.begin(), members.end(), root);
       if (place != members.end() && *place == root)

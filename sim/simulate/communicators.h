@@ -1,12 +1,13 @@
 /// \file
 /// Every group of ranks that communicates in a Program, found once.
 ///
-/// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots); seen
+/// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots, routing); seen
 /// from a rank it stands for one *communicator*: a set of ranks, or a sender and a receiver.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,7 @@ struct Communicator {
   std::int32_t pattern = 0;               ///< Communicators of one group and kind have one pattern.
   std::int32_t root = 0;                  ///< Of a broadcast: index into `ranks`.
   std::vector<comm::Transfer> transfers;  ///< Of an exchange: members are indices into `ranks`.
+  std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange.
 };
 
 struct Communicators {

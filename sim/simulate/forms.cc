@@ -224,7 +224,8 @@ comm::Participants participants_of(const ClusterView& cluster, const Program& pr
                            .devices = {},
                            .flow = communicator,
                            .root = of.root,
-                           .transfers = of.transfers};
+                           .transfers = of.transfers,
+                           .routing = of.routing};
   group.devices.reserve(of.ranks.size());
   for (const std::int32_t rank : of.ranks) group.devices.push_back(device_of(program, rank));
   return group;

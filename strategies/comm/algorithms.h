@@ -71,6 +71,7 @@ Result<StepwiseCollective> halving_doubling_all_reduce_steps(const Participants&
 Result<Pattern> hierarchical_all_reduce(const Participants& group);
 Result<StepwiseCollective> hierarchical_all_reduce_steps(const Participants& group);
 Result<Pattern> hierarchical_all_to_all(const Participants& group);
+Result<Pattern> once_per_node_exchange(const Participants& group);
 Result<Pattern> chain_broadcast(const Participants& group);
 Result<StepwiseCollective> chain_broadcast_steps(const Participants& group);
 Result<Pattern> pairwise_all_to_all(const Participants& group);

@@ -41,6 +41,8 @@ Status fault_in(CollectiveKind kind, const Participants& group) {
   if ((kind == CollectiveKind::kExchange) == group.transfers.empty())
     return fault(group.transfers.empty() ? "needs at least 1 transfer, got none"
                                          : "only an exchange lists transfers");
+  if ((kind == CollectiveKind::kTokenExchange) != group.routing.has_value())
+    return fault(group.routing ? "only a token_exchange has a routing" : "needs a routing");
   for (const Transfer& transfer : group.transfers)
     if (transfer.from < 0 || transfer.from >= members || transfer.to < 0 ||
         transfer.to >= members || transfer.from == transfer.to || !(transfer.part > 0))

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Participants {
   std::uint64_t flow = 0;             ///< Tells groups apart for kEcmpHash.
   std::int32_t root = 0;              ///< Of a broadcast: the member that has the data.
   std::vector<Transfer> transfers{};  ///< Of an exchange, and of nothing else.
+  std::optional<program::TokenRouting> routing{};  ///< Of a token_exchange, likewise.
 };
 
 struct LinkLoad {

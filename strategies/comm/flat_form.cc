@@ -7,7 +7,8 @@ namespace foreshard::comm {
 namespace {
 
 bool all_pairs(CollectiveKind kind) {
-  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kExchange;
+  return kind == CollectiveKind::kAllToAll || kind == CollectiveKind::kExchange ||
+         kind == CollectiveKind::kTokenExchange;
 }
 
 // Whether a member's adapter talks to several others at a time: in a tree to a parent and two

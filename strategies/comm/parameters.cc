@@ -330,7 +330,8 @@ std::optional<ReplacedNumber> replaced_number(const Parameters& parameters,
 Parameters ideal_parameters() {
   // What each operation is understood by; the others have the same cost in this model, or are asked
   // for.
-  constexpr std::array kPlain{"ring", "tree", "nvls", "chain", "pairwise", "direct"};
+  constexpr std::array kPlain{"ring",     "tree",   "nvls",         "chain",
+                              "pairwise", "direct", "once_per_node"};
   Parameters parameters{.name = "ideal", .forms = {}};
   for (const auto& name : algorithm_names()) {
     FormParameters form;

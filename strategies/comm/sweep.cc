@@ -32,6 +32,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members) {
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kAllToAll:
+    case CollectiveKind::kTokenExchange:
       return (n - 1) / n;
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kSend:

@@ -171,6 +171,12 @@ const yaml::Table<Model>& yaml_table(const Model*) {
                     yaml::between(0, kMaxExperts))
           .optional("experts_per_token", &Model::experts_per_token,
                     "Experts that each token is routed to (top-k).", yaml::between(1, kMaxExperts))
+          .optional("expert_groups", &Model::expert_groups,
+                    "Equal groups that the experts form (DeepSeek's n_group); 1: none.",
+                    yaml::between(1, kMaxExperts))
+          .optional("groups_per_token", &Model::groups_per_token,
+                    "Groups that the experts of one token are in, at most (topk_group).",
+                    yaml::between(1, kMaxExperts))
           .optional("expert_ffn", &Model::expert_ffn,
                     "Width of one routed expert; 0: that of `ffn`.", yaml::between(0, kMaxWidth))
           .optional("shared_ffn", &Model::shared_ffn,
@@ -339,6 +345,8 @@ std::string idle_key(const Model& model) {
   if (!set.empty()) return set + " has no meaning without latents; give key_value_rank";
   if (model.experts == 0)
     set = first_set(std::pair("experts_per_token", model.experts_per_token != 1),
+                    std::pair("expert_groups", model.expert_groups != 1),
+                    std::pair("groups_per_token", model.groups_per_token != 1),
                     std::pair("expert_ffn", model.expert_ffn != 0),
                     std::pair("shared_ffn", model.shared_ffn != 0),
                     std::pair("dense_layers", model.dense_layers != 0),
@@ -397,6 +405,15 @@ std::string experts_fault(const Model& model) {
   if (model.experts_per_token > model.experts)
     return fmt::format("experts_per_token {} is more than the {} experts of a layer",
                        model.experts_per_token, model.experts);
+  if (model.experts % model.expert_groups != 0)
+    return fmt::format("{} experts do not form expert_groups {} of equal size", model.experts,
+                       model.expert_groups);
+  if (model.groups_per_token > model.expert_groups)
+    return fmt::format("groups_per_token {} is more than the expert_groups {}",
+                       model.groups_per_token, model.expert_groups);
+  if (model.experts / model.expert_groups * model.groups_per_token < model.experts_per_token)
+    return fmt::format("groups_per_token {} have fewer experts than experts_per_token {}",
+                       model.groups_per_token, model.experts_per_token);
   if (!model.has_expert_layers())
     return fmt::format(
         "dense_layers {} and expert_interval {} leave none of {} layers with experts",

@@ -35,6 +35,9 @@ struct TransformerOptions {
   /// Gate and up projection of a gated feed-forward layer are two products, "mlp_gate" and
   /// "mlp_up", each of its own columns; else one, of columns that alternate. Experts have one.
   bool gate_apart = false;
+  /// Weights of a token's experts are factors of their activations, where these are gated; else of
+  /// their results, which are then kept for the gradients of the weights.
+  bool weights_at_activation = false;
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
   bool fused_cross_entropy = false;
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.

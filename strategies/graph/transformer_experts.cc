@@ -5,12 +5,13 @@
 
 namespace foreshard::internal {
 
-TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up) {
+TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up, bool weighted) {
   if (gated())
     return added({.type = "swiglu",
                   .name = name,
                   .inputs = std::move(up),
-                  .settings = {{"eager", eager(options_.pointwise.activation)}}});
+                  .settings = {{"eager", eager(options_.pointwise.activation)},
+                               {"weighted", weighted}}});
   return added({.type = "unary",
                 .name = name,
                 .inputs = std::move(up),
@@ -64,7 +65,9 @@ std::vector<TensorId> BlockBuilder::routed(TensorId tokens) {
   return all_added({.type = "top_k",
                     .name = "top_k",
                     .inputs = {probabilities},
-                    .settings = {{"k", model_.experts_per_token}},
+                    .settings = {{"k", model_.experts_per_token},
+                                 {"groups", model_.expert_groups},
+                                 {"groups_of_k", model_.groups_per_token}},
                     .output_names = {"router_weights", "router_choice"}});
 }
 
@@ -115,6 +118,16 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
              .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
   graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
   const TensorId arrived = moved("arrived", dispatched, at_experts);
+  const bool weighs_early = options_.weights_at_activation && gated();
+  std::vector<TensorId> weights;  // where the activation of the experts multiplies by them
+  if (weighs_early) {
+    weights.push_back(added({.type = "moe_slot_weights",
+                             .name = "slot_weights",
+                             .inputs = {chosen[0], chosen[1]},
+                             .settings = {{"experts", model_.experts}, {"capacity", capacity}}}));
+    graph_[weights.front()].pinned = Attribute{.dims = at_tokens, .partial = {}};
+    weights.front() = moved("arrived_weights", weights.front(), at_experts);
+  }
   const std::string letters = parts > 1 ? "ebpt" : "ebt";
   const auto expert_product = [&](const std::string& name, TensorId of, std::int64_t in,
                                   std::int64_t out, std::vector<std::vector<Axis>> dims) {
@@ -133,14 +146,15 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes});
   begin(Part::kExpertActivation);
-  const TensorId between = activated("experts_activation", {up});
+  weights.insert(weights.begin(), up);
+  const TensorId between = activated("experts_activation", std::move(weights), weighs_early);
   begin(Part::kExpertsDown);
   const TensorId down =
       expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
   begin(Part::kRouting);
-  TensorId mixed = added({.type = "moe_combine",
-                          .name = "combine",
-                          .inputs = {moved("returned", down, at_tokens), chosen[1], chosen[0]}});
+  std::vector<TensorId> returned{moved("returned", down, at_tokens), chosen[1]};
+  if (!weighs_early) returned.push_back(chosen[0]);
+  TensorId mixed = added({.type = "moe_combine", .name = "combine", .inputs = std::move(returned)});
   if (parts > 1) mixed = reshaped("mixed", mixed, this->tokens(hidden));
   if (model_.shared_ffn == 0) return mixed;
   const TensorId shared = shared_experts(x);

@@ -23,6 +23,9 @@ std::span<const Row> rows() {
       {"--expert-model-parallel-size", "strategy.expert_parallel"},
       {"--expert-tensor-parallel-size", "strategy.expert_tensor_parallel"},
       {"--moe-expert-capacity-factor", "strategy.capacity_factor", kNumber},
+      {"--moe-token-dispatcher-type", "note.dispatcher", kWord,
+       "alltoall=alltoall allgather=allgather flex=flex"},
+      {"--overlap-moe-expert-parallel-comm", "strategy.overlap_experts", kSwitch},
       {"--sequence-parallel", "strategy.sequence_parallel", kSwitch},
       {"--num-virtual-stages-per-pipeline-rank", "note.virtual_stages"},
       {"--num-layers-per-virtual-pipeline-stage", "note.layers_per_chunk"},
@@ -96,6 +99,8 @@ std::span<const Row> rows() {
       {"--hidden-dropout", "note.hidden_dropout", kNumber, "", "0.1"},
       {"--num-experts", "model.experts"},
       {"--moe-router-topk", "model.experts_per_token", Kind::kCount, "", "2"},
+      {"--moe-router-num-groups", "model.expert_groups"},
+      {"--moe-router-group-topk", "model.groups_per_token"},
       {"--moe-ffn-hidden-size", "model.expert_ffn"},
       {"--moe-shared-expert-intermediate-size", "model.shared_ffn"},
       {"--moe-layer-freq", "note.moe_frequency", kText},
@@ -124,12 +129,9 @@ std::span<const Rule> rules() {
       {"--retro-* --vision-* --spec --hybrid-* --mamba-* --is-hybrid-model "
        "--heterogeneous-layers-* --decoder-num-layers --perform-rl-step",
        "", "only decoders of equal layers, trained plainly, are modelled", true},
-      {"--moe-router-num-groups --moe-router-group-topk", "",
-       "routing is taken to be balanced, whatever its groups"},
-      {"--moe-token-dispatcher-type", "alltoall flex", "tokens are exchanged all to all"},
-      {"--moe-enable-deepep", "", "exchanges of tokens run as NCCL runs them"},
-      {"--moe-shared-expert-overlap --overlap-moe-expert-parallel-comm --delay-wgrad-compute", "",
-       "exchanges of tokens are not hidden"},
+      {"--moe-flex-dispatcher-backend", "deepep", "the flexible dispatcher is taken for DeepEP"},
+      {"--moe-shared-expert-overlap --delay-wgrad-compute", "",
+       "exchanges of tokens are hidden by other micro-batches alone"},
       {"--tp-comm-overlap*", "",
        "products and their collectives run one after another, but for "
        "those of weight gradients"},
@@ -191,6 +193,7 @@ constexpr std::string_view kIdle =
     "--norm-epsilon --apply-layernorm-1p --rotary-* --use-rope-scaling --rope-* --no-rope-freq "
     "--openai-gelu --moe-aux-loss-coeff --moe-z-loss-coeff --moe-input-jitter-eps --moe-router-* "
     "--moe-per-layer-logging --moe-grouped-gemm --moe-permute-fusion --moe-deepep-num-sms "
+    "--moe-enable-deepep "
     "--moe-pad-expert-input-to-capacity --moe-token-drop-policy --moe-use-legacy-grouped-gemm "
     "--fp8-margin --fp8-interval --fp8-amax-* "
     "--attention-softmax-in-fp32 --apply-query-key-layer-scaling --calculate-per-token-loss "

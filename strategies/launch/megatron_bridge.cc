@@ -27,6 +27,10 @@ std::span<const Row> rows() {
       {"model.expert_model_parallel_size", "strategy.expert_parallel"},
       {"model.expert_tensor_parallel_size", "strategy.expert_tensor_parallel"},
       {"model.moe_expert_capacity_factor", "strategy.capacity_factor", kNumber},
+      {"model.moe_token_dispatcher_type", "note.dispatcher", kWord,
+       "alltoall=alltoall allgather=allgather flex=flex"},
+      {"comm_overlap.overlap_moe_expert_parallel_comm", "strategy.overlap_experts", kSwitch},
+      {"model.overlap_moe_expert_parallel_comm", "strategy.overlap_experts", kSwitch},
       {"model.sequence_parallel", "strategy.sequence_parallel", kSwitch},
       {"model.num_layers_in_first_pipeline_stage", "note.first_layers"},
       {"model.num_layers_in_last_pipeline_stage", "note.last_layers"},
@@ -90,6 +94,8 @@ std::span<const Row> rows() {
       {"model.hidden_dropout", "note.hidden_dropout", kNumber, "", "0.1"},
       {"model.num_moe_experts", "model.experts"},
       {"model.moe_router_topk", "model.experts_per_token", Kind::kCount, "", "2"},
+      {"model.moe_router_num_groups", "model.expert_groups"},
+      {"model.moe_router_group_topk", "model.groups_per_token"},
       {"model.moe_ffn_hidden_size", "model.expert_ffn"},
       {"model.moe_shared_expert_intermediate_size", "model.shared_ffn"},
       {"model.moe_layer_freq", "note.moe_frequency", kText},
@@ -117,12 +123,9 @@ std::span<const Rule> rules() {
        "model.experimental_attention_variant model.moe_latent_size",
        "", "only decoders of equal layers are modelled", true},
       {"model.moe_layer_recompute", "", "recomputation of experts alone is not modelled", true},
-      {"model.moe_enable_deepep model.moe_flex_dispatcher_backend", "",
-       "exchanges of tokens run as NCCL runs them"},
-      {"model.moe_shared_expert_overlap model.overlap_moe_expert_parallel_comm "
-       "model.delay_wgrad_compute comm_overlap.overlap_moe_expert_parallel_comm "
-       "comm_overlap.delay_wgrad_compute",
-       "", "exchanges of tokens are not hidden"},
+      {"model.moe_flex_dispatcher_backend", "deepep", "the flexible dispatcher is taken for DeepEP"},
+      {"model.moe_shared_expert_overlap model.delay_wgrad_compute comm_overlap.delay_wgrad_compute",
+       "", "exchanges of tokens are hidden by other micro-batches alone"},
       {"model.tp_comm_overlap comm_overlap.tp_comm_overlap", "",
        "products and their collectives run one after another, but for those of weight gradients"},
       {"model.cuda_graph_impl model.enable_cuda_graph model.external_cuda_graph", "",
@@ -153,7 +156,7 @@ constexpr std::string_view kIdle =
     "model.hf_model_id model.init_method* model.inference_* model.kitchen_* "
     "model.layernorm_* model.linear_* model.mamba_* model.masked_softmax_fusion "
     "model.max_position_embeddings model.min_offloaded_* model.mlp_chunks_* model.moe_aux_* "
-    "model.moe_deepep_* model.moe_grouped_gemm model.moe_hybridep_* model.moe_permute_fusion "
+    "model.moe_deepep_* model.moe_enable_deepep model.moe_grouped_gemm model.moe_hybridep_* model.moe_permute_fusion "
     "model.moe_router_* model.moe_token_* model.moe_pad_* model.mrope_* model.mscale* "
     "model.mtp_loss_* model.mup_* model.num_layers_at_* model.original_max_* model.parallel_output "
     "model.params_dtype* model.perform_initialization model.persist_layer_norm "

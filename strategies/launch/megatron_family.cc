@@ -144,6 +144,19 @@ void precision(Draft& draft) {
             draft.has("note.fp8_recipe") ? draft.from("note.fp8_recipe") : draft.from("note.fp8"));
 }
 
+// How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher brings them.
+void dispatcher(Draft& draft, const Reading& reading) {
+  if (!draft.has("strategy.expert_parallel")) {
+    draft.drop("strategy.overlap_experts");
+    return;
+  }
+  const std::string word(draft.word("note.dispatcher"));
+  if (word == "flex")
+    draft.set("strategy.token_dispatcher", "deepep", draft.from("note.dispatcher"));
+  if (word == "allgather")
+    reading.leave_out(draft.from("note.dispatcher"), "tokens are exchanged all to all");
+}
+
 // Keys that have no meaning beside the others.
 void without_meaning(Draft& draft, const Reading& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
@@ -164,6 +177,7 @@ void without_meaning(Draft& draft, const Reading& reading) {
       draft.count("model.experts", 0) == 0)
     draft.drop("strategy.expert_tensor_parallel");
   if (draft.count("strategy.expert_parallel") == 1) draft.drop("strategy.expert_parallel");
+  dispatcher(draft, reading);
 }
 
 // Without interleaving a stage waits for its transfers.
@@ -298,6 +312,10 @@ void spread_megatron(Draft& draft, const Writing& writing) {
   if (strategy.tensor_parallel == 1 && strategy.sequence_parallel)
     draft.forbid("strategy.sequence_parallel", "it is switched off without tensor parallelism");
   if (strategy.expert_tensor_parallel == 0) draft.drop("strategy.expert_tensor_parallel");
+  if (strategy.token_dispatcher == TokenDispatcher::kDeepEp) {
+    note(draft, "note.dispatcher", "flex", "strategy.token_dispatcher");
+    draft.drop("strategy.token_dispatcher");
+  }
   if (strategy.context_parallel == 1) draft.drop("strategy.context_exchange");
   if (strategy.zero_stage == 0)
     draft.set("strategy.framework.overlap_parameter_gather", "false", "");

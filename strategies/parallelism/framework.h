@@ -70,6 +70,8 @@ struct Framework {
   AttentionImplementation attention = AttentionImplementation::kFused;
   /// Gate and up projection of a gated feed-forward layer are products of their own.
   bool gate_apart = false;
+  /// Weights of a token's experts are factors of the experts' activations, not of their results.
+  bool weights_at_activation = false;
   bool fused_gradient_accumulation = true;
   /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
   /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else

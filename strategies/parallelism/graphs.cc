@@ -32,6 +32,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .attention = framework.attention,
           .pointwise = framework.pointwise,
           .gate_apart = framework.gate_apart,
+          .weights_at_activation = framework.weights_at_activation,
           .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision,

@@ -8,6 +8,7 @@ Result<schedule::Table> table_of(const Strategy& strategy) {
   schedule::Shape shape{.stages = static_cast<std::int32_t>(strategy.pipeline_parallel),
                         .chunks = static_cast<std::int32_t>(strategy.virtual_stages),
                         .micro_batches = static_cast<std::int32_t>(strategy.micro_batches()),
+                        .pairs = strategy.overlap_experts,
                         .actions = strategy.schedule_actions};
   if (const auto& times = strategy.pass_times; times.size() > 2)
     shape.times = {times[0], times[1], times[2], times.size() > 3 ? times[3] : 0};

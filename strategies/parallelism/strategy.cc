@@ -41,6 +41,17 @@ const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*) {
   return names;
 }
 
+const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*) {
+  static const yaml::Names<TokenDispatcher> names{
+      {"all-to-all", TokenDispatcher::kAllToAll,
+       "One copy of a token for each of its experts, in one all-to-all (Megatron-LM: alltoall)."},
+      {"deepep", TokenDispatcher::kDeepEp,
+       "One copy for each rank that has some of its experts, which crosses to each node once and is "
+       "copied there (Megatron-LM: flex)."},
+  };
+  return names;
+}
+
 const yaml::Names<Mode>& yaml_names(const Mode*) {
   static const yaml::Names<Mode> names{
       {"train", Mode::kTrain, "Forward, backward, and the update of the parameters."},
@@ -80,6 +91,11 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     yaml::between(1, 1024))
           .optional("expert_load", &Strategy::expert_load,
                     "How unevenly tokens choose experts, where none are dropped (default: evenly).")
+          .optional("token_dispatcher", &Strategy::token_dispatcher,
+                    "How tokens reach the ranks of their experts.")
+          .optional("overlap_experts", &Strategy::overlap_experts,
+                    "Exchange tokens with experts while another micro-batch computes: forward "
+                    "passes run beside the backward passes behind them.")
           .optional("sequence_parallel", &Strategy::sequence_parallel,
                     "Split norms and dropouts along the sequence over the tensor-parallel ranks.")
           .optional("schedule", &Strategy::schedule,
@@ -203,6 +219,9 @@ std::string describe(const Strategy& strategy) {
   if (strategy.expert_parallel > 1)
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");
+  if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
+    text += fmt::format(" by {}", yaml::name_of(strategy.token_dispatcher));
+  if (strategy.overlap_experts) text += " beside other passes";
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   return text;

@@ -33,6 +33,12 @@ struct Recomputation {
   bool operator==(const Recomputation&) const = default;
 };
 
+/// How tokens reach the ranks of their experts, and their results come back.
+enum class TokenDispatcher : std::uint8_t {
+  kAllToAll,  ///< One copy for each expert that the token chose.
+  kDeepEp,    ///< One copy for each rank, which crosses to each node once.
+};
+
 /// What a step is.
 enum class Mode : std::uint8_t {
   kTrain,    ///< Forward, backward, gradients reduced, parameters updated.
@@ -53,6 +59,10 @@ struct Strategy {
   std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.
   ExpertLoad expert_load{};    ///< Balanced, if capacity_factor is not 1.
+  TokenDispatcher token_dispatcher = TokenDispatcher::kAllToAll;
+  /// Tokens are exchanged with experts while a pass of another micro-batch computes
+  /// (schedule::Slot::beside).
+  bool overlap_experts = false;
   bool sequence_parallel = false;
   std::string schedule = "1f1b";              ///< A name of strategies/schedule.
   std::vector<std::string> schedule_actions;  ///< Of schedule "custom": schedule/actions.h.
@@ -103,6 +113,7 @@ struct Strategy {
 };
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*);
+const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*);
 const yaml::Names<Mode>& yaml_names(const Mode*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
 

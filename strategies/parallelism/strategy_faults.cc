@@ -14,16 +14,12 @@
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
-namespace {
-
-constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
 
 // Of the feed-forward layer that tensor-parallel ranks share; 0: the model has none.
-std::int64_t dense_width(const Model& model) {
+static std::int64_t dense_width(const Model& model) {
   return model.has_dense_layers() ? model.ffn_width() : 0;
 }
 
-// "use one of 1, 2, 4": the numbers of tensor ranks that this model can be split over.
 std::string tensor_sizes(const Strategy& strategy, const Model& model) {
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = 1; size <= std::min<std::int64_t>(model.heads, 64); ++size) {
@@ -34,6 +30,10 @@ std::string tensor_sizes(const Strategy& strategy, const Model& model) {
   }
   return fmt::format("use {}{}", sizes.size() > 1 ? "one of " : "", fmt::join(sizes, ", "));
 }
+
+namespace {
+
+constexpr std::int64_t kMostDivisor = 4096;  // that is tried in a remedy
 
 // The largest number of replicas that the devices allow and the batch can be shared among; 0: none.
 std::int64_t most_replicas(const Strategy& strategy, std::int64_t devices) {
@@ -332,84 +332,6 @@ static void attention_faults(const Strategy& strategy, const Model& model,
   }
 }
 
-// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
-// the tensor-parallel ones.
-static void expert_faults(const Strategy& strategy, const Model& model,
-                          std::vector<StrategyFault>& faults) {
-  const std::int64_t ep = strategy.expert_parallel;
-  const std::int64_t tp = strategy.tensor_parallel;
-  const std::int64_t etp = strategy.expert_tensor_parallel;
-  const auto fault = [&](std::string key, std::string message, std::string help) {
-    faults.push_back({std::move(key), std::move(message), std::move(help)});
-  };
-  if (model.experts == 0) {
-    for (const auto& [key, is_set] :
-         {std::pair("expert_parallel", ep > 1), std::pair("expert_tensor_parallel", etp > 0),
-          std::pair("capacity_factor", strategy.capacity_factor > 1),
-          std::pair("expert_load", !strategy.expert_load.is_balanced())})
-      if (is_set)
-        fault(key, fmt::format("model '{}' has no experts", model.name),
-              "leave it out, or give the model experts");
-    return;
-  }
-  expert_load_faults(strategy, model, faults);
-  const std::int64_t data = strategy.data_parallel / strategy.shard_replicas;
-  if (etp > 1 && etp != tp) {
-    fault("expert_tensor_parallel",
-          fmt::format("experts are whole (1) or split as all else is (tensor_parallel {}), not {} "
-                      "ways",
-                      tp, etp),
-          fmt::format("set expert_tensor_parallel: 1 or {}", tp));
-  } else if (strategy.experts_over_tensor() && ep % tp != 0) {
-    fault("expert_parallel",
-          fmt::format("whole experts are shared among tensor-parallel ranks first: {} ways are not "
-                      "a multiple of tensor_parallel {}",
-                      ep, tp),
-          fmt::format("set expert_parallel: {}, or expert_tensor_parallel: {}",
-                      (ep + tp - 1) / tp * tp, tp));
-  } else if (strategy.experts_over_tensor() && !strategy.sequence_parallel) {
-    fault("expert_tensor_parallel",
-          "tensor-parallel ranks that hold other experts route tokens of their own, but without "
-          "sequence_parallel all have the same",
-          "set sequence_parallel: true");
-  } else if (model.experts % ep != 0) {
-    fault("expert_parallel", fmt::format("{} experts cannot be shared {} ways", model.experts, ep),
-          fmt::format("use a divisor of {}", model.experts));
-  } else if (ep % strategy.expert_ways_in_replica() != 0) {
-    fault("expert_parallel",
-          fmt::format("experts are shared among context-parallel ranks before data-parallel ones: "
-                      "{} ways are not a multiple of {}",
-                      ep, strategy.expert_ways_in_replica()),
-          fmt::format(
-              "set expert_parallel: {}, or context_parallel lower",
-              (ep / strategy.expert_ways_in_replica() + 1) * strategy.expert_ways_in_replica()));
-  } else if (data % strategy.expert_ways() != 0) {
-    fault("expert_parallel",
-          fmt::format("{} data-parallel ranks{} do not divide into {} that hold other experts",
-                      data, strategy.shard_replicas > 1 ? " of a set of shards" : "",
-                      strategy.expert_ways()),
-          fmt::format("set data_parallel to a multiple of {}, or expert_parallel lower",
-                      strategy.expert_ways()));
-  }
-  if (etp != 1 && model.expert_width() % tp != 0)
-    fault("expert_tensor_parallel",
-          fmt::format("an expert's width {} cannot be split {} ways", grouped(model.expert_width()),
-                      tp),
-          "set expert_tensor_parallel: 1");
-  if (model.shared_ffn % tp != 0)
-    fault("tensor_parallel",
-          fmt::format("the width {} of the shared experts cannot be split {} ways",
-                      grouped(model.shared_ffn), tp),
-          tensor_sizes(strategy, model));
-  if (strategy.zero_stage == 3 && strategy.expert_ways() > 1 &&
-      strategy.framework->shards.gather_each)
-    fault("expert_parallel",
-          fmt::format("experts of their own, beside parameters that are gathered one by one, are "
-                      "not modelled (framework '{}': gather_each)",
-                      strategy.framework->name),
-          "set expert_parallel: 1, or zero_stage: 2");
-}
-
 std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& model,
                                      std::int64_t devices) {
   std::vector<StrategyFault> faults;
@@ -528,6 +450,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
         std::pair("capacity_factor", strategy.capacity_factor > 1),
         std::pair("expert_load", !strategy.expert_load.is_balanced()),
+        std::pair("token_dispatcher", strategy.token_dispatcher != TokenDispatcher::kAllToAll),
+        std::pair("overlap_experts", strategy.overlap_experts),
         std::pair("recompute_layers", strategy.recompute_layers > 0),
         std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)

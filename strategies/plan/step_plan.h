@@ -264,6 +264,7 @@ struct Slot {
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
   Part part = Part::kWhole;
+  bool beside = false;  ///< schedule::Slot::beside: its actions and those before take turns.
 };
 
 struct Role {
@@ -288,7 +289,8 @@ struct Role {
 ///     and micro-batch; the backward pass waits for the forward pass. It runs whole; or, of a block
 ///     that splits, in two parts: in the slot of kInput, and in that of kWeight, which waits for
 ///     it. Units that do not split run whole in the slot of kInput. All roles have the same
-///     micro-batches.
+///     micro-batches. A slot that runs beside the one before it is a backward pass, but kWeight,
+///     and that one a forward pass of another chunk or micro-batch.
 ///  3. `after` names earlier actions of the role, ascending, each once; chunks, units and `what`
 ///     are within the plan.
 ///  4. Parameters that are gathered before use are whole in every pass: the pass waits for the

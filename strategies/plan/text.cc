@@ -195,6 +195,7 @@ class Text {
     std::string text = fmt::format("{}{}", slot.direction == Direction::kForward ? 'F' : backward,
                                    slot.micro_batch);
     if (slot.chunk > 0) text += fmt::format(" chunk {}", slot.chunk);
+    if (slot.beside) text += " beside";
     return text;
   }
   static std::string labels(const Role& role, std::size_t from, std::size_t count) {
@@ -219,6 +220,7 @@ class Text {
     const Slot& other = role.slots[b];
     const ActionId count = end_of(role, a) - one.first;
     if (one.direction != other.direction || one.chunk != other.chunk || one.part != other.part ||
+        one.beside != other.beside ||
         count != end_of(role, b) - other.first)
       return false;
     const std::int32_t later = other.micro_batch - one.micro_batch;

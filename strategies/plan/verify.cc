@@ -102,6 +102,9 @@ class RoleCheck {
       const Slot& slot = role_.slots[i];
       const ActionId end = i + 1 < role_.slots.size() ? role_.slots[i + 1].first : role_.end;
       const Chunk& chunk = role_.chunks.at(static_cast<std::size_t>(slot.chunk));
+      if (slot.beside && !is_pair(i))
+        return fmt::format("invariant 2: {}, slot {}: runs beside one that it cannot run beside",
+                           role_.name, i);
       const bool is_forward = slot.direction == Direction::kForward;
       const std::int32_t in = is_forward ? chunk.piece - 1 : chunk.piece;
       const std::int32_t out = is_forward ? chunk.piece : chunk.piece - 1;
@@ -143,6 +146,16 @@ class RoleCheck {
       if (sent != only(out)) return of_slot(6, "does not send what the piece behind it reads");
     }
     return std::nullopt;
+  }
+
+  // Slot `i` and the one before it: a forward and a backward pass that do not depend on each other.
+  bool is_pair(std::size_t i) const {
+    if (i == 0) return false;
+    const Slot& one = role_.slots[i - 1];
+    const Slot& other = role_.slots[i];
+    return !one.beside && one.direction == Direction::kForward &&
+           other.direction == Direction::kBackward && other.part != Part::kWeight &&
+           std::pair(one.chunk, one.micro_batch) != std::pair(other.chunk, other.micro_batch);
   }
 
   bool splits(std::int32_t unit) const { return plan_.parts.block_of(unit).splits; }

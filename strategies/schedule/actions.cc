@@ -21,6 +21,8 @@ struct Action {
   std::int32_t micro_batch = 0;
 };
 
+constexpr std::string_view kOverlap = "OVERLAP_F_B";  // behind two passes that run side by side
+
 constexpr std::string_view kHelp =
     "write the pass (F, B, I or W) and the micro-batch, F0, behind the piece of the model where a "
     "stage has several, 5F0";
@@ -33,7 +35,7 @@ std::vector<std::string_view> words(std::string_view text) {
     if (begin == std::string_view::npos) return found;
     text.remove_prefix(begin);
     const std::size_t end = std::min(text.find_first_of(kBetween), text.size());
-    if (text.substr(0, end) != "OVERLAP_F_B") found.push_back(text.substr(0, end));
+    found.push_back(text.substr(0, end));
     text.remove_prefix(end);
   }
 }
@@ -84,6 +86,10 @@ class Reader {
   void stage(std::size_t s) {
     std::vector<Slot> slots;
     for (const std::string_view word : words(stages_[s])) {
+      if (word == kOverlap) {
+        if (!slots.empty()) slots.back().beside = shape_.pairs;
+        continue;
+      }
       const auto action = action_of(word);
       if (!action) return refuse(s, fmt::format("'{}' is no pass", word), std::string(kHelp));
       const auto chunk = chunk_of(s, *action);
@@ -152,6 +158,11 @@ Placement placement_of(std::span<const std::string> stages) {
   const auto first = words(stages.front());
   // The last of 2p pieces is on stage 0 in a V alone.
   return std::ranges::any_of(first, is_last) ? Placement::kV : Placement::kWrap;
+}
+
+bool pairs(std::span<const std::string> stages) {
+  return std::ranges::any_of(
+      stages, [](const std::string& text) { return std::ranges::count(words(text), kOverlap) > 0; });
 }
 
 bool splits(std::span<const std::string> stages) {

@@ -7,12 +7,13 @@
 /// F runs forward, B backward, I the gradients of inputs and W those of weights; where a W follows
 /// for the same micro-batch, B stands for I. This is how torch.distributed.pipelining writes a
 /// schedule as CSV, one row for each rank, whose rows are read as they are: commas are spaces, and
-/// the two passes of "(0F1;3B0)OVERLAP_F_B" run one after the other.
+/// the two passes of "(0F1;3B0)OVERLAP_F_B" run side by side where Shape::pairs is set, else one
+/// after the other.
 ///
 /// Source: pytorch/pytorch, torch/distributed/pipelining/schedules.py: _Action,
 /// _PipelineScheduleRuntime._load_csv.
-/// Not modelled: passes that overlap; actions of that format other than passes (SEND_F, UNSHARD),
-/// as transfers and gathers follow from the passes here.
+/// Not modelled: actions of that format other than passes (SEND_F, UNSHARD), as transfers and
+/// gathers follow from the passes here.
 #pragma once
 
 #include <optional>
@@ -35,6 +36,9 @@ Actions read_actions(std::span<const std::string> stages, const Shape& shape);
 
 /// As `stages` write them: the pieces of stage 0 tell. kWrap where they cannot be read.
 Placement placement_of(std::span<const std::string> stages);
+
+/// Whether some passes run side by side.
+bool pairs(std::span<const std::string> stages);
 
 /// Whether some backward pass runs in two parts.
 bool splits(std::span<const std::string> stages);

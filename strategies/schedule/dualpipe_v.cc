@@ -9,8 +9,8 @@ namespace {
 // One stage; `behind` stages follow it. The steps are numbered as in the source.
 class Stage {
  public:
-  Stage(std::int32_t stage, std::int32_t behind, Passes& passes)
-      : stage_(stage), behind_(behind), passes_(passes) {}
+  Stage(std::int32_t stage, std::int32_t behind, bool pairs, Passes& passes)
+      : stage_(stage), behind_(behind), pairs_(pairs), passes_(passes) {}
 
   void run(std::int32_t micro_batches) {
     passes_.forward(0, 2 * behind_);            // 1: nF0
@@ -23,15 +23,13 @@ class Stage {
     }
     const std::int32_t steady = micro_batches - 2 * (stage_ + 1 + behind_) + stage_ + 1;
     for (std::int32_t i = 0; i < steady; ++i) {  // 4: nF0B1F1B0
-      passes_.forward(0);
-      passes_.backward(1);
-      passes_.forward(1);
-      passes_.backward(0);
+      // The last stage begins with one after the other, which makes its bubble smaller.
+      forward_and_backward(0, pairs_ && (i > 0 || behind_ > 0));
+      forward_and_backward(1, pairs_);
     }
     for (std::int32_t i = 0; i < behind_; ++i) {  // 5: nB1F1B0
       passes_.backward(1);
-      passes_.forward(1);
-      passes_.backward(0);
+      forward_and_backward(1, pairs_);
     }
     backward_both();                              // 6: nB1B0
     for (std::int32_t i = 0; i < behind_; ++i) {  // 7: nWB0
@@ -45,6 +43,12 @@ class Stage {
   void forward_both() {
     passes_.forward(0);
     passes_.forward(1);
+  }
+  // Forward through one chunk, backward through the other.
+  void forward_and_backward(std::int32_t chunk, bool pair) {
+    passes_.forward(chunk);
+    passes_.backward(1 - chunk);
+    if (pair) passes_.pair();
   }
   void input(std::int32_t chunk) {
     pending_.push({Direction::kBackward, chunk, passes_.backwards(chunk), Part::kWeight});
@@ -70,6 +74,7 @@ class Stage {
 
   std::int32_t stage_;
   std::int32_t behind_;
+  bool pairs_;
   Passes& passes_;
   std::queue<Slot> pending_;  // weight gradients to come
 };
@@ -83,7 +88,7 @@ Result<Table> dualpipe_v(const Shape& shape) {
                                       " stages, got " + std::to_string(shape.micro_batches) +
                                       "; raise global_batch, or use zb-v");
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {
-    Stage(stage, shape.stages - 1 - stage, passes).run(shape.micro_batches);
+    Stage(stage, shape.stages - 1 - stage, shape.pairs, passes).run(shape.micro_batches);
   });
 }
 

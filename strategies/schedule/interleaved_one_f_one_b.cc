@@ -29,11 +29,15 @@ Result<Table> interleaved_one_f_one_b(const Shape& shape) {
   return each_stage(shape, [&](std::int32_t stage, Passes& of_stage) {
     std::vector<Slot>& slots = of_stage.slots;
     const std::int32_t warm_up =
-        std::min(2 * (shape.stages - 1 - stage) + (shape.chunks - 1) * shape.stages, passes);
+        std::min(2 * (shape.stages - 1 - stage) + (shape.chunks - 1) * shape.stages +
+                     (shape.pairs ? 1 : 0),
+                 passes);
     for (std::int32_t n = 0; n < warm_up; ++n) slots.push_back(nth(Direction::kForward, n, shape));
     for (std::int32_t n = 0; n < passes; ++n) {
-      if (warm_up + n < passes) slots.push_back(nth(Direction::kForward, warm_up + n, shape));
+      const bool forward = warm_up + n < passes;
+      if (forward) slots.push_back(nth(Direction::kForward, warm_up + n, shape));
       slots.push_back(nth(Direction::kBackward, n, shape));
+      if (forward && shape.pairs) of_stage.pair();
     }
   });
 }

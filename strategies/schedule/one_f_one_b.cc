@@ -7,10 +7,13 @@ namespace foreshard::schedule {
 
 Result<Table> one_f_one_b(const Shape& shape) {
   return each_stage(shape, [&](std::int32_t stage, Passes& passes) {
-    passes.forward(0, std::min(shape.stages - 1 - stage, shape.micro_batches));
+    const std::int32_t ahead = shape.pairs ? 1 : 0;
+    passes.forward(0, std::min(shape.stages - 1 - stage + ahead, shape.micro_batches));
     for (std::int32_t m = 0; m < shape.micro_batches; ++m) {
-      if (passes.forwards(0) < shape.micro_batches) passes.forward(0);
+      const bool forward = passes.forwards(0) < shape.micro_batches;
+      if (forward) passes.forward(0);
       passes.backward(0);
+      if (forward && shape.pairs) passes.pair();
     }
   });
 }

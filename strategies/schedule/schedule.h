@@ -13,6 +13,9 @@
 ///     stage 0: F0 F1 I0 W0 I1 W1      F: forward, B: whole backward pass,
 ///     stage 1: F0 I0 F1 I1 W0 W1      I: input gradients, W: weight gradients
 ///
+/// A backward pass can run beside the forward pass of another micro-batch: each computes while the
+/// other communicates.
+///
 /// To add a schedule: its .cc, its declaration in schedules.h, one line in schedule.cc.
 /// schedule_contract_test.cc then holds it to what all must obey.
 #pragma once
@@ -43,6 +46,9 @@ struct Slot {
   std::int32_t chunk = 0;
   std::int32_t micro_batch = 0;
   Part part = Part::kWhole;
+  /// A backward pass runs beside the slot before it, a forward pass of another chunk or
+  /// micro-batch: both have what they read before either of them ends.
+  bool beside = false;
   auto operator<=>(const Slot&) const = default;
 };
 /// Per stage: its slots in the order in which it runs them.
@@ -78,6 +84,7 @@ struct Shape {
   std::int32_t chunks = 1;             ///< v >= 1, per stage.
   std::int32_t micro_batches = 1;      ///< m >= 1, per step.
   PassTimes times{};                   ///< Of schedules that go_by_times.
+  bool pairs = false;                  ///< Passes run beside others, where the schedule pairs them.
   std::vector<std::string> actions{};  ///< Of schedule "custom": actions.h.
 };
 
@@ -95,6 +102,8 @@ struct Schedule {
   Placement placement = Placement::kWrap;
   bool splits = false;         ///< Backward passes run in two parts.
   bool goes_by_times = false;  ///< Shape::times decides where weight gradients run.
+  /// Shape::pairs is for it, with stages up to so many; 0: it has no passes that run side by side.
+  std::int32_t pairs_up_to = 0;
   /// Runs where hosts wait for transfers too (PipelineTransfers::kBlocking). The transfers of other
   /// schedules lie ready beside the passes, as their runtimes post them ahead of use
   /// (sail-sg/zero-bubble-pipeline-parallelism, zerobubble/runtime.py;

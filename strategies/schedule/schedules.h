@@ -34,6 +34,9 @@ Result<Table> one_f_one_b(const Shape& shape);
 ///
 /// Source: Narayanan et al., SC 2021, section 2.2.2 and figure 4; the warm-up is Megatron-LM's
 /// (megatron/core/pipeline_parallel/schedules.py).
+/// With Shape::pairs one more pass to warm up, and each forward pass behind them beside the backward
+/// pass that follows it (megatron/core/pipeline_parallel/combined_1f1b.py); 1F1B likewise, on one
+/// stage.
 /// Not modelled: Megatron-LM's microbatch_group_size_per_vp_stage other than p.
 /// \return kInvalidInput if p does not divide m.
 Result<Table> interleaved_one_f_one_b(const Shape& shape);
@@ -101,8 +104,7 @@ Result<Table> v_min(const Shape& shape);
 /// Source: DeepSeek-AI, "DeepSeek-V3 technical report" (arXiv 2412.19437), section 3.2.1, and the
 /// eight steps of github.com/deepseek-ai/DualPipe, as torch/distributed/pipelining has them too
 /// (ScheduleDualPipeV).
-/// Not modelled: a forward and a backward pass that run at once and hide each other's
-/// communication; they run one after the other.
+/// With Shape::pairs the forward and the backward pass of steps 4 and 5 run side by side.
 /// \return kInvalidInput for fewer than 2p micro-batches.
 Result<Table> dualpipe_v(const Shape& shape);
 

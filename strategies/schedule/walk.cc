@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -23,6 +24,12 @@ struct Handed {
   std::int32_t micro_batch = 0;
   auto operator<=>(const Handed&) const = default;
 };
+
+// The slot at `index`, and the one that runs beside it.
+std::span<const Slot> together_at(const std::vector<Slot>& slots, std::size_t index) {
+  const bool pair = index + 1 < slots.size() && slots[index + 1].beside;
+  return std::span(slots).subspan(index, pair ? 2 : 1);
+}
 
 // Runs a table in no time, with its transfers in the order of their lanes.
 class Rehearsal {
@@ -94,15 +101,23 @@ class Rehearsal {
   }
   bool is_transfer(const Handed& handed) const { return maker(handed) != reader(handed); }
 
+  bool has_what_it_reads(std::size_t s, const Slot& slot) const {
+    const auto in = reads(s, slot);
+    return !in || (is_transfer(*in) ? received_ : made_).contains(*in);
+  }
+
   // As many slots of the stage as have what they read.
   bool run(std::size_t s) {
     Stage& stage = stages_[s];
     const std::size_t before = stage.next;
-    for (; stage.next < table_[s].size(); ++stage.next) {
-      const Slot& slot = table_[s][stage.next];
-      const auto in = reads(s, slot);
-      if (in && !(is_transfer(*in) ? received_ : made_).contains(*in)) break;
-      if (const auto out = makes(s, slot)) made_.insert(*out);
+    while (stage.next < table_[s].size()) {
+      const auto together = together_at(table_[s], stage.next);
+      if (!std::ranges::all_of(together,
+                               [&](const Slot& slot) { return has_what_it_reads(s, slot); }))
+        break;
+      for (const Slot& slot : together)
+        if (const auto out = makes(s, slot)) made_.insert(*out);
+      stage.next += together.size();
     }
     return stage.next != before;
   }
@@ -129,7 +144,11 @@ class Rehearsal {
     return moved;
   }
 
-  const Slot& next_of(std::size_t s) const { return table_[s][stages_[s].next]; }
+  // The slot that the stage waits with.
+  const Slot& next_of(std::size_t s) const {
+    const auto together = together_at(table_[s], stages_[s].next);
+    return has_what_it_reads(s, together.front()) ? together.back() : together.front();
+  }
 
   // Of a stage that waits; or of the one that it waits for, where that waits with the very pass.
   TableFault stuck(std::size_t s) const {
@@ -185,6 +204,8 @@ class StageCheck {
                   fmt::format("use 0 to {}, or set global_batch to what the schedule is for",
                               shape_.micro_batches - 1));
       if (auto wrong = order(slot)) return wrong;
+      if (auto wrong = pair(slot)) return wrong;
+      before_ = &slot;
     }
     for (std::int32_t chunk = 0; chunk < shape_.chunks; ++chunk)
       for (std::int32_t m = 0; m < shape_.micro_batches; ++m)
@@ -233,6 +254,18 @@ class StageCheck {
     return std::nullopt;
   }
 
+  std::optional<TableFault> pair(const Slot& slot) const {
+    if (!slot.beside) return std::nullopt;
+    const bool is_backward =
+        slot.direction == Direction::kBackward && slot.part != Part::kWeight;
+    if (is_backward && before_ != nullptr && before_->direction == Direction::kForward &&
+        std::tie(before_->chunk, before_->micro_batch) != std::tie(slot.chunk, slot.micro_batch))
+      return std::nullopt;
+    return of(fmt::format("{} cannot run beside {}", text(slot),
+                          before_ == nullptr ? "nothing" : text(*before_)),
+              "let a forward pass, and behind it the backward pass of another micro-batch, overlap");
+  }
+
   std::optional<TableFault> left_out(std::int32_t chunk, std::int32_t m) {
     const Seen& seen = seen_[{chunk, m}];
     if (seen.forward && seen.input && seen.weight) return std::nullopt;
@@ -249,6 +282,7 @@ class StageCheck {
   const Shape& shape_;
   Placement placement_;
   std::map<Key, Seen> seen_;
+  const Slot* before_ = nullptr;
 };
 
 }  // namespace
@@ -270,14 +304,21 @@ std::vector<Span> walk(const Table& table, const Shape& shape, Placement placeme
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t s = 0; s < table.size(); ++s) {
-      for (; next[s] < table[s].size(); ++next[s], moved = true) {
-        const Slot& slot = table[s][next[s]];
-        const auto ready = progress.ready(static_cast<std::int32_t>(s), slot);
-        if (!ready) break;
-        const double begin = std::max(*ready, spans[s].end);
-        if (next[s] == 0) spans[s].begin = begin;
-        spans[s].end = begin + progress.duration(slot);
-        progress.finish(static_cast<std::int32_t>(s), slot, spans[s].end);
+      const auto stage = static_cast<std::int32_t>(s);
+      while (next[s] < table[s].size()) {
+        const auto together = together_at(table[s], next[s]);
+        std::optional<double> begin = spans[s].end;
+        for (const Slot& slot : together) {
+          const auto ready = progress.ready(stage, slot);
+          begin = begin && ready ? std::optional(std::max(*begin, *ready)) : std::nullopt;
+        }
+        if (!begin) break;
+        if (next[s] == 0) spans[s].begin = *begin;
+        spans[s].end = *begin;
+        for (const Slot& slot : together) spans[s].end += progress.duration(slot);
+        for (const Slot& slot : together) progress.finish(stage, slot, spans[s].end);
+        next[s] += together.size();
+        moved = true;
       }
     }
   }

@@ -34,7 +34,8 @@ struct TableFault {
 /// A table is sound if
 ///  1. it has as many stages as `shape`, and names chunks and micro-batches of it alone;
 ///  2. each stage runs each chunk of each micro-batch forward once, then backward once: whole, or
-///     input gradients and, behind them, weight gradients;
+///     input gradients and, behind them, weight gradients; a slot that runs beside another is as
+///     Slot::beside says;
 ///  3. no stage waits for ever: neither for what it reads, nor for a transfer behind others. Those
 ///     of one direction, and in a V of one chunk, leave a stage in the order of its slots, and
 ///     reach it likewise.

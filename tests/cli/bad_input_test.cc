@@ -205,6 +205,19 @@ TEST(BadInput, Experts) {
                  "without sequence_parallel all have the same", "set sequence_parallel: true");
   expect_refused(strategy("  data_parallel: 4\n  global_batch: 16\n  expert_parallel: 2\n"),
                  "model 'small' has no experts", "leave it out");
+  expect_refused(both("  overlap_experts: true\n"), "without expert_parallel no tokens", "leave it");
+  expect_refused(both("  expert_parallel: 2\n  overlap_experts: true\n  schedule: gpipe\n"),
+                 "'gpipe' has no forward pass that can run beside", "set schedule: 1f1b");
+  expect_refused(both("  expert_parallel: 2\n  overlap_experts: true\n  zero_stage: 3\n"),
+                 "gathered for one pass while another runs", "set zero_stage: 2");
+  expect_refused(both("  token_dispatcher: deepep\n"), "without expert_parallel no tokens",
+                 "set expert_parallel");
+  expect_refused(both("  expert_parallel: 2\n  token_dispatcher: deepep\n  capacity_factor: 2\n"),
+                 "'deepep' sends the tokens that there are", "leave out one");
+  expect_refused(both("  expert_parallel: 2\n  token_dispatcher: flex\n"), "token_dispatcher");
+  expect_refused(model("  experts: 6\n  expert_groups: 4\n"), "6 experts do not form");
+  expect_refused(model("  experts: 8\n  experts_per_token: 4\n  expert_groups: 4\n"),
+                 "have fewer experts than experts_per_token 4");
 }
 
 TEST(BadInput, Context) {

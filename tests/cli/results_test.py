@@ -28,7 +28,8 @@ UNSEEN = {
         "gemms", "count", "tried", "taken_s", "fastest_s",  # likewise
     },
     # tests/strategies/program_ir has them.
-    "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers"},
+    "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers",
+                "routing", "experts", "per_token", "groups_per_token"},
 }
 
 

@@ -53,6 +53,7 @@ ComputeFunction find_defined(std::string_view type) {
       {"merge_heads_gradient", merge_heads_gradient},
       {"moe_combine", defined::moe_combine},
       {"moe_dispatch", defined::moe_dispatch},
+      {"moe_slot_weights", defined::moe_slot_weights},
       {"moe_weight_gradient", defined::moe_weight_gradient},
       {"packed_attention", packed_attention},
       {"packed_attention_gradient", packed_attention_gradient},

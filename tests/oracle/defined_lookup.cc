@@ -86,6 +86,28 @@ void cross_entropy_gradient(const Invocation& kernel) {
   }
 }
 
+// The elements of the groups whose two largest add up to most; of equal groups the first.
+static std::vector<std::int64_t> in_best_groups(const double* row, std::int64_t width,
+                                                std::int64_t groups, std::int64_t chosen) {
+  const std::int64_t size = width / groups;
+  std::vector<double> score(at(groups));
+  for (std::int64_t g = 0; g < groups; ++g) {
+    std::vector<double> group(row + g * size, row + (g + 1) * size);
+    std::ranges::sort(group, std::greater{});
+    score[at(g)] = group[0] + (size > 1 ? group[1] : 0);
+  }
+  std::vector<std::int64_t> best(at(groups));
+  std::iota(best.begin(), best.end(), 0);
+  std::ranges::stable_sort(
+      best, [&](std::int64_t a, std::int64_t b) { return score[at(a)] > score[at(b)]; });
+  best.resize(at(chosen));
+  std::ranges::sort(best);
+  std::vector<std::int64_t> elements;
+  for (const std::int64_t g : best)
+    for (std::int64_t i = 0; i < size; ++i) elements.push_back(g * size + i);
+  return elements;
+}
+
 // Of equal elements the first comes first.
 void top_k(const Invocation& kernel) {
   const Operand& x = kernel.in[0];
@@ -94,8 +116,9 @@ void top_k(const Invocation& kernel) {
   const std::int64_t k = kernel.op.settings.integer("k");
   for (std::int64_t r = 0; r < rows(x); ++r) {
     const double* row = &x.values[at(r * width)];
-    std::vector<std::int64_t> order(at(width));
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<std::int64_t> order =
+        in_best_groups(row, width, kernel.op.settings.integer("groups"),
+                       kernel.op.settings.integer("groups_of_k"));
     std::ranges::stable_sort(order,
                              [&](std::int64_t a, std::int64_t b) { return row[a] > row[b]; });
     for (std::int64_t i = 0; i < k; ++i) {
@@ -190,8 +213,25 @@ void moe_combine(const Invocation& kernel) {
              });
 }
 
-// Inputs: tokens, slots, indices.
+// Inputs: weights, indices.
+void moe_slot_weights(const Invocation& kernel) {
+  FORESHARD_CHECK(columns(kernel.out[0]) == 1);
+  std::ranges::fill(kernel.out[0].values, 0.0);
+  each_route(kernel.in[1], kernel.out[0],
+             [&](std::int64_t choice, std::int64_t, std::int64_t slot) {
+               kernel.out[0].values[at(slot)] = kernel.in[0].values[at(choice)];
+             });
+}
+
+// Inputs: tokens, slots, indices; or slots of one column, indices.
 void moe_weight_gradient(const Invocation& kernel) {
+  if (kernel.in.size() == 2) {
+    std::ranges::fill(kernel.out[0].values, 0.0);
+    return each_route(kernel.in[1], kernel.in[0],
+                      [&](std::int64_t choice, std::int64_t, std::int64_t slot) {
+                        kernel.out[0].values[at(choice)] = kernel.in[0].values[at(slot)];
+                      });
+  }
   const std::int64_t width = columns(kernel.in[0]);
   FORESHARD_CHECK(columns(kernel.in[1]) == width);
   std::ranges::fill(kernel.out[0].values, 0.0);

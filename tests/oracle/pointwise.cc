@@ -87,24 +87,33 @@ GateAndUp gate_and_up(std::span<const Operand> in, std::size_t i) {
   return {in[0].values[2 * i], in[0].values[2 * i + 1]};
 }
 
+// Weights are the last input: one for each row of `y`.
+double row_weight(const Invocation& kernel, const Operand& y, std::size_t i) {
+  if (!kernel.op.settings.flag("weighted")) return 1;
+  return kernel.in.back().values[i / static_cast<std::size_t>(columns(y))];
+}
+
 void swiglu_forward(const Invocation& kernel) {
   const Operand& x = kernel.in[0];
   Operand& y = kernel.out[0];
-  if (kernel.in.size() == 2) {
+  const bool weighted = kernel.op.settings.flag("weighted");
+  const std::span<const Operand> read = kernel.in.first(weighted ? 1 : kernel.in.size());
+  if (read.size() == 2) {
     need_same_slice(kernel.in[0], y);
     need_same_slice(kernel.in[1], y);
   } else {
     need_halves(x, y);
   }
   for (std::size_t i = 0; i < y.values.size(); ++i) {
-    const auto [gate, up] = gate_and_up(kernel.in, i);
-    y.values[i] = gate * logistic(gate) * up;
+    const auto [gate, up] = gate_and_up(read, i);
+    y.values[i] = gate * logistic(gate) * up * row_weight(kernel, y, i);
   }
 }
 
 void swiglu_backward(const Invocation& kernel) {
   const Operand& dy = kernel.in[0];
-  const std::span<const Operand> read = kernel.in.subspan(1);
+  const bool weighted = kernel.op.settings.flag("weighted");
+  const std::span<const Operand> read = kernel.in.subspan(1, kernel.in.size() - (weighted ? 2 : 1));
   const bool apart = read.size() == 2;
   for (std::size_t i = 0; i < read.size(); ++i) need_same_slice(read[i], kernel.out[i]);
   if (apart) {
@@ -112,13 +121,18 @@ void swiglu_backward(const Invocation& kernel) {
   } else {
     need_halves(read[0], dy);
   }
+  if (weighted) std::ranges::fill(kernel.out[1].values, 0.0);
   for (std::size_t i = 0; i < dy.values.size(); ++i) {
     const auto [gate, up] = gate_and_up(read, i);
     const double s = logistic(gate);
-    const double of_gate = dy.values[i] * up * s * (1 + gate * (1 - s));
-    const double of_up = dy.values[i] * gate * s;
+    const double flows = dy.values[i] * row_weight(kernel, dy, i);
+    const double of_gate = flows * up * s * (1 + gate * (1 - s));
+    const double of_up = flows * gate * s;
     (apart ? kernel.out[0].values[i] : kernel.out[0].values[2 * i]) = of_gate;
     (apart ? kernel.out[1].values[i] : kernel.out[0].values[2 * i + 1]) = of_up;
+    if (weighted)
+      kernel.out[1].values[i / static_cast<std::size_t>(columns(dy))] +=
+          dy.values[i] * gate * s * up;
   }
 }
 

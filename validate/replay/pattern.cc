@@ -76,6 +76,7 @@ void expected(const RankPlan& plan, std::size_t instance, std::int64_t first, st
       return fill(first, out, [&](std::int64_t element) {
         return from(element / elements.send, element % elements.send);
       });
+    case CollectiveKind::kTokenExchange:
     case CollectiveKind::kAllToAll: {
       const std::int64_t shard =
           elements.send / static_cast<std::int64_t>(communicator.members.size());

@@ -110,6 +110,15 @@ class Operations {
   std::map<std::pair<std::int32_t, std::string_view>, std::int64_t> collectives_;
 };
 
+bool exchanges_tokens(const program::Program& program) {
+  return std::ranges::any_of(program.blocks, [](const program::Block& block) {
+    return std::ranges::any_of(block.tasks, [](const Task& task) {
+      const auto* what = std::get_if<Communication>(&task.body);
+      return what != nullptr && what->kind == CollectiveKind::kTokenExchange;
+    });
+  });
+}
+
 std::int64_t elements_in(Bytes bytes, DType dtype, std::int64_t parts) {
   return static_cast<std::int64_t>(
       std::ceil(bytes / (static_cast<double>(parts) * size_of(dtype))));
@@ -119,6 +128,10 @@ std::int64_t elements_in(Bytes bytes, DType dtype, std::int64_t parts) {
 
 Result<RankPlan> plan_rank(const program::Program& program, std::int32_t rank) {
   FORESHARD_CHECK(rank >= 0 && rank < program.ranks());
+  if (exchanges_tokens(program))
+    return Error{Error::Code::kUnsupported,
+                 "a replay has the operations of NCCL and MPI, and none that sends a token once to "
+                 "each node (token_exchange); set strategy.token_dispatcher: all-to-all"};
   const program::Expander expander(program);
   FORESHARD_ASSIGN(const auto directory, internal::Directory::of(program, expander));
 
@@ -148,6 +161,7 @@ Elements elements_of(const RankPlan& plan, std::size_t instance) {
     case CollectiveKind::kReduceScatter:
       return {.send = members * shard(), .receive = shard()};
     case CollectiveKind::kAllToAll:
+    case CollectiveKind::kTokenExchange:
       return {.send = members * shard(), .receive = members * shard()};
     case CollectiveKind::kSend:
       return {.send = whole(), .receive = 0};

@@ -257,7 +257,8 @@ class BlockBuilder {
   bool gated() const { return model_.activation == Activation::kSwiglu; }
   /// What stands between the products of an mlp without biases. `up`: with the gate before it,
   /// where that is apart.
-  TensorId activated(const std::string& name, std::vector<TensorId> up);
+  /// \param weighted  the last of `up` is a factor for each row of the result.
+  TensorId activated(const std::string& name, std::vector<TensorId> up, bool weighted = false);
   /// Over which the experts of a layer are divided.
   std::vector<Axis> expert_axes() const {
     std::vector<Axis> axes;

@@ -132,6 +132,10 @@ HfType llama4() {
 void read_deepseek_experts(HfKeys& keys, Model& model) {
   model.experts = keys.size({"n_routed_experts", model.experts});
   model.experts_per_token = keys.size({"num_experts_per_tok", model.experts_per_token});
+  if (const auto* method = keys.find("topk_method"); method == nullptr || *method != "greedy") {
+    model.expert_groups = keys.size({"n_group", model.expert_groups});
+    model.groups_per_token = keys.size({"topk_group", model.groups_per_token});
+  }
   model.expert_ffn = keys.size({"moe_intermediate_size", model.expert_ffn});
   model.dense_layers = keys.size({"first_k_dense_replace", model.dense_layers}, 0);
   model.shared_ffn = keys.size({"n_shared_experts", 1}, 0) * model.expert_ffn;
@@ -176,6 +180,8 @@ HfType deepseek_v3() {
   type.vocabulary.value = 129280;
   type.rest.experts = 256;
   type.rest.experts_per_token = 8;
+  type.rest.expert_groups = 8;
+  type.rest.groups_per_token = 4;
   type.rest.expert_ffn = 2048;
   type.rest.dense_layers = 3;
   type.rest.router = Router::kSigmoid;

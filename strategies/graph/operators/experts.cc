@@ -90,6 +90,28 @@ void dispatch_backward(Gradients& gradients) {
                          {gradients.input(0), gradients.of_output(0), gradients.input(1)}, {})[0]);
 }
 
+// weights, indices -> slots of one column.
+Result<Inferred> infer_slot_weights(const Call& call) {
+  const TensorType& weights = call.inputs[0];
+  const Shape& indices = call.inputs[1].shape;
+  if (weights.shape != indices) return wrong("weights and indices differ in shape");
+  Shape ones = indices;
+  ones.back() = 1;
+  if (const auto why = fault_in_route(ones, indices); !why.empty()) return wrong(why);
+  const std::int64_t experts = call.settings.integer("experts");
+  const std::int64_t capacity = call.settings.integer("capacity");
+  if (experts < 1 || capacity < 1) return wrong("experts and capacity must be at least 1");
+  const Shape slots = slots_of(experts, ones, capacity);
+  auto f = routing_factors(slots, ones, indices);
+  f.make.input(f.chosen).input(f.chosen).output(f.slots);
+  return Inferred{{{weights.dtype, slots}}, f.make.take()};
+}
+
+void slot_weights_backward(Gradients& gradients) {
+  gradients.give(0, gradients.add("moe_weight_gradient", "",
+                                  {gradients.of_output(0), gradients.input(1)}, {})[0]);
+}
+
 // slots, indices[, weights] -> tokens: every expert's results are summands.
 Result<Inferred> infer_combine(const Call& call) {
   const TensorType& slots = call.inputs[0];
@@ -128,21 +150,25 @@ void combine_backward(Gradients& gradients) {
                          {gradients.of_output(0), gradients.input(0), gradients.input(1)}, {})[0]);
 }
 
-// tokens, slots, indices -> one product of a token and its slot for each choice.
+// [tokens, ]slots, indices -> one product of a token and its slot for each choice; without tokens,
+// the slot.
 Result<Inferred> infer_weight_gradient(const Call& call) {
-  const Shape& tokens = call.inputs[0].shape;
-  const Shape& slots = call.inputs[1].shape;
-  const Shape& indices = call.inputs[2].shape;
+  const bool has_tokens = call.inputs.size() > 2;
+  const Shape& slots = call.inputs[has_tokens ? 1 : 0].shape;
+  const Shape& indices = call.inputs[has_tokens ? 2 : 1].shape;
+  Shape tokens = has_tokens ? call.inputs[0].shape : indices;
+  if (!has_tokens && !tokens.empty()) tokens.back() = 1;
   if (const auto why = fault_in_route(tokens, indices); !why.empty()) return wrong(why);
   if (slots.size() < 4 || slots != slots_of(slots[0], tokens, slots[slots.size() - 2]))
     return wrong("slots " + text_of(slots) + " do not fit tokens " + text_of(tokens));
   auto f = routing_factors(slots, tokens, indices);
-  f.make.input(f.tokens).input(f.slots).input(f.chosen).output(f.chosen);
+  if (has_tokens) f.make.input(f.tokens);
+  f.make.input(f.slots).input(f.chosen).output(f.chosen);
   return Inferred{{{call.inputs[0].dtype, indices}}, f.make.take()};
 }
 
 std::vector<Kernel> weight_gradient_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kReduce, local.inputs[1]);
+  return one_pass(PassKind::kReduce, local.inputs[local.inputs.size() - 2]);
 }
 
 }  // namespace
@@ -183,12 +209,28 @@ OperatorDefinition moe_combine() {
           .gradient = combine_backward};
 }
 
+OperatorDefinition moe_slot_weights() {
+  OperatorDefinition dispatch = moe_dispatch();
+  return {.name = "moe_slot_weights",
+          .doc = "Puts the weights of each token's choices into the slots of the chosen experts.",
+          .inputs = "weights, indices",
+          .outputs = "slots",
+          .least_inputs = 2,
+          .most_inputs = 2,
+          .settings = std::move(dispatch.settings),
+          .infer = infer_slot_weights,
+          .kernels = dispatch_kernels,
+          .gradient = slot_weights_backward};
+}
+
 OperatorDefinition moe_weight_gradient() {
   return {.name = "moe_weight_gradient",
-          .doc = "The gradient of the weights of `moe_dispatch` and `moe_combine`.",
-          .inputs = "tokens, slots, indices",
+          .doc =
+              "The gradient of the weights of `moe_dispatch` and `moe_combine`; without tokens, of "
+              "`moe_slot_weights`.",
+          .inputs = "[tokens, ]slots, indices",
           .outputs = "dweights",
-          .least_inputs = 3,
+          .least_inputs = 2,
           .most_inputs = 3,
           .infer = infer_weight_gradient,
           .kernels = weight_gradient_kernels};

@@ -25,9 +25,35 @@ Inferred gate_and_up(const TensorType& type, std::size_t inputs, std::size_t out
   return {std::vector<TensorType>(outputs, type), make.take(Linearity::kNone, true)};
 }
 
+// As `gated`, with a factor for each row: y = silu(gate) * up * factor.
+Inferred gated_rows(const TensorType& wide, const TensorType& narrow, bool forward) {
+  RuleMaker make;
+  const auto factors = make.each(narrow.shape);
+  auto rows = factors;
+  rows.back().clear();
+  TensorType row = narrow;
+  row.shape.back() = 1;
+  if (!forward) make.input(factors);
+  make.input(factors).input(rows).output(factors);
+  if (forward) return {{narrow}, make.take()};
+  return {{wide, row}, make.output(rows).take()};
+}
+
+Result<Inferred> infer_weighted(const TensorType& wide, const TensorType& narrow,
+                                const TensorType& weights, bool forward) {
+  Shape rows = narrow.shape;
+  rows.back() = 1;
+  if (weights.shape != rows)
+    return wrong("weights " + text_of(weights.shape) + " are not one for each row of " +
+                 text_of(narrow.shape));
+  return gated_rows(wide, narrow, forward);
+}
+
 Result<Inferred> infer_swiglu(const Call& call) {
   TensorType y = call.inputs[0];
-  if (call.inputs.size() == 2) {
+  const bool weighted = call.settings.flag("weighted");
+  if (weighted && call.inputs.size() != 2) return wrong("weighted needs a gate and weights");
+  if (!weighted && call.inputs.size() == 2) {
     if (call.inputs[1].shape != y.shape)
       return wrong("gate " + text_of(y.shape) + " and up " + text_of(call.inputs[1].shape) +
                    " differ in shape");
@@ -36,12 +62,15 @@ Result<Inferred> infer_swiglu(const Call& call) {
   if (y.shape.empty() || y.shape.back() % kGateAndUp != 0)
     return wrong("needs an even number of columns, not " + text_of(y.shape));
   y.shape.back() /= kGateAndUp;
+  if (weighted) return infer_weighted(call.inputs[0], y, call.inputs[1], true);
   return gated(call.inputs[0], y, true);
 }
 
 Result<Inferred> infer_swiglu_gradient(const Call& call) {
   const TensorType& dy = call.inputs[0];
-  if (call.inputs.size() == 3) {
+  const bool weighted = call.settings.flag("weighted");
+  if (weighted && call.inputs.size() != 3) return wrong("weighted needs a gate and weights");
+  if (!weighted && call.inputs.size() == 3) {
     if (call.inputs[1].shape != dy.shape || call.inputs[2].shape != dy.shape)
       return wrong("gradient, gate and up differ in shape");
     return gate_and_up(dy, 3, 2);
@@ -51,6 +80,7 @@ Result<Inferred> infer_swiglu_gradient(const Call& call) {
   if (wide.empty() || wide != call.inputs[1].shape)
     return wrong("gradient " + text_of(dy.shape) + " does not have half the columns of " +
                  text_of(call.inputs[1].shape));
+  if (weighted) return infer_weighted(call.inputs[1], dy, call.inputs[2], false);
   return gated(call.inputs[1], dy, false);
 }
 
@@ -221,6 +251,12 @@ std::vector<Kernel> gradient_accumulate_kernels(const Call& local, const Call&) 
 
 }  // namespace
 
+static SettingDefinition weighted_setting() {
+  return {.name = "weighted",
+          .fallback = false,
+          .doc = "In place of `up`, a factor for each row of the result."};
+}
+
 OperatorDefinition swiglu() {
   return {.name = "swiglu",
           .doc =
@@ -229,7 +265,7 @@ OperatorDefinition swiglu() {
           .inputs = "gate[, up]",
           .outputs = "y",
           .most_inputs = 2,
-          .settings = {eager_setting()},
+          .settings = {eager_setting(), weighted_setting()},
           .infer = infer_swiglu,
           .kernels = swiglu_kernels,
           .gradient = swiglu_backward};
@@ -242,7 +278,7 @@ OperatorDefinition swiglu_gradient() {
           .outputs = "dgate[, dup]",
           .least_inputs = 2,
           .most_inputs = 3,
-          .settings = {eager_setting()},
+          .settings = {eager_setting(), weighted_setting()},
           .infer = infer_swiglu_gradient,
           .kernels = swiglu_gradient_kernels};
 }

@@ -202,6 +202,15 @@ Result<Inferred> infer_top_k(const Call& call) {
   if (k < 1 || k > values.shape.back())
     return wrong("k must be between 1 and " + std::to_string(values.shape.back()) + ", not " +
                  std::to_string(k));
+  const std::int64_t groups = call.settings.integer("groups");
+  const std::int64_t chosen_groups = call.settings.integer("groups_of_k");
+  if (groups < 1 || values.shape.back() % groups != 0)
+    return wrong(std::to_string(values.shape.back()) + " elements do not divide into " +
+                 std::to_string(groups) + " groups");
+  if (chosen_groups < 1 || chosen_groups > groups ||
+      k > values.shape.back() / groups * chosen_groups)
+    return wrong(std::to_string(chosen_groups) + " of " + std::to_string(groups) +
+                 " groups have no " + std::to_string(k) + " elements");
   RuleMaker make;
   const std::size_t last = values.shape.size() - 1;
   auto factors = make.each(values.shape, {last});
@@ -213,8 +222,11 @@ Result<Inferred> infer_top_k(const Call& call) {
   return Inferred{{std::move(values), std::move(indices)}, make.take()};
 }
 
+// Of groups, their scores first.
 std::vector<Kernel> top_k_kernels(const Call& local, const Call&) {
-  return one_pass(PassKind::kTopK, local.inputs[0]);
+  std::vector<Kernel> passes = one_pass(PassKind::kTopK, local.inputs[0]);
+  if (local.settings.integer("groups") > 1) passes.push_back(passes.front());
+  return passes;
 }
 
 void top_k_backward(Gradients& gradients) {
@@ -326,8 +338,13 @@ OperatorDefinition top_k() {
               "are: how a mixture of experts routes.",
           .inputs = "x",
           .outputs = "values, indices",
-          .settings =
-              {{.name = "k", .fallback = std::int64_t{1}, .required = true, .doc = "How many."}},
+          .settings = {{.name = "k", .fallback = std::int64_t{1}, .required = true, .doc = "How many."},
+                       {.name = "groups",
+                        .fallback = std::int64_t{1},
+                        .doc = "Equal groups of neighbours, some of which alone are looked at."},
+                       {.name = "groups_of_k",
+                        .fallback = std::int64_t{1},
+                        .doc = "How many: those whose two largest elements add up to most."}},
           .infer = infer_top_k,
           .kernels = top_k_kernels,
           .gradient = top_k_backward};

@@ -55,6 +55,7 @@ std::span<const OperatorDefinition> operator_definitions() {
       operators::merge_heads_gradient(),
       operators::moe_combine(),
       operators::moe_dispatch(),
+      operators::moe_slot_weights(),
       operators::moe_weight_gradient(),
       operators::optimizer_update(),
       operators::packed_attention(),

@@ -2,20 +2,25 @@
 /// Faults of a strategy for a transformer (faults_in), by what they are about.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "strategies/parallelism/strategy.h"
 
 namespace foreshard {
 
+/// "use one of 1, 2, 4": the numbers of tensor-parallel ranks that this model can be split over.
+std::string tensor_sizes(const Strategy& strategy, const Model& model);
+
 /// Parts that are recomputed: those that layers have, where recomputation goes by parts.
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);
 
-/// Of a load that is given: shares of all experts, of each layer that has some, of which none are
-/// dropped. \pre the model has experts
-void expert_load_faults(const Strategy& strategy, const Model& model,
-                        std::vector<StrategyFault>& faults);
+/// Experts divide evenly over their ranks: data-parallel ones and, where each is whole, before them
+/// the tensor-parallel ones. A load that is given has shares of all experts, of each layer that has
+/// some, of which none are dropped. Exchanges run beside passes where the schedule pairs these.
+void expert_faults(const Strategy& strategy, const Model& model,
+                   std::vector<StrategyFault>& faults);
 
 /// Tensor-parallel ranks share columns of A, and of B.
 void adapter_faults(const Strategy& strategy, const Model& model,

@@ -23,7 +23,8 @@ class Passes {
       Section section{.slot = Slot{.direction = slot.direction,
                                    .chunk = slot.chunk,
                                    .micro_batch = slot.micro_batch,
-                                   .part = slot.part}};
+                                   .part = slot.part,
+                                   .beside = slot.beside && trains_}};
       for (const Run& run : runs(slot))
         if (const ActionRef pass = made(slot, run); pass != kNone) section.actions.push_back(pass);
       role_.slots.push_back(std::move(section));

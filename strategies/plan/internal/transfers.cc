@@ -39,8 +39,11 @@ class Transfers {
     const ActionRef first = role_.first_pass(section);
     const ActionRef last = role_.last_pass(section);
 
-    // What the first pass waits for; if there is none, the send.
-    std::vector<ActionRef> awaited = std::exchange(unfinished_, {});
+    // What the first pass waits for; if there is none, the send. The slot that runs beside leaves
+    // that, and its own sends, to the one behind both.
+    std::vector<ActionRef> unfinished = std::exchange(unfinished_, {});
+    std::vector<ActionRef> awaited;
+    (slot.beside ? unfinished_ : awaited).swap(unfinished);
     ActionRef handed = kNone;
     if (in >= 0 && in < crossings)
       handed =
@@ -57,7 +60,8 @@ class Transfers {
       send(section, out, std::move(awaited));
     } else {
       if (hands_on) made_[{slot.direction, out, slot.micro_batch}] = last != kNone ? last : handed;
-      unfinished_ = std::move(awaited);  // of a slot without passes: the next one waits
+      // Of a slot without passes: the next one waits.
+      unfinished_.insert(unfinished_.end(), awaited.begin(), awaited.end());
     }
     slot_before_ = std::exchange(last_slot_, last_pass_);
   }

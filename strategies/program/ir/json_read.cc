@@ -163,7 +163,7 @@ class Reader {
   }
 
   TaskBody communication(const Node& node) {
-    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"}, {"transfers", "roots"});
+    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"}, {"transfers", "roots", "routing"});
     const auto index = static_cast<std::size_t>(node["group"].index());
     if (index >= groups_.size())
       node["group"].fault(std::to_string(index) + " is not one of the " +
@@ -180,6 +180,14 @@ class Reader {
         return Transfer{n.at(0).index(), n.at(1).index(), program::bytes_of(n.at(2))};
       });
     if (node.has("roots")) what.roots = ranks(node["roots"]);
+    if (node.has("routing")) {
+      const Node routing = node["routing"];
+      routing.fields({"experts", "per_token", "groups", "groups_per_token"});
+      what.routing = {.experts = routing["experts"].index(),
+                      .per_token = routing["per_token"].index(),
+                      .groups = routing["groups"].index(),
+                      .groups_per_token = routing["groups_per_token"].index()};
+    }
     return what;
   }
 

@@ -114,6 +114,11 @@ class BodyWriter {
     }
     if (!communication.roots.empty())
       task_["communication"]["roots"] = write_ranges(communication.roots);
+    if (const auto& routing = communication.routing)
+      task_["communication"]["routing"] = {{"experts", routing->experts},
+                                           {"per_token", routing->per_token},
+                                           {"groups", routing->groups},
+                                           {"groups_per_token", routing->groups_per_token}};
   }
   void operator()(const Allocate& allocate) const {
     task_["allocate"] = {{"buffer", allocate.buffer},

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -31,6 +32,7 @@
 #include "base/units.h"
 
 #include "strategies/program/ir/kernel.h"
+#include "strategies/program/ir/token_routing.h"
 
 namespace foreshard::program {
 
@@ -54,6 +56,9 @@ enum class CollectiveKind : std::uint8_t {
   kSend,
   kReceive,
   kExchange,  ///< Sends and receives of one group call (ncclGroupStart ... ncclGroupEnd).
+  /// An all_to_all of tokens to their experts, or back, that crosses between nodes once for each
+  /// token and node, and is copied (added up) there: DeepEP.
+  kTokenExchange,
 };
 
 /// The ranks that take part, seen from a rank r: all ranks that agree with r on every mesh axis not
@@ -90,7 +95,8 @@ struct Communication {
   Group group{};
   /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
   /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
-  /// buffer of all_to_all; of an exchange the sum of its transfers, over all groups.
+  /// buffer of all_to_all, and of token_exchange, where it holds each token once for each rank; of
+  /// an exchange the sum of its transfers, over all groups.
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;
@@ -100,6 +106,8 @@ struct Communication {
   std::vector<Transfer> transfers{};
   /// Of a broadcast: the rank of each group that has the data. Empty: the lowest of each.
   std::vector<std::int32_t> roots{};
+  /// Of a token_exchange, and of nothing else.
+  std::optional<TokenRouting> routing{};
   auto operator<=>(const Communication&) const = default;
 };
 

@@ -243,6 +243,7 @@ class BodyCheck {
     if (!is_size(communication.bytes.in_base())) return size_fault();
     FORESHARD_TRY(transfers_fault(communication));
     FORESHARD_TRY(roots_fault(communication));
+    FORESHARD_TRY(routing_fault(communication));
     if (!is_printable(communication.tag))
       return violation(3, place_, "the tag is not printable UTF-8");
     return stream_fault(true);
@@ -294,6 +295,25 @@ class BodyCheck {
                        "transfers of " + std::to_string(sum.in_base()) + " B in an exchange of " +
                            std::to_string(communication.bytes.in_base()) + " B");
     return {};
+  }
+  Status routing_fault(const Communication& communication) const {
+    const auto& routing = communication.routing;
+    if ((communication.kind == CollectiveKind::kTokenExchange) != routing.has_value())
+      return violation(21, place_,
+                       routing ? "only a token_exchange has a routing"
+                               : "a token_exchange needs a routing");
+    if (!routing) return {};
+    const bool is_sound = routing->groups >= 1 && routing->experts % routing->groups == 0 &&
+                          routing->groups_per_token >= 1 &&
+                          routing->groups_per_token <= routing->groups && routing->per_token >= 1 &&
+                          routing->per_token <= std::int64_t{routing->experts} / routing->groups *
+                                                    routing->groups_per_token;
+    return is_sound ? Status{}
+                    : violation(21, place_,
+                                "the routing takes " + text(routing->per_token) + " of " +
+                                    text(routing->experts) + " experts, in " +
+                                    text(routing->groups_per_token) + " of " +
+                                    text(routing->groups) + " groups");
   }
   Status roots_fault(const Communication& communication) const {
     if (communication.roots.empty()) return {};

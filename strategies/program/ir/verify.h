@@ -32,12 +32,14 @@
 /// 16. A rank takes part in the groups that its role's communication names, and does not send to
 ///     itself.
 /// 17. Members of a group make the same operations: for each tag as many, each of the same kind,
-///     bytes, dtype, transfers and roots. Each send meets a receive of the same bytes and dtype.
+///     bytes, dtype, transfers, roots and routing. Each send meets a receive of the same bytes and dtype.
 /// 18. No deadlock: the step ends, when every rank issues and every stream runs in order and an
 ///     operation waits for all its members (program.h, rules 1 to 5).
 /// 19. An exchange, and nothing else, has transfers: each between two ranks of one group, of more
 ///     than 0 bytes, at least one in every group; they add up to the operation's bytes.
 /// 20. Only a broadcast has `roots`: none, or one rank in each group.
+/// 21. A token_exchange, and nothing else, has a `routing`: equal groups of experts, and no more
+///     experts per token than its groups have.
 ///
 /// Cost of 15 to 18: they run on classes of ranks that behave alike (roles, split where members of
 /// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.

@@ -16,6 +16,7 @@
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/emitter.h"
 #include "strategies/program/lower/era.h"
+#include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/liveness.h"
 #include "strategies/program/lower/recompute.h"
 
@@ -303,6 +304,14 @@ Attribute as_sent(const Tensor& boundary, const Strategy& strategy,
   return sent;
 }
 
+static program::TokenRouting routing_of(const Model& model) {
+  const auto count = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
+  return {.experts = count(model.experts),
+          .per_token = count(model.experts_per_token),
+          .groups = count(model.expert_groups),
+          .groups_per_token = count(model.groups_per_token)};
+}
+
 Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) {
   LoweredModel lowered;
   lowered.mesh = mesh_of(strategy);
@@ -313,6 +322,11 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     FORESHARD_ASSIGN(into, lower_block(graph, lowered.mesh, strategy, variant));
     if (strategy.framework->matrix_units_need_alignment)
       for (Pieces* pass : all_passes(into)) visit_blocks(*pass, leave_matrix_units);
+    if (strategy.token_dispatcher == TokenDispatcher::kDeepEp)
+      for (Pieces* pass : all_passes(into))
+        visit_blocks(*pass, [&](Block& block) {
+          exchange_once_per_node(block, routing_of(model), lowered.mesh);
+        });
     return {};
   };
   FORESHARD_TRY(lower_into(lowered.embedding, graphs.embedding, {}));

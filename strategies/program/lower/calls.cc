@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -43,30 +44,20 @@ class Writer {
     call_of_.assign(from.actions.size(), -1);
     awaited_.clear();
     last_call_.clear();
-    for (std::size_t id = 0; id < from.actions.size(); ++id) {
-      const Action& action = from.actions[id];
-      if (action.kind == ActionKind::kPass) {
-        write_pass(id);
-      } else if (is_sync_of_receive(id)) {
-        call_of_[id] = call_of_[id - 1];
-      } else if (action.kind != ActionKind::kOptimizer || holds_parameters()) {
-        const bool syncs = id + 1 < from.actions.size() && is_sync_of_receive(id + 1);
-        Call one = between_units(action) ? Call{} : at(action);
-        if (of_one_unit(plan_.states, action))
-          one.first_layer = unit(bucket(action).units.front().first).layer;
-        write_call(
-            id,
-            Subject{.kind = action.kind,
-                    .direction = action.direction,
-                    .part = action.part,
-                    .of = subject_of(action),
-                    .takes = action.takes,
-                    .gives_back = action.gives_back,
-                    .syncs = syncs,
-                    .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
-            std::move(one), action.after);
+    const auto end_of = [&](std::size_t slot) {
+      return slot + 1 < from.slots.size() ? from.slots[slot + 1].first : from.end;
+    };
+    write_all(0, from.slots.empty() ? from.end : from.slots.front().first);
+    for (std::size_t slot = 0; slot < from.slots.size(); ++slot) {
+      const ActionId first = from.slots[slot].first;
+      if (slot + 1 < from.slots.size() && from.slots[slot + 1].beside) {
+        const ActionId middle = end_of(slot);
+        write_both(first, middle, end_of(++slot));
+      } else {
+        write_all(first, end_of(slot));
       }
     }
+    write_all(from.end, static_cast<ActionId>(from.actions.size()));
   }
 
  private:
@@ -106,6 +97,82 @@ class Writer {
            action.after == std::vector<ActionId>{static_cast<ActionId>(id) - 1};
   }
 
+  // --- actions -------------------------------------------------------------------------------
+  // [begin, end), one after another.
+  void write_all(ActionId begin, ActionId end) {
+    for (Turns turns{.next = begin, .end = end}; turns.next < turns.end;) take_turn(turns, false);
+  }
+
+  // The actions of two slots that run side by side, in turns: each until it waits for tokens.
+  void write_both(ActionId begin, ActionId middle, ActionId end) {
+    Turns one{.next = begin, .end = middle};
+    Turns other{.next = middle, .end = end};
+    while (one.next < one.end || other.next < other.end) {
+      take_turn(one, true);
+      take_turn(other, true);
+    }
+  }
+
+  // A part of a block that is cut, as it was written.
+  struct WrittenPart {
+    std::int32_t call = 0;
+    std::int32_t first_task = 0;  // of the part, in the block of the call
+  };
+  // A pass of which calls are still to be written.
+  struct OpenPass {
+    std::vector<PassCall> calls{};
+    std::size_t next = 0;
+    std::int32_t before = -1;          // the call before the next one
+    std::vector<WrittenPart> parts{};  // of the block that is written now
+  };
+  // Actions that are still to be written.
+  struct Turns {
+    ActionId next = 0;
+    ActionId end = 0;
+    std::optional<OpenPass> pass{};  // of the action `next`, once it has begun
+  };
+
+  void take_turn(Turns& turns, bool cuts) {
+    for (; turns.next < turns.end; ++turns.next) {
+      const auto id = static_cast<std::size_t>(turns.next);
+      if (from_->actions[id].kind != ActionKind::kPass) {
+        write_other(id);
+        continue;
+      }
+      if (!turns.pass) turns.pass = begin_pass(id, cuts);
+      OpenPass& pass = *turns.pass;
+      while (pass.next < pass.calls.size()) {
+        write_call_of(id, pass);
+        if (pass.next < pass.calls.size() && pass.calls[pass.next].part > 0) return;
+      }
+      end_pass(id, pass);
+      turns.pass.reset();
+    }
+  }
+
+  void write_other(std::size_t id) {
+    const Action& action = from_->actions[id];
+    if (is_sync_of_receive(id)) {
+      call_of_[id] = call_of_[id - 1];
+      return;
+    }
+    if (action.kind == ActionKind::kOptimizer && !holds_parameters()) return;
+    const bool syncs = id + 1 < from_->actions.size() && is_sync_of_receive(id + 1);
+    Call one = between_units(action) ? Call{} : at(action);
+    if (of_one_unit(plan_.states, action))
+      one.first_layer = unit(bucket(action).units.front().first).layer;
+    write_call(id,
+               Subject{.kind = action.kind,
+                       .direction = action.direction,
+                       .part = action.part,
+                       .of = subject_of(action),
+                       .takes = action.takes,
+                       .gives_back = action.gives_back,
+                       .syncs = syncs,
+                       .over = moves_bucket(action) ? bucket(action).over : std::vector<Axis>{}},
+               std::move(one), action.after);
+  }
+
   // --- calls ---------------------------------------------------------------------------------
   static Call at(const Action& action) {
     return Call{.chunk = action.chunk, .micro_batch = action.micro_batch};
@@ -128,38 +195,57 @@ class Writer {
     call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
   }
 
-  void write_pass(std::size_t id) {
+  OpenPass begin_pass(std::size_t id, bool cuts) {
     const Action& pass = from_->actions[id];
     awaited_.insert(awaited_.end(), pass.after.begin(), pass.after.end());
-    const std::pair slot{pass.chunk, pass.micro_batch};
-    const auto earlier = last_call_.extract(slot);
-    std::int32_t before = earlier.empty() ? -1 : earlier.mapped();
-    for (const PassCall& piece : calls_of(pass, plan_.parts, blocks_, trains_, branches_)) {
-      Call call = at(pass);
-      call.repeat = piece.repeat;
-      call.first_layer = piece.first_layer;
-      call.layer_step = piece.layer_step;
-      wait_for_conversion(before, call);
-      write_call(id,
-                 Subject{.kind = ActionKind::kPass,
-                         .direction = pass.direction,
-                         .part = pass.part,
-                         .of = piece.of,
-                         .takes = pass.takes,
-                         .gives_back = pass.gives_back,
-                         .tasks = piece.tasks,
-                         .begins = piece.begins,
-                         .ends = piece.ends},
-                 std::move(call), std::exchange(awaited_, {}));
-      before = call_of_[id];
+    const auto earlier = last_call_.extract({pass.chunk, pass.micro_batch});
+    OpenPass open{.calls = calls_of(pass, plan_.parts, blocks_, trains_, branches_),
+                  .before = earlier.empty() ? -1 : earlier.mapped()};
+    if (cuts) open.calls = cut(open.calls, cuts_);
+    return open;
+  }
+
+  void write_call_of(std::size_t id, OpenPass& open) {
+    const Action& pass = from_->actions[id];
+    const PassCall& next = open.calls[open.next++];
+    Call call = at(pass);
+    call.repeat = next.repeat;
+    call.first_layer = next.first_layer;
+    call.layer_step = next.layer_step;
+    wait_for_conversion(open.before, call);
+    if (next.part == 0) open.parts.clear();
+    for (const EarlierTask& earlier : next.after) {
+      const WrittenPart& part = open.parts[static_cast<std::size_t>(earlier.part)];
+      call.after.push_back({.call = part.call, .task = part.first_task + earlier.task});
     }
+    write_call(id,
+               Subject{.kind = ActionKind::kPass,
+                       .direction = pass.direction,
+                       .part = pass.part,
+                       .of = next.of,
+                       .takes = pass.takes,
+                       .gives_back = pass.gives_back,
+                       .tasks = next.tasks,
+                       .begins = next.begins,
+                       .ends = next.ends},
+               std::move(call), std::exchange(awaited_, {}));
+    open.before = call_of_[id];
+    // Tasks that were put before it take memory. Behind it there are none, unless it is the last.
+    const Block& written = program_.blocks[to_->calls.back().block.index()];
+    open.parts.push_back(
+        {.call = open.before,
+         .first_task = static_cast<std::int32_t>(written.tasks.size() - next.tasks->tasks.size())});
+  }
+
+  void end_pass(std::size_t id, const OpenPass& open) {
+    const Action& pass = from_->actions[id];
     // A pass that took branches without tasks has no call: who waits for it waits for all before.
     if (call_of_[id] < 0) call_of_[id] = static_cast<std::int32_t>(to_->calls.size()) - 1;
     const bool is_forward = pass.direction == Direction::kForward;
     const Run& chunk = from_->chunks[static_cast<std::size_t>(pass.chunk)].units;
     const bool is_last = is_forward != trains_ &&
                          pass.units.contains(trains_ ? chunk.first : chunk.first + chunk.count - 1);
-    if (!is_last) last_call_[slot] = before;
+    if (!is_last) last_call_[{pass.chunk, pass.micro_batch}] = open.before;
   }
 
   // The conversion with which the call before it ends: no lane orders the two.
@@ -193,6 +279,7 @@ class Writer {
   std::vector<ActionId> awaited_;      // by the next call of a pass
   // By chunk and micro-batch: the last call of its passes, until all of them are written.
   std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> last_call_;
+  BlockCuts cuts_;
 };
 
 }  // namespace

@@ -133,4 +133,28 @@ std::vector<PassCall> calls_of(const plan::Action& pass, const plan::Parts& part
   return Lister(pass, parts, blocks, trains, branches).run();
 }
 
+std::vector<PassCall> cut(const std::vector<PassCall>& calls, BlockCuts& cuts) {
+  std::vector<PassCall> all;
+  for (const PassCall& call : calls) {
+    const auto [known, is_new] = cuts.try_emplace(call.tasks);
+    if (is_new) known->second = cut_at_exchanges(*call.tasks);
+    const std::vector<BlockPart>& parts = known->second;
+    if (parts.size() == 1) {
+      all.push_back(call);
+      continue;
+    }
+    for (std::int32_t i = 0; i < call.repeat; ++i) {
+      for (std::size_t part = 0; part < parts.size(); ++part)
+        all.push_back({.of = call.of,
+                       .tasks = &parts[part].block,
+                       .begins = call.begins && part == 0,
+                       .ends = call.ends && part + 1 == parts.size(),
+                       .first_layer = call.first_layer + i * call.layer_step,
+                       .part = static_cast<std::int32_t>(part),
+                       .after = parts[part].after});
+    }
+  }
+  return all;
+}
+
 }  // namespace foreshard::lower

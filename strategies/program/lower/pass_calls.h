@@ -12,6 +12,7 @@
 
 #include "strategies/plan/step_plan.h"
 #include "strategies/program/lower/calls.h"
+#include "strategies/program/lower/exchanges.h"
 
 namespace foreshard::lower {
 
@@ -24,6 +25,8 @@ struct PassCall {
   std::int32_t repeat = 1;                ///< As in program::Call.
   std::int32_t first_layer = 0;           ///< As in program::Call.
   std::int32_t layer_step = 1;            ///< As in program::Call.
+  std::int32_t part = 0;                  ///< Of a block that is cut: which part of it.
+  std::vector<EarlierTask> after{};       ///< As in BlockPart.
 };
 
 /// The branches that conditions take: drawn in the forward pass, taken again in the backward pass.
@@ -49,5 +52,12 @@ class Branches {
 /// \pre forward passes come before backward passes of the same units and micro-batch.
 std::vector<PassCall> calls_of(const plan::Action& pass, const plan::Parts& parts,
                                const PlannedBlocks& blocks, bool trains, Branches& branches);
+
+/// The parts of blocks that were cut.
+using BlockCuts = std::map<const program::Block*, std::vector<BlockPart>>;
+
+/// The same calls, with those blocks cut that exchange tokens (cut_at_exchanges).
+/// \param cuts  holds the parts; they are added to it.
+std::vector<PassCall> cut(const std::vector<PassCall>& calls, BlockCuts& cuts);
 
 }  // namespace foreshard::lower

@@ -28,6 +28,8 @@ struct Passes {
     add(Direction::kBackward, chunk, part == Part::kWeight ? weight_ : backward_, part);
   }
   void input(std::int32_t chunk) { backward(chunk, Part::kInput); }
+  /// The last slot, a backward pass, runs beside the one before it.
+  void pair() { slots.back().beside = true; }
   void weight(std::int32_t chunk) { backward(chunk, Part::kWeight); }
 
   /// How many micro-batches have gone forward, backward, and have had their weight gradients.

@@ -40,6 +40,7 @@ void layer_norm(const Invocation& kernel);
 void layer_norm_gradient(const Invocation& kernel);
 void moe_combine(const Invocation& kernel);
 void moe_dispatch(const Invocation& kernel);
+void moe_slot_weights(const Invocation& kernel);
 void moe_weight_gradient(const Invocation& kernel);
 void pad(const Invocation& kernel);
 void pool(const Invocation& kernel);

@@ -54,6 +54,27 @@ TEST(PairwiseAllToAll, SendsAllButItsOwnPart) {
   EXPECT_NEAR(flat.idle_time(800_MB, cluster) / 1_ms, 7.002, 1e-9);
 }
 
+// Two nodes of four; a token goes to two of eight experts, one on each member: to 2 members and to
+// 2 (1 - C(4,2) / C(8,2)) = 11/7 nodes. So of B bytes, 2 copies of each token, the other node is sent
+// 11/7 / 2 of them for 1/2 of the nodes, 11/28 B; an all-to-all would send 1/2 B.
+TEST(OncePerNode, SendsATokenToANodeOnce) {
+  const auto cluster = rails(2, 4);
+  Participants group = everyone(cluster);
+  group.routing = {.experts = 8, .per_token = 2};
+  const auto flat = form_of("once_per_node", CollectiveKind::kTokenExchange, group);
+  EXPECT_NEAR(flat.idle_rate(cluster) / 1_GB / (1 / 1_s), 25 / (11.0 / 28), 1e-6);
+  const auto all = form_of("pairwise", CollectiveKind::kAllToAll, everyone(cluster));
+  EXPECT_NEAR(all.idle_rate(cluster) / 1_GB / (1 / 1_s), 25 / 0.5, 1e-6);
+  // Within a node nothing is saved but copies for one member.
+  const auto star_of_8 = star(8);
+  Participants near = everyone(star_of_8);
+  near.routing = group.routing;
+  EXPECT_NEAR(form_of("once_per_node", CollectiveKind::kTokenExchange, near).idle_rate(star_of_8) /
+                  form_of("pairwise", CollectiveKind::kAllToAll, everyone(star_of_8))
+                      .idle_rate(star_of_8),
+              1, 1e-9);
+}
+
 TEST(DirectTransfer, IsLatencyPlusBytesOverBandwidth) {
   const auto cluster = star(3);
   Participants pair{.cluster = &cluster, .devices = {DeviceId{2}, DeviceId{0}}};

@@ -64,6 +64,7 @@ double least_sent(CollectiveKind kind, double p) {
     case CollectiveKind::kReduceScatter:
     case CollectiveKind::kBroadcast:
     case CollectiveKind::kAllToAll:
+    case CollectiveKind::kTokenExchange:
       return p - 1;
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive:
@@ -73,8 +74,13 @@ double least_sent(CollectiveKind kind, double p) {
   return 0;
 }
 
-// An exchange needs to be told who sends to whom: here everyone to everyone, unequal amounts.
+// An exchange needs to be told who sends to whom: here everyone to everyone, unequal amounts; or how
+// tokens are routed: here to every member.
 Participants with_transfers(CollectiveKind kind, Participants group) {
+  if (kind == CollectiveKind::kTokenExchange) {
+    const auto all = static_cast<std::int32_t>(group.devices.size());
+    group.routing = {.experts = all, .per_token = all};
+  }
   if (kind != CollectiveKind::kExchange) return group;
   const auto p = static_cast<std::int32_t>(group.devices.size());
   for (std::int32_t from = 0; from < p; ++from)

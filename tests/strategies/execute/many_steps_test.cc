@@ -29,6 +29,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     part_gates(training, static_cast<unsigned>(i));
     recompute_parts(training, static_cast<unsigned>(i));
     reschedule(training, static_cast<unsigned>(i));
+    overlap_exchanges(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -111,6 +111,21 @@ TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
   EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
 }
 
+// Two of eight experts lie on 4 ranks of 2 each: on 4 (1 - C(6,2) / C(8,2)) = 13/7 of them, and a
+// rank is sent one copy; chosen from one group of 4, on 2 (1 - C(2,2) / C(4,2)) = 5/3.
+TEST(ExpertParallel, SendsDeepEpOneCopyToEachRank) {
+  Strategy once = strategy(1, 4, 4);
+  once.token_dispatcher = TokenDispatcher::kDeepEp;
+  const double token = 2.0 * kBatch * kSequence * kHidden;
+  EXPECT_THAT(traffic(lowered(once), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kTokenExchange, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * token * 13 / 7})));
+  Model grouped = model();
+  grouped.expert_groups = 2;
+  const auto sent = traffic(lowered(once, grouped), Purpose::kExpert);
+  EXPECT_NEAR(sent.begin()->second.bytes, 4 * kLayers * token * 5 / 3, 1e-6);
+}
+
 // Four ranks of two experts each, of which one rank's are chosen by half of all: twice its even
 // share, in rows of products and in bytes.
 TEST(ExpertParallel, WaitsForTheBusiestRank) {

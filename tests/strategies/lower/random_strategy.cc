@@ -69,6 +69,7 @@ Framework random_framework(Draw& draw) {
   framework.attention =
       draw.chance() ? AttentionImplementation::kFlash2 : AttentionImplementation::kUnfused;
   framework.fused_gradient_accumulation = draw.chance();
+  framework.weights_at_activation = framework.fused_gradient_accumulation;
   framework.gradient_dtype = draw.chance() ? DType::kFp32 : DType::kBf16;
   framework.gradient_reduction =
       draw.chance() ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
@@ -209,6 +210,16 @@ void give_experts(Training& training, unsigned i) {
   FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
 }
 
+void overlap_exchanges(Training& training, unsigned i) {
+  Strategy& strategy = training.strategy;
+  if (i % 2 == 0 || strategy.expert_parallel == 1) return;
+  const Strategy plain = strategy;
+  strategy.overlap_experts = true;
+  strategy.zero_stage = std::min<std::int64_t>(strategy.zero_stage, 2);
+  if (strategy.pipeline_parallel == 1) strategy.schedule = "1f1b";
+  if (!faults_in(strategy, training.model, strategy.devices()).empty()) strategy = plain;
+}
+
 void give_adapters(Training& training, unsigned i) {
   if ((i % 3 != 1 && i % 15 != 0) || training.model.has_latents()) return;
   std::mt19937 random(i);
@@ -309,7 +320,7 @@ std::string describe(const Training& training) {
   const Strategy& s = training.strategy;
   const Framework& f = *s.framework;
   std::string text = "tp " + std::to_string(s.tensor_parallel) + (s.sequence_parallel ? "+sp" : "");
-  text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + " x " +
+  text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + (s.overlap_experts ? " in pairs x " : " x ") +
           std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
           std::to_string(s.zero_stage) + " over " + std::to_string(s.shards()) + " micro-batches " +
           std::to_string(s.micro_batches()) + " recompute " + words_of_recomputation(s) +

@@ -34,6 +34,10 @@ void reschedule(Training& training, unsigned i);
 /// where the strategy allows it.
 void give_experts(Training& training, unsigned i);
 
+/// Of every second with experts on several ranks, tokens are exchanged beside other passes, where
+/// the schedule pairs them; a ZeRO stage for it.
+void overlap_exchanges(Training& training, unsigned i);
+
 /// Of every third, adapters of some of its layers, which alone are trained.
 void give_adapters(Training& training, unsigned i);
 

@@ -73,6 +73,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     part_gates(training, seed);
     recompute_parts(training, seed);
     reschedule(training, seed);
+    overlap_exchanges(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;

@@ -113,6 +113,24 @@ TEST(Actions, AreThoseOfTorchPipelining) {
       read_actions(std::vector<std::string>{"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"},
                    {.stages = 2, .micro_batches = 2});
   EXPECT_FALSE(overlapped.fault) << overlapped.fault->message;
+  EXPECT_FALSE(overlapped.table[0][2].beside);
+}
+
+// Side by side only where that is asked for, and only what does not wait for the other.
+TEST(Actions, RunSideBySide) {
+  const Shape shape{.stages = 2, .micro_batches = 2, .pairs = true};
+  const Actions read = read_actions(
+      std::vector<std::string>{"0F0,(0F1;0B0)OVERLAP_F_B,0B1", "1F0,1B0,1F1,1B1"}, shape);
+  ASSERT_FALSE(read.fault) << read.fault->message;
+  EXPECT_TRUE(read.table[0][2].beside);
+  EXPECT_EQ(fault_of_actions({"F0 F1 (B1;B0)OVERLAP_F_B", "F0 B0 F1 B1"}, shape),
+            "stage 0 B0 cannot run beside B1 | let a forward pass, and behind it the backward pass "
+            "of another micro-batch, overlap");
+  EXPECT_THAT(fault_of_actions({"F0 (F1;B1)OVERLAP_F_B B0", "F0 F1 B0 B1"}, shape),
+              HasSubstr("B1 cannot run beside F1"));
+  // F1 is handed on behind B0, which stage 1 makes behind F1.
+  EXPECT_THAT(fault_of_actions({"F0 (F1;B0)OVERLAP_F_B B1", "F0 F1 B0 B1"}, shape),
+              HasSubstr("waits for ever at B0"));
 }
 
 TEST(Actions, NameStagePassAndRemedy) {

@@ -230,6 +230,7 @@ Status Communicators::issue(std::size_t instance, const Elements& elements, cons
     case CollectiveKind::kReceive:
       return checked(
           s.api.receive(receive, count(elements.receive), *type, operation.peer, comm, stream));
+    case CollectiveKind::kTokenExchange:  // refused when the rank was planned
     case CollectiveKind::kAllToAll:
       return checked(s.all_to_all(elements, members, from, to, element, *type, comm, stream));
     case CollectiveKind::kExchange:

@@ -146,6 +146,7 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::expected_piec
     case CollectiveKind::kAllGather:
       expected.shard = std::max<std::int64_t>(1, elements.send);
       break;
+    case CollectiveKind::kTokenExchange:
     case CollectiveKind::kAllToAll:
       expected.shard = std::max<std::int64_t>(1, elements.send / count);
       expected.base = communicator.me * (elements.send / count);

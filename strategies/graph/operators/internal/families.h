@@ -45,6 +45,7 @@ OperatorDefinition where();
 // experts.cc
 OperatorDefinition moe_combine();
 OperatorDefinition moe_dispatch();
+OperatorDefinition moe_slot_weights();
 OperatorDefinition moe_weight_gradient();
 // fused.cc
 OperatorDefinition add_positions();

@@ -204,7 +204,7 @@ class Rehearsal {
       const auto& a = std::get<Communication>(task(own, ours[n]).body);
       const auto& b = std::get<Communication>(task(other, theirs[n]).body);
       if ((transfer || a.kind == b.kind) && a.bytes == b.bytes && a.dtype == b.dtype &&
-          a.transfers == b.transfers && a.roots == b.roots)
+          a.transfers == b.transfers && a.roots == b.roots && a.routing == b.routing)
         continue;
       return violation(17, who(own) + " " + what(own, ours[n]),
                        text(a) + " is operation " + std::to_string(n) + " with tag " +

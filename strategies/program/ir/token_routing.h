@@ -1,0 +1,36 @@
+/// \file
+/// How tokens are routed to experts, as far as it decides what moves: to how many ranks or nodes a
+/// token goes. Libraries that know the routing send one copy of a token to each place, however many
+/// of its experts are there.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+
+namespace foreshard::program {
+
+/// Of `experts` experts, in equal groups, a token takes `per_token`, all of them in
+/// `groups_per_token` of the groups.
+struct TokenRouting {
+  std::int32_t experts = 1;
+  std::int32_t per_token = 1;
+  std::int32_t groups = 1;
+  std::int32_t groups_per_token = 1;
+  auto operator<=>(const TokenRouting&) const = default;
+};
+
+/// Among how many of `places` equal places (ranks, nodes), each with the next experts in order, a
+/// token's experts lie on average, where all choices of groups, and of experts within them, are
+/// equally likely:
+///
+///     places x (1 - probability that none of the experts is in one of them)
+///
+/// A place holds whole groups, or a part of one; where neither is so, groups do not count.
+/// Source: hypergeometric probabilities; a group is a node's experts in DeepSeek-AI, "DeepSeek-V3
+/// technical report" (arXiv 2412.19437), section 2.1.2 (node-limited routing).
+/// Not modelled: that a token chooses the groups in which its experts score highest, so that each
+/// of them holds some expert a little more often.
+/// \pre places >= 1; per_token <= experts of groups_per_token groups
+double expected_places(const TokenRouting& routing, std::int64_t places);
+
+}  // namespace foreshard::program

@@ -1,0 +1,59 @@
+// Exchanges of tokens: hidden behind other micro-batches, and once for each node.
+#include <cstdio>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/base/temporary_folder.h"
+
+#include "sim/study/run.h"
+
+namespace foreshard::study {
+namespace {
+
+struct Step {
+  Seconds time;
+  Seconds exposed;  // exchanges with experts that nothing hides, of the device that finishes last
+};
+
+// Four layers of 64 experts over four nodes of H100.
+Step step(const std::string& strategy) {
+  const TemporaryFolder folder;
+  const auto file = folder.write(
+      "study.yaml",
+      "cluster: {nodes: 4, node: dgx-h100, fabric: {kind: rail-optimized}}\n"
+      "model: {name: m, layers: 4, hidden: 4096, heads: 32, vocabulary: 1024, sequence: 4096,\n"
+      "        activation: swiglu, positions: rotary, norm: rms-norm, bias: false, dropout: false,\n"
+      "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"
+      "strategy: {framework: megatron-lm, zero_stage: 1, expert_parallel: 32, " +
+          strategy + "}\n");
+  const auto study = load_study({.study = file}, {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
+  EXPECT_TRUE(study) << study.error().message;
+  if (!study) return {};
+  const auto run = run_study(*study, {});
+  EXPECT_TRUE(run) << run.error().message;
+  if (!run) return {};
+  const sim::Prediction& prediction = run->prediction;
+  const Step found{prediction.step, prediction.breakdown.expert};
+  std::printf("%s: %s, exposed %s\n", strategy.c_str(), format(found.time).c_str(),
+              format(found.exposed).c_str());
+  return found;
+}
+
+// Sixteen micro-batches, of which fifteen run beside another: what is left to wait for is less than
+// half, and the step is shorter by what is hidden, but for kernels that share the GPU with it.
+TEST(Exchanges, AreHiddenBesideOtherMicroBatches) {
+  const std::string one = "data_parallel: 32, global_batch: 512";
+  const Step alone = step(one);
+  const Step beside = step(one + ", overlap_experts: true");
+  EXPECT_LT(beside.exposed, alone.exposed * 0.5);
+  EXPECT_LT(beside.time, alone.time);
+  EXPECT_GT(beside.time, alone.time - (alone.exposed - beside.exposed) * 1.01);
+}
+
+TEST(Exchanges, OfDeepEpAreShorterOverSeveralNodes) {
+  const std::string one = "data_parallel: 32, global_batch: 32";
+  EXPECT_LT(step(one + ", token_dispatcher: deepep").exposed, step(one).exposed);
+}
+
+}  // namespace
+}  // namespace foreshard::study

@@ -1,0 +1,141 @@
+// Exchanges with experts beside passes of other micro-batches: cut and woven, by hand.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strategies/program/ir/verify.h"
+#include "strategies/program/lower/exchanges.h"
+#include "strategies/program/lower/lower.h"
+
+namespace foreshard::lower {
+namespace {
+
+using program::Block;
+using program::Communication;
+using program::Program;
+using program::Task;
+using testing::ElementsAre;
+
+Task kernel(std::vector<std::int32_t> after = {}) {
+  return {.name = "k", .body = Kernel{Gemm{.m = 1, .n = 1, .k = 1}}, .after = std::move(after)};
+}
+Task exchange(std::vector<std::int32_t> after) {
+  return {.name = "x",
+          .body = Communication{.kind = program::CollectiveKind::kAllToAll,
+                                .group = program::AxisGroup{.axes = {0}},
+                                .purpose = program::Purpose::kExpert},
+          .stream = stream(kTensorStream),
+          .after = std::move(after)};
+}
+
+// Attention; dispatch; an expert that waits and one that does not; combine; the sum, which waits
+// for the combine and for the other expert's kernel.
+TEST(Exchanges, CutABlockWhereItWaits) {
+  const Block block{.name = "layer",
+                    .tasks = {kernel(), exchange({0}), kernel(), kernel({1}), kernel(),
+                              exchange({4}), kernel({2, 5}), kernel()}};
+  const std::vector<BlockPart> parts = cut_at_exchanges(block);
+  ASSERT_EQ(parts.size(), 3u);
+  EXPECT_EQ(parts[0].block.tasks, (std::vector<Task>{kernel(), exchange({0}), kernel()}));
+  EXPECT_EQ(parts[1].block.tasks, (std::vector<Task>{kernel(), kernel(), exchange({1})}));
+  EXPECT_EQ(parts[2].block.tasks, (std::vector<Task>{kernel(), kernel()}));
+  EXPECT_TRUE(parts[0].after.empty());
+  EXPECT_THAT(parts[1].after, ElementsAre(EarlierTask{0, 1}));
+  EXPECT_THAT(parts[2].after, ElementsAre(EarlierTask{0, 2}, EarlierTask{1, 2}));
+  EXPECT_EQ(parts[1].block.name, "layer.1");
+
+  const Block alone{.name = "dense", .tasks = {kernel(), kernel()}};
+  ASSERT_EQ(cut_at_exchanges(alone).size(), 1u);
+  EXPECT_EQ(cut_at_exchanges(alone)[0].block, alone);
+}
+
+Model model() {
+  return {.name = "tiny mixture",
+          .layers = 2,
+          .hidden = 8,
+          .heads = 4,
+          .vocabulary = 12,
+          .sequence = 16,
+          .activation = Activation::kSwiglu,
+          .bias = false,
+          .tied_embeddings = false,
+          .dropout = false,
+          .experts = 8,
+          .experts_per_token = 2,
+          .expert_ffn = 12,
+          .source = ""};
+}
+
+Strategy strategy(std::int64_t stages, std::int64_t micro_batches) {
+  Strategy s;
+  s.pipeline_parallel = stages;
+  s.data_parallel = s.expert_parallel = 4;
+  s.global_batch = 4 * micro_batches;
+  s.zero_stage = 1;
+  s.overlap_experts = true;
+  s.framework.value.vocabulary_multiple = 1;
+  return s;
+}
+
+Program lowered(const Strategy& of) {
+  EXPECT_THAT(faults_in(of, model(), of.devices()), testing::IsEmpty());
+  auto program = lower(model(), of, {.launch_time = 5_us});
+  EXPECT_TRUE(program) << program.error().message;
+  const Status fault = program::verify(*program);
+  EXPECT_TRUE(fault.ok()) << fault.error().message;
+  return *std::move(program);
+}
+
+// "F1" of a part of a forward pass of micro-batch 1, "B0" of a backward pass; others left out.
+std::vector<std::string> passes(const Program& program) {
+  std::vector<std::string> list;
+  for (const program::Call& call : program.roles[0].calls) {
+    const std::string& name = program.blocks[call.block.index()].name;
+    if (!name.starts_with("expert_layer.")) continue;
+    const bool is_forward = name.find("forward") != std::string::npos;
+    if (is_forward || name.find("backward") != std::string::npos)
+      list.push_back((is_forward ? "F" : "B") + std::to_string(call.micro_batch));
+  }
+  return list;
+}
+
+// Two layers on one stage, three micro-batches: the first forward pass and the last backward pass
+// run alone, one call for both layers; the others take turns, three parts a layer.
+TEST(Exchanges, AreWovenWithThePassBeside) {
+  EXPECT_THAT(passes(lowered(strategy(1, 3))),
+              ElementsAre("F0",                                                        //
+                          "F1", "B0", "F1", "B0", "F1", "F1", "B0", "B0", "F1", "B0",  //
+                          "F1", "B0", "F2", "B1", "F2", "B1", "F2", "F2", "B1", "B1",  //
+                          "F2", "B1", "F2", "B1", "B2"));
+}
+
+// All kernels and operations are there, whoever runs beside whom.
+TEST(Exchanges, ChangeTheOrderAlone) {
+  const auto tasks = [](const Program& program) {
+    std::map<std::string, int> counts;
+    for (const program::Role& role : program.roles)
+      for (const program::Call& call : role.calls)
+        for (const Task& task : program.blocks[call.block.index()].tasks)
+          if (!std::holds_alternative<program::Free>(task.body) &&
+              !std::holds_alternative<program::Allocate>(task.body))
+            counts[role.name + task.name] += call.repeat;
+    return counts;
+  };
+  for (const std::int64_t stages : {1, 2}) {
+    Strategy beside = strategy(stages, 6);
+    if (stages == 2) {
+      beside.schedule = "dualpipe-v";
+      beside.virtual_stages = 2;
+      beside.layers_per_stage = {1, 0, 1, 0};
+    }
+    Strategy alone = beside;
+    alone.overlap_experts = false;
+    EXPECT_EQ(tasks(lowered(beside)), tasks(lowered(alone)));
+  }
+}
+
+}  // namespace
+}  // namespace foreshard::lower
