@@ -47,11 +47,12 @@ TEST(TokenRouting, VisitsAsManyPlacesAsAreCounted) {
   for (const TokenRouting& routing :
        {TokenRouting{8, 2}, TokenRouting{8, 3}, TokenRouting{8, 8}, TokenRouting{16, 3, 4, 2},
         TokenRouting{16, 4, 8, 3}, TokenRouting{12, 2, 4, 1}})
-    for (const int places : {1, 2, 4, 8})
-      if (routing.experts % places == 0)
-        EXPECT_NEAR(expected_places(routing, places), counted(routing, places), 1e-9)
-            << routing.per_token << " of " << routing.experts << " in " << routing.groups_per_token
-            << " of " << routing.groups << " groups, " << places << " places";
+    for (const int places : {1, 2, 4, 8}) {
+      if (routing.experts % places != 0) continue;
+      EXPECT_NEAR(expected_places(routing, places), counted(routing, places), 1e-9)
+          << routing.per_token << " of " << routing.experts << " in " << routing.groups_per_token
+          << " of " << routing.groups << " groups, " << places << " places";
+    }
 }
 
 // DeepSeek-V3: 8 of 256 experts in 4 of 8 groups, a group on each of 8 nodes of 8 ranks.
