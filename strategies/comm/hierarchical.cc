@@ -13,17 +13,10 @@
 //     volume = (k-1)/k B inside nodes, (N-1)/N B between nodes: more bytes, p/k times fewer
 //     messages
 //
-// Exchange of tokens, which each go to d of the p members and to n of the N nodes on average
-// (expected_places), B bytes for all d: the same, with one copy for each node.
-//
-//     volume = (k-1)/k B inside nodes, n/d (N-1)/N B between nodes
-//
 // Source: Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash",
 // arXiv:1811.05233 (2-D all-reduce); Hwang et al., "Tutel: adaptive mixture-of-experts at scale",
-// MLSys 2023, section 3.4 (2-D all-to-all); DeepEP (github.com/deepseek-ai/DeepEP, README: "normal
-// kernels"; csrc/kernels/internode.cu: a token goes to the rank of equal place on each node, which
-// hands it on). NCCL does not have them.
-// Not modelled: of the first two, phases that overlap; the copies that put parts for one node side by side.
+// MLSys 2023, section 3.4 (2-D all-to-all). NCCL does not have them.
+// Not modelled: phases that overlap; the copies that put parts for one node side by side.
 #include <algorithm>
 
 #include "strategies/comm/algorithms.h"
@@ -76,8 +69,20 @@ internal::Rounds all_reduce(const Nodes& nodes) {
   return internal::joined(internal::joined(std::move(rounds), across), inside);
 }
 
-// \param crosses  of the bytes for another node, what is sent there.
-Result<Pattern> two_levels(const Participants& group, const Nodes& nodes, double crosses) {
+}  // namespace
+
+Result<Pattern> hierarchical_all_reduce(const Participants& group) {
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
+  return internal::pattern_of(group, all_reduce(nodes));
+}
+
+Result<StepwiseCollective> hierarchical_all_reduce_steps(const Participants& group) {
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
+  return internal::steps_of("hierarchical", group, all_reduce(nodes));
+}
+
+Result<Pattern> hierarchical_all_to_all(const Participants& group) {
+  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
   const auto count = static_cast<double>(nodes.size());
   const auto per_node = static_cast<double>(nodes.front().size());
   internal::Traffic traffic(group);
@@ -91,7 +96,7 @@ Result<Pattern> two_levels(const Participants& group, const Nodes& nodes, double
           if (from != to) traffic.add(from, to, part);
   };
   exchange(nodes, 1 / per_node);
-  exchange(rails, crosses / count);
+  exchange(rails, 1 / count);
   FORESHARD_TRY(traffic.route());
 
   Pattern pattern;
@@ -115,40 +120,12 @@ Result<Pattern> two_levels(const Participants& group, const Nodes& nodes, double
   };
   pattern.path.add(longest_of(nodes));
   pattern.path.add(longest_of(rails));
-  pattern.message = crosses / count;
-  pattern.sent_per_member = (per_node - 1) / per_node + crosses * (count - 1) / count;
-  pattern.kept_per_member = 1 / per_node + crosses / count;
+  pattern.message = 1 / count;
+  pattern.sent_per_member = (per_node - 1) / per_node + (count - 1) / count;
+  pattern.kept_per_member = 1 / per_node + 1 / count;
   pattern.copies_by_chunk = true;
   pattern.loads = traffic.take_loads();
   return pattern;
-}
-
-}  // namespace
-
-Result<Pattern> hierarchical_all_reduce(const Participants& group) {
-  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
-  return internal::pattern_of(group, all_reduce(nodes));
-}
-
-Result<StepwiseCollective> hierarchical_all_reduce_steps(const Participants& group) {
-  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
-  return internal::steps_of("hierarchical", group, all_reduce(nodes));
-}
-
-Result<Pattern> hierarchical_all_to_all(const Participants& group) {
-  FORESHARD_ASSIGN(const auto nodes, equal_nodes(group));
-  return two_levels(group, nodes, 1);
-}
-
-Result<Pattern> once_per_node_exchange(const Participants& group) {
-  const Nodes nodes = internal::members_by_node(group);
-  const auto unequal = [&](const auto& node) { return node.size() != nodes.front().size(); };
-  if (std::ranges::any_of(nodes, unequal))
-    return Error{Error::Code::kUnsupported, "once_per_node: needs as many members on each node"};
-  const auto copies = [&](std::size_t places) {
-    return program::expected_places(*group.routing, static_cast<std::int64_t>(places));
-  };
-  return two_levels(group, nodes, copies(nodes.size()) / copies(group.devices.size()));
 }
 
 }  // namespace foreshard::comm

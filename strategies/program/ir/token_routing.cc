@@ -21,26 +21,27 @@ double binomial(double n, double k) {
 
 }  // namespace
 
-double expected_places(const TokenRouting& routing, std::int64_t places) {
-  const double experts = routing.experts;
+double visit_probability(const TokenRouting& routing, double share) {
+  constexpr double kRounding = 1e-9;
+  const auto is_whole = [](double number) {
+    return std::abs(number - std::round(number)) < kRounding * number;
+  };
   const double draws = routing.per_token;
-  const auto count = static_cast<double>(places);
-  const double own = experts / count;  // of one place
-  const bool whole = routing.groups % places == 0;
-  const bool counts = whole || places % routing.groups == 0;
+  const double own = routing.experts * share;
+  const double here = routing.groups * share;  // groups of the place
+  const bool holds_groups = is_whole(here);
+  const bool counts = holds_groups || is_whole(1 / here);
   const double groups = counts ? routing.groups : 1;
   const double chosen = counts ? routing.groups_per_token : 1;
-  const double size = experts / groups;
+  const double size = routing.experts / groups;
+  if (!holds_groups || groups == 1)  // a part of one group
+    return chosen / groups * (1 - none_of(own, draws, chosen * size));
+  const double held = std::round(here);
   double none = 0;
-  if (!whole || groups == 1) {  // within one group
-    none = 1 - chosen / groups * (1 - none_of(own, draws, chosen * size));
-  } else {
-    const double here = groups / count;
-    for (double taken = 0; taken <= std::min(here, chosen); ++taken)
-      none += binomial(here, taken) * binomial(groups - here, chosen - taken) /
-              binomial(groups, chosen) * none_of(taken * size, draws, chosen * size);
-  }
-  return count * (1 - none);
+  for (double taken = 0; taken <= std::min(held, chosen); ++taken)
+    none += binomial(held, taken) * binomial(groups - held, chosen - taken) /
+            binomial(groups, chosen) * none_of(taken * size, draws, chosen * size);
+  return 1 - none;
 }
 
 }  // namespace foreshard::program

@@ -20,7 +20,7 @@ Step step(const std::string& strategy) {
   const TemporaryFolder folder;
   const auto file = folder.write(
       "study.yaml",
-      "cluster: {nodes: 4, node: dgx-h100, fabric: {kind: rail-optimized}}\n"
+      "cluster: {nodes: 4, node: dgx-h100, fabric: {kind: rail-fat-tree}}\n"
       "model: {name: m, layers: 4, hidden: 4096, heads: 32, vocabulary: 1024, sequence: 4096,\n"
       "        activation: swiglu, positions: rotary, norm: rms-norm, bias: false, dropout: false,\n"
       "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"

@@ -434,7 +434,8 @@ TEST_P(Contract, LoadsAlikeLinksAlike) {
   if (is_transfer(GetParam()) || is_uneven(GetParam())) return;
   if (GetParam().kind == CollectiveKind::kExchange) return;
   for (const auto& cluster : {star(6), rails(1, 4), rails(2, 4), rails(4, 2), rails(6, 1)}) {
-    const auto forms = flat_forms(GetParam().kind, everyone(cluster), all_ideal());
+    const auto forms = flat_forms(GetParam().kind,
+                                  with_transfers(GetParam().kind, everyone(cluster)), all_ideal());
     ASSERT_TRUE(forms);
     for (const FlatCollective& form : *forms) {
       if (form.algorithm != GetParam().name) continue;

@@ -102,14 +102,15 @@ std::vector<std::string> passes(const Program& program) {
   return list;
 }
 
-// Two layers on one stage, three micro-batches: the first forward pass and the last backward pass
-// run alone, one call for both layers; the others take turns, three parts a layer.
+// Two layers on one stage, three micro-batches: the first forward pass runs alone, one call for both
+// layers, and so does the last backward pass, a call for each, as their gradients are then reduced;
+// the others take turns, three parts a layer.
 TEST(Exchanges, AreWovenWithThePassBeside) {
   EXPECT_THAT(passes(lowered(strategy(1, 3))),
               ElementsAre("F0",                                                        //
                           "F1", "B0", "F1", "B0", "F1", "F1", "B0", "B0", "F1", "B0",  //
                           "F1", "B0", "F2", "B1", "F2", "B1", "F2", "F2", "B1", "B1",  //
-                          "F2", "B1", "F2", "B1", "B2"));
+                          "F2", "B1", "F2", "B1", "B2", "B2"));
 }
 
 // All kernels and operations are there, whoever runs beside whom.
