@@ -49,12 +49,14 @@ std::vector<std::int32_t> distances(const ClusterView& cluster, const LinksAt& o
 }  // namespace
 
 std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators& communicators,
-                                 const CommunicatorForms& forms, const std::vector<bool>& special) {
+                                 const CommunicatorForms& forms, const std::vector<bool>& special,
+                                 const std::vector<bool>& left_out) {
   const auto links = cluster.links();
   std::vector<LinkRole> role(links.size(), LinkRole::kUnused);
   std::vector<double> of_feeders(links.size(), 0);
   std::vector<double> of_drains(links.size(), 0);
   for (std::size_t c = 0; c < communicators.all.size(); ++c) {
+    if (!left_out.empty() && left_out[c]) continue;
     for (const LinkUse& use : forms.uses(c)) {
       const std::size_t l = forms.link_of(c, use).index();
       role[l] = LinkRole::kNeeded;

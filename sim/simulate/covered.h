@@ -35,9 +35,11 @@ enum class LinkRole : std::uint8_t {
 };
 
 /// \param special  per link, whether its capacity or its traffic may be other than the forms say:
-///     it is needed, and covers nothing. Empty: none is. Cost: O(uses of all communicators +
-///     links).
+///     it is needed, and covers nothing. Empty: none is.
+/// \param left_out  per communicator, whether it does not count. Empty: all do. Cost: O(uses of all
+///     communicators + links).
 std::vector<LinkRole> link_roles(const ClusterView& cluster, const Communicators& communicators,
-                                 const CommunicatorForms& forms, const std::vector<bool>& special);
+                                 const CommunicatorForms& forms, const std::vector<bool>& special,
+                                 const std::vector<bool>& left_out = {});
 
 }  // namespace foreshard::sim

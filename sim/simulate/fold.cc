@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -43,11 +44,12 @@ struct Needed {
 };
 
 Needed needed_links(const ClusterView& cluster, const Communicators& communicators,
-                    const CommunicatorForms& forms, const InitialColours& colours) {
+                    const CommunicatorForms& forms, const InitialColours& colours,
+                    const std::vector<bool>& meets_alone) {
   std::vector<bool> special;
   for (const std::uint64_t colour : colours.of_link) special.push_back(colour != 0);
   if (colours.ways_may_change) special.assign(cluster.links().size(), true);
-  const auto roles = link_roles(cluster, communicators, forms, special);
+  const auto roles = link_roles(cluster, communicators, forms, special, meets_alone);
   Needed needed;
   needed.place.resize(roles.size(), kNone);
   for (std::size_t l = 0; l < roles.size(); ++l) {
@@ -62,7 +64,8 @@ Needed needed_links(const ClusterView& cluster, const Communicators& communicato
 class Refinement {
  public:
   Refinement(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms, const Needed& needed, const InitialColours& colours)
+             const CommunicatorForms& forms, const Needed& needed, const InitialColours& colours,
+             const std::vector<bool>& meets_alone)
       : communicators_(communicators), forms_(forms) {
     rank_.resize(static_cast<std::size_t>(program.ranks()));
     for (std::size_t r = 0; r < program.roles.size(); ++r) {
@@ -81,7 +84,7 @@ class Refinement {
       if (!colours.of_link.empty())
         link_.back() = joined(link_.back(), colours.of_link[link.index()]);
     }
-    start_communicators(needed);
+    start_communicators(needed, meets_alone);
   }
 
   void run(Folding& folding, std::vector<std::int32_t>& class_of_needed_link) {
@@ -97,7 +100,7 @@ class Refinement {
   }
 
  private:
-  void start_communicators(const Needed& needed) {
+  void start_communicators(const Needed& needed, const std::vector<bool>& meets_alone) {
     std::vector<std::uint64_t> of_kind(forms_.kinds(), 0);
     std::vector<bool> known(forms_.kinds(), false);
     first_use_.push_back(0);
@@ -111,7 +114,8 @@ class Refinement {
       communicator_.push_back(joined(
           joined(static_cast<std::uint64_t>(communicator.pattern), communicator.ranks.size()),
           of_kind[kind]));
-      for (const LinkUse& use : forms_.uses(c)) {
+      const bool alone = !meets_alone.empty() && meets_alone[c];
+      for (const LinkUse& use : alone ? std::span<const LinkUse>{} : std::span(forms_.uses(c))) {
         const std::int32_t link = needed.place[forms_.link_of(c, use).index()];
         if (link != kNone) uses_.push_back({link, mixed(use.amount)});
       }
@@ -198,15 +202,17 @@ std::vector<std::int32_t> each_for_itself(std::size_t count) {
 }  // namespace
 
 Folding fold(const ClusterView& cluster, const Program& program, const Communicators& communicators,
-             const CommunicatorForms& forms, bool fold, const InitialColours& colours) {
+             const CommunicatorForms& forms, bool fold, const InitialColours& colours,
+             const std::vector<bool>& meets_alone) {
   Folding folding;
   if (fold) {
+    folding.meets_alone = meets_alone;
     folding.reason = forms.unshared_because();
     folding.method = folding.reason.empty() ? FoldMethod::kStructural : FoldMethod::kRefined;
-    const Needed needed = needed_links(cluster, communicators, forms, colours);
+    const Needed needed = needed_links(cluster, communicators, forms, colours, meets_alone);
     folding.covered_links = needed.covered;
     std::vector<std::int32_t> class_of_needed;
-    Refinement(cluster, program, communicators, forms, needed, colours)
+    Refinement(cluster, program, communicators, forms, needed, colours, meets_alone)
         .run(folding, class_of_needed);
     folding.class_of_link.assign(cluster.links().size(), kNone);
     for (std::size_t i = 0; i < needed.links.size(); ++i)

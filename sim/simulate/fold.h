@@ -59,11 +59,14 @@ struct Folding {
   std::vector<LinkId> link_representative;
   std::vector<std::int64_t> rank_count;  ///< Per class.
   std::int64_t covered_links = 0;
+  std::vector<bool> meets_alone;  ///< As given to `fold`; empty: none does.
 };
 
 /// The coarsest stable partition, or (if `fold` is false) everything for itself.
+/// \param meets_alone  per communicator, whether it has all links for itself whenever it runs
+///     (meetings.h): what it puts on which of them then tells nobody apart. Empty: none does.
 Folding fold(const ClusterView& cluster, const program::Program& program,
              const Communicators& communicators, const CommunicatorForms& forms, bool fold,
-             const InitialColours& colours = {});
+             const InitialColours& colours = {}, const std::vector<bool>& meets_alone = {});
 
 }  // namespace foreshard::sim

@@ -15,6 +15,7 @@
 #include "sim/simulate/disturb.h"
 #include "sim/simulate/granularity.h"
 #include "sim/simulate/interruption.h"
+#include "sim/simulate/meetings.h"
 #include "sim/simulate/memory_limit.h"
 #include "strategies/program/ir/group.h"
 
@@ -153,6 +154,17 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
+// With fewer classes, if meetings can be taken to have the network to themselves (meetings.h).
+Folding fold_meetings(const ClusterView& cluster, const Program& program,
+                      const Communicators& communicators, const CommunicatorForms& forms,
+                      const disturbance::Plan& plan, Folding folding) {
+  const std::vector<bool> meetings = meetings_of(program, communicators);
+  if (!plan.only_slow() || std::ranges::find(meetings, true) == meetings.end()) return folding;
+  Folding fewer = fold_disturbed(cluster, program, communicators, forms, true, plan, {}, meetings);
+  const bool pays = fewer.rank_representative.size() < folding.rank_representative.size();
+  return pays ? std::move(fewer) : std::move(folding);
+}
+
 // A step that is ready to run.
 struct Prepared {
   Communicators communicators;
@@ -162,7 +174,8 @@ struct Prepared {
 };
 
 Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
-                          const comm::Parameters& communication, const SimulateOptions& options) {
+                          const comm::Parameters& communication, const SimulateOptions& options,
+                          bool meetings_alone) {
   static const disturbance::Plan undisturbed{};
   const disturbance::Plan& plan =
       options.disturbances == nullptr ? undisturbed : *options.disturbances;
@@ -174,6 +187,8 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
   Folding folding = fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
+  if (folds && meetings_alone && folding.rank_representative.size() > program.roles.size())
+    folding = fold_meetings(cluster, program, communicators, forms, plan, std::move(folding));
   FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
   FORESHARD_ASSIGN(auto built,
                    build_disturbed(cluster, program, communicators, forms, folding,
@@ -198,6 +213,23 @@ Result<engine::Timeline> run(const engine::Workload& workload, const SimulateOpt
                             "; messages that take one path each it can: --set "
                             "cluster.routing=ecmp-hash";
   return fault;
+}
+
+// A step that was run.
+struct Done {
+  Prepared ready;
+  engine::Timeline times;
+};
+
+Result<Done> done(const ClusterView& cluster, const Program& program,
+                  const comm::Parameters& communication, const SimulateOptions& options,
+                  bool meetings_alone = true) {
+  FORESHARD_ASSIGN(Prepared ready,
+                   prepared(cluster, program, communication, options, meetings_alone));
+  FORESHARD_ASSIGN(auto times, run(ready.built.workload, options));
+  if (!met_alone(ready.folding, ready.built, times))
+    return done(cluster, program, communication, options, false);
+  return Done{std::move(ready), std::move(times)};
 }
 
 // What the run was: of whom, on what, and how.
@@ -260,9 +292,9 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
 Result<Prediction> simulate(const ClusterView& cluster, const Program& program,
                             const comm::Parameters& communication, const SimulateOptions& options) {
   FORESHARD_TRY(misfit(cluster, program));
-  FORESHARD_ASSIGN(const Prepared ready, prepared(cluster, program, communication, options));
+  FORESHARD_ASSIGN(const Done step, done(cluster, program, communication, options));
+  const auto& [ready, times] = step;
   const auto& [communicators, forms, folding, built] = ready;
-  FORESHARD_ASSIGN(const auto times, run(built.workload, options));
   // A step that never ended is shown until all stood still.
   const engine::Timeline until_then = times.complete ? engine::Timeline{} : cut_off(times);
   const engine::Timeline& shown = times.complete ? times : until_then;

@@ -6,6 +6,11 @@
 namespace foreshard::sim::internal {
 namespace {
 
+// Then its links are not named: they give it the rate that it has on idle ones.
+bool has_links_for_itself(const Folding& folding, std::size_t communicator) {
+  return !folding.meets_alone.empty() && folding.meets_alone[communicator];
+}
+
 // Of a class of communicators on a link.
 struct Sum {
   double weight = 0;  // the largest of one communicator
@@ -26,6 +31,7 @@ Loads loads_of_classes(const ClusterView& cluster, const Communicators& communic
   for (std::size_t c = 0; c < communicators.all.size(); ++c) {
     for (const auto& [bytes, form] : forms.of(c)) {
       auto& of = loads[{folding.class_of_communicator[c], bytes}];
+      if (has_links_for_itself(folding, c)) continue;
       const double fraction = form.bandwidth_fraction;
       forms.each_load(c, form, [&](LinkId link, double bytes_per_byte) {
         const std::int32_t link_class = class_if_first[link.index()];
@@ -65,7 +71,8 @@ CommunicationShapes communication_shapes(const ClusterView& cluster,
     const comm::FlatCollective& form = forms.of(representative).at(key.second);
     engine::Shape shape{.usages = {}, .occupations = {}};
     shape.connections = form.connections;
-    shape.rate_cap = form.rate_cap.in_base();
+    const bool alone = has_links_for_itself(folding, representative);
+    shape.rate_cap = (alone ? form.idle_rate(cluster) : form.rate_cap).in_base();
     for (const auto& [link_class, sum] : loads) {
       shape.usages.push_back({.resource = links[static_cast<std::size_t>(link_class)],
                               .weight = sum.weight,

@@ -136,6 +136,7 @@ TEST(StructuralFolding, ChangesNoTaskOfAnyRank) {
   std::int64_t covered = 0;
   double worst = 0;
   int folding_cases = 0;
+  int meetings = 0;  // without whose links there are fewer classes
   constexpr unsigned kCases = 500;
   for (unsigned seed = 0; seed < kCases; ++seed) {
     const Case on = random_case(seed);
@@ -148,14 +149,15 @@ TEST(StructuralFolding, ChangesNoTaskOfAnyRank) {
     const auto forms = choose_forms(on.cluster, on.program, communicators, on.parameters);
     ASSERT_TRUE(forms);
     const Folding folding = folded(on, *forms, communicators, false);
-    ASSERT_EQ(folding.rank_representative.size(), with->classes.size());
+    ASSERT_GE(folding.rank_representative.size(), with->classes.size());
+    meetings += with->classes.size() < folding.rank_representative.size() ? 1 : 0;
     std::vector<std::vector<const TimelineEntry*>> of_class(with->classes.size());
     for (const TimelineEntry& entry : with->timeline)
       of_class[static_cast<std::size_t>(entry.device_class)].push_back(&entry);
     std::vector<std::size_t> next(without->classes.size(), 0);
     for (const TimelineEntry& entry : without->timeline) {
       const auto rank = static_cast<std::size_t>(entry.device_class);
-      const auto& tasks = of_class[static_cast<std::size_t>(folding.class_of_rank[rank])];
+      const auto& tasks = of_class[static_cast<std::size_t>(with->class_of_rank[rank])];
       ASSERT_LT(next[rank], tasks.size());
       const TimelineEntry& same = *tasks[next[rank]++];
       worst = std::max({worst, relative(entry.start, same.start, without->step),
@@ -168,13 +170,15 @@ TEST(StructuralFolding, ChangesNoTaskOfAnyRank) {
   }
   std::printf(
       "%u cases (a fifth each: symmetric, uneven pods, slow device, slow link, ecmp-hash): "
-      "%d fold, structural %d, refined %d; %lld links left out; worst difference %.1e\n",
+      "%d fold, structural %d, refined %d; %lld links left out; meetings left out in %d; "
+      "worst difference %.1e\n",
       kCases, folding_cases, methods["structural"], methods["refined"],
-      static_cast<long long>(covered), worst);
+      static_cast<long long>(covered), meetings, worst);
   EXPECT_GT(folding_cases, 100);
   EXPECT_GT(methods["structural"], 100);
   EXPECT_GT(methods["refined"], 50);
   EXPECT_GT(covered, 100);
+  EXPECT_GT(meetings, 10);
 }
 
 // Communicators that are not routed have the forms and the links that routing would give them.
