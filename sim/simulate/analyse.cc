@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/check.h"
 
@@ -67,6 +68,22 @@ Seconds ready_of(const BuiltWorkload& built, const engine::Timeline& times, std:
   return ready;
 }
 
+// The instance that finishes last (ties: the lowest class, the earliest issued), if there is any.
+std::optional<ClassInstance> last_of(const BuiltWorkload& built, const engine::Timeline& times) {
+  std::optional<std::size_t> c;
+  Seconds latest;
+  for (std::size_t other = 0; other < built.heads.size(); ++other) {
+    const Seconds finish = finish_of(built, times, other);
+    if (built.heads[other].empty() || (c && finish <= latest)) continue;
+    c = other;
+    latest = finish;
+  }
+  if (!c) return std::nullopt;
+  std::size_t i = 0;
+  while (end_of(built, times, *c, i) < latest) ++i;
+  return ClassInstance{static_cast<std::int32_t>(*c), static_cast<std::int32_t>(i)};
+}
+
 // The intervals of each stream follow one another; those of the host's share of waiting likewise,
 // because a launch is waited for on one stream at a time or by several at once.
 std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
@@ -78,12 +95,12 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
   std::vector<Interval>& host = streams.back();
   const auto& expansion = built.expansions[c];
   const program::Role& role = role_of(program, built, c);
-  for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
-    if (!is_head(built, c, i)) continue;  // in the interval of its chain's head
+  for (const std::int32_t head : built.heads[c]) {  // a chain is one interval
+    const auto i = static_cast<std::size_t>(head);
     const program::Instance& instance = expansion.instances[i];
     const program::Task& task = program::task_of(program, role, instance);
     const Seconds start = start_of(built, times, c, i);
-    const Seconds finish = times.finish[built.end[c][i].index()];
+    const Seconds finish = times.finish[last_activity(built, c, i).index()];
     if (instance.stream < 0) {
       if (finish > start) host.push_back({start.in_base(), finish.in_base(), kHost});
       continue;
@@ -107,8 +124,10 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
 Seconds finish_of(const BuiltWorkload& built, const engine::Timeline& times,
                   std::size_t device_class) {
   Seconds finish;
-  for (const engine::ActivityId id : built.end[device_class])
-    finish = std::max(finish, times.finish[id.index()]);
+  for (const std::int32_t head : built.heads[device_class]) {
+    const auto last = last_activity(built, device_class, static_cast<std::size_t>(head));
+    finish = std::max(finish, times.finish[last.index()]);
+  }
   return finish;
 }
 
@@ -176,19 +195,10 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
 
 std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWorkload& built,
                                            const engine::Timeline& times) {
-  // The instance that finishes last (ties: the lowest class, the earliest issued).
-  ClassInstance at;
-  Seconds latest = Seconds::from_base(-1);
-  for (std::size_t c = 0; c < built.end.size(); ++c) {
-    for (std::size_t i = 0; i < built.end[c].size(); ++i) {
-      if (end_of(built, times, c, i) > latest) {
-        latest = end_of(built, times, c, i);
-        at = {static_cast<std::int32_t>(c), static_cast<std::int32_t>(i)};
-      }
-    }
-  }
+  const auto last = last_of(built, times);
   std::vector<CriticalTask> path;
-  for (bool more = latest >= 0_s; more;) {
+  ClassInstance at = last.value_or(ClassInstance{});
+  for (bool more = last.has_value(); more;) {
     const auto c = static_cast<std::size_t>(at.device_class);
     const auto i = static_cast<std::size_t>(at.instance);
     const program::Instance& instance = built.expansions[c].instances[i];
@@ -210,7 +220,7 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
       more = true;
       continue;
     }
-    const auto activity = built.begin[c][i].index();
+    const auto activity = first_activity(built, c, i).index();
     for (std::uint32_t k = built.carried_begin[activity]; k < built.carried_begin[activity + 1];
          ++k) {
       const auto mc = static_cast<std::size_t>(built.carried[k].device_class);

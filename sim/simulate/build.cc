@@ -65,14 +65,8 @@ class Writer {
     pad_carried();
     built.carried_begin = std::move(carried_begin_);
     built.carried = std::move(carried_);
-    for (const auto& nodes : graph_.node_of) {
-      auto& begin = built.begin.emplace_back();
-      auto& end = built.end.emplace_back();
-      for (const std::int32_t n : nodes) {
-        begin.push_back(first_[static_cast<std::size_t>(n)]);
-        end.push_back(last_[static_cast<std::size_t>(n)]);
-      }
-    }
+    built.begin = std::move(first_);
+    built.end = std::move(last_);
   }
 
  private:
@@ -195,8 +189,9 @@ Result<BuiltWorkload> build_workload(const ClusterView& cluster, const program::
   writer.finish(built);
   built.expansions = std::move(issued.expansions);
   built.role_of_class = std::move(issued.role_of_class);
+  built.heads = std::move(graph.heads);
+  built.node = std::move(graph.node_of);
   built.part = std::move(graph.part);
-  built.head = std::move(graph.head);
   return built;
 }
 

@@ -2,6 +2,7 @@
 /// From folded task instances to the engine's workload.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
@@ -38,14 +39,17 @@ struct BuiltWorkload {
   engine::Workload workload;
   std::vector<program::Expansion> expansions;  ///< Per class.
   std::vector<std::int32_t> role_of_class;
-  /// Per class, per instance: the activity whose start is its start, and the one whose finish is
-  /// its finish (different for a stepwise collective).
-  std::vector<std::vector<engine::ActivityId>> begin;
-  std::vector<std::vector<engine::ActivityId>> end;
-  /// Per class, per instance: what part of its activity it is, and the instance that the activity
-  /// began with (see chains.h).
+  /// Per class, its instances that begin an activity, ascending: all but the later ones of a chain
+  /// (chains.h).
+  std::vector<std::vector<std::int32_t>> heads;
+  /// Per class, per instance: its node, and what part of the node's time it is. A node is what
+  /// instances have in common: a chain, or a communication.
+  std::vector<std::vector<std::int32_t>> node;
   std::vector<std::vector<Part>> part;
-  std::vector<std::vector<std::int32_t>> head;
+  /// Per node: the activity whose start is its start, and the one whose finish is its finish
+  /// (different for a stepwise collective).
+  std::vector<engine::ActivityId> begin;
+  std::vector<engine::ActivityId> end;
   /// Per activity, the instances that began with it: one, or one per member class of a
   /// communication. CSR. Messages of a stepwise collective carry none.
   std::vector<std::uint32_t> carried_begin;
@@ -53,9 +57,19 @@ struct BuiltWorkload {
   Resources resources;  ///< What disturbances act on.
 };
 
-/// Whether an activity begins with the instance: all do but the later ones of a chain.
+/// Whether an activity begins with the instance.
 inline bool is_head(const BuiltWorkload& built, std::size_t device_class, std::size_t instance) {
-  return built.head[device_class][instance] == static_cast<std::int32_t>(instance);
+  return std::ranges::binary_search(built.heads[device_class], static_cast<std::int32_t>(instance));
+}
+
+/// The first and the last activity of an instance's node.
+inline engine::ActivityId first_activity(const BuiltWorkload& built, std::size_t device_class,
+                                         std::size_t instance) {
+  return built.begin[static_cast<std::size_t>(built.node[device_class][instance])];
+}
+inline engine::ActivityId last_activity(const BuiltWorkload& built, std::size_t device_class,
+                                        std::size_t instance) {
+  return built.end[static_cast<std::size_t>(built.node[device_class][instance])];
 }
 
 /// When an instance starts and ends, on a time line of the workload.

@@ -79,9 +79,11 @@ class ChainFinder {
 Chains no_chains(std::span<const ChainItem> items) {
   Chains chains;
   chains.part.resize(items.size());
+  chains.head.resize(items.size());
+  chains.work.resize(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
-    chains.head.push_back(static_cast<std::int32_t>(i));
-    chains.work.push_back(items[i].work);
+    chains.head[i] = static_cast<std::int32_t>(i);
+    chains.work[i] = items[i].work;
   }
   return chains;
 }

@@ -21,10 +21,10 @@ class Inquest {
   Inquest(const program::Program& program, const BuiltWorkload& built,
           const engine::Timeline& times)
       : program_(program), built_(built), times_(times) {
-    for (std::size_t c = 0; c < built.begin.size(); ++c) {
-      for (std::size_t i = 0; i < built.begin[c].size(); ++i) {
-        if (is_head(built, c, i))
-          first_of_.emplace(built.begin[c][i].value(), at(c, i));  // the lowest class's
+    for (std::size_t c = 0; c < built.heads.size(); ++c) {
+      for (const std::int32_t head : built.heads[c]) {
+        const ClassInstance one = at(c, static_cast<std::size_t>(head));
+        first_of_.emplace(first_activity(built, c, i(one)).value(), one);  // the lowest class's
       }
     }
     for (const engine::Failure& failure : times.failures)
@@ -44,10 +44,10 @@ class Inquest {
                                .at = failure.at,
                                .on = built_.workload.resource_name(failure.on)});
     }
-    for (std::size_t c = 0; c < built_.end.size(); ++c) {
+    for (std::size_t c = 0; c < built_.node.size(); ++c) {
       std::optional<ClassInstance> first;
       Seconds since;
-      for (std::size_t i = 0; i < built_.end[c].size(); ++i) {
+      for (std::size_t i = 0; i < built_.node[c].size(); ++i) {
         if (done(at(c, i))) {
           if (!first) since = std::max(since, end_of(built_, times_, c, i));
           continue;
@@ -86,10 +86,10 @@ class Inquest {
     return std::prev(after)->second;
   }
   bool done(const ClassInstance& one) const {
-    return happened(times_.finish[built_.end[c(one)][i(one)].index()]);
+    return happened(times_.finish[last_activity(built_, c(one), i(one)).index()]);
   }
   Seconds start(const ClassInstance& one) const {
-    return times_.start[built_.begin[c(one)][i(one)].index()];
+    return times_.start[first_activity(built_, c(one), i(one)).index()];
   }
 
   TaskPlace place_of(const ClassInstance& one) const {
@@ -118,7 +118,7 @@ class Inquest {
       return std::nullopt;
     };
     if (!is_head(built_, c(one), i(one))) return before_in(one);
-    const auto activity = built_.begin[c(one)][i(one)].index();
+    const auto activity = first_activity(built_, c(one), i(one)).index();
     for (std::uint32_t k = built_.carried_begin[activity]; k < built_.carried_begin[activity + 1];
          ++k)
       if (const auto before = before_in(built_.carried[k])) return before;
@@ -137,7 +137,7 @@ class Inquest {
 
   // Of the instances that share an activity, the one that stands for all.
   ClassInstance first_member(const ClassInstance& one) const {
-    const auto first = first_of_.find(built_.begin[c(one)][i(one)].value());
+    const auto first = first_of_.find(first_activity(built_, c(one), i(one)).value());
     return first == first_of_.end() ? one : first->second;
   }
   std::pair<std::int32_t, std::int32_t> first_key(const ClassInstance& one) const {

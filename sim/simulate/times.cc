@@ -4,18 +4,19 @@ namespace foreshard::sim {
 
 Seconds start_of(const BuiltWorkload& built, const engine::Timeline& times,
                  std::size_t device_class, std::size_t instance) {
-  const Seconds start = times.start[built.begin[device_class][instance].index()];
+  const Seconds start = times.start[first_activity(built, device_class, instance).index()];
   const double part = built.part[device_class][instance].begin;
   if (part == 0) return start;
-  return start + part * (times.finish[built.end[device_class][instance].index()] - start);
+  return start +
+         part * (times.finish[last_activity(built, device_class, instance).index()] - start);
 }
 
 Seconds end_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t device_class,
                std::size_t instance) {
-  const Seconds finish = times.finish[built.end[device_class][instance].index()];
+  const Seconds finish = times.finish[last_activity(built, device_class, instance).index()];
   const double part = built.part[device_class][instance].end;
   if (part == 1) return finish;
-  const Seconds start = times.start[built.begin[device_class][instance].index()];
+  const Seconds start = times.start[first_activity(built, device_class, instance).index()];
   return start + part * (finish - start);
 }
 

@@ -74,9 +74,9 @@ struct TaskGraph {
     double work = 0;      ///< Of a chain of kernels, all of it.
   };
   std::vector<Node> nodes;
+  std::vector<std::vector<std::int32_t>> heads;    ///< As in BuiltWorkload.
   std::vector<std::vector<std::int32_t>> node_of;  ///< Per class, per instance.
   std::vector<std::vector<Part>> part;             ///< As in BuiltWorkload.
-  std::vector<std::vector<std::int32_t>> head;
   /// Per node, the instances that begin with it. CSR.
   std::vector<std::uint32_t> members_begin;
   std::vector<ClassInstance> members;

@@ -21,15 +21,13 @@ std::vector<ChainItem> items_of(const BuildInputs& inputs, std::size_t c,
   return items;
 }
 
-// Calls `visit` with the node, class and index of each instance that begins its activity: all do
-// but the later ones of a chain.
+// Calls `visit` with the node, class and index of each instance that begins its activity.
 template <class Visit>
 void each_head(const TaskGraph& graph, Visit visit) {
-  for (std::size_t c = 0; c < graph.node_of.size(); ++c) {
-    for (std::size_t i = 0; i < graph.node_of[c].size(); ++i) {
-      if (graph.head[c][i] == static_cast<std::int32_t>(i))
-        visit(static_cast<std::size_t>(graph.node_of[c][i]), c, i);
-    }
+  for (std::size_t c = 0; c < graph.heads.size(); ++c) {
+    for (const std::int32_t head : graph.heads[c])
+      visit(static_cast<std::size_t>(graph.node_of_instance(c, head)), c,
+            static_cast<std::size_t>(head));
   }
 }
 
@@ -58,6 +56,7 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
         inputs.program.roles[static_cast<std::size_t>(issued.role_of_class[c])];
     const auto items = items_of(inputs, c, expansion, role, plans);
     Chains chains = inputs.coalesce ? find_chains(expansion, items) : no_chains(items);
+    auto& heads = graph.heads.emplace_back();
     auto& node_of = graph.node_of.emplace_back(items.size());
     std::vector<std::size_t> seen(plans.counters[c], 0);
     const auto new_node = [&](std::size_t i) {
@@ -71,6 +70,7 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
         node_of[i] = node_of[head];
         continue;
       }
+      heads.push_back(static_cast<std::int32_t>(i));
       const TaskPlan& what = plans.of(c, role, expansion.instances[i]);
       if (what.operations < 0) {
         node_of[i] = new_node(i);
@@ -83,7 +83,6 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
       node_of[i] = list[n];
     }
     graph.part.push_back(std::move(chains.part));
-    graph.head.push_back(std::move(chains.head));
   }
   collect_members(graph);
   return graph;

@@ -286,9 +286,10 @@ TEST(StructuralFolding, ClassesAreAlikeInTheWholeTaskGraph) {
           folding.rank_representative[static_cast<std::size_t>(folding.class_of_rank[rank])]);
       if (first == rank) continue;
       ++pairs;
-      ASSERT_EQ(built->end[rank].size(), built->end[first].size());
-      for (std::size_t i = 0; i < built->end[rank].size(); ++i)
-        ASSERT_EQ(colour[built->end[rank][i].index()], colour[built->end[first][i].index()])
+      ASSERT_EQ(built->node[rank].size(), built->node[first].size());
+      for (std::size_t i = 0; i < built->node[rank].size(); ++i)
+        ASSERT_EQ(colour[last_activity(*built, rank, i).index()],
+                  colour[last_activity(*built, first, i).index()])
             << "task " << i << " of ranks " << first << " and " << rank;
     }
   }
