@@ -439,10 +439,11 @@ std::string text_of(const Program& program, const Role& role, const MemoryEvent&
          text(call.layer(event.iteration));
 }
 
-Status memory_fault(const Program& program, const Expander& expander) {
+Status memory_fault(const Program& program, const Expander& expander,
+                    const std::vector<Expansion>& expansions) {
   for (std::size_t r = 0; r < program.roles.size(); ++r) {
     const Role& role = program.roles[r];
-    const MemoryEvents events = expander.memory_events(r, expander.expand(r));
+    const MemoryEvents events = expander.memory_events(r, expansions[r]);
     if (!events.doubled.empty())
       return violation(15, text_of(program, role, events.doubled[0]), "allocated while live");
     if (!events.unmatched.empty())
@@ -456,7 +457,9 @@ Status memory_fault(const Program& program, const Expander& expander) {
 
 Status execution_fault(const Program& program) {
   const Expander expander(program);
-  FORESHARD_TRY(memory_fault(program, expander));
+  std::vector<Expansion> expansions;
+  for (std::size_t r = 0; r < program.roles.size(); ++r) expansions.push_back(expander.expand(r));
+  FORESHARD_TRY(memory_fault(program, expander, expansions));
   FORESHARD_ASSIGN(const auto classes, internal::rank_classes(program));
   std::int64_t instances = 0;
   for (const auto& rank_class : classes.classes)
@@ -466,7 +469,7 @@ Status execution_fault(const Program& program) {
                  "program: its ranks differ too much to be checked for deadlocks: " +
                      text(std::ssize(classes.classes)) + " kinds of ranks run " + text(instances) +
                      " tasks; the limit is " + text(kMaxRehearsed)};
-  return internal::rehearse(program, classes, expander);
+  return internal::rehearse(program, classes, expansions);
 }
 
 }  // namespace

@@ -35,9 +35,8 @@ End other_end(End end) {
 
 // What ranks of a role do, before groups tell classes apart.
 struct RolePlan {
-  Expansion expansion;
+  const Expansion& expansion;
   std::vector<std::vector<std::int32_t>> of_stream;  // Instances per stream; the host is last.
-  std::vector<std::int32_t> position;                // Of an instance on its stream.
 };
 
 struct Channel {
@@ -71,10 +70,10 @@ struct Meeting {
 
 class Rehearsal {
  public:
-  Rehearsal(const Program& program, const RankClasses& classes, const Expander& expander)
+  Rehearsal(const Program& program, const RankClasses& classes,
+            const std::vector<Expansion>& expansions)
       : program_(program), classes_(classes) {
-    for (std::size_t role = 0; role < program.roles.size(); ++role)
-      plans_.push_back(plan(expander.expand(role)));
+    for (const Expansion& expansion : expansions) plans_.push_back(plan(expansion));
     for (const RankClass& rank_class : classes.classes) states_.push_back(state(rank_class));
   }
 
@@ -103,14 +102,12 @@ class Rehearsal {
  private:
   std::size_t streams() const { return program_.streams.size(); }
 
-  RolePlan plan(Expansion expansion) const {
-    RolePlan out{std::move(expansion), {}, {}};
+  RolePlan plan(const Expansion& expansion) const {
+    RolePlan out{expansion, {}};
     out.of_stream.resize(streams() + 1);
-    for (std::size_t i = 0; i < out.expansion.instances.size(); ++i) {
-      const std::int32_t stream = out.expansion.instances[i].stream;
-      auto& queue = out.of_stream[stream < 0 ? streams() : at(stream)];
-      out.position.push_back(static_cast<std::int32_t>(queue.size()));
-      queue.push_back(static_cast<std::int32_t>(i));
+    for (std::size_t i = 0; i < expansion.instances.size(); ++i) {
+      const std::int32_t stream = expansion.instances[i].stream;
+      out.of_stream[stream < 0 ? streams() : at(stream)].push_back(static_cast<std::int32_t>(i));
     }
     return out;
   }
@@ -341,8 +338,9 @@ class Rehearsal {
 
 }  // namespace
 
-Status rehearse(const Program& program, const RankClasses& classes, const Expander& expander) {
-  Rehearsal rehearsal(program, classes, expander);
+Status rehearse(const Program& program, const RankClasses& classes,
+                const std::vector<Expansion>& expansions) {
+  Rehearsal rehearsal(program, classes, expansions);
   FORESHARD_TRY(rehearsal.match());
   return rehearsal.run();
 }

@@ -4,6 +4,8 @@
 /// withdrawn: a task that may start may start for good.
 #pragma once
 
+#include <vector>
+
 #include "strategies/program/ir/expand.h"
 #include "strategies/program/ir/internal/rank_classes.h"
 #include "strategies/program/ir/internal/violation.h"
@@ -11,7 +13,9 @@
 namespace foreshard::program::internal {
 
 /// Invariants 17 (operations match) and 18 (no deadlock).
+/// \param expansions  one per role.
 /// \pre invariants 1 to 16.
-Status rehearse(const Program& program, const RankClasses& classes, const Expander& expander);
+Status rehearse(const Program& program, const RankClasses& classes,
+                const std::vector<Expansion>& expansions);
 
 }  // namespace foreshard::program::internal
