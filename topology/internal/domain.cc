@@ -7,7 +7,6 @@
 #include <boost/property_map/function_property_map.hpp>
 #include <boost/range/iterator_range.hpp>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -121,15 +120,19 @@ Search Domain::search(bool reverse, std::int32_t start) const {
 void Domain::spread(const Search& search, bool reverse, std::int32_t other, double amount,
                     std::vector<RoutedLink>& out) const {
   const Graph& back = reverse ? graphs_->forward : graphs_->backward;
-  // Farthest first: what reaches a vertex is complete before it is passed on.
-  std::map<std::pair<Metric, VertexDescriptor>, double, std::greater<>> waiting;
+  // Farthest last, which is the next one: what reaches a vertex is complete before it is passed on.
+  struct Waiting {
+    std::pair<Metric, VertexDescriptor> place;
+    double carried;
+  };
+  std::vector<Waiting> waiting;
   const auto last = static_cast<VertexDescriptor>(other);
   FORESHARD_CHECK(search.distance[last] != kUnreachable);
-  waiting[{search.distance[last], last}] = amount;
+  waiting.push_back({{search.distance[last], last}, amount});
   while (!waiting.empty()) {
-    const auto [key, carried] = *waiting.begin();
-    waiting.erase(waiting.begin());
-    const auto [distance, at] = key;
+    const auto [place, carried] = waiting.back();
+    waiting.pop_back();
+    const auto [distance, at] = place;
     for (const auto& edge : boost::make_iterator_range(out_edges(at, back))) {
       const auto from = target(edge, back);
       const auto& data = edges_[static_cast<std::size_t>(back[edge])];
@@ -137,7 +140,13 @@ void Domain::spread(const Search& search, bool reverse, std::int32_t other, doub
       if (search.distance[from] > 0 && !passable_[from]) continue;
       const double part = carried * search.paths[from] / search.paths[at];
       out.push_back({data.link, part});
-      if (search.distance[from] > 0) waiting[{search.distance[from], from}] += part;
+      if (search.distance[from] == 0) continue;
+      const std::pair next{search.distance[from], from};
+      const auto known = std::ranges::lower_bound(waiting, next, {}, &Waiting::place);
+      if (known != waiting.end() && known->place == next)
+        known->carried += part;
+      else
+        waiting.insert(known, {next, part});
     }
   }
 }
