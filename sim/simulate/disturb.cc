@@ -212,12 +212,12 @@ class RoutedSignatures {
 Folding fold_disturbed(const ClusterView& cluster, const Program& program,
                        const Communicators& communicators, const CommunicatorForms& forms,
                        bool folds, const Plan& plan, const std::vector<RoutesFrom>& routes,
-                       const std::vector<bool>& meets_alone) {
+                       const FoldLimits& limits) {
   constexpr int kMostRounds = 20;
   InitialColours colours = colours_of(cluster, program, plan);
   colours.ways_may_change = !routes.empty();
   for (int round = 0; folds && !plan.jitter && round < kMostRounds; ++round) {
-    Folding folding = fold(cluster, program, communicators, forms, true, colours, meets_alone);
+    Folding folding = fold(cluster, program, communicators, forms, true, colours, limits);
     if (routes.empty()) return folding;
     const RoutedSignatures signatures(communicators, folding, routes, colours.of_rank.size(),
                                       colours.of_link.size());

@@ -42,12 +42,11 @@ InitialColours colours_of(const ClusterView& cluster, const program::Program& pr
 /// As fold(), with every disturbed rank and link, and every rerouted communicator, apart from those
 /// that are disturbed otherwise: the partition is stable under the loads of each routing too. Where
 /// that cannot be reached, and where every kernel has a time of its own, everything for itself.
-/// \param meets_alone  as for fold(). \pre empty, unless the plan is about speeds of devices only.
+/// \pre `limits` are none, unless the plan is about speeds of devices only.
 Folding fold_disturbed(const ClusterView& cluster, const program::Program& program,
                        const Communicators& communicators, const CommunicatorForms& forms,
                        bool fold, const disturbance::Plan& plan,
-                       const std::vector<RoutesFrom>& routes,
-                       const std::vector<bool>& meets_alone = {});
+                       const std::vector<RoutesFrom>& routes, const FoldLimits& limits = {});
 
 /// As build_workload(), with the plan's jitter and events. Where devices fail, no chains: what of
 /// one was done when its device died, only its parts can tell.

@@ -87,11 +87,14 @@ class Refinement {
     start_communicators(needed, meets_alone);
   }
 
-  void run(Folding& folding, std::vector<std::int32_t>& class_of_needed_link) {
+  void run(Folding& folding, std::vector<std::int32_t>& class_of_needed_link,
+           std::size_t most_classes) {
     std::int64_t before = -1;
     for (;;) {
-      const std::int64_t colours = number(rank_, folding.class_of_rank) +
-                                   number(communicator_, folding.class_of_communicator) +
+      const std::int32_t classes = number(rank_, folding.class_of_rank);
+      folding.stable = static_cast<std::size_t>(classes) <= most_classes;
+      if (!folding.stable) return;
+      const std::int64_t colours = classes + number(communicator_, folding.class_of_communicator) +
                                    number(link_, class_of_needed_link);
       if (colours == before) return;
       before = colours;
@@ -203,17 +206,18 @@ std::vector<std::int32_t> each_for_itself(std::size_t count) {
 
 Folding fold(const ClusterView& cluster, const Program& program, const Communicators& communicators,
              const CommunicatorForms& forms, bool fold, const InitialColours& colours,
-             const std::vector<bool>& meets_alone) {
+             const FoldLimits& limits) {
   Folding folding;
   if (fold) {
-    folding.meets_alone = meets_alone;
+    folding.meets_alone = limits.meets_alone;
     folding.reason = forms.unshared_because();
     folding.method = folding.reason.empty() ? FoldMethod::kStructural : FoldMethod::kRefined;
-    const Needed needed = needed_links(cluster, communicators, forms, colours, meets_alone);
+    const Needed needed = needed_links(cluster, communicators, forms, colours, limits.meets_alone);
     folding.covered_links = needed.covered;
     std::vector<std::int32_t> class_of_needed;
-    Refinement(cluster, program, communicators, forms, needed, colours, meets_alone)
-        .run(folding, class_of_needed);
+    Refinement(cluster, program, communicators, forms, needed, colours, limits.meets_alone)
+        .run(folding, class_of_needed, limits.most_classes);
+    if (!folding.stable) return folding;
     folding.class_of_link.assign(cluster.links().size(), kNone);
     for (std::size_t i = 0; i < needed.links.size(); ++i)
       folding.class_of_link[needed.links[i].index()] = class_of_needed[i];

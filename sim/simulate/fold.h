@@ -23,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,14 @@ struct InitialColours {
   bool ways_may_change = false;  ///< Flows may be sent another way: every link stays.
 };
 
+struct FoldLimits {
+  /// Per communicator, whether it has all links for itself whenever it runs (meetings.h): what it
+  /// puts on which of them then tells nobody apart. Empty: none does.
+  std::vector<bool> meets_alone;
+  /// With more classes of ranks than this, the partition is not wanted: it is not refined further.
+  std::size_t most_classes = std::numeric_limits<std::size_t>::max();
+};
+
 enum class FoldMethod : std::uint8_t {
   kNone,        ///< Every rank for itself.
   kStructural,  ///< Communicators built alike were routed once; colours are refined.
@@ -59,14 +68,13 @@ struct Folding {
   std::vector<LinkId> link_representative;
   std::vector<std::int64_t> rank_count;  ///< Per class.
   std::int64_t covered_links = 0;
-  std::vector<bool> meets_alone;  ///< As given to `fold`; empty: none does.
+  std::vector<bool> meets_alone;  ///< As in FoldLimits.
+  bool stable = true;             ///< False, and the rest of no use, above `most_classes`.
 };
 
 /// The coarsest stable partition, or (if `fold` is false) everything for itself.
-/// \param meets_alone  per communicator, whether it has all links for itself whenever it runs
-///     (meetings.h): what it puts on which of them then tells nobody apart. Empty: none does.
 Folding fold(const ClusterView& cluster, const program::Program& program,
              const Communicators& communicators, const CommunicatorForms& forms, bool fold,
-             const InitialColours& colours = {}, const std::vector<bool>& meets_alone = {});
+             const InitialColours& colours = {}, const FoldLimits& limits = {});
 
 }  // namespace foreshard::sim

@@ -154,15 +154,21 @@ std::string reason_of(const Folding& folding, const SimulateOptions& options) {
   return folding.reason;
 }
 
-// With fewer classes, if meetings can be taken to have the network to themselves (meetings.h).
+// Takes meetings to have the network to themselves (meetings.h) if that leaves fewer classes. \pre
+// the plan is about speeds of devices only
 Folding fold_meetings(const ClusterView& cluster, const Program& program,
                       const Communicators& communicators, const CommunicatorForms& forms,
-                      const disturbance::Plan& plan, Folding folding) {
+                      const disturbance::Plan& plan) {
+  const auto folded = [&](const FoldLimits& limits) {
+    return fold_disturbed(cluster, program, communicators, forms, true, plan, {}, limits);
+  };
   const std::vector<bool> meetings = meetings_of(program, communicators);
-  if (!plan.only_slow() || std::ranges::find(meetings, true) == meetings.end()) return folding;
-  Folding fewer = fold_disturbed(cluster, program, communicators, forms, true, plan, {}, meetings);
-  const bool pays = fewer.rank_representative.size() < folding.rank_representative.size();
-  return pays ? std::move(fewer) : std::move(folding);
+  if (std::ranges::find(meetings, true) == meetings.end()) return folded({});
+  Folding all_links = folded({.meets_alone = {}, .most_classes = program.roles.size()});
+  if (all_links.stable) return all_links;
+  Folding fewer = folded({.meets_alone = meetings});
+  all_links = folded({.meets_alone = {}, .most_classes = fewer.rank_representative.size()});
+  return all_links.stable ? std::move(all_links) : std::move(fewer);
 }
 
 // A step that is ready to run.
@@ -186,9 +192,10 @@ Result<Prepared> prepared(const ClusterView& cluster, const Program& program,
                    routes_over_time(cluster, program, communicators, forms, communication, plan));
   // Messages of a stepwise collective are not classes of their own: every rank is simulated.
   const bool folds = options.fold && options.granularity == Granularity::kFlat;
-  Folding folding = fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
-  if (folds && meetings_alone && folding.rank_representative.size() > program.roles.size())
-    folding = fold_meetings(cluster, program, communicators, forms, plan, std::move(folding));
+  Folding folding =
+      folds && meetings_alone && plan.only_slow()
+          ? fold_meetings(cluster, program, communicators, forms, plan)
+          : fold_disturbed(cluster, program, communicators, forms, folds, plan, routes);
   FORESHARD_TRY(beyond_memory(cluster, program, communicators, folding, options));
   FORESHARD_ASSIGN(auto built,
                    build_disturbed(cluster, program, communicators, forms, folding,
