@@ -63,7 +63,7 @@ const program::Role& role_of(const Program& program, const BuiltWorkload& built,
 Seconds ready_of(const BuiltWorkload& built, const engine::Timeline& times, std::size_t c,
                  std::size_t i) {
   Seconds ready;
-  for (const std::int32_t before : built.expansions[c].predecessors(i))
+  for (const std::int32_t before : built.expansions[c]->predecessors(i))
     ready = std::max(ready, end_of(built, times, c, static_cast<std::size_t>(before)));
   return ready;
 }
@@ -93,7 +93,7 @@ std::vector<std::vector<Interval>> intervals_by_stream(const Program& program,
   std::vector<std::vector<Interval>> streams(program.streams.size() + 2);
   std::vector<Interval>& waiting = streams[program.streams.size()];
   std::vector<Interval>& host = streams.back();
-  const auto& expansion = built.expansions[c];
+  const auto& expansion = *built.expansions[c];
   const program::Role& role = role_of(program, built, c);
   for (const std::int32_t head : built.heads[c]) {  // a chain is one interval
     const auto i = static_cast<std::size_t>(head);
@@ -173,7 +173,7 @@ MemoryUse memory_of(const Program& program, const program::Expander& expander,
                     const BuiltWorkload& built, const engine::Timeline& times,
                     std::size_t device_class) {
   const auto role_index = static_cast<std::size_t>(built.role_of_class[device_class]);
-  const auto found = expander.memory_events(role_index, built.expansions[device_class]);
+  const auto found = expander.memory_events(role_index, *built.expansions[device_class]);
   std::vector<memory::Event> events;
   events.reserve(found.events.size());
   for (const program::MemoryEvent& event : found.events) {
@@ -201,7 +201,7 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
   for (bool more = last.has_value(); more;) {
     const auto c = static_cast<std::size_t>(at.device_class);
     const auto i = static_cast<std::size_t>(at.instance);
-    const program::Instance& instance = built.expansions[c].instances[i];
+    const program::Instance& instance = built.expansions[c]->instances[i];
     const program::Call& call =
         role_of(program, built, c).calls[static_cast<std::size_t>(instance.call)];
     path.push_back({.device_class = at.device_class,
@@ -216,7 +216,7 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
     more = false;
     Seconds best = Seconds::from_base(-1);
     if (!is_head(built, c, i)) {
-      at.instance = built.expansions[c].predecessors(i).front();
+      at.instance = built.expansions[c]->predecessors(i).front();
       more = true;
       continue;
     }
@@ -233,8 +233,8 @@ std::vector<CriticalTask> critical_path_of(const Program& program, const BuiltWo
           more = true;
         }
       };
-      for (const std::int32_t before : built.expansions[mc].predecessors(mi)) consider(before);
-      const std::int32_t sync = built.expansions[mc].instances[mi].host_sync;
+      for (const std::int32_t before : built.expansions[mc]->predecessors(mi)) consider(before);
+      const std::int32_t sync = built.expansions[mc]->instances[mi].host_sync;
       if (sync >= 0) consider(sync);
     }
   }
@@ -247,8 +247,8 @@ std::vector<TimelineEntry> timeline_of(const Program& program, const BuiltWorklo
   std::vector<TimelineEntry> entries;
   for (std::size_t c = 0; c < built.expansions.size(); ++c) {
     const program::Role& role = role_of(program, built, c);
-    for (std::size_t i = 0; i < built.expansions[c].instances.size(); ++i) {
-      const program::Instance& instance = built.expansions[c].instances[i];
+    for (std::size_t i = 0; i < built.expansions[c]->instances.size(); ++i) {
+      const program::Instance& instance = built.expansions[c]->instances[i];
       const program::Call& call = role.calls[static_cast<std::size_t>(instance.call)];
       entries.push_back({.device_class = static_cast<std::int32_t>(c),
                          .stream = instance.stream,

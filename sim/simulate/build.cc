@@ -72,7 +72,7 @@ class Writer {
  private:
   const program::Instance& instance_of(const ClassInstance& one) const {
     return issued_.expansions[static_cast<std::size_t>(one.device_class)]
-        .instances[static_cast<std::size_t>(one.instance)];
+        ->instances[static_cast<std::size_t>(one.instance)];
   }
   std::span<const ClassInstance> members(std::size_t n) const {
     return std::span(graph_.members)
@@ -121,7 +121,7 @@ class Writer {
       carried_.push_back(one);
       const auto c = static_cast<std::size_t>(one.device_class);
       for (const std::int32_t before :
-           issued_.expansions[c].predecessors(static_cast<std::size_t>(one.instance)))
+           issued_.expansions[c]->predecessors(static_cast<std::size_t>(one.instance)))
         workload_.add_edge(end_of(one.device_class, before), begins);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct Resources {
 
 struct BuiltWorkload {
   engine::Workload workload;
-  std::vector<program::Expansion> expansions;  ///< Per class.
+  /// Per class: one for all classes of the same role and launch time.
+  std::vector<std::shared_ptr<const program::Expansion>> expansions;
   std::vector<std::int32_t> role_of_class;
   /// Per class, its instances that begin an activity, ascending: all but the later ones of a chain
   /// (chains.h).

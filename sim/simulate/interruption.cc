@@ -95,7 +95,7 @@ class Inquest {
   TaskPlace place_of(const ClassInstance& one) const {
     const program::Role& role =
         program_.roles[static_cast<std::size_t>(built_.role_of_class[c(one)])];
-    const program::Instance& instance = built_.expansions[c(one)].instances[i(one)];
+    const program::Instance& instance = built_.expansions[c(one)]->instances[i(one)];
     const program::Call& call = role.calls[static_cast<std::size_t>(instance.call)];
     return {.device_class = one.device_class,
             .block = call.block.value(),
@@ -107,7 +107,7 @@ class Inquest {
   // Something unfinished that `one`'s activity waits for, through any of its members.
   std::optional<ClassInstance> unfinished_before(const ClassInstance& one) const {
     const auto before_in = [&](const ClassInstance& member) -> std::optional<ClassInstance> {
-      const auto& expansion = built_.expansions[c(member)];
+      const auto& expansion = *built_.expansions[c(member)];
       for (const std::int32_t before : expansion.predecessors(i(member))) {
         const ClassInstance other{member.device_class, before};
         if (!done(other)) return other;

@@ -275,7 +275,7 @@ void add_classes(const ClusterView& cluster, const Program& program, const Prepa
                    .finish = finish_of(built, shown, c),
                    .breakdown = breakdown_of(program, built, shown, c, prediction.step),
                    .memory = memory_of(program, expander, built, times, c)};
-    const std::int64_t instances = std::ssize(built.expansions[c].instances);
+    const std::int64_t instances = std::ssize(built.expansions[c]->instances);
     prediction.tasks += instances;
     prediction.total_tasks += instances * of.count;
     const Bytes capacity = cluster.type_of(of.device).memory.value;

@@ -1,8 +1,10 @@
 // The stages that look things up: who issues what, which resources there are, what each task takes.
 #include <cmath>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "sim/simulate/internal/shapes.h"
 #include "sim/simulate/internal/stages.h"
@@ -127,11 +129,16 @@ Issued issued_by(const BuildInputs& inputs) {
       role_of_rank[static_cast<std::size_t>(rank)] = static_cast<std::int32_t>(r);
   }
   Issued issued;
+  std::map<std::pair<std::int32_t, Seconds>, std::shared_ptr<const program::Expansion>> known;
   for (const std::int32_t rank : inputs.folding.rank_representative) {
     const std::int32_t r = role_of_rank[static_cast<std::size_t>(rank)];
+    const Seconds launch_time = program.launch_time_of(rank);
+    auto& expansion = known[{r, launch_time}];
+    if (!expansion)
+      expansion = std::make_shared<const program::Expansion>(
+          expander.expand(static_cast<std::size_t>(r), launch_time));
     issued.role_of_class.push_back(r);
-    issued.expansions.push_back(
-        expander.expand(static_cast<std::size_t>(r), program.launch_time_of(rank)));
+    issued.expansions.push_back(expansion);
   }
   return issued;
 }

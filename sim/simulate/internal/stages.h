@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -36,7 +37,7 @@ struct BuildInputs {
 
 struct Issued {
   std::vector<std::int32_t> role_of_class;
-  std::vector<program::Expansion> expansions;  ///< Per class.
+  std::vector<std::shared_ptr<const program::Expansion>> expansions;  ///< As in BuiltWorkload.
 };
 Issued issued_by(const BuildInputs& inputs);
 

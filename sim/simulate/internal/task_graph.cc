@@ -51,7 +51,7 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
   TaskGraph graph;
   std::vector<std::vector<std::int32_t>> operations(plans.lists);  // nodes of each list, in order
   for (std::size_t c = 0; c < inputs.classes(); ++c) {
-    const program::Expansion& expansion = issued.expansions[c];
+    const program::Expansion& expansion = *issued.expansions[c];
     const program::Role& role =
         inputs.program.roles[static_cast<std::size_t>(issued.role_of_class[c])];
     const auto items = items_of(inputs, c, expansion, role, plans);
@@ -91,7 +91,7 @@ TaskGraph join_tasks(const BuildInputs& inputs, const Issued& issued, const Task
 Result<std::vector<std::int32_t>> order_of(const Issued& issued, const TaskGraph& graph) {
   const auto each_edge = [&](auto&& visit) {
     each_head(graph, [&](std::size_t n, std::size_t c, std::size_t i) {
-      const program::Expansion& expansion = issued.expansions[c];
+      const program::Expansion& expansion = *issued.expansions[c];
       for (const std::int32_t before : expansion.predecessors(i))
         visit(graph.node_of_instance(c, before), n);
       const std::int32_t sync = expansion.instances[i].host_sync;
