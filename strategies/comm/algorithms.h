@@ -78,6 +78,8 @@ Result<Pattern> pairwise_all_to_all(const Participants& group);
 Result<StepwiseCollective> pairwise_all_to_all_steps(const Participants& group);
 Result<Pattern> pairwise_exchange(const Participants& group);
 Result<StepwiseCollective> pairwise_exchange_steps(const Participants& group);
+Result<Pattern> direct_shift(const Participants& group);
+Result<StepwiseCollective> direct_shift_steps(const Participants& group);
 Result<Pattern> direct_transfer(const Participants& group);
 Result<StepwiseCollective> direct_transfer_steps(const Participants& group);
 Result<Pattern> collnet_chain_all_reduce(const Participants& group);

@@ -32,6 +32,7 @@ std::span<const Algorithm> algorithms() {
       Algorithm{"hierarchical", kAllToAll, hierarchical_all_to_all, nullptr, true},
       Algorithm{"once_per_node", kTokenExchange, once_per_node_exchange, nullptr},
       Algorithm{"pairwise", kExchange, pairwise_exchange, pairwise_exchange_steps},
+      Algorithm{"direct", kShift, direct_shift, direct_shift_steps},
       Algorithm{"direct", kSend, direct_transfer, direct_transfer_steps},
       Algorithm{"direct", kReceive, direct_transfer, direct_transfer_steps},
   };

@@ -38,6 +38,7 @@ double bus_factor(CollectiveKind kind, std::int64_t members) {
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive:
     case CollectiveKind::kExchange:
+    case CollectiveKind::kShift:
       return 1;
   }
   FORESHARD_CHECK(false && "every collective kind has a bus factor");

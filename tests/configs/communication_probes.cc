@@ -102,7 +102,8 @@ const std::vector<std::vector<std::int64_t>>& parts() {
 std::vector<CollectiveKind> kinds_for(std::size_t members) {
   std::vector<CollectiveKind> kinds{CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                     CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                                    CollectiveKind::kAllToAll,      CollectiveKind::kExchange};
+                                    CollectiveKind::kAllToAll,      CollectiveKind::kExchange,
+                                    CollectiveKind::kShift};
   if (members == 2) kinds.insert(kinds.end(), {CollectiveKind::kSend, CollectiveKind::kReceive});
   return kinds;
 }

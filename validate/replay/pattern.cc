@@ -44,8 +44,7 @@ void fill(std::int64_t first, std::span<int> out, const std::function<int(std::i
 
 void given(const RankPlan& plan, std::size_t instance, std::int64_t first, std::span<int> out) {
   const auto& communication = std::get<program::Communication>(plan.task(instance).body);
-  if (communication.kind == CollectiveKind::kExchange)
-    return exchanged(plan, instance, true, first, out);
+  if (is_group_call(communication.kind)) return exchanged(plan, instance, true, first, out);
   fill(first, out, [&](std::int64_t element) {
     return sent(plan.rank, plan.operations[instance].ordinal, element);
   });
@@ -89,6 +88,7 @@ void expected(const RankPlan& plan, std::size_t instance, std::int64_t first, st
     case CollectiveKind::kReceive:
       return fill(first, out, [&](std::int64_t element) { return from(operation.peer, element); });
     case CollectiveKind::kExchange:
+    case CollectiveKind::kShift:
       return exchanged(plan, instance, false, first, out);
     case CollectiveKind::kSend:
       FORESHARD_CHECK(out.empty());

@@ -167,7 +167,8 @@ Elements elements_of(const RankPlan& plan, std::size_t instance) {
       return {.send = whole(), .receive = 0};
     case CollectiveKind::kReceive:
       return {.send = 0, .receive = whole()};
-    case CollectiveKind::kExchange: {
+    case CollectiveKind::kExchange:
+    case CollectiveKind::kShift: {
       Elements sum;
       for (const Message& message : messages_of(plan, instance))
         (message.outgoing ? sum.send : sum.receive) += message.elements;
@@ -178,9 +179,23 @@ Elements elements_of(const RankPlan& plan, std::size_t instance) {
   return {};
 }
 
+bool is_group_call(CollectiveKind kind) {
+  return kind == CollectiveKind::kExchange || kind == CollectiveKind::kShift;
+}
+
 std::vector<Message> messages_of(const RankPlan& plan, std::size_t instance) {
   const auto& communication = std::get<Communication>(plan.task(instance).body);
-  const auto& members = plan.communicators[at(plan.operations[instance].communicator)].members;
+  const auto& communicator = plan.communicators[at(plan.operations[instance].communicator)];
+  const auto& members = communicator.members;
+  if (communication.kind == CollectiveKind::kShift) {
+    const auto count = static_cast<std::int32_t>(members.size());
+    const std::int64_t elements = elements_in(communication.bytes, communication.dtype, 1);
+    const auto to_or_from = [&](bool outgoing, std::int32_t places) {
+      return Message{
+          .outgoing = outgoing, .peer = (communicator.me + places) % count, .elements = elements};
+    };
+    return {to_or_from(true, 1), to_or_from(false, count - 1)};
+  }
   std::vector<Message> messages;
   Elements so_far;
   for (const program::Transfer& transfer : communication.transfers) {

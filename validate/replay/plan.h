@@ -68,12 +68,15 @@ struct Elements {
   auto operator<=>(const Elements&) const = default;
 };
 /// Of all_gather the send side, of reduce_scatter the received side is one shard; of all_to_all
-/// both sides have a shard for each member; of an exchange they are the sums of the rank's
+/// both sides have a shard for each member; of a group call they are the sums of the rank's
 /// messages.
 /// \pre the instance is a communication.
 Elements elements_of(const RankPlan& plan, std::size_t instance);
 
-/// One of an exchange's transfers, as one of its ends sees it.
+/// Whether it is sends and receives of one group call: an exchange, or a shift.
+bool is_group_call(program::CollectiveKind kind);
+
+/// One of a group call's transfers, as one of its ends sees it.
 struct Message {
   bool outgoing = false;
   std::int32_t peer = 0;    ///< Its place among the members.
@@ -83,7 +86,7 @@ struct Message {
 };
 /// Those of the rank, in the Program's order, in which both ends of each pair agree. A rank that
 /// sends to itself has both ends.
-/// \pre the instance is an exchange.
+/// \pre the instance is a group call.
 std::vector<Message> messages_of(const RankPlan& plan, std::size_t instance);
 
 /// What a rank is doing, for people: "all_reduce layer3.grad (layer 3, micro-batch 0; 33.6 MB) of

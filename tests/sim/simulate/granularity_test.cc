@@ -142,6 +142,7 @@ TEST(Granularity, IsTheSameOnIdleLinks) {
                              Algorithm{"pairwise", kAllToAll},
                              Algorithm{"pairwise", kExchange},
                              Algorithm{"direct", kSend},
+                             Algorithm{"direct", kShift},
                              Algorithm{"tree", kAllReduce}};
   constexpr unsigned kRuns = 160;
   double worst = 0;

@@ -73,7 +73,8 @@ class Writer {
                   const std::string& tag) {
     constexpr std::array kKinds{CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                 CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                                CollectiveKind::kAllToAll,      CollectiveKind::kExchange};
+                                CollectiveKind::kAllToAll,      CollectiveKind::kExchange,
+                                CollectiveKind::kShift};
     Communication what{.kind = kKinds[static_cast<std::size_t>(below(kKinds.size()))],
                        .group = program::AxisGroup{.axes = std::move(axes)},
                        .bytes = some_bytes(),

@@ -45,6 +45,25 @@ TEST(Exchange, OfEqualMessagesIsAnAllToAll) {
   }
 }
 
+// By hand, 100 GB/s each way: everyone sends 10 MB and takes in 10 MB at once, 100 us, and twice 1
+// us of latency, whatever their number. It is the exchange that lists these messages.
+TEST(Shift, TakesAsLongAsOneMessage) {
+  for (const auto& cluster : {star(2), star(5), rails(2, 4)}) {
+    auto group = everyone(cluster);
+    const auto p = static_cast<std::int32_t>(group.devices.size());
+    const auto shift = only_form(CollectiveKind::kShift, group);
+    if (cluster.name() == star(2).name()) {
+      EXPECT_NEAR(shift.idle_time(10_MB, cluster) / 1_us, 102, 1e-9) << p;
+    }
+    for (std::int32_t from = 0; from < p; ++from)
+      group.transfers.push_back({from, (from + 1) % p, 1.0 / p});
+    const auto exchange = only_form(CollectiveKind::kExchange, group);
+    EXPECT_NEAR(shift.idle_time(10_MB, cluster) / 1_us,
+                exchange.idle_time(p * 10_MB, cluster) / 1_us, 1e-6)
+        << cluster.name();
+  }
+}
+
 // The chain starts wherever the data is: over the rails of two nodes, which are alike, that changes
 // no time, but the loads: nothing enters the root.
 TEST(Broadcast, StartsAtItsRoot) {

@@ -161,7 +161,7 @@ class Draw {
     }
   }
   Communication communication() {
-    Communication what{one_of<CollectiveKind>(8), group(),
+    Communication what{one_of<CollectiveKind>(9), group(),
                        Bytes::from_base(real()),  one_of<DType>(8),
                        one_of<Purpose>(5),        name()};
     if (what.kind == CollectiveKind::kExchange)

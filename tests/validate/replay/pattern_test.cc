@@ -81,6 +81,9 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
         case CollectiveKind::kBroadcast:
           out[e] = in[1][e];
           break;
+        case CollectiveKind::kShift:
+          out[e] = in[(rank + 2) % 3][e];
+          break;
         default: {
           // Send buffers by hand: 0 has (to 1: 2), (to 1: 1), (to 2: 1); 1 has (to 2: 2); 2 has
           // (to 1: 1). Receive buffers: 1 has 2 of 0, 1 of 2, 1 of 0; 2 has 2 of 1, 1 of 0.
@@ -97,7 +100,8 @@ TEST_P(Delivery, ExpectsWhatCarryingItOutDelivers) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Delivery,
                          testing::Values(CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
                                          CollectiveKind::kAllGather, CollectiveKind::kAllToAll,
-                                         CollectiveKind::kBroadcast, CollectiveKind::kExchange),
+                                         CollectiveKind::kBroadcast, CollectiveKind::kExchange,
+                                         CollectiveKind::kShift),
                          [](const auto& of) { return std::string(name_of(of.param)); });
 
 }  // namespace

@@ -163,6 +163,19 @@ TEST(Plan, CountsElementsOfEachKind) {
   EXPECT_EQ(of(CollectiveKind::kAllGather), (Elements{3, 6}));
   EXPECT_EQ(of(CollectiveKind::kReduceScatter), (Elements{6, 3}));
   EXPECT_EQ(of(CollectiveKind::kAllToAll), (Elements{6, 6}));
+  EXPECT_EQ(of(CollectiveKind::kShift), (Elements{5, 5}));
+}
+
+// Of ranks 0 to 3 each sends to the next, the last to the first.
+TEST(Plan, ShiftsRoundTheEnd) {
+  const Program program = square({communicate("x", {.kind = CollectiveKind::kShift,
+                                                    .group = AxisGroup{{0, 1}, {}},
+                                                    .bytes = 12_B,
+                                                    .dtype = DType::kFp32})});
+  EXPECT_THAT(messages_of(plan_of(program, 1), 0),
+              ElementsAre(Message{true, 2, 0, 3}, Message{false, 0, 0, 3}));
+  EXPECT_THAT(messages_of(plan_of(program, 3), 0),
+              ElementsAre(Message{true, 0, 0, 3}, Message{false, 2, 0, 3}));
 }
 
 // 0 sends 4 B to 1 and 8 B to 2; 3 sends 4 B to 0 (fp32: 1, 2 and 1 elements).

@@ -172,7 +172,7 @@ Result<std::unique_ptr<Communicators>> Communicators::make(const RankPlan& plan,
   for (std::size_t i = 0; i < plan.operations.size(); ++i) {
     if (plan.operations[i].communicator < 0) continue;
     const program::Task& task = plan.task(i);
-    if (std::get<program::Communication>(task.body).kind == CollectiveKind::kExchange &&
+    if (is_group_call(std::get<program::Communication>(task.body).kind) &&
         !s.messages.contains(&task))
       s.messages.emplace(&task, messages_of(plan, i));
   }
@@ -234,6 +234,7 @@ Status Communicators::issue(std::size_t instance, const Elements& elements, cons
     case CollectiveKind::kAllToAll:
       return checked(s.all_to_all(elements, members, from, to, element, *type, comm, stream));
     case CollectiveKind::kExchange:
+    case CollectiveKind::kShift:
       return checked(
           s.exchange(s.messages.at(&plan.task(instance)), from, to, element, *type, comm, stream));
   }

@@ -115,15 +115,14 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::exchange_piec
 
 std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::given_pieces(
     std::size_t instance, const Elements& elements) const {
-  if (communication_of(plan_, instance).kind == CollectiveKind::kExchange)
-    return exchange_pieces(instance, true);
+  if (is_group_call(communication_of(plan_, instance).kind)) return exchange_pieces(instance, true);
   return {Piece{.first = 0, .count = elements.send, .rank = plan_.rank}};
 }
 
 std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::expected_pieces(
     std::size_t instance, const Elements& elements) const {
   const CollectiveKind kind = communication_of(plan_, instance).kind;
-  if (kind == CollectiveKind::kExchange) return exchange_pieces(instance, false);
+  if (is_group_call(kind)) return exchange_pieces(instance, false);
   if (elements.receive == 0) return {};
   const Operation& operation = plan_.operations[instance];
   const auto place = static_cast<std::size_t>(operation.communicator);
@@ -159,6 +158,7 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::expected_piec
       break;
     case CollectiveKind::kSend:
     case CollectiveKind::kExchange:
+    case CollectiveKind::kShift:
       break;
   }
   return {Piece{.first = 0, .count = elements.receive, .expected = expected}};

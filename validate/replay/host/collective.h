@@ -73,7 +73,7 @@ struct CollectiveSpec {
   std::int32_t me = 0;              ///< Place among them; likewise the next two.
   std::int32_t peer = 0;            ///< Of a transfer.
   std::int32_t root = 0;            ///< Of a broadcast.
-  std::vector<Message> messages{};  ///< Of an exchange.
+  std::vector<Message> messages{};  ///< Of a group call.
 };
 
 /// Starts it. Buffers hold whole elements of the dtype, as many as Elements (plan.h) says. In

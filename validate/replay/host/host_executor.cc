@@ -259,8 +259,7 @@ class HostExecutor final : public Executor, private Work {
                         .me = communicator.me,
                         .peer = operation.peer,
                         .root = std::max(operation.root, 0)};
-    if (communication.kind == CollectiveKind::kExchange)
-      spec.messages = messages_of(*plan_, instance);
+    if (is_group_call(communication.kind)) spec.messages = messages_of(*plan_, instance);
 
     const Buffers sizes = buffers_of(*plan_, instance);
     Open open;

@@ -346,6 +346,7 @@ program::Program every_collective() {
                   communicate("scatter", CollectiveKind::kReduceScatter, DType::kFp32, {3}),
                   communicate("swap", CollectiveKind::kAllToAll),
                   communicate("spread", CollectiveKind::kBroadcast),
+                  communicate("round", CollectiveKind::kShift),
                   {"shift",
                    Communication{.kind = CollectiveKind::kExchange,
                                  .group = program::AxisGroup{{0}, {}},
@@ -367,12 +368,12 @@ program::Program every_collective() {
 TEST_F(GpuExecutorTest, VerifiesEveryCollectiveOfFourRanks) {
   const auto found = verify_all(every_collective());
   for (const Verification& each : found) {
-    EXPECT_EQ(each.operations, 7);
+    EXPECT_EQ(each.operations, 8);
     EXPECT_THAT(each.faults, IsEmpty());
   }
   // all_reduce bf16 2048 and fp32 1024, all_gather 2048, reduce_scatter 256, all_to_all 2048,
-  // broadcast 2048: 9472; rank 0 receives 300 bytes, 150 numbers, in the exchange.
-  EXPECT_EQ(found[0].elements, 9472 + 150);
+  // broadcast 2048, shift 2048: 11520; rank 0 receives 300 bytes, 150 numbers, in the exchange.
+  EXPECT_EQ(found[0].elements, 11520 + 150);
 }
 
 // Each of two ranks sends before it receives, on streams of their own. A step's order would be a

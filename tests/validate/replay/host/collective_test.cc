@@ -88,7 +88,7 @@ Outcome run(const std::vector<RankPlan>& plans, Net& net, unsigned seed) {
                           .me = communicator.me,
                           .peer = operation.peer,
                           .root = std::max(0, operation.root)};
-      if (what.kind == CollectiveKind::kExchange) spec.messages = messages_of(plan, instance);
+      if (is_group_call(what.kind)) spec.messages = messages_of(plan, instance);
       const Elements elements = elements_of(plan, instance);
       Member& member = members[r];
       member.send.assign(bytes_of(elements.send, what.dtype), std::byte{0xa5});
@@ -149,12 +149,13 @@ Outcome run(const Program& program, unsigned seed = 1) {
   return outcome;
 }
 
-constexpr std::array kGroupKinds{CollectiveKind::kAllReduce, CollectiveKind::kAllGather,
+constexpr std::array kGroupKinds{CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                  CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
-                                 CollectiveKind::kAllToAll};
+                                 CollectiveKind::kAllToAll,      CollectiveKind::kShift};
 
 // By hand, 4 members: a ring of n members sends n (n-1) messages in a reduce-scatter or all-gather
-// of one chunk a segment, twice as many in an all-reduce; a chain n-1; all-to-all n (n-1).
+// of one chunk a segment, twice as many in an all-reduce; a chain n-1; all-to-all n (n-1); a shift
+// n.
 TEST(Collective, SendsTheMessagesOfItsAlgorithm) {
   std::vector<program::Task> tasks;
   tasks.reserve(kGroupKinds.size());
@@ -162,7 +163,7 @@ TEST(Collective, SendsTheMessagesOfItsAlgorithm) {
     tasks.push_back(task_of("t" + std::to_string(tasks.size()), communication(kind, 1_MiB)));
   const Outcome outcome = run(program_of(4, tasks));
   EXPECT_THAT(outcome.faults, IsEmpty());
-  EXPECT_THAT(outcome.messages, ElementsAre(24, 12, 12, 4 * 3, 12));
+  EXPECT_THAT(outcome.messages, ElementsAre(24, 12, 12, 4 * 3, 12, 4));
 }
 
 // 1 MiB of a broadcast are 4 chunks of 256 KiB, each sent by 3 of the 4 members. 3 MiB among 4:

@@ -1,0 +1,45 @@
+// A shift by one place round a group of p: each member sends B bytes to the next one, the last to
+// the first, all at once.
+//
+//     time   = latency + max over links of (bytes that cross it) / bandwidth
+//     volume = B per member, p B in total
+//
+// The latency is that of the longest hop. A member has one peer each way, so it has the channels of
+// a send (see "direct"), not those of an all-to-all.
+// Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
+// context_parallel.py (a send and a receive to and from the neighbours in the ring).
+#include "strategies/comm/algorithms.h"
+#include "strategies/comm/internal/ring_pattern.h"
+
+namespace foreshard::comm {
+
+Result<Pattern> direct_shift(const Participants& group) {
+  const auto count = static_cast<std::int32_t>(group.devices.size());
+  Pattern pattern;
+  pattern.sent_per_member = 1;
+  internal::LoadSum loads;
+  for (std::int32_t from = 0; from < count; ++from) {
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, (from + 1) % count));
+    loads.add(route, 1);
+    internal::Path hop;
+    hop.add(internal::Hop{route.widest_kind, route.latency});
+    if (from == 0 || internal::longer(hop, pattern.path)) pattern.path = hop;
+  }
+  pattern.loads = loads.take();
+  return pattern;
+}
+
+Result<StepwiseCollective> direct_shift_steps(const Participants& group) {
+  const auto count = static_cast<std::int32_t>(group.devices.size());
+  FORESHARD_TRY(internal::too_many_messages("direct", count));
+  StepwiseCollective result{.algorithm = "direct", .chunks = 1, .messages = {}};
+  for (std::int32_t from = 0; from < count; ++from) {
+    const std::int32_t to = (from + 1) % count;
+    FORESHARD_ASSIGN(const auto route, internal::route_between(group, from, to));
+    result.messages.push_back(
+        {.from = from, .to = to, .part = 1, .latency = route.latency, .after = {}});
+  }
+  return result;
+}
+
+}  // namespace foreshard::comm
