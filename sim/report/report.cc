@@ -40,9 +40,7 @@ std::string words_of(const Strategy& strategy) {
   std::string text = fmt::format("tensor {} x pipeline {} x data {}", strategy.tensor_parallel,
                                  strategy.pipeline_parallel, strategy.data_parallel);
   if (strategy.mode == Mode::kForward) text = "forward only, " + text;
-  if (strategy.context_parallel > 1)
-    text += fmt::format(" x context {} by {}", strategy.context_parallel,
-                        yaml::name_of(strategy.context_exchange));
+  if (strategy.context_parallel > 1) text += " x context " + words_of_context(strategy);
   if (strategy.expert_parallel > 1)
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");

@@ -25,6 +25,7 @@ Estimator::SplitKey::SplitKey(const Strategy& strategy)
     : tensor_parallel(strategy.tensor_parallel),
       context_parallel(strategy.context_parallel),
       context_exchange(strategy.context_exchange),
+      context_heads(strategy.context_heads),
       expert_parallel(strategy.expert_parallel),
       expert_tensor_parallel(strategy.expert_tensor_parallel),
       sequence_parallel(strategy.sequence_parallel),
@@ -34,7 +35,7 @@ Estimator::SplitKey::SplitKey(const Strategy& strategy)
       splits_backward(foreshard::splits_backward(strategy)) {
   std::int64_t stride = 1;
   for (const MeshAxis& axis : mesh_of(strategy)) {
-    if (axis.name == "tensor" || axis.name == "context" || axis.name == "expert")
+    if (axis.name == "tensor" || axis.name.starts_with("context") || axis.name == "expert")
       strides.push_back(stride);
     stride *= axis.size;
   }

@@ -80,6 +80,7 @@ class Estimator {
     std::int64_t tensor_parallel;
     std::int64_t context_parallel;
     ContextExchange context_exchange;
+    std::int64_t context_heads;
     std::int64_t expert_parallel;
     std::int64_t expert_tensor_parallel;
     bool sequence_parallel;

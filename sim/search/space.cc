@@ -80,6 +80,7 @@ class Enumerator {
         for (const std::int64_t context : contexts()) {
           strategy_.context_parallel = context;
           strategy_.context_exchange = context > 1 ? exchange_ : ContextExchange::kAllGather;
+          strategy_.context_heads = context > 1 ? context_heads_ : 1;
           for (const std::int64_t data : replicas()) {
             strategy_.data_parallel = data;
             experts();
@@ -239,6 +240,7 @@ class Enumerator {
   Strategy strategy_;
   std::int64_t shard_replicas_ = strategy_.shard_replicas;  // where states are sharded
   ContextExchange exchange_ = strategy_.context_exchange;
+  std::int64_t context_heads_ = strategy_.context_heads;
   std::vector<foreshard::Part> recompute_parts_ =
       strategy_.recompute_parts;  // where it is selective
   const Model& model_;
@@ -308,6 +310,8 @@ std::string_view misfit_text(std::string_view key) {
     return "interleaving needs a multiple of the stages as micro-batches";
   if (key == "sequence_parallel") return "the sequence does not divide over the tensor ranks";
   if (key == "context_parallel") return "the sequence or its heads do not divide over the ranks";
+  if (key == "context_heads")
+    return "the ranks or the heads do not divide over groups that exchange heads";
   if (key == "expert_parallel" || key == "expert_tensor_parallel")
     return "the ranks do not divide into those that share the experts";
   if (key == "zero_stage") return "no framework offers ZeRO 2 or 3 with a pipeline";

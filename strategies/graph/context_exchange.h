@@ -13,6 +13,8 @@ enum class ContextExchange : std::uint8_t {
   /// They are gathered while queries attend to the keys of their own rank; a kernel for the tokens
   /// of each other rank follows, and results are merged.
   kOverlappedAllGather,
+  /// They go round a ring: each step's attention runs beside the transfer of the next step's keys.
+  kRing,
   kAllToAll,  ///< Ranks exchange tokens for heads: each has all tokens of some heads.
 };
 

@@ -8,8 +8,9 @@ namespace foreshard {
 namespace {
 
 constexpr std::array<std::string_view, 3> kSamples{"data", "expert", "replica"};
-constexpr std::array<std::string_view, 4> kCopies{"context", "data", "expert", "replica"};
-constexpr std::array<std::string_view, 3> kShards{"context", "data", "expert"};
+constexpr std::array<std::string_view, 5> kCopies{"context", "context_heads", "data", "expert",
+                                                  "replica"};
+constexpr std::array<std::string_view, 4> kShards{"context", "context_heads", "data", "expert"};
 
 template <class Names>
 std::vector<Axis> axes_named(const std::vector<MeshAxis>& mesh, const Names& names) {
@@ -26,7 +27,10 @@ std::vector<Axis> sample_axes(const std::vector<MeshAxis>& mesh) {
   return axes_named(mesh, kSamples);
 }
 std::vector<Axis> context_axes(const std::vector<MeshAxis>& mesh) {
-  return axes_named(mesh, std::array<std::string_view, 1>{"context"});
+  std::vector<Axis> axes = axes_named(mesh, std::array<std::string_view, 1>{"context"});
+  const auto inner = axes_named(mesh, std::array<std::string_view, 1>{"context_heads"});
+  axes.insert(axes.end(), inner.begin(), inner.end());
+  return axes;
 }
 std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh) {
   return axes_named(mesh, kCopies);

@@ -4,6 +4,7 @@
 ///     axis       its ranks                                              ZeRO cuts states over it
 ///     tensor     each hold a part of the matrices of a layer            no
 ///     context    hold copies of the parameters, see other tokens        yes
+///     context_heads  likewise, and exchange tokens for heads            yes
 ///     data       hold copies of the parameters, see other samples       yes
 ///     expert     likewise, but each holds other routed experts          yes
 ///     replica    likewise; each group of "data" holds all shards        no
@@ -30,7 +31,7 @@ std::vector<Axis> sample_axes(const std::vector<MeshAxis>& mesh);
 /// and gradients are summands of each. Ascending.
 std::vector<Axis> copy_axes(const std::vector<MeshAxis>& mesh);
 
-/// Axis "context", if there is one.
+/// Axes over which sequences are cut, the major one first: "context" and "context_heads".
 std::vector<Axis> context_axes(const std::vector<MeshAxis>& mesh);
 
 /// Those of copy_axes() over which ZeRO cuts parameters, gradients and the optimizer's states.

@@ -24,13 +24,18 @@ TensorId BlockBuilder::packed_attention(TensorId qkv) {
 }
 
 TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
-  if (options_.context_exchange == ContextExchange::kAllToAll) {
-    std::vector<Axis> heads = tensor();
-    heads.insert(heads.end(), context().begin(), context().end());
-    graph_[qkv].pinned = Attribute{.dims = {batch(), context(), tensor()}, .partial = {}};
-    const TensorId whole = moved("whole_sequences", qkv, {batch(), kWhole, heads});
-    return moved("own_tokens", packed_attention(whole), {batch(), context(), tensor()});
-  }
+  const std::vector<Axis> exchanged = heads_exchanged();
+  if (exchanged.empty()) return attention_between(qkv);
+  const std::vector<Axis> others = without(context(), {exchanged});
+  std::vector<Axis> heads = tensor();
+  heads.insert(heads.end(), exchanged.begin(), exchanged.end());
+  graph_[qkv].pinned = Attribute{.dims = {batch(), context(), tensor()}, .partial = {}};
+  const TensorId longer = moved("whole_sequences", qkv, {batch(), others, heads});
+  return moved("own_tokens", others.empty() ? packed_attention(longer) : attention_between(longer),
+               {batch(), context(), tensor()});
+}
+
+TensorId BlockBuilder::attention_between(TensorId qkv) {
   return context_attention(all_added({.type = "split_queries",
                                       .name = "split_queries",
                                       .inputs = {qkv},
@@ -40,8 +45,9 @@ TensorId BlockBuilder::attention_on_parts(TensorId qkv) {
 }
 
 TensorId BlockBuilder::context_attention(std::vector<TensorId> parts, Settings settings) {
-  settings.set("own_first", !context().empty() &&
-                                options_.context_exchange == ContextExchange::kOverlappedAllGather);
+  const ContextExchange how = options_.context_exchange;
+  settings.set("own_first", !context().empty() && how == ContextExchange::kOverlappedAllGather);
+  settings.set("ring", !context().empty() && how == ContextExchange::kRing);
   return attention("context_attention", std::move(parts), std::move(settings));
 }
 

@@ -6,8 +6,10 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   std::vector<MeshAxis> mesh;
   const std::int64_t experts = strategy.expert_ways();
   for (const std::string& name : strategy.rank_order) {
+    if (name == "data" && strategy.context_heads > 1)
+      mesh.push_back({"context_heads", strategy.context_heads});
     if (name == "data" && strategy.context_parallel > 1)
-      mesh.push_back({"context", strategy.context_parallel});
+      mesh.push_back({"context", strategy.context_parallel / strategy.context_heads});
     if (name == "data" && experts > 1) mesh.push_back({"expert", experts});
     mesh.push_back({name, name == "tensor" ? strategy.tensor_parallel
                           : name == "data"

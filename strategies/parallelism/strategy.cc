@@ -34,7 +34,10 @@ const yaml::Names<ContextExchange>& yaml_names(const ContextExchange*) {
        "Keys and values of all tokens are gathered before attention."},
       {"overlapped-all-gather", ContextExchange::kOverlappedAllGather,
        "They are gathered beside attention to the rank's own tokens, then the others are attended "
-       "to rank by rank (PyTorch; of 2 ranks the same as Transformer Engine's ring)."},
+       "to rank by rank (PyTorch)."},
+      {"ring", ContextExchange::kRing,
+       "They go round a ring, each step beside the attention of the one before; backward their "
+       "gradients travel along (Transformer Engine's and Megatron-LM's p2p)."},
       {"all-to-all", ContextExchange::kAllToAll,
        "Ranks exchange tokens for heads: each attends over whole sequences (DeepSpeed Ulysses)."},
   };
@@ -77,6 +80,11 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     yaml::between(1, kMaxWays))
           .optional("context_exchange", &Strategy::context_exchange,
                     "How queries see the keys and values of other parts of a sequence.")
+          .optional("context_heads", &Strategy::context_heads,
+                    "Of the context_parallel ranks, groups of so many adjacent ones exchange "
+                    "tokens for heads, and context_exchange is between these groups (with ring: "
+                    "Transformer Engine's a2a+p2p).",
+                    yaml::between(1, kMaxWays))
           .optional("expert_parallel", &Strategy::expert_parallel,
                     "Ways that the routed experts of a layer are divided among the data-parallel "
                     "ranks, before them the context-parallel ones and, where "
@@ -203,15 +211,21 @@ std::string words_of_recomputation(const Strategy& strategy) {
   return text;
 }
 
+std::string words_of_context(const Strategy& strategy) {
+  return fmt::format("{} by {}{}", strategy.context_parallel,
+                     strategy.context_heads > 1
+                         ? fmt::format("all-to-all of {} and ", strategy.context_heads)
+                         : "",
+                     yaml::name_of(strategy.context_exchange));
+}
+
 std::string describe(const Strategy& strategy) {
   std::string text =
       fmt::format("tensor {}{}, pipeline {}", strategy.tensor_parallel,
                   strategy.sequence_parallel ? " with sequence" : "", strategy.pipeline_parallel);
   if (strategy.virtual_stages > 1) text += fmt::format(" x {} chunks", strategy.virtual_stages);
   text += fmt::format(", data {}, micro-batch {}", strategy.data_parallel, strategy.micro_batch);
-  if (strategy.context_parallel > 1)
-    text += fmt::format(", context {} by {}", strategy.context_parallel,
-                        yaml::name_of(strategy.context_exchange));
+  if (strategy.context_parallel > 1) text += ", context " + words_of_context(strategy);
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", words_of_recomputation(strategy));
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);

@@ -232,6 +232,16 @@ TEST(BadInput, Context) {
       given("  context_parallel: 4\n  tensor_parallel: 8\n  context_exchange: all-to-all\n"),
       "key/value heads cannot be exchanged", "context_parallel lower");
   expect_refused(given("  context_parallel: 2\n  context_exchange: rings\n"), "rings");
+  expect_refused(given("  context_heads: 2\n"), "each rank has whole sequences",
+                 "set context_parallel");
+  expect_refused(given("  context_parallel: 8\n  context_exchange: ring\n  context_heads: 3\n"),
+                 "context_parallel 8 does not divide into groups of 3", "use a divisor");
+  expect_refused(given("  context_parallel: 8\n  context_exchange: ring\n  context_heads: 8\n"),
+                 "all ranks of a sequence exchange tokens for heads",
+                 "set context_exchange: all-to-all");
+  expect_refused(
+      given("  context_parallel: 4\n  context_exchange: all-to-all\n  context_heads: 2\n"),
+      "all ranks of a sequence exchange tokens for heads", "set context_exchange: ring");
 }
 
 // What a schedule of the user's own gets wrong has the stage, the pass and a remedy.
@@ -288,6 +298,14 @@ TEST(BadInput, Attention) {
   expect_refused(
       both("  window: 8\n", "  context_parallel: 2\n  context_exchange: overlapped-all-gather\n"),
       "within a window beside the exchange", "set context_exchange: all-gather");
+  expect_refused(both("  window: 8\n", "  context_parallel: 2\n  context_exchange: ring\n"),
+                 "within a window beside the exchange", "set context_exchange: all-gather");
+  expect_refused(both("  sinks: true\n", "  context_parallel: 2\n  context_exchange: ring\n"),
+                 "with sinks with keys in a ring", "set context_exchange: all-gather");
+  expect_refused(both(latents,
+                      "  context_parallel: 4\n  context_exchange: ring\n"
+                      "  context_heads: 2\n"),
+                 "from latents (key_value_rank) with heads exchanged", "leave it out");
   expect_refused(both(latents, "  context_parallel: 2\n  context_exchange: all-to-all\n"),
                  "from latents (key_value_rank) with heads exchanged",
                  "set context_exchange: all-gather");

@@ -1,6 +1,7 @@
 foreshard_test(simulate_test
-  SOURCES simulate/disturb_test.cc simulate/pipeline_test.cc simulate/simulate_test.cc simulate/small.cc
-  DEPS foreshard_simulate foreshard_schedule)
+  SOURCES simulate/disturb_test.cc simulate/pipeline_test.cc simulate/ring_test.cc simulate/simulate_test.cc
+          simulate/small.cc
+  DEPS foreshard_lower foreshard_schedule foreshard_simulate)
 foreshard_test(simulate_exact_test
   SOURCES simulate/disturb_exact_test.cc simulate/exact_test.cc simulate/random_cluster.cc simulate/random_program.cc
           compute/toy_device.cc ../strategies/lower/random_strategy.cc

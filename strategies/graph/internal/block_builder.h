@@ -57,6 +57,15 @@ class BlockBuilder {
   const std::vector<Axis>& batch() const { return batch_axes_; }
   /// Over which sequences are cut everywhere.
   const std::vector<Axis>& context() const { return context_axes_; }
+  /// Of these, those whose ranks exchange tokens for heads before attention, and the others.
+  std::vector<Axis> heads_exchanged() const {
+    std::vector<Axis> axes = context();
+    if (options_.context_exchange != ContextExchange::kAllToAll)
+      std::erase_if(axes, [&](Axis axis) {
+        return options_.mesh[static_cast<std::size_t>(axis)].name != "context_heads";
+      });
+    return axes;
+  }
   /// Over which they are cut between the tensor-parallel parts.
   std::vector<Axis> sequence() const {
     std::vector<Axis> axes = context();
@@ -228,6 +237,7 @@ class BlockBuilder {
   TensorId attention(std::string type, std::vector<TensorId> inputs, Settings settings);
   TensorId packed_attention(TensorId qkv);
   TensorId attention_on_parts(TensorId qkv);
+  TensorId attention_between(TensorId qkv);  ///< Of the parts of sequences that ranks have.
   TensorId context_attention(std::vector<TensorId> parts, Settings settings);
   TensorId unfused_attention(TensorId qkv);
   /// Of queries, keys and values in one projection, and of those that come from latents.

@@ -78,6 +78,8 @@ Result<Inferred> infer_context_attention(const Call& call) {
   if (const auto why = packing_fault(call.settings, packed); !why.empty()) return wrong(why);
   if (const auto why = attention_kernel_fault(call.settings, packed[1]); !why.empty())
     return wrong(why);
+  if (call.settings.flag("own_first") && call.settings.flag("ring"))
+    return wrong("keys are gathered beside attention (own_first) or go round a ring, not both");
   const std::int64_t values = value_width(call.settings, packing);
   if (keys.shape != part(packed, packing.keys * (packing.width + values)))
     return wrong("keys with values " + text_of(keys.shape) + " do not fit queries " +
@@ -113,13 +115,22 @@ Result<Inferred> infer_context_attention(const Call& call) {
   return inferred;
 }
 
-// A rank's queries are balanced: half of their scores with all keys are masked. With its own tokens
-// first, that kernel is causal; of each other rank, all queries see the first half of the tokens or
-// the second half of the queries sees them all, which is as much. Results are merged in fp32 by
-// their log-sum-exps, gradients are added up.
+// A rank's queries are balanced: half of their scores with all keys are masked. Where its own
+// tokens are attended to apart, that kernel is causal; of each other rank, all queries see the
+// first half of the tokens or the second half of the queries sees them all, which is as much.
+// Results are merged by their log-sum-exps, gradients are added up.
+//
+// Own tokens first: they come first in both directions, and results are merged in fp32, rank by
+// rank. In a ring own tokens come first forward and last backward, since keys go back the way that
+// they came; results are merged behind all kernels, in their own type, where the first one needs a
+// pass too; backward keys are copied to where they are sent from, and gradients step by step to,
+// or added to, those that travel on. lower/ring.h has the transfers.
 // Source: Liu et al., "Ring Attention", arXiv 2310.01889; Brandon et al., "Striped Attention",
-// arXiv 2311.09431, for the balance. Not modelled: which tokens of a window lie on which rank; each
-// has its share of all scores.
+// arXiv 2311.09431, for the balance; NVIDIA/TransformerEngine, transformer_engine/pytorch/
+// attention/dot_product_attention/context_parallel.py (AttnFuncWithCPAndKVP2P).
+// Not modelled: which tokens of a window lie on which rank, each has its share of all scores; that
+// a step whose queries are half of them merges half as much; copies of halves; that the kernels of
+// two steps may run side by side.
 template <Direction direction>
 std::vector<Kernel> context_attention_kernels(const Call& local, const Call& whole) {
   const Shape& queries = local.inputs[0].shape;
@@ -138,7 +149,9 @@ std::vector<Kernel> context_attention_kernels(const Call& local, const Call& who
                 .direction = direction,
                 .dtype = local.inputs[0].dtype,
                 .implementation = find_attention(local.settings.text("implementation")).value()};
-  if (!local.settings.flag("own_first") || queries[1] == 0) return {in_window(all, local.settings)};
+  const bool ring = local.settings.flag("ring");
+  if ((!local.settings.flag("own_first") && !ring) || queries[1] == 0)
+    return {in_window(all, local.settings)};
   const std::int64_t parts = keys[1] / queries[1];
   all.key_length = queries[1];
   Attention other = all;
@@ -148,11 +161,29 @@ std::vector<Kernel> context_attention_kernels(const Call& local, const Call& who
   const Pass merge{.kind = PassKind::kBinary,
                    .rows = queries[0] * queries[1],
                    .columns = is_forward ? all.query_heads * values : queries[2] + keys[2],
-                   .dtype = is_forward ? DType::kFp32 : all.dtype};
-  std::vector<Kernel> kernels{all};
-  for (std::int64_t part = 1; part < parts; ++part) {
-    kernels.emplace_back(other);
-    kernels.emplace_back(merge);
+                   .dtype = is_forward && !ring ? DType::kFp32 : all.dtype};
+  std::vector<Kernel> kernels;
+  if (ring && is_forward) {
+    kernels.assign(static_cast<std::size_t>(parts), other);
+    kernels.front() = all;
+    if (parts == 1) return kernels;
+    Pass first = merge;
+    first.kind = PassKind::kUnary;
+    kernels.emplace_back(first);
+    kernels.insert(kernels.end(), static_cast<std::size_t>(parts - 1), merge);
+    return kernels;
+  }
+  Pass copy = merge;
+  copy.kind = PassKind::kUnary;
+  copy.columns = keys[2];
+  if (ring && parts > 1) kernels.emplace_back(copy);
+  copy.columns = merge.columns;
+  for (std::int64_t part = 0; part < parts; ++part) {
+    kernels.emplace_back(part == (ring ? parts - 1 : 0) ? all : other);
+    if (part > 0)
+      kernels.emplace_back(merge);
+    else if (ring && parts > 1)
+      kernels.emplace_back(copy);
   }
   return kernels;
 }
@@ -163,6 +194,10 @@ std::vector<SettingDefinition> context_attention_settings() {
                       .fallback = false,
                       .doc = "Queries attend to the keys of their own rank while those of others "
                              "are gathered; for whole sequences, without a window."});
+  settings.push_back({.name = "ring",
+                      .fallback = false,
+                      .doc = "Keys of other ranks go round a ring, each step beside the attention "
+                             "of the one before; for whole sequences, without a window."});
   settings.push_back({.name = "value_dim",
                       .fallback = std::int64_t{0},
                       .doc = "Width of a head of the values; 0: that of the keys."});

@@ -12,6 +12,14 @@ namespace foreshard {
 /// "use one of 1, 2, 4": the numbers of tensor-parallel ranks that this model can be split over.
 std::string tensor_sizes(const Strategy& strategy, const Model& model);
 
+/// Every rank has as many tokens, and of attention as much work, as any other.
+void context_faults(const Strategy& strategy, const Model& model,
+                    std::vector<StrategyFault>& faults);
+
+/// What fused kernels alone do, and what they do on whole sequences alone.
+void attention_faults(const Strategy& strategy, const Model& model,
+                      std::vector<StrategyFault>& faults);
+
 /// Parts that are recomputed: those that layers have, where recomputation goes by parts.
 void recompute_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults);

@@ -214,14 +214,13 @@ std::vector<program::Stream> streams() {
 
 program::Purpose purpose_of(const MeshAxis& axis) {
   if (axis.name == "tensor") return program::Purpose::kTensor;
-  if (axis.name == "context") return program::Purpose::kContext;
+  if (axis.name.starts_with("context")) return program::Purpose::kContext;
   if (axis.name == "expert") return program::Purpose::kExpert;
   if (axis.name == "pipeline") return program::Purpose::kPipeline;
   return program::Purpose::kData;
 }
 
-// "tensor" or "tensor+data".
-static std::string names_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
+std::string tag_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh) {
   std::string names;
   for (const Axis axis : axes)
     names += (names.empty() ? "" : "+") + mesh[static_cast<std::size_t>(axis)].name;
@@ -262,7 +261,7 @@ std::optional<std::int32_t> append_reshard(Block& block, const std::string& name
         .bytes = reshard::communication_bytes(step.primitive, step.volume.logical, ranks),
         .dtype = dtype,
         .purpose = purpose,
-        .tag = names_of(step.axes, mesh)};
+        .tag = tag_of(step.axes, mesh)};
     block.tasks.push_back(std::move(task));
     last = static_cast<std::int32_t>(block.tasks.size()) - 1;
     after = {*last};

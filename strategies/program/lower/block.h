@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -142,5 +143,8 @@ void append_reduction(program::Block& block, const std::string& name, std::int64
 
 /// What communication along a mesh axis is booked under.
 program::Purpose purpose_of(const MeshAxis& axis);
+
+/// The tag of communication along them: "tensor" or "tensor+data".
+std::string tag_of(const std::vector<Axis>& axes, const std::vector<MeshAxis>& mesh);
 
 }  // namespace foreshard::lower

@@ -42,6 +42,15 @@ void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& 
   converted_.clear();
   producer_.clear();
   for (const std::int32_t c : done) converted_[c] = std::nullopt;
+  // A ring carries its conversions itself, unless they were made earlier.
+  rings_.clear();
+  for (const std::size_t i : selected) {
+    auto ring = ring_of(sharded, i);
+    if (!ring || converted_.contains(ring->keys)) continue;
+    converted_[ring->keys] = std::nullopt;
+    if (ring->gradients) converted_[*ring->gradients] = std::nullopt;
+    rings_[i] = *std::move(ring);
+  }
   std::set<TensorId> produced;
   // Conversions of each tensor that a selected operator needs, ascending.
   std::map<TensorId, std::set<std::int32_t>> needed;
@@ -90,6 +99,11 @@ std::optional<std::int32_t> Emitter::ready(TensorId tensor) const {
   return last_kernel_ < 0 ? std::nullopt : std::optional(last_kernel_);
 }
 
+std::vector<std::int32_t> Emitter::behind(TensorId tensor) const {
+  const auto task = ready(tensor);
+  return task ? std::vector{*task} : std::vector<std::int32_t>{};
+}
+
 void Emitter::emit(const ShardedGraph& sharded, const std::vector<std::size_t>& selected) {
   std::set<std::int32_t> none;
   emit(sharded, selected, none);
@@ -105,12 +119,7 @@ void Emitter::convert(const ShardedGraph& sharded, std::int32_t index) {
   if (converted_.contains(index)) return;
   const Conversion& wish = conversion(sharded, index);
   const Tensor& tensor = (*sharded.graph)[wish.tensor];
-  std::vector<std::int32_t> after;
-  if (const auto it = producer_.find(wish.tensor); it != producer_.end()) {
-    after.push_back(it->second);
-  } else if (last_kernel_ >= 0) {
-    after.push_back(last_kernel_);
-  }
+  std::vector<std::int32_t> after = behind(wish.tensor);
   // A tensor that comes from the block before is ready when the compute stream gets here; without
   // a kernel to wait for, its conversion takes its place on that stream.
   const auto where = stream(after.empty() ? kComputeStream : kTensorStream);
@@ -140,6 +149,12 @@ void Emitter::kernel(const ShardedGraph& sharded, std::size_t i) {
     for (const TensorId output : op.outputs) {
       if (!after.empty()) producer_[output] = *after.rbegin();
     }
+    return;
+  }
+  if (const auto ring = rings_.find(i); ring != rings_.end()) {
+    last_kernel_ = append_ring(block_, sharded, i, ring->second, kernels,
+                               {after.begin(), after.end()}, behind(op.inputs[1]));
+    for (const TensorId output : op.outputs) producer_[output] = last_kernel_;
     return;
   }
   // The first kernel may need nothing of what is gathered.

@@ -13,6 +13,7 @@
 #include "strategies/graph/backward.h"
 #include "strategies/graph/sharding.h"
 #include "strategies/program/ir/program.h"
+#include "strategies/program/lower/ring.h"
 #include "strategies/reshard/mesh_planner.h"
 
 namespace foreshard::lower {
@@ -44,6 +45,8 @@ class Emitter {
   std::optional<std::int32_t> ready(TensorId tensor) const;
 
  private:
+  // The task to wait for before the tensor is sent, if there is one.
+  std::vector<std::int32_t> behind(TensorId tensor) const;
   void convert(const ShardedGraph& sharded, std::int32_t index);
   void kernel(const ShardedGraph& sharded, std::size_t index);
 
@@ -51,6 +54,7 @@ class Emitter {
   bool overlap_;
   reshard::MeshPlanner planner_;
   std::map<std::int32_t, std::optional<std::int32_t>> converted_;
+  std::map<std::size_t, Ring> rings_;          // of the selected operators
   std::map<TensorId, std::int32_t> producer_;  // the task after which a tensor can be used
   std::int32_t last_kernel_ = -1;
   std::int32_t pending_ = -1;  // communication that the next kernel waits for without overlap

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "strategies/graph/backward.h"
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/operators/build.h"
 #include "strategies/program/lower/recompute.h"
+#include "strategies/program/lower/ring.h"
 
 namespace foreshard::lower {
 namespace {
@@ -92,13 +94,33 @@ class Sweep {
     const ShardedGraph& sharded = *steps_[s].sharded;
     const Graph& graph = *sharded.graph;
     const Operator& op = graph.operators[steps_[s].op];
+    const auto ring = ring_of(sharded, steps_[s].op);
+    if (ring) go_round(sharded, *ring, s);
     for (const std::int32_t c : sharded.operators[steps_[s].op].conversions) convert(sharded, c, s);
     for (const TensorId id : op.inputs) {
       const auto read = live_.find(root(graph, id));
       if (read != live_.end()) read->second.last = s;
     }
     if (is_view(op)) return;
-    for (std::size_t o = 0; o < op.outputs.size(); ++o) make(s, o);
+    for (std::size_t o = 0; o < op.outputs.size(); ++o) make(s, o, ring);
+  }
+
+  // Forward the keys of all ranks stay until the end, as do the results of each step; backward two
+  // places take turns for keys, and two for their gradients, the last of which is the result.
+  // Source: as ring.h.
+  void go_round(const ShardedGraph& sharded, const Ring& ring, std::size_t s) {
+    const auto others = static_cast<double>(ways(ring.axes, sharded.mesh) - 1);
+    converted_.insert({&sharded, ring.keys});
+    if (ring.gradients) {
+      converted_.insert({&sharded, *ring.gradients});
+      during(2 * ring.key_bytes + ring.gradient_bytes, s, s);
+      return;
+    }
+    const std::size_t i = steps_[s].op;
+    const Operator& op = sharded.graph->operators[i];
+    const Bytes result = local_bytes((*sharded.graph)[op.outputs[0]],
+                                     sharded.operators[i].operands[op.inputs.size()], sharded.mesh);
+    during(others * (ring.key_bytes + result), s, s);
   }
 
   // A conversion is made before its first reader and stays until its last one.
@@ -114,7 +136,7 @@ class Sweep {
     during(local_bytes((*sharded.graph)[wish.tensor], wish.to, sharded.mesh), s, last);
   }
 
-  void make(std::size_t s, std::size_t o) {
+  void make(std::size_t s, std::size_t o, const std::optional<Ring>& ring) {
     const ShardedGraph& sharded = *steps_[s].sharded;
     const Graph& graph = *sharded.graph;
     const std::size_t i = steps_[s].op;
@@ -138,9 +160,10 @@ class Sweep {
       if (id.index() < storage_.size()) storage_[id.index()] = in_place_[id];
       return;
     }
-    Bytes bytes = local_bytes(tensor, made, sharded.mesh);
+    const bool is_passed_on = ring && ring->gradients && o == 1;
+    Bytes bytes = is_passed_on ? ring->gradient_bytes : local_bytes(tensor, made, sharded.mesh);
     for (const std::int32_t c : sharded.after_operator[i]) {
-      if (sharded.conversions[static_cast<std::size_t>(c)].tensor != id) continue;
+      if (is_passed_on || sharded.conversions[static_cast<std::size_t>(c)].tensor != id) continue;
       during(bytes, s, s);
       bytes = local_bytes(tensor, sharded.attributes[id.index()], sharded.mesh);
     }

@@ -24,6 +24,9 @@ DeviceType plain_device() {
   type.tensor_peak["bf16"].value = 100_TFLOP_s;
   type.multiprocessors.value = 100;
   type.efficiency.value.passes.streaming.value = 1;
+  type.efficiency.value.attention.rates = {{.head_dim = 128, .forward = 1, .backward = 1}};
+  type.efficiency.value.attention.sustained = 1;
+  type.efficiency.value.attention.tile = 128;
   return type;
 }
 
@@ -47,7 +50,7 @@ Program empty(std::int64_t ranks) {
 
 }  // namespace
 
-ClusterView star(std::int32_t devices, Seconds latency) {
+ClusterView star(std::int32_t devices, Seconds latency, BytesPerSecond bandwidth) {
   ClusterView::Builder builder("star");
   const auto type = builder.add_device_type(plain_device());
   const auto node = builder.add_node();
@@ -55,7 +58,7 @@ ClusterView star(std::int32_t devices, Seconds latency) {
   for (std::int32_t i = 0; i < devices; ++i) {
     const auto device = builder.add_device(type, "gpu" + std::to_string(i), node);
     builder.connect(builder.vertex_of(device), hub,
-                    {.kind = LinkKind::kNvLink, .bandwidth = 100_GB_s, .latency = latency / 2});
+                    {.kind = LinkKind::kNvLink, .bandwidth = bandwidth, .latency = latency / 2});
   }
   return std::move(builder).build();
 }

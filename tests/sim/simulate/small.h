@@ -10,9 +10,9 @@
 
 namespace foreshard::sim {
 
-/// Devices on one switch: a message takes `latency` and then 100 GB/s. Kernels have no floor and
+/// Devices on one switch: a message takes `latency` and then `bandwidth`. Kernels have no floor and
 /// move 1 TB/s; memory is 1 GB.
-ClusterView star(std::int32_t devices, Seconds latency = 1_us);
+ClusterView star(std::int32_t devices, Seconds latency = 1_us, BytesPerSecond bandwidth = 100_GB_s);
 
 /// comm::ideal_parameters with rings only.
 comm::Parameters rings();

@@ -118,7 +118,7 @@ TEST(ContextParallel, BalancesTheHalvesOfACausalMask) {
                                           .head_dim = kWidth})
                            .in_base();
   for (const ContextExchange how :
-       {ContextExchange::kAllGather, ContextExchange::kOverlappedAllGather,
+       {ContextExchange::kAllGather, ContextExchange::kOverlappedAllGather, ContextExchange::kRing,
         ContextExchange::kAllToAll}) {
     const auto program = lowered(strategy(1, 4, how));
     for (const auto& [pass, factor] :
@@ -157,6 +157,158 @@ TEST(ContextParallel, HidesTheGatherBehindOwnTokens) {
     }
     EXPECT_THAT(waits, ElementsAre(false, true)) << name;
   }
+}
+
+// Of each transfer of a ring in a block, the bytes that a rank sends.
+std::vector<double> shifts(const Program& program, const std::string& name) {
+  std::vector<double> bytes;
+  for (const program::Task& task : block(program, name).tasks) {
+    const auto* what = std::get_if<program::Communication>(&task.body);
+    if (what == nullptr || what->kind != CollectiveKind::kShift) continue;
+    EXPECT_EQ(what->purpose, Purpose::kContext);
+    bytes.push_back(what->bytes.in_base());
+  }
+  return bytes;
+}
+
+// By hand: p-1 times what a rank has of keys and values forward. Backward p times: first keys
+// alone, then with the gradients of the step before, last gradients alone. Nothing is gathered or
+// reduced.
+TEST(ContextRing, SendsKeysAndThenTheirGradientsRound) {
+  for (const std::int64_t tp : {1, 2}) {
+    for (const std::int64_t cp : {2, 4, 8}) {
+      const auto program = lowered(strategy(tp, cp, ContextExchange::kRing));
+      const double own = kKeysAndValues / static_cast<double>(tp * cp);
+      std::vector<double> forward(static_cast<std::size_t>(cp - 1), own);
+      std::vector<double> backward(static_cast<std::size_t>(cp), 2 * own);
+      backward.front() = backward.back() = own;
+      EXPECT_EQ(shifts(program, "layer.forward"), forward) << cp;
+      EXPECT_EQ(shifts(program, "layer.backward"), backward) << cp;
+      EXPECT_THAT(bytes_of_layers(program), ElementsAre(Pair(CollectiveKind::kShift, testing::_)));
+    }
+  }
+}
+
+std::string word_of(const program::Task& task) {
+  const auto* kernel = std::get_if<Kernel>(&task.body);
+  if (kernel == nullptr) return "T";
+  const auto* attention = std::get_if<Attention>(kernel);
+  if (attention == nullptr) return "S";
+  return attention->causal ? "A own" : "A";
+}
+
+// "2 A < 1 0": the tasks of the ring in a block, numbered among them, with those that they wait
+// for.
+std::string ring_text(const Program& program, const std::string& name) {
+  const auto& tasks = block(program, name).tasks;
+  const auto is_ring = [](const program::Task& task) {
+    return task.name.starts_with("shift.") || task.name.starts_with("attention") ||
+           task.name.starts_with("d.attention");
+  };
+  const auto is_of_it = [&](const program::Task& task) {
+    return is_ring(task) && task.name.find("attention_") == std::string::npos;
+  };
+  std::map<std::int32_t, int> number;
+  std::string text;
+  for (std::size_t t = 0; t < tasks.size(); ++t) {
+    if (!is_of_it(tasks[t])) continue;
+    const int n = static_cast<int>(number.size());
+    number[static_cast<std::int32_t>(t)] = n;
+    text += std::to_string(n) + " " + word_of(tasks[t]);
+    for (const std::int32_t after : tasks[t].after)
+      text += " < " + (number.contains(after) ? std::to_string(number.at(after)) : "before");
+    text += "\n";
+  }
+  return text;
+}
+
+// A step's kernel waits for the transfer of the step before alone, so the next one is under way
+// beside it; gradients are added up when they arrive, and go on when that is done.
+TEST(ContextRing, EachStepWaitsForItsOwnTransfer) {
+  const auto program = lowered(strategy(1, 4, ContextExchange::kRing));
+  EXPECT_EQ(ring_text(program, "layer.forward"),
+            "0 T < before\n"
+            "1 A own\n"
+            "2 T < 0\n"
+            "3 A < 0\n"
+            "4 T < 2\n"
+            "5 A < 2\n"
+            "6 A < 4\n"
+            "7 S\n8 S\n9 S\n10 S\n");
+  EXPECT_EQ(ring_text(program, "layer.backward"),
+            "0 S\n"
+            "1 T < 0\n"
+            "2 A\n"
+            "3 S < 1\n"
+            "4 T < 3\n"
+            "5 A < 1\n"
+            "6 S < 4\n"
+            "7 T < 6\n"
+            "8 A < 4\n"
+            "9 S < 7\n"
+            "10 T < 9\n"
+            "11 A own < 7\n"
+            "12 S < 10\n");
+}
+
+// Rank r of p has chunks r and 2p-1-r of 2p. In step k it has the keys of rank r-k: with its own
+// all pairs that causality leaves; of an earlier rank all queries see the first chunk, of a later
+// one the second chunk of queries sees all. Each causal pair is covered once, and each rank has as
+// many.
+TEST(ContextRing, CoversEachCausalPairOnce) {
+  const auto kernels = attention(lowered(strategy(1, 4, ContextExchange::kRing)), "layer.forward");
+  constexpr std::int64_t kRanks = 4;
+  constexpr std::int64_t kChunk = kSequence / (2 * kRanks);
+  ASSERT_EQ(std::ssize(kernels), kRanks);
+  const auto tokens_of = [](std::int64_t rank, bool first, bool second) {
+    std::vector<std::int64_t> tokens;
+    for (std::int64_t t = 0; t < kChunk && first; ++t) tokens.push_back(rank * kChunk + t);
+    for (std::int64_t t = 0; t < kChunk && second; ++t)
+      tokens.push_back((2 * kRanks - 1 - rank) * kChunk + t);
+    return tokens;
+  };
+  std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
+  for (std::int64_t rank = 0; rank < kRanks; ++rank) {
+    std::int64_t pairs = 0;
+    for (std::int64_t step = 0; step < kRanks; ++step) {
+      const bool earlier = step <= rank;
+      const auto queries = tokens_of(rank, earlier, true);
+      const auto keys = tokens_of((rank - step + kRanks) % kRanks, true, step == 0 || !earlier);
+      const Attention& kernel = kernels[static_cast<std::size_t>(step)];
+      EXPECT_EQ(kernel.causal, step == 0);
+      EXPECT_EQ(kernel.query_length * kernel.key_length, std::ssize(queries) * std::ssize(keys));
+      for (const std::int64_t q : queries)
+        for (const std::int64_t k : keys) {
+          if (kernel.causal && k > q) continue;
+          EXPECT_LE(k, q);
+          ++seen[{q, k}];
+          ++pairs;
+        }
+    }
+    EXPECT_EQ(pairs, kSequence * (kSequence + 1) / 2 / kRanks) << rank;
+  }
+  EXPECT_EQ(std::ssize(seen), kSequence * (kSequence + 1) / 2);
+  for (const auto& [pair, times] : seen) EXPECT_EQ(times, 1);
+}
+
+// Pairs of ranks exchange tokens for heads, so that each has half of the heads of twice as many
+// tokens: a ring of half as many steps with as many bytes each.
+TEST(ContextRing, GoesRoundGroupsThatExchangeHeads) {
+  Strategy s = strategy(1, 4, ContextExchange::kRing);
+  s.context_heads = 2;
+  const auto program = lowered(s);
+  const double token = 2.0 * kWidth * (2 * kHeads + 2 * kKeyHeads);
+  const double tokens = kBatch * kSequence / 4;
+  EXPECT_THAT(bytes_of_layers(program),
+              ElementsAre(Pair(CollectiveKind::kAllToAll, 2 * kLayers * tokens * token),
+                          Pair(CollectiveKind::kShift, kLayers * 3 * kKeysAndValues / 4)));
+  EXPECT_EQ(shifts(program, "layer.forward"), std::vector{kKeysAndValues / 4});
+  const auto kernels = attention(program, "layer.forward");
+  ASSERT_EQ(kernels.size(), 2U);
+  EXPECT_EQ(kernels[0].query_heads, kHeads / 2);
+  EXPECT_EQ(kernels[0].kv_heads, kKeyHeads / 2);
+  EXPECT_EQ(kernels[0].query_length, kSequence / 2);
+  EXPECT_EQ(kernels[1].key_length, kSequence / 4);
 }
 
 // Gradients are summed over context, then what is left over data; ZeRO cuts states over both, and

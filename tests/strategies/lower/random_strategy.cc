@@ -154,6 +154,11 @@ void give_context(Training& training, unsigned i) {
     s.context_parallel = 1;
     s.context_exchange = ContextExchange::kAllGather;
   }
+  if (s.context_parallel > 1 && s.context_exchange == ContextExchange::kAllGather && i % 16 < 8) {
+    s.context_exchange = ContextExchange::kRing;
+    if (s.context_parallel == 4 && training.model.kv() % (2 * s.tensor_parallel) == 0)
+      s.context_heads = 2;
+  }
   FORESHARD_CHECK(faults_in(s, training.model, s.devices()).empty());
 }
 
@@ -295,7 +300,10 @@ void give_attention(Training& training, unsigned i) {
   Strategy& strategy = training.strategy;
   if (strategy.framework->attention == AttentionImplementation::kUnfused)
     strategy.framework.value.attention = AttentionImplementation::kFused;
-  if (model.sinks || model.has_latents()) strategy.context_exchange = ContextExchange::kAllGather;
+  const bool ring = strategy.context_exchange == ContextExchange::kRing;
+  if (model.sinks || (model.has_latents() && !ring) || (model.window > 0 && ring))
+    strategy.context_exchange = ContextExchange::kAllGather;
+  if (model.sinks || model.has_latents() || model.window > 0) strategy.context_heads = 1;
   FORESHARD_CHECK(faults_in(strategy, model, strategy.devices()).empty());
 }
 

@@ -1,0 +1,55 @@
+/// \file
+/// Attention whose keys go round a ring: kernels and transfers in turn.
+///
+/// Rules say what attention needs: keys of all ranks, and back its gradients of them, summed. A
+/// ring moves the same data place by place, so the operator carries these two conversions out
+/// itself. T are transfers to the next rank, A attention to what is there, S sums of gradients (the
+/// first is a copy), C a copy of the keys to where they are sent from; p ranks:
+///
+///     forward   T1 keys                    A0 own tokens (causal)
+///               T2 keys          < T1      A1 < T1
+///               ...                        A(p-1) < T(p-1), then results are merged
+///     backward  T0 keys          < C       A0                             S0 < T0
+///               T1 keys, sum     < S0      A1 < T0                        S1 < T1
+///               T2 keys, sum     < S1      A2 < T1                        S2 < T2
+///               T(p-1) sum       < S(p-2)  A(p-1) < T(p-2), own tokens    S(p-1) < T(p-1)
+///
+/// What is received is there when the next step begins, so a step takes the longer one of its
+/// kernels and its transfer. Keys and sums are sent p-1 times each, in one transfer where they go
+/// together.
+/// Source: NVIDIA/TransformerEngine, transformer_engine/pytorch/attention/dot_product_attention/
+/// context_parallel.py (AttnFuncWithCPAndKVP2P).
+/// Not modelled: with fp8 attention, that sums go by one all-to-all at the end.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "strategies/graph/sharding.h"
+#include "strategies/program/ir/program.h"
+
+namespace foreshard::lower {
+
+/// What an operator's ring carries, of one rank.
+struct Ring {
+  std::vector<Axis> axes{};                 ///< Along which it goes. Ascending.
+  std::int32_t keys = -1;                   ///< The conversion of keys and values to all ranks.
+  std::optional<std::int32_t> gradients{};  ///< That of their gradients back; backward only.
+  Bytes key_bytes{};
+  Bytes gradient_bytes{};
+};
+
+/// \return nothing if operator `op` has no ring (its setting), or if what it needs is not what a
+///     ring carries: another reader needs all keys, too, or they lie otherwise.
+std::optional<Ring> ring_of(const ShardedGraph& sharded, std::size_t op);
+
+/// Appends the operator's kernels and their transfers to `block`. The first kernel waits for
+/// `before_kernels`, the first transfer for `before_transfers` (without one, it takes its place on
+/// the compute stream).
+/// \return the index of the last kernel.
+std::int32_t append_ring(program::Block& block, const ShardedGraph& sharded, std::size_t op,
+                         const Ring& ring, const std::vector<Kernel>& kernels,
+                         std::vector<std::int32_t> before_kernels,
+                         std::vector<std::int32_t> before_transfers);
+
+}  // namespace foreshard::lower
