@@ -40,7 +40,7 @@ std::span<const Row> rows() {
       {"parallelism_config.parallelism_config_tp_size", "strategy.tensor_parallel"},
       {"parallelism_config.parallelism_config_cp_size", "strategy.context_parallel"},
       {"parallelism_config.parallelism_config_cp_comm_strategy", "strategy.context_exchange", kWord,
-       "allgather=overlapped-all-gather", "allgather"},
+       "allgather=overlapped-all-gather alltoall=ring", "allgather"},
       {"deepspeed_config.zero_stage", "note.zero_stage"},
       {"deepspeed_config.gradient_accumulation_steps", "note.accumulation", kText},
       {"megatron_lm_config.megatron_lm_tp_degree", "note.megatron_tensor"},

@@ -22,8 +22,10 @@ std::span<const Row> rows() {
       {"model.virtual_pipeline_model_parallel_size", "note.virtual_stages"},
       {"model.context_parallel_size", "strategy.context_parallel"},
       {"model.cp_comm_type", "strategy.context_exchange", kWord,
-       "p2p=overlapped-all-gather a2a=all-to-all all_gather=all-gather allgather=all-gather",
+       "p2p=ring a2a=all-to-all all_gather=all-gather allgather=all-gather "
+       "a2a+p2p=all-to-all+ring",
        "p2p"},
+      {"model.hierarchical_context_parallel_sizes", "note.context_sizes", kText},
       {"model.expert_model_parallel_size", "strategy.expert_parallel"},
       {"model.expert_tensor_parallel_size", "strategy.expert_tensor_parallel"},
       {"model.moe_expert_capacity_factor", "strategy.capacity_factor", kNumber},
@@ -116,8 +118,8 @@ std::span<const Rule> rules() {
       {"optimizer.optimizer", "adam", "only Adam is modelled", true},
       {"model.pipeline_model_parallel_layout", "",
        "give the layers of each stage: --set strategy.layers_per_stage=[...]", true},
-      {"model.hierarchical_context_parallel_sizes model.hybrid_context_parallel", "",
-       "exchanges in two levels are not modelled", true},
+      {"model.hybrid_context_parallel", "", "exchanges that differ by sample are not modelled",
+       true},
       {"peft.* peft", "", "fine-tuning of adapters is not modelled", true},
       {"model.is_hybrid_model model.heterogeneous_block_specs "
        "model.experimental_attention_variant model.moe_latent_size",

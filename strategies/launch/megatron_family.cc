@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -10,6 +11,8 @@ namespace {
 
 // Source for all of this file: NVIDIA/Megatron-LM 000c4ac24, megatron/training/arguments.py
 // (validate_args, core_transformer_config_from_args).
+
+constexpr const char* kTwoLevels = "all-to-all+ring";  // how the rows read "a2a+p2p"
 
 // Layers of each stage where the first and the last have numbers of their own, or count the
 // embedding and the loss as layers. Chunk by chunk; empty: equal.
@@ -157,6 +160,36 @@ void dispatcher(Draft& draft, const Reading& reading) {
     reading.leave_out(draft.from("note.dispatcher"), "tokens are exchanged all to all");
 }
 
+// Of a2a+p2p adjacent ranks, the first of two sizes, exchange tokens for heads.
+// Source: NVIDIA/Megatron-LM, megatron/training/arguments.py
+// (--hierarchical-context-parallel-sizes).
+Status context_levels(Draft& draft) {
+  const std::string key = "strategy.context_exchange";
+  if (draft.word(key) != kTwoLevels || draft.count("strategy.context_parallel") == 1) return {};
+  const std::string sizes = "note.context_sizes";
+  const std::vector<std::string> words =
+      draft.has(sizes) ? draft.at(sizes).words : std::vector<std::string>{};
+  const auto size_at = [&](std::size_t i) {
+    std::int64_t size = 0;
+    std::from_chars(words[i].data(), words[i].data() + words[i].size(), size);
+    return size;
+  };
+  const std::int64_t all = draft.count("strategy.context_parallel");
+  if (words.size() != 2 || size_at(0) < 1 || size_at(1) < 1 || size_at(0) > all ||
+      product({size_at(0), size_at(1)}) != all)
+    return fault(draft.has(sizes) ? draft.place(sizes) : draft.place(key),
+                 draft.has(sizes) ? draft.from(sizes) : draft.from(key),
+                 fmt::format("needs two sizes of hierarchical context parallelism, whose product "
+                             "is {}",
+                             all),
+                 "give the ranks that exchange heads, then those of the ring");
+  const std::string from = draft.from(key);
+  draft.set(key, size_at(1) == 1 ? "all-to-all" : "ring", from);
+  if (size_at(0) > 1 && size_at(1) > 1)
+    draft.set("strategy.context_heads", size_at(0), draft.from(sizes));
+  return {};
+}
+
 // Keys that have no meaning beside the others.
 void without_meaning(Draft& draft, const Reading& reading) {
   const std::int64_t tensor = draft.count("strategy.tensor_parallel");
@@ -165,14 +198,7 @@ void without_meaning(Draft& draft, const Reading& reading) {
                       "switched off by Megatron itself without tensor parallelism");
     draft.drop("strategy.sequence_parallel");
   }
-  if (draft.count("strategy.context_parallel") == 1) {
-    draft.drop("strategy.context_exchange");
-  } else if (draft.word("strategy.context_exchange") == "overlapped-all-gather" &&
-             draft.count("strategy.context_parallel") > 2) {
-    reading.leave_out(draft.from("strategy.context_exchange"),
-                      "the ring of more than two ranks is predicted as one gather beside the "
-                      "attention to a rank's own tokens");
-  }
+  if (draft.count("strategy.context_parallel") == 1) draft.drop("strategy.context_exchange");
   if (draft.count("strategy.expert_tensor_parallel", tensor) == tensor ||
       draft.count("model.experts", 0) == 0)
     draft.drop("strategy.expert_tensor_parallel");
@@ -226,6 +252,7 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
                                            .list = true,
                                            .from = draft.from("note.pipeline_before_data")});
   FORESHARD_TRY(finish_megatron_model(draft, reading));
+  FORESHARD_TRY(context_levels(draft));
   without_meaning(draft, reading);
   transfers(draft);
   return {};
@@ -317,6 +344,13 @@ void spread_megatron(Draft& draft, const Writing& writing) {
     draft.drop("strategy.token_dispatcher");
   }
   if (strategy.context_parallel == 1) draft.drop("strategy.context_exchange");
+  if (strategy.context_heads > 1 && strategy.context_exchange == ContextExchange::kRing) {
+    draft.set("strategy.context_exchange", kTwoLevels, "strategy.context_exchange");
+    draft.set_list("note.context_sizes",
+                   {strategy.context_heads, strategy.context_parallel / strategy.context_heads},
+                   "strategy.context_heads");
+    draft.drop("strategy.context_heads");
+  }
   if (strategy.zero_stage == 0)
     draft.set("strategy.framework.overlap_parameter_gather", "false", "");
   if (strategy.schedule == "interleaved" &&

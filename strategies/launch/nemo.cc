@@ -24,7 +24,7 @@ std::span<const Row> rows() {
       {"model.virtual_pipeline_model_parallel_size", "note.virtual_stages"},
       {"model.context_parallel_size", "strategy.context_parallel"},
       {"model.cp_comm_type", "strategy.context_exchange", kWord,
-       "p2p=overlapped-all-gather a2a=all-to-all all_gather=all-gather", "p2p"},
+       "p2p=ring a2a=all-to-all all_gather=all-gather", "p2p"},
       {"model.expert_model_parallel_size", "strategy.expert_parallel"},
       {"model.sequence_parallel", "strategy.sequence_parallel", kSwitch},
       {"model.micro_batch_size", "strategy.micro_batch", Kind::kCount, "", kAlways},

@@ -40,7 +40,7 @@ std::span<const Row> rows() {
       {"parallelism.pipeline_parallel_last_stage_less_layers", "note.less_last", kCount, "", "1"},
       {"parallelism.context_parallel_degree", "strategy.context_parallel"},
       {"parallelism.context_parallel_rotate_method", "strategy.context_exchange", kWord,
-       "allgather=overlapped-all-gather", "allgather"},
+       "allgather=overlapped-all-gather alltoall=ring", "allgather"},
       {"parallelism.data_parallel_replicate_degree", "note.replicas", kCount, "", "1"},
       {"parallelism.data_parallel_shard_degree", "note.shards", kCount, "", "-1"},
       {"parallelism.fsdp_reshard_after_forward", "note.reshard", kWord,

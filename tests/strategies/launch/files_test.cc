@@ -18,7 +18,7 @@ TEST(MegatronScript, IsReadAsItsOptionsSay) {
   EXPECT_EQ(run->format, "megatron");
   EXPECT_EQ(in_braces(run->strategy),
             "{tensor_parallel: 4, pipeline_parallel: 4, data_parallel: 2, context_parallel: 2, "
-            "context_exchange: overlapped-all-gather, sequence_parallel: true, schedule: "
+            "context_exchange: ring, sequence_parallel: true, schedule: "
             "interleaved, virtual_stages: 5, micro_batch: 1, global_batch: 128, zero_stage: 1, "
             "recompute: selective, precision: bf16, quantization: fp8-current, framework: "
             "{extends: megatron-lm, fused_gradient_accumulation: true, fused_cross_entropy: true, "
@@ -126,6 +126,23 @@ TEST(TorchtitanFile, HasPipelines) {
   EXPECT_THAT(run->unmodelled,
               ElementsAre(Field(&Unmodelled::setting,
                                 HasSubstr("parallelism.enable_async_tensor_parallel"))));
+}
+
+// Pairs of adjacent ranks exchange tokens for heads; four pairs are a ring.
+TEST(MegatronOptions, HaveTwoLevelsOfContextParallelism) {
+  const std::string options =
+      "--micro-batch-size 1 --context-parallel-size 8 --cp-comm-type a2a+p2p ";
+  const auto run = import_text(options + "--hierarchical-context-parallel-sizes 2 4", 8);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(in_braces(run->strategy),
+              HasSubstr("context_parallel: 8, context_exchange: ring, context_heads: 2"));
+  for (const char* sizes : {"", "--hierarchical-context-parallel-sizes 2 2",
+                            "--hierarchical-context-parallel-sizes 8"}) {
+    const auto refused = import_text(options + sizes, 8);
+    ASSERT_FALSE(refused) << sizes;
+    EXPECT_THAT(refused.error().message, HasSubstr("whose product is 8"));
+    EXPECT_THAT(refused.error().message, HasSubstr("then those of the ring"));
+  }
 }
 
 // 512 sequences / (64 ranks x 4 steps) are 2.

@@ -61,7 +61,9 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
   s.context_parallel = choose.of<std::int64_t>({1, 1, 1, 2, 4});
   if (s.context_parallel > 1)
     s.context_exchange = choose.of({ContextExchange::kAllGather, ContextExchange::kAllToAll,
-                                    ContextExchange::kOverlappedAllGather});
+                                    ContextExchange::kOverlappedAllGather, ContextExchange::kRing});
+  if (s.context_parallel == 4 && s.context_exchange == ContextExchange::kRing)
+    s.context_heads = choose.of<std::int64_t>({1, 2});
   s.sequence_parallel = choose.of({true, false});
   s.zero_stage = choose.of<std::int64_t>({0, 1, 2, 3});
   if (s.zero_stage > 0) s.shard_replicas = choose.of<std::int64_t>({1, 1, 2});
