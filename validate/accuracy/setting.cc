@@ -195,13 +195,15 @@ class Mapping {
     assume("expert_tensor_parallel");
   }
 
-  // Which exchange is hardly ever printed: the usual one of Megatron-LM and of PyTorch is hidden
-  // behind attention.
-  void context_parallel() {
+  // Which exchange is hardly ever printed: Megatron-LM's default is a ring, PyTorch's a gather
+  // beside attention.
+  // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (--cp-comm-type).
+  void context_exchange() {
     Strategy& strategy = setting_.strategy;
-    strategy.context_parallel = std::max<std::int64_t>(number_after(row_.cp, "").value_or(1), 1);
     if (strategy.context_parallel == 1) return;
-    strategy.context_exchange = ContextExchange::kOverlappedAllGather;
+    strategy.context_exchange = named_.entry == "megatron-lm"
+                                    ? ContextExchange::kRing
+                                    : ContextExchange::kOverlappedAllGather;
     assume("context_exchange");
   }
 
@@ -210,7 +212,7 @@ class Mapping {
     strategy.tensor_parallel = row_.tp.value_or(1);
     strategy.pipeline_parallel = row_.pp.value_or(1);
     strategy.global_batch = *row_.gbs;
-    context_parallel();
+    strategy.context_parallel = std::max<std::int64_t>(number_after(row_.cp, "").value_or(1), 1);
     const std::int64_t replica =
         strategy.tensor_parallel * strategy.pipeline_parallel * strategy.context_parallel;
     if (!row_.num_gpus && !row_.dp) return unsupported("column 'num_gpus' is empty");
@@ -267,6 +269,7 @@ class Mapping {
     }
     setting_.strategy.framework =
         yaml::Ref<Framework>{std::move(framework), std::string(named_.entry)};
+    context_exchange();
     return {};
   }
 

@@ -230,8 +230,13 @@ TEST_F(SettingOf, ContextParallelism) {
   const Setting setting = of(row);
   EXPECT_EQ(setting.strategy.context_parallel, 2);
   EXPECT_EQ(setting.strategy.data_parallel, replicas / 2);
-  EXPECT_EQ(setting.strategy.context_exchange, ContextExchange::kOverlappedAllGather);
   EXPECT_THAT(setting.assumed, testing::Contains("context_exchange"));
+  const auto exchange_of = [&](const char* framework) {
+    row.framework = framework;
+    return of(row).strategy.context_exchange;
+  };
+  EXPECT_EQ(exchange_of("NeMo 25.04"), ContextExchange::kRing);
+  EXPECT_EQ(exchange_of("torchtitan"), ContextExchange::kOverlappedAllGather);
 }
 
 TEST_F(SettingOf, RecomputationInTheWordsOfFrameworks) {
