@@ -1,8 +1,9 @@
 /// \file
 /// Every group of ranks that communicates in a Program, found once.
 ///
-/// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots, routing); seen
-/// from a rank it stands for one *communicator*: a set of ranks, or a sender and a receiver.
+/// An *endpoint* is a communication as a task names it (its group, kind, transfers, roots,
+/// routing); seen from a rank it stands for one *communicator*: a set of ranks, or a sender and a
+/// receiver.
 #pragma once
 
 #include <cstdint>

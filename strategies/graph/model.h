@@ -79,14 +79,15 @@ struct Model {
   std::int64_t experts = 0;            ///< Routed experts of a layer; 0: a dense model.
   std::int64_t experts_per_token = 1;  ///< That each token is routed to (top-k).
   std::int64_t expert_groups = 1;      ///< Equal groups of neighbours, of which a token ...
-  std::int64_t groups_per_token = 1;   ///< ... takes its experts from so many (node-limited routing).
-  std::int64_t expert_ffn = 0;         ///< Width of one expert; 0: that of `ffn`.
-  std::int64_t shared_ffn = 0;         ///< Width of the experts of all tokens together; 0: none.
-  std::int64_t dense_layers = 0;       ///< The first so many layers have no experts.
-  std::int64_t expert_interval = 1;    ///< Of every so many layers the last has experts.
-  Router router = Router::kSoftmax;    ///< What makes weights of logits.
-  bool router_bias = false;            ///< The router's product has a bias.
-  bool shared_gate = false;            ///< A learned gate of the experts of all tokens (Qwen 2).
+  std::int64_t groups_per_token =
+      1;                             ///< ... takes its experts from so many (node-limited routing).
+  std::int64_t expert_ffn = 0;       ///< Width of one expert; 0: that of `ffn`.
+  std::int64_t shared_ffn = 0;       ///< Width of the experts of all tokens together; 0: none.
+  std::int64_t dense_layers = 0;     ///< The first so many layers have no experts.
+  std::int64_t expert_interval = 1;  ///< Of every so many layers the last has experts.
+  Router router = Router::kSoftmax;  ///< What makes weights of logits.
+  bool router_bias = false;          ///< The router's product has a bias.
+  bool shared_gate = false;          ///< A learned gate of the experts of all tokens (Qwen 2).
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 

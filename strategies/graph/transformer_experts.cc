@@ -7,11 +7,11 @@ namespace foreshard::internal {
 
 TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up, bool weighted) {
   if (gated())
-    return added({.type = "swiglu",
-                  .name = name,
-                  .inputs = std::move(up),
-                  .settings = {{"eager", eager(options_.pointwise.activation)},
-                               {"weighted", weighted}}});
+    return added(
+        {.type = "swiglu",
+         .name = name,
+         .inputs = std::move(up),
+         .settings = {{"eager", eager(options_.pointwise.activation)}, {"weighted", weighted}}});
   return added({.type = "unary",
                 .name = name,
                 .inputs = std::move(up),

@@ -125,7 +125,8 @@ std::span<const Rule> rules() {
        "model.experimental_attention_variant model.moe_latent_size",
        "", "only decoders of equal layers are modelled", true},
       {"model.moe_layer_recompute", "", "recomputation of experts alone is not modelled", true},
-      {"model.moe_flex_dispatcher_backend", "deepep", "the flexible dispatcher is taken for DeepEP"},
+      {"model.moe_flex_dispatcher_backend", "deepep",
+       "the flexible dispatcher is taken for DeepEP"},
       {"model.moe_shared_expert_overlap model.delay_wgrad_compute comm_overlap.delay_wgrad_compute",
        "", "exchanges of tokens are hidden by other micro-batches alone"},
       {"model.tp_comm_overlap comm_overlap.tp_comm_overlap", "",
@@ -158,7 +159,8 @@ constexpr std::string_view kIdle =
     "model.hf_model_id model.init_method* model.inference_* model.kitchen_* "
     "model.layernorm_* model.linear_* model.mamba_* model.masked_softmax_fusion "
     "model.max_position_embeddings model.min_offloaded_* model.mlp_chunks_* model.moe_aux_* "
-    "model.moe_deepep_* model.moe_enable_deepep model.moe_grouped_gemm model.moe_hybridep_* model.moe_permute_fusion "
+    "model.moe_deepep_* model.moe_enable_deepep model.moe_grouped_gemm model.moe_hybridep_* "
+    "model.moe_permute_fusion "
     "model.moe_router_* model.moe_token_* model.moe_pad_* model.mrope_* model.mscale* "
     "model.mtp_loss_* model.mup_* model.num_layers_at_* model.original_max_* model.parallel_output "
     "model.params_dtype* model.perform_initialization model.persist_layer_norm "

@@ -62,8 +62,8 @@ std::optional<std::int64_t> leading_dense(const Value& frequency) {
 Status experts(Draft& draft) {
   if (draft.count("model.experts", 0) == 0) {
     for (const auto* key : {"model.experts", "model.experts_per_token", "model.expert_groups",
-                            "model.groups_per_token", "model.expert_ffn",
-                            "model.shared_ffn", "strategy.capacity_factor"})
+                            "model.groups_per_token", "model.expert_ffn", "model.shared_ffn",
+                            "strategy.capacity_factor"})
       draft.drop(key);
     return {};
   }

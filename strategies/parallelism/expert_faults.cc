@@ -41,11 +41,12 @@ static void dispatcher_faults(const Strategy& strategy, std::vector<StrategyFaul
     faults.push_back({"token_dispatcher", "without expert_parallel no tokens are exchanged",
                       "leave it out, or set expert_parallel"});
   else if (strategy.capacity_factor > 1)
-    faults.push_back({"token_dispatcher",
-                      fmt::format("'{}' sends the tokens that there are, and capacity_factor {:.6g} "
-                                  "pads them",
-                                  name, strategy.capacity_factor),
-                      "leave out one of the two"});
+    faults.push_back(
+        {"token_dispatcher",
+         fmt::format("'{}' sends the tokens that there are, and capacity_factor {:.6g} "
+                     "pads them",
+                     name, strategy.capacity_factor),
+         "leave out one of the two"});
 }
 
 // Exchanges run beside passes of other micro-batches, where the schedule pairs them.

@@ -49,7 +49,8 @@ const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*) {
       {"all-to-all", TokenDispatcher::kAllToAll,
        "One copy of a token for each of its experts, in one all-to-all (Megatron-LM: alltoall)."},
       {"deepep", TokenDispatcher::kDeepEp,
-       "One copy for each rank that has some of its experts, which crosses to each node once and is "
+       "One copy for each rank that has some of its experts, which crosses to each node once and "
+       "is "
        "copied there (Megatron-LM: flex)."},
   };
   return names;

@@ -220,8 +220,7 @@ class Text {
     const Slot& other = role.slots[b];
     const ActionId count = end_of(role, a) - one.first;
     if (one.direction != other.direction || one.chunk != other.chunk || one.part != other.part ||
-        one.beside != other.beside ||
-        count != end_of(role, b) - other.first)
+        one.beside != other.beside || count != end_of(role, b) - other.first)
       return false;
     const std::int32_t later = other.micro_batch - one.micro_batch;
     for (ActionId i = 0; i < count; ++i) {

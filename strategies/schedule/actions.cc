@@ -161,8 +161,9 @@ Placement placement_of(std::span<const std::string> stages) {
 }
 
 bool pairs(std::span<const std::string> stages) {
-  return std::ranges::any_of(
-      stages, [](const std::string& text) { return std::ranges::count(words(text), kOverlap) > 0; });
+  return std::ranges::any_of(stages, [](const std::string& text) {
+    return std::ranges::count(words(text), kOverlap) > 0;
+  });
 }
 
 bool splits(std::span<const std::string> stages) {

@@ -28,10 +28,9 @@ Result<Table> interleaved_one_f_one_b(const Shape& shape) {
   const std::int32_t passes = shape.micro_batches * shape.chunks;
   return each_stage(shape, [&](std::int32_t stage, Passes& of_stage) {
     std::vector<Slot>& slots = of_stage.slots;
-    const std::int32_t warm_up =
-        std::min(2 * (shape.stages - 1 - stage) + (shape.chunks - 1) * shape.stages +
-                     (shape.pairs ? 1 : 0),
-                 passes);
+    const std::int32_t warm_up = std::min(
+        2 * (shape.stages - 1 - stage) + (shape.chunks - 1) * shape.stages + (shape.pairs ? 1 : 0),
+        passes);
     for (std::int32_t n = 0; n < warm_up; ++n) slots.push_back(nth(Direction::kForward, n, shape));
     for (std::int32_t n = 0; n < passes; ++n) {
       const bool forward = warm_up + n < passes;

@@ -34,10 +34,9 @@ Result<Table> one_f_one_b(const Shape& shape);
 ///
 /// Source: Narayanan et al., SC 2021, section 2.2.2 and figure 4; the warm-up is Megatron-LM's
 /// (megatron/core/pipeline_parallel/schedules.py).
-/// With Shape::pairs one more pass to warm up, and each forward pass behind them beside the backward
-/// pass that follows it (megatron/core/pipeline_parallel/combined_1f1b.py); 1F1B likewise, on one
-/// stage.
-/// Not modelled: Megatron-LM's microbatch_group_size_per_vp_stage other than p.
+/// With Shape::pairs one more pass to warm up, and each forward pass behind them beside the
+/// backward pass that follows it (megatron/core/pipeline_parallel/combined_1f1b.py); 1F1B likewise,
+/// on one stage. Not modelled: Megatron-LM's microbatch_group_size_per_vp_stage other than p.
 /// \return kInvalidInput if p does not divide m.
 Result<Table> interleaved_one_f_one_b(const Shape& shape);
 

@@ -256,14 +256,14 @@ class StageCheck {
 
   std::optional<TableFault> pair(const Slot& slot) const {
     if (!slot.beside) return std::nullopt;
-    const bool is_backward =
-        slot.direction == Direction::kBackward && slot.part != Part::kWeight;
+    const bool is_backward = slot.direction == Direction::kBackward && slot.part != Part::kWeight;
     if (is_backward && before_ != nullptr && before_->direction == Direction::kForward &&
         std::tie(before_->chunk, before_->micro_batch) != std::tie(slot.chunk, slot.micro_batch))
       return std::nullopt;
-    return of(fmt::format("{} cannot run beside {}", text(slot),
-                          before_ == nullptr ? "nothing" : text(*before_)),
-              "let a forward pass, and behind it the backward pass of another micro-batch, overlap");
+    return of(
+        fmt::format("{} cannot run beside {}", text(slot),
+                    before_ == nullptr ? "nothing" : text(*before_)),
+        "let a forward pass, and behind it the backward pass of another micro-batch, overlap");
   }
 
   std::optional<TableFault> left_out(std::int32_t chunk, std::int32_t m) {

@@ -205,7 +205,8 @@ TEST(BadInput, Experts) {
                  "without sequence_parallel all have the same", "set sequence_parallel: true");
   expect_refused(strategy("  data_parallel: 4\n  global_batch: 16\n  expert_parallel: 2\n"),
                  "model 'small' has no experts", "leave it out");
-  expect_refused(both("  overlap_experts: true\n"), "without expert_parallel no tokens", "leave it");
+  expect_refused(both("  overlap_experts: true\n"), "without expert_parallel no tokens",
+                 "leave it");
   expect_refused(both("  expert_parallel: 2\n  overlap_experts: true\n  schedule: gpipe\n"),
                  "'gpipe' has no forward pass that can run beside", "set schedule: 1f1b");
   expect_refused(both("  expert_parallel: 2\n  overlap_experts: true\n  zero_stage: 3\n"),

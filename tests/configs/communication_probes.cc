@@ -103,7 +103,7 @@ std::vector<CollectiveKind> kinds_for(std::size_t members) {
   std::vector<CollectiveKind> kinds{CollectiveKind::kAllReduce,     CollectiveKind::kAllGather,
                                     CollectiveKind::kReduceScatter, CollectiveKind::kBroadcast,
                                     CollectiveKind::kAllToAll,      CollectiveKind::kExchange,
-                                    CollectiveKind::kShift};
+                                    CollectiveKind::kShift,         CollectiveKind::kTokenExchange};
   if (members == 2) kinds.insert(kinds.end(), {CollectiveKind::kSend, CollectiveKind::kReceive});
   return kinds;
 }
@@ -113,6 +113,8 @@ comm::Participants group_of(const Machine& machine, const std::vector<std::int64
   comm::Participants group{.cluster = &cluster_of(machine), .devices = {}};
   for (const std::int64_t device : part) group.devices.emplace_back(device);
   if (kind == CollectiveKind::kExchange) group.transfers = round_of(std::ssize(part));
+  if (kind == CollectiveKind::kTokenExchange)
+    group.routing = {.experts = static_cast<std::int32_t>(part.size()), .per_token = 2};
   return group;
 }
 

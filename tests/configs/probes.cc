@@ -264,6 +264,13 @@ Probes<Model> probes_of(const Model*, const std::string&) {
     probes.push_back([strategy = strategy_with(framework)](const Model& model) {
       return program_text(model, strategy);
     });
+  // How many ranks a token goes to.
+  Strategy experts = strategy_with("megatron-lm");
+  experts.expert_parallel = experts.data_parallel = experts.global_batch = 2;
+  experts.token_dispatcher = TokenDispatcher::kDeepEp;
+  probes.push_back([experts](const Model& model) {
+    return model.experts > 0 ? program_text(model, experts) : std::string();
+  });
   return probes;
 }
 

@@ -332,22 +332,23 @@ OperatorDefinition cross_entropy_gradient() {
 }
 
 OperatorDefinition top_k() {
-  return {.name = "top_k",
-          .doc =
-              "The largest elements of the last dimension, which must be whole, and where they "
-              "are: how a mixture of experts routes.",
-          .inputs = "x",
-          .outputs = "values, indices",
-          .settings = {{.name = "k", .fallback = std::int64_t{1}, .required = true, .doc = "How many."},
-                       {.name = "groups",
-                        .fallback = std::int64_t{1},
-                        .doc = "Equal groups of neighbours, some of which alone are looked at."},
-                       {.name = "groups_of_k",
-                        .fallback = std::int64_t{1},
-                        .doc = "How many: those whose two largest elements add up to most."}},
-          .infer = infer_top_k,
-          .kernels = top_k_kernels,
-          .gradient = top_k_backward};
+  return {
+      .name = "top_k",
+      .doc =
+          "The largest elements of the last dimension, which must be whole, and where they "
+          "are: how a mixture of experts routes.",
+      .inputs = "x",
+      .outputs = "values, indices",
+      .settings = {{.name = "k", .fallback = std::int64_t{1}, .required = true, .doc = "How many."},
+                   {.name = "groups",
+                    .fallback = std::int64_t{1},
+                    .doc = "Equal groups of neighbours, some of which alone are looked at."},
+                   {.name = "groups_of_k",
+                    .fallback = std::int64_t{1},
+                    .doc = "How many: those whose two largest elements add up to most."}},
+      .infer = infer_top_k,
+      .kernels = top_k_kernels,
+      .gradient = top_k_backward};
 }
 
 OperatorDefinition top_k_gradient() {

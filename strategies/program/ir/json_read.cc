@@ -163,7 +163,8 @@ class Reader {
   }
 
   TaskBody communication(const Node& node) {
-    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"}, {"transfers", "roots", "routing"});
+    node.fields({"kind", "group", "bytes", "dtype", "purpose", "tag"},
+                {"transfers", "roots", "routing"});
     const auto index = static_cast<std::size_t>(node["group"].index());
     if (index >= groups_.size())
       node["group"].fault(std::to_string(index) + " is not one of the " +

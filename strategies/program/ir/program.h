@@ -96,8 +96,8 @@ struct Communication {
   Group group{};
   /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
   /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
-  /// buffer of all_to_all, and of token_exchange, where it holds each token once for each rank; what
-  /// one rank sends of a shift; of an exchange the sum of its transfers, over all groups.
+  /// buffer of all_to_all, and of token_exchange, where it holds each token once for each rank;
+  /// what one rank sends of a shift; of an exchange the sum of its transfers, over all groups.
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;

@@ -9,14 +9,14 @@ namespace {
 // That none of `draws` distinct ones of `all` is among `special` of them.
 double none_of(double special, double draws, double all) {
   double probability = 1;
-  for (double i = 0; i < draws; ++i)
-    probability *= std::max(all - special - i, 0.0) / (all - i);
+  for (double i = 0; i < draws; ++i) probability *= std::max(all - special - i, 0.0) / (all - i);
   return probability;
 }
 
 double binomial(double n, double k) {
-  return k < 0 || k > n ? 0
-                        : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));
+  return k < 0 || k > n
+             ? 0
+             : std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1));
 }
 
 }  // namespace

@@ -20,12 +20,12 @@ struct TokenRouting {
 };
 
 /// How likely some of a token's experts lie in a place (a rank, a node) that holds `share` of all
-/// experts, neighbours, where all choices of groups, and of experts within them, are equally likely.
-/// A place holds whole groups, or an equal part of one; where neither is so, groups do not count.
-/// Source: hypergeometric probabilities; a group is a node's experts in DeepSeek-AI, "DeepSeek-V3
-/// technical report" (arXiv 2412.19437), section 2.1.2 (node-limited routing).
-/// Not modelled: that a token chooses the groups in which its experts score highest, so that each
-/// of them holds some expert a little more often.
+/// experts, neighbours, where all choices of groups, and of experts within them, are equally
+/// likely. A place holds whole groups, or an equal part of one; where neither is so, groups do not
+/// count. Source: hypergeometric probabilities; a group is a node's experts in DeepSeek-AI,
+/// "DeepSeek-V3 technical report" (arXiv 2412.19437), section 2.1.2 (node-limited routing). Not
+/// modelled: that a token chooses the groups in which its experts score highest, so that each of
+/// them holds some expert a little more often.
 /// \pre 0 < share <= 1; per_token <= experts of groups_per_token groups
 double visit_probability(const TokenRouting& routing, double share);
 

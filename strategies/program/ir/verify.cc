@@ -299,9 +299,9 @@ class BodyCheck {
   Status routing_fault(const Communication& communication) const {
     const auto& routing = communication.routing;
     if ((communication.kind == CollectiveKind::kTokenExchange) != routing.has_value())
-      return violation(21, place_,
-                       routing ? "only a token_exchange has a routing"
-                               : "a token_exchange needs a routing");
+      return violation(
+          21, place_,
+          routing ? "only a token_exchange has a routing" : "a token_exchange needs a routing");
     if (!routing) return {};
     const bool is_sound = routing->groups >= 1 && routing->experts % routing->groups == 0 &&
                           routing->groups_per_token >= 1 &&

@@ -32,7 +32,8 @@
 /// 16. A rank takes part in the groups that its role's communication names, and does not send to
 ///     itself.
 /// 17. Members of a group make the same operations: for each tag as many, each of the same kind,
-///     bytes, dtype, transfers, roots and routing. Each send meets a receive of the same bytes and dtype.
+///     bytes, dtype, transfers, roots and routing. Each send meets a receive of the same bytes and
+///     dtype.
 /// 18. No deadlock: the step ends, when every rank issues and every stream runs in order and an
 ///     operation waits for all its members (program.h, rules 1 to 5).
 /// 19. An exchange, and nothing else, has transfers: each between two ranks of one group, of more

@@ -24,8 +24,7 @@ void exchange_once_per_node(program::Block& block, const program::TokenRouting& 
     auto& exchange = std::get<Communication>(task.body);
     if (exchange.kind != program::CollectiveKind::kAllToAll) continue;
     const auto& axes = std::get<program::AxisGroup>(exchange.group).axes;
-    const double copies =
-        program::expected_places(routing, ways({axes.begin(), axes.end()}, mesh));
+    const double copies = program::expected_places(routing, ways({axes.begin(), axes.end()}, mesh));
     exchange.kind = program::CollectiveKind::kTokenExchange;
     exchange.bytes = exchange.bytes * (copies / routing.per_token);
     exchange.routing = routing;

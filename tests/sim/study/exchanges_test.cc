@@ -22,7 +22,8 @@ Step step(const std::string& strategy) {
       "study.yaml",
       "cluster: {nodes: 4, node: dgx-h100, fabric: {kind: rail-fat-tree}}\n"
       "model: {name: m, layers: 4, hidden: 4096, heads: 32, vocabulary: 1024, sequence: 4096,\n"
-      "        activation: swiglu, positions: rotary, norm: rms-norm, bias: false, dropout: false,\n"
+      "        activation: swiglu, positions: rotary, norm: rms-norm, bias: false, dropout: "
+      "false,\n"
       "        tied_embeddings: false, experts: 64, experts_per_token: 8, expert_ffn: 2048}\n"
       "strategy: {framework: megatron-lm, zero_stage: 1, expert_parallel: 32, " +
           strategy + "}\n");

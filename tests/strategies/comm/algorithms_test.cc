@@ -55,8 +55,8 @@ TEST(PairwiseAllToAll, SendsAllButItsOwnPart) {
 }
 
 // Two nodes of four; a token goes to two of eight experts, one on each member: to 2 members and to
-// 2 (1 - C(4,2) / C(8,2)) = 11/7 nodes. So of B bytes, 2 copies of each token, the other node is sent
-// 11/7 / 2 of them for 1/2 of the nodes, 11/28 B; an all-to-all would send 1/2 B.
+// 2 (1 - C(4,2) / C(8,2)) = 11/7 nodes. So of B bytes, 2 copies of each token, the other node is
+// sent 11/7 / 2 of them for 1/2 of the nodes, 11/28 B; an all-to-all would send 1/2 B.
 TEST(OncePerNode, SendsATokenToANodeOnce) {
   const auto cluster = rails(2, 4);
   Participants group = everyone(cluster);
@@ -69,10 +69,10 @@ TEST(OncePerNode, SendsATokenToANodeOnce) {
   const auto star_of_8 = star(8);
   Participants near = everyone(star_of_8);
   near.routing = group.routing;
-  EXPECT_NEAR(form_of("once_per_node", CollectiveKind::kTokenExchange, near).idle_rate(star_of_8) /
-                  form_of("pairwise", CollectiveKind::kAllToAll, everyone(star_of_8))
-                      .idle_rate(star_of_8),
-              1, 1e-9);
+  EXPECT_NEAR(
+      form_of("once_per_node", CollectiveKind::kTokenExchange, near).idle_rate(star_of_8) /
+          form_of("pairwise", CollectiveKind::kAllToAll, everyone(star_of_8)).idle_rate(star_of_8),
+      1, 1e-9);
 }
 
 TEST(DirectTransfer, IsLatencyPlusBytesOverBandwidth) {

@@ -76,8 +76,8 @@ double least_sent(CollectiveKind kind, double p) {
   return 0;
 }
 
-// An exchange needs to be told who sends to whom: here everyone to everyone, unequal amounts; or how
-// tokens are routed: here to every member.
+// An exchange needs to be told who sends to whom: here everyone to everyone, unequal amounts; or
+// how tokens are routed: here to every member.
 Participants with_transfers(CollectiveKind kind, Participants group) {
   if (kind == CollectiveKind::kTokenExchange) {
     const auto all = static_cast<std::int32_t>(group.devices.size());

@@ -1,4 +1,6 @@
 // Exchanges with experts beside passes of other micro-batches: cut and woven, by hand.
+#include "strategies/program/lower/exchanges.h"
+
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "strategies/program/ir/verify.h"
-#include "strategies/program/lower/exchanges.h"
 #include "strategies/program/lower/lower.h"
 
 namespace foreshard::lower {
@@ -102,9 +103,9 @@ std::vector<std::string> passes(const Program& program) {
   return list;
 }
 
-// Two layers on one stage, three micro-batches: the first forward pass runs alone, one call for both
-// layers, and so does the last backward pass, a call for each, as their gradients are then reduced;
-// the others take turns, three parts a layer.
+// Two layers on one stage, three micro-batches: the first forward pass runs alone, one call for
+// both layers, and so does the last backward pass, a call for each, as their gradients are then
+// reduced; the others take turns, three parts a layer.
 TEST(Exchanges, AreWovenWithThePassBeside) {
   EXPECT_THAT(passes(lowered(strategy(1, 3))),
               ElementsAre("F0",                                                        //

@@ -328,9 +328,10 @@ std::string describe(const Training& training) {
   const Strategy& s = training.strategy;
   const Framework& f = *s.framework;
   std::string text = "tp " + std::to_string(s.tensor_parallel) + (s.sequence_parallel ? "+sp" : "");
-  text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule + (s.overlap_experts ? " in pairs x " : " x ") +
-          std::to_string(s.virtual_stages) + ") dp " + std::to_string(s.data_parallel) + " zero " +
-          std::to_string(s.zero_stage) + " over " + std::to_string(s.shards()) + " micro-batches " +
+  text += " pp " + std::to_string(s.pipeline_parallel) + " (" + s.schedule +
+          (s.overlap_experts ? " in pairs x " : " x ") + std::to_string(s.virtual_stages) +
+          ") dp " + std::to_string(s.data_parallel) + " zero " + std::to_string(s.zero_stage) +
+          " over " + std::to_string(s.shards()) + " micro-batches " +
           std::to_string(s.micro_batches()) + " recompute " + words_of_recomputation(s) +
           " layers " + std::to_string(training.model.layers) + " [";
   for (const std::int64_t n : s.layers_per_stage) text += std::to_string(n) + " ";

@@ -105,7 +105,8 @@ TEST(ScheduleContract, HasThePublishedBubble) {
       const std::string_view name = c.schedule->name;
       const bool equal = f == b && b == w;
       std::optional<double> expected;
-      // A forward pass beside a backward pass is handed on later; 1F1B has pairs on one stage alone.
+      // A forward pass beside a backward pass is handed on later; 1F1B has pairs on one stage
+      // alone.
       if (!c.schedule->splits && (name != "breadth-first" || m >= p) &&
           (!c.shape.pairs || name == "1f1b"))
         expected = (p - 1) * (f + b + w);
