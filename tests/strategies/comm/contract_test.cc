@@ -256,11 +256,12 @@ TEST_P(Contract, OneMemberCostsNothing) {
   if (is_transfer(GetParam())) return;
   const auto cluster = star(3);
   if (GetParam().kind == CollectiveKind::kExchange) return;
-  const auto forms = flat_forms(GetParam().kind, first(cluster, 1), all_ideal());
+  const Participants alone = with_transfers(GetParam().kind, first(cluster, 1));
+  const auto forms = flat_forms(GetParam().kind, alone, all_ideal());
   ASSERT_TRUE(forms);
   ASSERT_EQ(forms->size(), 1u);
   EXPECT_EQ(forms->front().idle_time(1_GiB, cluster), 0_s);
-  const auto steps = stepwise_form(GetParam().name, GetParam().kind, first(cluster, 1));
+  const auto steps = stepwise_form(GetParam().name, GetParam().kind, alone);
   ASSERT_TRUE(steps);
   EXPECT_TRUE(steps->messages.empty());
 }
