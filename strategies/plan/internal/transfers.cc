@@ -39,11 +39,13 @@ class Transfers {
     const ActionRef first = role_.first_pass(section);
     const ActionRef last = role_.last_pass(section);
 
-    // What the first pass waits for; if there is none, the send. The slot that runs beside leaves
-    // that, and its own sends, to the one behind both.
-    std::vector<ActionRef> unfinished = std::exchange(unfinished_, {});
+    // What the first pass waits for; if there is none, the send. A slot that runs beside another
+    // leaves that one's send to the slot behind both.
     std::vector<ActionRef> awaited;
-    (slot.beside ? unfinished_ : awaited).swap(unfinished);
+    if (slot.beside)
+      awaited = std::exchange(awaited_by_both_, {});
+    else
+      awaited_by_both_ = awaited = std::exchange(unfinished_, {});
     ActionRef handed = kNone;
     if (in >= 0 && in < crossings)
       handed =
@@ -114,6 +116,8 @@ class Transfers {
   ActionRef last_slot_ = kNone;        // the last pass of the slot before
   ActionRef slot_before_ = kNone;      // ... and that of the one before it
   std::vector<ActionRef> unfinished_;  // sends that the next pass waits for
+  // What the last slot that runs beside none has waited for.
+  std::vector<ActionRef> awaited_by_both_;
 };
 
 }  // namespace
