@@ -86,6 +86,7 @@ bool came_later(const Example& example) {
                                                                   "latent_heads_gradient",
                                                                   "merge_heads",
                                                                   "merge_heads_gradient",
+                                                                  "moe_slot_weights",
                                                                   "packed_attention",
                                                                   "packed_attention_gradient",
                                                                   "rope",
@@ -94,12 +95,14 @@ bool came_later(const Example& example) {
                                                                   "split_queries",
                                                                   "swiglu",
                                                                   "swiglu_gradient"});
-  const bool settings = std::ranges::any_of(
-      std::to_array<const char*>({"every_row", "fused", "grouped", "kernels", "scale", "shift"}),
-      [&](const char* name) { return example.settings.has(name); });
+  const bool settings =
+      std::ranges::any_of(std::to_array<const char*>({"every_row", "fused", "grouped", "groups",
+                                                      "kernels", "scale", "shift"}),
+                          [&](const char* name) { return example.settings.has(name); });
   const bool is_product = example.type == "matmul" || example.type == "einsum";
   const bool bias = is_product && example.inputs.size() > 2;
-  return settings || bias || example.type.starts_with("vocabulary") ||
+  const bool ones = example.type == "moe_weight_gradient" && example.inputs.size() == 2;
+  return settings || bias || ones || example.type.starts_with("vocabulary") ||
          std::ranges::find(kTypes, example.type) != kTypes.end();
 }
 
