@@ -25,7 +25,7 @@ std::span<const Row> rows() {
       {"--expert-tensor-parallel-size", "strategy.expert_tensor_parallel"},
       {"--moe-expert-capacity-factor", "strategy.capacity_factor", kNumber},
       {"--moe-token-dispatcher-type", "note.dispatcher", kWord,
-       "alltoall=alltoall allgather=allgather flex=flex"},
+       "alltoall=alltoall allgather=allgather flex=flex", "allgather"},
       {"--overlap-moe-expert-parallel-comm", "strategy.overlap_experts", kSwitch},
       {"--sequence-parallel", "strategy.sequence_parallel", kSwitch},
       {"--num-virtual-stages-per-pipeline-rank", "note.virtual_stages"},

@@ -25,7 +25,7 @@ std::span<const Row> rows() {
        "p2p=ring a2a=all-to-all all_gather=all-gather allgather=all-gather "
        "a2a+p2p=all-to-all+ring",
        "p2p"},
-      {"model.hierarchical_context_parallel_sizes", "note.context_sizes", kText},
+      {"model.hierarchical_context_parallel_sizes", "note.context_sizes"},
       {"model.expert_model_parallel_size", "strategy.expert_parallel"},
       {"model.expert_tensor_parallel_size", "strategy.expert_tensor_parallel"},
       {"model.moe_expert_capacity_factor", "strategy.capacity_factor", kNumber},

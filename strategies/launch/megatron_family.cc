@@ -339,8 +339,9 @@ void spread_megatron(Draft& draft, const Writing& writing) {
   if (strategy.tensor_parallel == 1 && strategy.sequence_parallel)
     draft.forbid("strategy.sequence_parallel", "it is switched off without tensor parallelism");
   if (strategy.expert_tensor_parallel == 0) draft.drop("strategy.expert_tensor_parallel");
-  if (strategy.token_dispatcher == TokenDispatcher::kDeepEp) {
-    note(draft, "note.dispatcher", "flex", "strategy.token_dispatcher");
+  if (strategy.expert_parallel > 1) {
+    const bool once = strategy.token_dispatcher == TokenDispatcher::kDeepEp;
+    note(draft, "note.dispatcher", once ? "flex" : "alltoall", "strategy.token_dispatcher");
     draft.drop("strategy.token_dispatcher");
   }
   if (strategy.context_parallel == 1) draft.drop("strategy.context_exchange");

@@ -150,9 +150,10 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
           .optional("gate_apart", &Framework::gate_apart,
                     "Whether gate and up projection of a gated feed-forward layer are two products "
                     "(experts have one).")
-          .optional("weights_at_activation", &Framework::weights_at_activation,
-                    "The activation of an expert is multiplied by the weight of its token; else "
-                    "its result is, and kept for the gradient of the weight.")
+          .optional(
+              "weights_at_activation", &Framework::weights_at_activation,
+              "The activation of a gated expert is multiplied by the weight of its token; else "
+              "its result is, and kept for the gradient of the weight.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,

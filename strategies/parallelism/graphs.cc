@@ -6,7 +6,7 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   std::vector<MeshAxis> mesh;
   const std::int64_t experts = strategy.expert_ways();
   for (const std::string& name : strategy.rank_order) {
-    if (name == "data" && strategy.context_heads > 1)
+    if (name == "data" && strategy.context_parallel > 1 && strategy.context_heads > 1)
       mesh.push_back({"context_heads", strategy.context_heads});
     if (name == "data" && strategy.context_parallel > 1)
       mesh.push_back({"context", strategy.context_parallel / strategy.context_heads});

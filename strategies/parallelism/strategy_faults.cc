@@ -382,6 +382,8 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
   for (const auto& [key, is_set] :
        {std::pair("expert_parallel", strategy.expert_parallel > 1),
         std::pair("context_parallel", strategy.context_parallel > 1),
+        std::pair("context_exchange", strategy.context_exchange != ContextExchange::kAllGather),
+        std::pair("context_heads", strategy.context_heads > 1),
         std::pair("expert_tensor_parallel", strategy.expert_tensor_parallel > 0),
         std::pair("capacity_factor", strategy.capacity_factor > 1),
         std::pair("expert_load", !strategy.expert_load.is_balanced()),

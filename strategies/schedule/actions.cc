@@ -87,7 +87,10 @@ class Reader {
     std::vector<Slot> slots;
     for (const std::string_view word : words(stages_[s])) {
       if (word == kOverlap) {
-        if (!slots.empty()) slots.back().beside = shape_.pairs;
+        if (slots.empty())
+          return refuse(s, fmt::format("'{}' has no passes before it", kOverlap),
+                        "let it follow the two passes that overlap: (0F1;3B0)OVERLAP_F_B");
+        slots.back().beside = shape_.pairs;
         continue;
       }
       const auto action = action_of(word);

@@ -216,6 +216,15 @@ TEST(BadInput, Experts) {
   expect_refused(both("  expert_parallel: 2\n  token_dispatcher: deepep\n  capacity_factor: 2\n"),
                  "'deepep' sends the tokens that there are", "leave out one");
   expect_refused(both("  expert_parallel: 2\n  token_dispatcher: flex\n"), "token_dispatcher");
+  const std::string over_tensor =
+      "  tensor_parallel: 2\n  sequence_parallel: true\n  expert_tensor_parallel: 1\n"
+      "  expert_parallel: 2\n";
+  expect_refused(both(over_tensor + "  token_dispatcher: deepep\n"),
+                 "over tensor- or context-parallel ranks that hold other experts",
+                 "let data-parallel ranks alone");
+  expect_refused(both(over_tensor + "  overlap_experts: true\n"),
+                 "over tensor- or context-parallel ranks that hold other experts",
+                 "let data-parallel ranks alone");
   expect_refused(model("  experts: 6\n  expert_groups: 4\n"), "6 experts do not form");
   expect_refused(model("  experts: 8\n  experts_per_token: 4\n  expert_groups: 4\n"),
                  "have fewer experts than experts_per_token 4");

@@ -107,6 +107,11 @@ Result<Inferred> infer_slot_weights(const Call& call) {
   return Inferred{{{weights.dtype, slots}}, f.make.take()};
 }
 
+// The kernel that puts tokens into slots puts their weights there, too.
+std::vector<Kernel> slot_weights_kernels(const Call&, const Call&) {
+  return {};
+}
+
 void slot_weights_backward(Gradients& gradients) {
   gradients.give(0, gradients.add("moe_weight_gradient", "",
                                   {gradients.of_output(0), gradients.input(1)}, {})[0]);
@@ -211,16 +216,19 @@ OperatorDefinition moe_combine() {
 
 OperatorDefinition moe_slot_weights() {
   OperatorDefinition dispatch = moe_dispatch();
-  return {.name = "moe_slot_weights",
-          .doc = "Puts the weights of each token's choices into the slots of the chosen experts.",
-          .inputs = "weights, indices",
-          .outputs = "slots",
-          .least_inputs = 2,
-          .most_inputs = 2,
-          .settings = std::move(dispatch.settings),
-          .infer = infer_slot_weights,
-          .kernels = dispatch_kernels,
-          .gradient = slot_weights_backward};
+  return {
+      .name = "moe_slot_weights",
+      .doc =
+          "Puts the weights of each token's choices into the slots of the chosen experts, beside "
+          "the tokens: the kernel of `moe_dispatch` does both.",
+      .inputs = "weights, indices",
+      .outputs = "slots",
+      .least_inputs = 2,
+      .most_inputs = 2,
+      .settings = std::move(dispatch.settings),
+      .infer = infer_slot_weights,
+      .kernels = slot_weights_kernels,
+      .gradient = slot_weights_backward};
 }
 
 OperatorDefinition moe_weight_gradient() {

@@ -34,14 +34,16 @@ void exchange_once_per_node(program::Block& block, const program::TokenRouting& 
 std::vector<BlockPart> cut_at_exchanges(const program::Block& block) {
   std::vector<BlockPart> parts(1);
   std::vector<EarlierTask> place_of;  // by task of the block
+  std::vector<bool> brings_tokens;    // likewise: an exchange, or communication behind one
   for (const Task& task : block.tasks) {
     const auto is_open = [&](std::int32_t index) {
       const auto i = static_cast<std::size_t>(index);
-      return exchanges_tokens(block.tasks[i]) &&
-             place_of[i].part + 1 == static_cast<std::int32_t>(parts.size());
+      return brings_tokens[i] && place_of[i].part + 1 == static_cast<std::int32_t>(parts.size());
     };
-    if (std::holds_alternative<Kernel>(task.body) && std::ranges::any_of(task.after, is_open))
-      parts.emplace_back();
+    const bool waits = std::ranges::any_of(task.after, is_open);
+    if (std::holds_alternative<Kernel>(task.body) && waits) parts.emplace_back();
+    brings_tokens.push_back(exchanges_tokens(task) ||
+                            (std::holds_alternative<Communication>(task.body) && waits));
     BlockPart& part = parts.back();
     const auto index = static_cast<std::int32_t>(parts.size()) - 1;
     place_of.push_back({index, static_cast<std::int32_t>(part.block.tasks.size())});

@@ -36,7 +36,8 @@ struct BlockPart {
   std::vector<EarlierTask> after{};  ///< What its first task waits for; ascending.
 };
 
-/// The tasks of `block`, in order, cut before each kernel that waits for an exchange with experts.
+/// The tasks of `block`, in order, cut before each kernel that waits for an exchange with experts,
+/// or for communication that itself waits for one (a gather over the ranks that share an expert).
 /// What a task waits for in an earlier part, the whole part waits for.
 std::vector<BlockPart> cut_at_exchanges(const program::Block& block);
 

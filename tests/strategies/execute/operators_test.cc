@@ -16,7 +16,7 @@ Operand whole(const Shape& shape, std::vector<double> values) {
 TEST(Operators, SwigluAlternatesGateAndUp) {
   const std::vector<Operand> in{whole({1, 1, 4}, {1, 3, 0, 5})};
   std::vector<Operand> out{unwritten({1, 1, 2}, whole_of({1, 1, 2}))};
-  compute({.name = "op", .type = "swiglu"}, in, out, {});
+  compute({.name = "op", .type = "swiglu", .settings = {{"weighted", false}}}, in, out, {});
   EXPECT_DOUBLE_EQ(out[0].values[0], 3 / (1 + std::exp(-1)));
   EXPECT_EQ(out[0].values[1], 0);
 }

@@ -48,6 +48,13 @@ TEST(Exchanges, CutABlockWhereItWaits) {
   EXPECT_THAT(parts[2].after, ElementsAre(EarlierTask{0, 2}, EarlierTask{1, 2}));
   EXPECT_EQ(parts[1].block.name, "layer.1");
 
+  // A gather over the ranks of an expert stands between the exchange and its reader.
+  Task gather = exchange({1});
+  std::get<Communication>(gather.body).purpose = program::Purpose::kTensor;
+  const Block split{.name = "split", .tasks = {kernel(), exchange({0}), gather, kernel({2})}};
+  ASSERT_EQ(cut_at_exchanges(split).size(), 2u);
+  EXPECT_THAT(cut_at_exchanges(split)[1].after, ElementsAre(EarlierTask{0, 2}));
+
   const Block alone{.name = "dense", .tasks = {kernel(), kernel()}};
   ASSERT_EQ(cut_at_exchanges(alone).size(), 1u);
   EXPECT_EQ(cut_at_exchanges(alone)[0].block, alone);

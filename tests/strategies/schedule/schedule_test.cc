@@ -128,6 +128,8 @@ TEST(Actions, RunSideBySide) {
             "of another micro-batch, overlap");
   EXPECT_THAT(fault_of_actions({"F0 (F1;B1)OVERLAP_F_B B0", "F0 F1 B0 B1"}, shape),
               HasSubstr("B1 cannot run beside F1"));
+  EXPECT_THAT(fault_of_actions({"OVERLAP_F_B F0 F1 B0 B1", "F0 B0 F1 B1"}, shape),
+              HasSubstr("has no passes before it"));
   // F1 is handed on behind B0, which stage 1 makes behind F1.
   EXPECT_THAT(fault_of_actions({"F0 (F1;B0)OVERLAP_F_B B1", "F0 F1 B0 B1"}, shape),
               HasSubstr("waits for ever at B0"));
