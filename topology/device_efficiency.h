@@ -43,6 +43,10 @@ struct GemmEfficiency {
   /// Share of the vector units' fp32 rate that a product reaches which runs on them (kernel.h,
   /// `matrix_units`); nothing: such products are taken as unaligned ones.
   std::optional<double> vector{};
+  /// Share of `rate` that is left where scales change along k (kernel.h, `Scales`): applying them
+  /// to partial sums takes time beside the matrix units, where those do not do it themselves.
+  double block_scales = 1;
+  double vector_scales = 1;
   /// Share of `rate` that is left at the clocks which the power limit allows in continuous use.
   double sustained = 0;
   /// Share of the memory bandwidth that a memory-bound product reaches.

@@ -80,6 +80,14 @@ const yaml::Table<GemmEfficiency>& yaml_table(const GemmEfficiency*) {
           .optional("unaligned", &G::unaligned,
                     "Share of the rate left where rows are no multiple of 16 bytes. Default: all.",
                     yaml::positive(), yaml::at_most(1))
+          .optional("block_scales", &G::block_scales,
+                    "Share of the rate left to products of fp8 with a scale for each 128 numbers "
+                    "of activations and each 128 x 128 of weights. Default: all.",
+                    yaml::positive(), yaml::at_most(1))
+          .optional("vector_scales", &G::vector_scales,
+                    "Likewise with scales for each 128 numbers along k of both operands: gradients "
+                    "of weights. Default: all.",
+                    yaml::positive(), yaml::at_most(1))
           .optional("vector", &G::vector,
                     "Share of vector_peak that products reach which run on the vector units, for "
                     "want of a kernel that takes their rows. Default: as unaligned ones.",

@@ -55,6 +55,11 @@ std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::
   return passes;
 }
 
+Scales scales_of(Quantization recipe, bool of_weight) {
+  if (recipe != Quantization::kFp8Block) return Scales::kTensor;
+  return of_weight ? Scales::kVectors : Scales::kBlocks;
+}
+
 Bytes weight_copies(Quantization recipe) {
   return recipe == Quantization::kNone ? 0_B : 2 * size_of(dtype_of(recipe));
 }

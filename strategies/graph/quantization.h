@@ -19,7 +19,7 @@
 /// Not modelled: casts that are fused into the norm or activation before them; scales themselves
 /// (1/32 of mxfp8's bytes, 1/8 of nvfp4's), the random rotation of what nvfp4
 /// quantizes along columns (its arithmetic hides behind the reads), and their rearrangement for the
-/// matrix units; the reduction of maxima over ranks; slower products with scales of blocks; layers
+/// matrix units; the reduction of maxima over ranks; layers
 /// that a recipe leaves in 16 bits; the second copy of what ranks gather along a sequence (both of
 /// a gradient's with scales of blocks, the transpose after the gather with one scale); that forward
 /// passes alone need one copy; of general graphs, the copies of weights that a product's `to`
@@ -54,6 +54,11 @@ DType dtype_of(Quantization recipe);
 /// \pre `recipe` is not kNone.
 std::vector<Pass> quantize_kernels(Quantization recipe, std::int64_t rows, std::int64_t columns,
                                    DType from, bool both = true);
+
+/// Of a forward product and of an input's gradient, or of a weight's gradient.
+/// Not modelled: where matrix units apply scales of blocks themselves (mxfp8, nvfp4), what that
+/// costs.
+Scales scales_of(Quantization recipe, bool of_weight);
 
 /// Of each element of a weight: a copy for the forward product and one for its input's gradient.
 /// Not modelled: devices that read one copy either way.

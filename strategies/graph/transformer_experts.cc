@@ -5,7 +5,18 @@
 
 namespace foreshard::internal {
 
+// Not modelled: that the kernel of the activation quantizes what it reads on the way.
 TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up, bool weighted) {
+  const bool is_made_again = part_ != Part::kSharedExperts;
+  if (options_.quantized_activation_inputs && quantization_ != Quantization::kNone &&
+      is_made_again) {
+    const std::size_t read = weighted ? 1 : up.size();
+    for (std::size_t i = 0; i < read; ++i)
+      up[i] = added({.type = "cast",
+                     .name = graph_[up[i]].name + ".restored",
+                     .inputs = {quantized(up[i], false)},
+                     .settings = {{"to", std::string(name_of(options_.dtype))}}});
+  }
   if (gated())
     return added(
         {.type = "swiglu",
@@ -111,10 +122,12 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   }
   for (auto* lies : {&at_tokens, &at_experts}) lies->resize(lies->size() + 2);
 
+  const bool is_quantized = quantization_ != Quantization::kNone;
+  const bool travels_quantized = is_quantized && options_.quantized_dispatch;
   const TensorId dispatched =
       added({.type = "moe_dispatch",
              .name = "dispatch",
-             .inputs = {tokens, chosen[1]},
+             .inputs = {travels_quantized ? quantized(tokens, false) : tokens, chosen[1]},
              .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
   graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
   const TensorId arrived = moved("arrived", dispatched, at_experts);
@@ -151,6 +164,10 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kExpertsDown);
   const TensorId down =
       expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
+  // Gradients reach the experts in 16 bits, and are quantized there.
+  // Not modelled: that ranks which share each expert do so, too.
+  if (is_quantized && ways(width_axes, options_.mesh) == 1)
+    graph_[down].pinned = Attribute{.dims = at_experts, .partial = {}};
   begin(Part::kRouting);
   std::vector<TensorId> returned{moved("returned", down, at_tokens), chosen[1]};
   if (!weighs_early) returned.push_back(chosen[0]);

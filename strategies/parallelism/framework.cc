@@ -154,6 +154,13 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
               "weights_at_activation", &Framework::weights_at_activation,
               "The activation of a gated expert is multiplied by the weight of its token; else "
               "its result is, and kept for the gradient of the weight.")
+          .optional(
+              "quantized_dispatch", &Framework::quantized_dispatch,
+              "With `quantization`, tokens travel to their experts quantized (their gradients "
+              "do not).")
+          .optional("quantized_activation_inputs", &Framework::quantized_activation_inputs,
+                    "With `quantization`, what activations of feed-forward layers read is kept "
+                    "quantized for the backward pass.")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,

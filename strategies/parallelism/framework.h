@@ -72,6 +72,11 @@ struct Framework {
   bool gate_apart = false;
   /// Weights of a token's experts are factors of the experts' activations, not of their results.
   bool weights_at_activation = false;
+  /// With fp8 or fp4: tokens travel to experts quantized, and are not quantized there alone.
+  bool quantized_dispatch = false;
+  /// With fp8 or fp4: what activations of feed-forward layers read is kept quantized for the
+  /// backward pass, which makes them again (Part::kActivation, kExpertActivation).
+  bool quantized_activation_inputs = false;
   bool fused_gradient_accumulation = true;
   /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
   /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else

@@ -35,6 +35,8 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .pointwise = framework.pointwise,
           .gate_apart = framework.gate_apart,
           .weights_at_activation = framework.weights_at_activation,
+          .quantized_dispatch = framework.quantized_dispatch,
+          .quantized_activation_inputs = framework.quantized_activation_inputs,
           .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision,

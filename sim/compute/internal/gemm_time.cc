@@ -26,9 +26,12 @@ FlopsPerSecond rate_of(const Gemm& gemm, const DeviceType& device, Duty duty) {
   const std::string dtype(name_of(gemm.dtype));
   const auto own = e.rate_of.find(dtype);
   const double rate = own == e.rate_of.end() ? e.rate : own->second;
-  const double clocks =
-      (duty == Duty::kSustained ? e.sustained : 1.0) * (has_aligned_rows(gemm) ? 1.0 : e.unaligned);
-  return peak_of(device, dtype) * (rate * clocks);
+  const double clocks = duty == Duty::kSustained ? e.sustained : 1.0;
+  const double rows = has_aligned_rows(gemm) ? 1.0 : e.unaligned;
+  const double scales = gemm.scales == Scales::kBlocks    ? e.block_scales
+                        : gemm.scales == Scales::kVectors ? e.vector_scales
+                                                          : 1.0;
+  return peak_of(device, dtype) * (rate * clocks * rows * scales);
 }
 
 Setting setting_of(const Gemm& gemm, const DeviceType& device, Duty duty) {

@@ -129,18 +129,21 @@ class BlockBuilder {
   void quantize(bool on = true) {
     quantization_ = on ? options_.quantization : Quantization::kNone;
   }
-  /// For the products that read `x`: once for all.
-  TensorId quantized(TensorId x) {
-    const auto [known, is_new] = quantized_.try_emplace(x);
+  /// For the products that read `x`: once for all. Not `both`: along rows alone, to be sent or
+  /// kept.
+  TensorId quantized(TensorId x, bool both = true) {
+    const auto [known, is_new] = (both ? quantized_ : stored_).try_emplace(x);
     if (!is_new) return known->second;
     known->second = added({.type = "quantize",
                            .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
                            .inputs = {x},
                            .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
-                                        {"both", !model_.adapters.has_value()}}});
-    // What is made again is quantized again.
+                                        {"both", both && !model_.adapters.has_value() &&
+                                                     size_of(graph_[x].dtype) >= 2_B}}});
+    // What is made again is quantized again; what is kept is quantized when it is made.
     const Operator* made = maker_of(x);
-    if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
+    if (made != nullptr && (!both || !keeps_results(made->part)))
+      graph_.operators.back().part = made->part;
     return known->second;
   }
 
@@ -312,6 +315,7 @@ class BlockBuilder {
   Part part_ = Part::kNone;
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
+  std::map<TensorId, TensorId> stored_;  // along rows alone
 };
 
 }  // namespace foreshard::internal

@@ -110,6 +110,13 @@ Result<Inferred> infer_letters(const Letters& what, const std::vector<TensorType
   return Inferred{{std::move(out)}, std::move(rule)};
 }
 
+// As the setting says; else those that the recipe gives a forward product.
+Scales scales_in(const Settings& settings) {
+  const std::string& own = settings.has("scales") ? settings.text("scales") : std::string{};
+  if (!own.empty()) return *find_scales(own);
+  return settings.has("recipe") ? scales_of(*recipe_in(settings), false) : Scales::kTensor;
+}
+
 // A letter of both inputs and the output is a batch, of the first and the output a row, of the
 // second and the output a column, of the inputs alone contracted. A grouped letter counts as often
 // as the finest operand has it: every query head needs its product. Of operands of two types the
@@ -133,7 +140,8 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
             .dtype = size_of(local.inputs[1].dtype) < size_of(local.inputs[0].dtype)
                          ? local.inputs[1].dtype
                          : local.inputs[0].dtype,
-            .accumulate = local.accumulates};
+            .accumulate = local.accumulates,
+            .scales = scales_in(local.settings)};
   for (const auto& [letter, where] : found) {
     std::int64_t& dimension = where.second == 0b111   ? gemm.batch
                               : where.second == 0b101 ? gemm.m
@@ -196,6 +204,8 @@ void letters_backward(Gradients& gradients, const Letters& what,
       const DType to = size_of(own) < 2_B ? gradients.tensor(dy).dtype : own;
       back.set("to", std::string(name_of(to)));
     }
+    if (const Scales scales = scales_of(recipe, i == 1); scales != Scales::kTensor)
+      back.set("scales", std::string(name_of(scales)));
     const auto at = what.grouped.empty() ? std::string::npos : letters[i].find(what.grouped);
     if (at != std::string::npos) {
       back.set("grouped", what.grouped);
@@ -217,6 +227,9 @@ Letters letters_in(const Settings& settings) {
 }
 
 Status check_recipe(const Settings& settings) {
+  const std::string scales = settings.has("scales") ? settings.text("scales") : std::string{};
+  if (!scales.empty() && !find_scales(scales))
+    return wrong("'" + scales + "' are no scales: tensor, blocks or vectors");
   FORESHARD_ASSIGN(const auto recipe, recipe_in(settings));
   const std::string& to = settings.text("to");
   if (recipe != Quantization::kNone && to != "bf16" && to != "fp16" && to != "fp32")
@@ -360,7 +373,12 @@ OperatorDefinition einsum() {
                         .fallback = std::int64_t{0},
                         .doc = "Of that letter in the result; 0: as many as the inputs have."},
                        to_setting(),
-                       recipe_setting()},
+                       recipe_setting(),
+                       {.name = "scales",
+                        .fallback = std::string{},
+                        .doc = "What shares a scale in operands of fp8: \"tensor\", \"blocks\" of "
+                               "128 x 128 of the second, or \"vectors\" along what is summed. "
+                               "Empty: as `recipe` says."}},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};

@@ -1,6 +1,7 @@
 // Operators that work element by element: slices that line up are all they need.
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "strategies/graph/operators/internal/families.h"
 #include "strategies/graph/operators/internal/support.h"
@@ -194,18 +195,25 @@ Result<Inferred> infer_cast(const Call& call) {
                   same_shape(call.inputs[0].shape, 1, 1, Linearity::kNone)};
 }
 
-// kCast is between its type and fp32: the narrower of the two is its type.
+// kCast is between its type and fp32: the narrower of the two is its type. From fp8 to 16 bits as
+// many bytes move as the other way.
 std::vector<Kernel> cast_kernels(const Call& local, const Call&) {
   const TensorType& in = local.inputs[0];
   const TensorType& out = local.outputs[0];
   if (in.dtype == out.dtype) return {};
-  return one_pass(PassKind::kCast, size_of(in.dtype) < size_of(out.dtype) ? in : out);
+  const auto& [narrow, wide] =
+      size_of(in.dtype) < size_of(out.dtype) ? std::tie(in, out) : std::tie(out, in);
+  const bool is_fp8 = narrow.dtype == DType::kFp8 && size_of(wide.dtype) == 2_B;
+  return one_pass(is_fp8 ? PassKind::kQuantize : PassKind::kCast, is_fp8 ? wide : narrow);
 }
 
+// Gradients of what has fewer than 16 bits stay in the type of the result.
 void cast_backward(Gradients& gradients) {
-  const std::string back(name_of(gradients.tensor(gradients.input(0)).dtype));
-  if (gradients.wants(0))
-    gradients.give(0, gradients.add("cast", "", {gradients.of_output(0)}, {{"to", back}})[0]);
+  const DType own = gradients.tensor(gradients.input(0)).dtype;
+  const TensorId gradient = gradients.of_output(0);
+  if (!gradients.wants(0)) return;
+  if (size_of(own) < 2_B) return gradients.give(0, gradient);
+  gradients.give(0, gradients.add("cast", "", {gradient}, {{"to", std::string(name_of(own))}})[0]);
 }
 
 Result<Inferred> infer_dropout(const Call& call) {

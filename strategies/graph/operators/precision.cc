@@ -8,10 +8,16 @@ namespace {
 
 Result<Inferred> infer_quantize(const Call& call) {
   const TensorType& x = call.inputs[0];
-  if (x.dtype != DType::kBf16 && x.dtype != DType::kFp16 && x.dtype != DType::kFp32)
-    return wrong("takes bf16, fp16 or fp32, not " + std::string(foreshard::name_of(x.dtype)));
   FORESHARD_ASSIGN(const auto recipe, recipe_in(call.settings));
   if (recipe == Quantization::kNone) return wrong("recipe 'none' quantizes nothing");
+  const bool again = x.dtype == dtype_of(recipe);
+  if (!again && x.dtype != DType::kBf16 && x.dtype != DType::kFp16 && x.dtype != DType::kFp32)
+    return wrong("takes bf16, fp16 or fp32, or what is quantized already, not " +
+                 std::string(foreshard::name_of(x.dtype)));
+  if (again && call.settings.flag("both"))
+    return wrong(
+        "of a quantized tensor makes the copy along the other dimension alone: set both: "
+        "false");
   RuleMaker make;
   const auto factors = make.each(x.shape);
   make.input(factors).output(factors);
@@ -29,7 +35,8 @@ std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
 void quantize_backward(Gradients& gradients) {
   const TensorId gradient = gradients.of_output(0);
   const DType own = gradients.tensor(gradients.input(0)).dtype;
-  if (gradients.tensor(gradient).dtype == own) return gradients.give(0, gradient);
+  if (gradients.tensor(gradient).dtype == own || size_of(own) < 2_B)
+    return gradients.give(0, gradient);
   gradients.give(
       0, gradients.add("cast", "widened", {gradient}, {{"to", std::string(name_of(own))}})[0]);
 }
@@ -47,7 +54,7 @@ OperatorDefinition quantize() {
   return {.name = "quantize",
           .doc =
               "A tensor for products in fewer than 16 bits, with its copy along the other "
-              "dimension. Counts as one tensor.",
+              "dimension; of a quantized one, that copy. Counts as one tensor.",
           .inputs = "x",
           .outputs = "q",
           .settings = {{.name = "recipe",

@@ -30,14 +30,16 @@ Bytes bytes_of(const Node& node) {
 }
 
 Kernel gemm(const Node& node) {
-  node.fields({"batch", "m", "n", "k", "dtype", "accumulate"}, {"matrix_units"});
-  return Gemm{.batch = node["batch"].count(),
-              .m = node["m"].count(),
-              .n = node["n"].count(),
-              .k = node["k"].count(),
-              .dtype = dtype_of(node["dtype"]),
-              .accumulate = node["accumulate"].flag(),
-              .matrix_units = !node.has("matrix_units") || node["matrix_units"].flag()};
+  node.fields({"batch", "m", "n", "k", "dtype", "accumulate"}, {"matrix_units", "scales"});
+  return Gemm{
+      .batch = node["batch"].count(),
+      .m = node["m"].count(),
+      .n = node["n"].count(),
+      .k = node["k"].count(),
+      .dtype = dtype_of(node["dtype"]),
+      .accumulate = node["accumulate"].flag(),
+      .matrix_units = !node.has("matrix_units") || node["matrix_units"].flag(),
+      .scales = node.has("scales") ? node["scales"].named("scales", find_scales) : Scales::kTensor};
 }
 
 std::optional<AttentionImplementation> find_fused_attention(std::string_view name) {

@@ -67,6 +67,7 @@ Json json_of(const Gemm& gemm) {
             {"dtype", foreshard::name_of(gemm.dtype)},
             {"accumulate", gemm.accumulate}};
   if (!gemm.matrix_units) json["matrix_units"] = false;
+  if (gemm.scales != Scales::kTensor) json["scales"] = foreshard::name_of(gemm.scales);
   return json;
 }
 Json json_of(const Attention& attention) {

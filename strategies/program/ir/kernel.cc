@@ -30,6 +30,8 @@ const DTypeLine& line_of(DType dtype) {
   return kDTypes[index];
 }
 
+// In the order of Scales.
+constexpr std::array<std::string_view, 3> kScales{"tensor", "blocks", "vectors"};
 // In the order of AttentionImplementation.
 constexpr std::array<std::string_view, 6> kAttentions{"fused",   "unfused", "triton-flash-1",
                                                       "flash-2", "flash-3", "cudnn"};
@@ -137,6 +139,7 @@ std::string describe_kernel(const Gemm& g) {
   if (g.batch != 1) text += " batch " + std::to_string(g.batch);
   text += " " + std::string(name_of(g.dtype));
   if (g.accumulate) text += " accumulate";
+  if (g.scales != Scales::kTensor) text += " scaled " + std::string(name_of(g.scales));
   if (!g.matrix_units) text += " vector";
   return text;
 }
@@ -194,6 +197,16 @@ bool has_aligned_rows(const Gemm& gemm) {
   const double bytes = size_of(gemm.dtype) / 1_B;
   const auto loads = [&](std::int64_t row) { return std::fmod(count(row) * bytes, kLoad) == 0; };
   return bytes >= 4 || (loads(gemm.n) && loads(gemm.k));
+}
+
+std::string_view name_of(Scales scales) {
+  return kScales.at(static_cast<std::size_t>(scales));
+}
+
+std::optional<Scales> find_scales(std::string_view name) {
+  const auto it = std::ranges::find(kScales, name);
+  if (it == kScales.end()) return std::nullopt;
+  return static_cast<Scales>(it - kScales.begin());
 }
 
 std::string_view name_of(AttentionImplementation implementation) {

@@ -29,6 +29,19 @@ Bytes size_of(DType dtype);
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
+/// What numbers of an operand of a product share a scale. Scales that change along k are applied
+/// to partial sums: beside the matrix units, or by them.
+enum class Scales : std::uint8_t {
+  kTensor,   ///< All, or there are none.
+  kBlocks,   ///< 128 of a row of the first operand, 128 x 128 of the second.
+  kVectors,  ///< 128 along k of both: the gradient of a weight.
+};
+
+/// "blocks". \pre `scales` is one of the enumerators.
+std::string_view name_of(Scales scales);
+/// \return nothing if no scales have that name.
+std::optional<Scales> find_scales(std::string_view name);
+
 /// D[b] = A[b] B[b] for b < batch; A is m x k, B is k x n, D is m x n. With `accumulate`, D += A B
 /// in fp32 (a fused weight-gradient accumulation). Without `matrix_units`, the library has no
 /// kernel for it that uses them, and it runs on the vector units.
@@ -40,6 +53,7 @@ struct Gemm {
   DType dtype = DType::kBf16;
   bool accumulate = false;
   bool matrix_units = true;
+  Scales scales = Scales::kTensor;
   auto operator<=>(const Gemm&) const = default;
 };
 /// Whether the rows of all its matrices are multiples of 16 bytes long, which is what the loads of

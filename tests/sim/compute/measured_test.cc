@@ -104,7 +104,8 @@ TEST(KernelText, ReadsWhatDescribeWrites) {
              .k = extent(),
              .dtype = dtype,
              .accumulate = flag,
-             .matrix_units = *rc::gen::arbitrary<bool>()},
+             .matrix_units = *rc::gen::arbitrary<bool>(),
+             .scales = static_cast<Scales>(*rc::gen::inRange(0, 3))},
         Attention{
             .batch = extent(),
             .query_heads = extent(),

@@ -114,6 +114,19 @@ TEST(GemmTime, OfUnalignedRowsIsSlower) {
   EXPECT_DOUBLE_EQ(compute(100, 1000, DType::kFp32), 21.0);
 }
 
+// 2 us at full rate.
+TEST(GemmTime, TakesLongerWhereScalesChangeAlongK) {
+  DeviceType device = toy_device();
+  device.efficiency.value.gemm.block_scales = 0.8;
+  device.efficiency.value.gemm.vector_scales = 0.5;
+  const auto compute = [&](Scales scales) {
+    return us(burst(Gemm{.m = 100, .n = 100, .k = 1000, .scales = scales}, device).compute);
+  };
+  EXPECT_DOUBLE_EQ(compute(Scales::kTensor), 1.0 + 2.0);
+  EXPECT_DOUBLE_EQ(compute(Scales::kBlocks), 1.0 + 2.0 / 0.8);
+  EXPECT_DOUBLE_EQ(compute(Scales::kVectors), 1.0 + 2.0 / 0.5);
+}
+
 // On the vector units at 0.5 of a tenth of the bf16 rate, whatever the clocks leave: 2 us / 0.05.
 // Where the device does not say what they reach, as an unaligned product.
 TEST(GemmTime, WithoutMatrixUnitsIsThatOfTheVectorUnits) {

@@ -111,6 +111,61 @@ TEST(ExpertParallel, ExchangesTokensFourTimesALayer) {
   EXPECT_THAT(traffic(lowered(strategy(1, 4, 1)), Purpose::kExpert), testing::IsEmpty());
 }
 
+// In fp8 gradients travel in bf16 like all else; with a dispatch that quantizes, tokens have one
+// byte an element on the way to their experts, and nothing else changes.
+TEST(ExpertParallel, MaySendTokensQuantized) {
+  Strategy fp8 = strategy(1, 4, 4);
+  fp8.quantization = Quantization::kFp8Block;
+  const double sent = 2.0 * kBatch * kSequence * kChosen * kHidden;
+  EXPECT_THAT(traffic(lowered(fp8), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 4 * kLayers * sent})));
+  fp8.framework.value.quantized_dispatch = true;
+  EXPECT_THAT(traffic(lowered(fp8), Purpose::kExpert),
+              ElementsAre(Pair(Key(CollectiveKind::kAllToAll, "expert"),
+                               Traffic{4 * kLayers, 3.5 * kLayers * sent})));
+}
+
+// What a layer keeps of the experts' first product: two bytes of both its halves for each slot, and
+// half of that in fp8.
+TEST(ExpertParallel, MayKeepWhatActivationsReadQuantized) {
+  Strategy fp8 = strategy(1, 4, 4);
+  fp8.quantization = Quantization::kFp8Block;
+  fp8.recompute = Recompute::kSelective;
+  fp8.recompute_parts = {Part::kExpertActivation};
+  const auto kept = [](const Strategy& of) {
+    double bytes = 0;
+    for (const program::Block& block : lowered(of).blocks) {
+      if (block.name != "expert_layer.forward") continue;
+      for (const program::Task& task : block.tasks) {
+        const auto* buffer = std::get_if<program::Allocate>(&task.body);
+        if (buffer != nullptr && buffer->kind == program::MemoryKind::kActivations)
+          bytes += buffer->bytes.in_base();
+      }
+    }
+    return bytes;
+  };
+  Strategy quantized = fp8;
+  quantized.framework.value.quantized_activation_inputs = true;
+  const double slots = 1.0 * kBatch * kSequence * kChosen;
+  EXPECT_EQ(kept(fp8) - kept(quantized), slots * 2 * kWidth);
+}
+
+// Forward and an input's gradient in blocks, a weight's gradient in vectors; of other recipes, none.
+TEST(ExpertParallel, NamesTheScalesOfItsProducts) {
+  Strategy fp8 = strategy(1, 4, 4);
+  const auto scales = [&](const std::string& block, const std::string& task) {
+    return products(lowered(fp8), block, task).at(0).scales;
+  };
+  fp8.quantization = Quantization::kFp8Block;
+  EXPECT_EQ(scales("expert_layer.forward", "experts_up"), Scales::kBlocks);
+  EXPECT_EQ(scales("expert_layer.forward", "attention_out"), Scales::kBlocks);
+  EXPECT_EQ(scales("expert_layer.backward", "d.experts_up.data"), Scales::kBlocks);
+  EXPECT_EQ(scales("expert_layer.backward", "d.experts_up.weight"), Scales::kVectors);
+  fp8.quantization = Quantization::kFp8Current;
+  EXPECT_EQ(scales("expert_layer.backward", "d.experts_up.weight"), Scales::kTensor);
+}
+
 // Two of eight experts lie on 4 ranks of 2 each: on 4 (1 - C(6,2) / C(8,2)) = 13/7 of them, and a
 // rank is sent one copy; chosen from one group of 4, on 2 (1 - C(2,2) / C(4,2)) = 5/3.
 TEST(ExpertParallel, SendsDeepEpOneCopyToEachRank) {
