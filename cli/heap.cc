@@ -12,7 +12,8 @@ namespace foreshard::cli {
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-// The heap grows to its full size once, is marked, and is empty again: of addresses, not of memory.
+// The heap grows to its full size once, is marked as one for large pages, and is empty again. This
+// reserves addresses; the system gives memory only for what is written later.
 void use_large_pages() {
   constexpr int kHeap = 1 << 30;
   constexpr int kLargestOnHeap = 1 << 25;  // the most that the library takes

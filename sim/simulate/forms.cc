@@ -72,6 +72,11 @@ void describe(const ClusterView& cluster, const Congruence& congruence,
   list.start();
   list.add({static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(sizes),
             static_cast<std::uint64_t>(group.root), group.devices.size(), group.transfers.size()});
+  if (group.routing)
+    list.add({static_cast<std::uint64_t>(group.routing->experts),
+              static_cast<std::uint64_t>(group.routing->per_token),
+              static_cast<std::uint64_t>(group.routing->groups),
+              static_cast<std::uint64_t>(group.routing->groups_per_token)});
   for (const comm::Transfer& transfer : group.transfers) {
     list.add({static_cast<std::uint64_t>(transfer.from), static_cast<std::uint64_t>(transfer.to),
               std::bit_cast<std::uint64_t>(transfer.part),

@@ -206,8 +206,17 @@ Result<comm::Parameters> communication_of(const Study& study, yaml::Loader& load
   return loader.read_ref<comm::Parameters>(kDefaultCommunication, "communication");
 }
 
-Status unknown_schedule(const std::string& name, const yaml::Loader& loader, std::string_view at) {
+Status unknown_schedule(const Strategy& strategy, const yaml::Loader& loader, std::string_view at) {
+  const std::string& name = strategy.schedule;
   if (schedule::find_schedule(name) != nullptr) return {};
+  if (name == "dualpipe")
+    return loader.error_at(
+        fmt::format("{}.schedule", at),
+        "DualPipe keeps each of p stages on two of p ranks, and runs as DualPipeV does on half of "
+        "them with twice the replicas",
+        fmt::format("set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: {}, "
+                    "data_parallel: {}",
+                    strategy.pipeline_parallel / 2, strategy.data_parallel * 2));
   std::vector<std::string> names;
   for (const auto& schedule : schedule::schedules()) names.emplace_back(schedule.name);
   const auto near = nearest_name(name, names);
@@ -327,7 +336,7 @@ std::string shown(const StrategyFault& fault, const yaml::Loader& loader, std::s
 Status as_status(const Strategy& strategy, const std::vector<StrategyFault>& faults,
                  const yaml::Loader& loader, std::string_view at, std::string_view shortage) {
   std::vector<std::string> messages;
-  if (const Status unknown = unknown_schedule(strategy.schedule, loader, at); !unknown.ok())
+  if (const Status unknown = unknown_schedule(strategy, loader, at); !unknown.ok())
     messages.push_back(unknown.error().message);
   for (const StrategyFault& fault : faults) messages.push_back(shown(fault, loader, at, shortage));
   if (messages.empty()) return {};

@@ -412,8 +412,9 @@ std::string experts_fault(const Model& model) {
     return fmt::format("groups_per_token {} is more than the expert_groups {}",
                        model.groups_per_token, model.expert_groups);
   if (model.experts / model.expert_groups * model.groups_per_token < model.experts_per_token)
-    return fmt::format("groups_per_token {} have fewer experts than experts_per_token {}",
-                       model.groups_per_token, model.experts_per_token);
+    return fmt::format(
+        "the groups_per_token {} groups of a token have fewer experts than experts_per_token {}",
+        model.groups_per_token, model.experts_per_token);
   if (!model.has_expert_layers())
     return fmt::format(
         "dense_layers {} and expert_interval {} leave none of {} layers with experts",

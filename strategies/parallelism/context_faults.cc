@@ -69,8 +69,9 @@ void context_faults(const Strategy& strategy, const Model& model,
 void attention_faults(const Strategy& strategy, const Model& model,
                       std::vector<StrategyFault>& faults) {
   const bool has_windows = model.window > 0;
+  const std::string windows = "attention within a window";
   const std::string what = model.has_latents() ? "attention from latents (key_value_rank)"
-                           : has_windows       ? "attention within a window"
+                           : has_windows       ? windows
                            : model.sinks       ? "attention with sinks"
                                                : "";
   if (what.empty()) return;
@@ -86,7 +87,7 @@ void attention_faults(const Strategy& strategy, const Model& model,
   const bool heads = exchange == ContextExchange::kAllToAll || strategy.context_heads > 1;
   if (has_windows && (ring || exchange == ContextExchange::kOverlappedAllGather)) {
     faults.push_back({"context_exchange",
-                      fmt::format("{} beside the exchange of other keys is not modelled", what),
+                      fmt::format("{} beside the exchange of other keys is not modelled", windows),
                       "set context_exchange: all-gather"});
   } else if (model.sinks && ring) {
     faults.push_back({"context_exchange",

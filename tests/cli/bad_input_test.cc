@@ -276,6 +276,8 @@ TEST(BadInput, Schedules) {
   expect_refused(given("  schedule: zb-h1\n  schedule_actions: [F0 B0, F0 B0]\n"),
                  "schedule 'zb-h1' has an order of its own", "set schedule: custom");
   expect_refused(given("  schedule: custom\n  schedule_file: nowhere.csv\n"), "nowhere.csv");
+  expect_refused(given("  schedule: dualpipe\n"), "DualPipe keeps each of p stages on two",
+                 "set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: 1");
   expect_refused(given("  schedule: zb-v\n"), "needs 2 chunks per stage, got 1", "1f1b");
   expect_refused(given("  schedule: zb-h1\n  virtual_stages: 2\n"),
                  "schedule 'zb-h1' has one stage per rank, not 2", "interleaved");
