@@ -195,6 +195,18 @@ class Mapping {
     assume("expert_tensor_parallel");
   }
 
+  // HybridEP is taken as DeepEP, which it resembles: rates of its own are not known.
+  void token_exchange() {
+    Strategy& strategy = setting_.strategy;
+    if (strategy.expert_parallel == 1 || strategy.expert_ways_in_replica() > 1) return;
+    const std::string notes = lower_case(row_.notes);
+    if (contains(notes, "deepep") || contains(notes, "hybridep"))
+      strategy.token_dispatcher = TokenDispatcher::kDeepEp;
+    const auto* known = schedule::find_schedule(strategy.schedule);
+    strategy.overlap_experts = contains(notes, "a2a_overlap=true") &&
+                               strategy.pipeline_parallel <= known->pairs_up_to;
+  }
+
   // Which exchange is hardly ever printed: Megatron-LM's default is a ring, PyTorch's a gather
   // beside attention.
   // Source: NVIDIA/Megatron-LM, megatron/training/arguments.py (--cp-comm-type).
@@ -368,6 +380,7 @@ class Mapping {
     }
     if (strategy.pipeline_parallel == 1) strategy.virtual_stages = 1;
     if (strategy.virtual_stages > 1) strategy.schedule = "interleaved";
+    token_exchange();
     uneven_stages();
     return {};
   }
