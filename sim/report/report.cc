@@ -45,8 +45,8 @@ std::string words_of(const Strategy& strategy) {
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");
   if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
-    text += fmt::format(" by {}", yaml::name_of(strategy.token_dispatcher));
-  if (strategy.overlap_experts) text += " beside other passes";
+    text += fmt::format(", tokens by {}", yaml::name_of(strategy.token_dispatcher));
+  if (strategy.overlap_experts) text += ", exchanged beside other passes";
   if (strategy.sequence_parallel) text += ", sequence parallel";
   if (strategy.pipeline_parallel > 1) text += ", " + strategy.schedule;
   if (strategy.virtual_stages > 1) text += fmt::format(" x {}", strategy.virtual_stages);

@@ -209,14 +209,18 @@ Result<comm::Parameters> communication_of(const Study& study, yaml::Loader& load
 Status unknown_schedule(const Strategy& strategy, const yaml::Loader& loader, std::string_view at) {
   const std::string& name = strategy.schedule;
   if (schedule::find_schedule(name) != nullptr) return {};
-  if (name == "dualpipe")
+  if (name == "dualpipe") {
+    const std::int64_t half = strategy.pipeline_parallel / 2;
     return loader.error_at(
         fmt::format("{}.schedule", at),
         "DualPipe keeps each of p stages on two of p ranks, and runs as DualPipeV does on half of "
         "them with twice the replicas",
-        fmt::format("set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: {}, "
-                    "data_parallel: {}",
-                    strategy.pipeline_parallel / 2, strategy.data_parallel * 2));
+        strategy.pipeline_parallel != 2 * half || half < 2
+            ? "set schedule: dualpipe-v; DualPipe itself has an even number of ranks, 4 or more"
+            : fmt::format("set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: {}, "
+                          "data_parallel: {}",
+                          half, strategy.data_parallel * 2));
+  }
   std::vector<std::string> names;
   for (const auto& schedule : schedule::schedules()) names.emplace_back(schedule.name);
   const auto near = nearest_name(name, names);

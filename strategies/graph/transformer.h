@@ -38,11 +38,10 @@ struct TransformerOptions {
   /// Weights of a token's experts are factors of their activations, where these are gated; else of
   /// their results, which are then kept for the gradients of the weights.
   bool weights_at_activation = false;
-  /// Tokens travel to experts as the products there read them, quantized; else in `dtype`. Their
-  /// gradients do so in `dtype`.
+  /// Tokens travel to experts as the products there read them, quantized; else in `dtype`.
   bool quantized_dispatch = false;
-  /// Of quantized layers, what activations read is kept quantized for the backward pass.
-  bool quantized_activation_inputs = false;
+  /// What the activations of quantized experts read is kept quantized for the backward pass.
+  bool quantized_expert_inputs = false;
   /// The loss writes its gradient over the logits; else it keeps exponentials in fp32.
   bool fused_cross_entropy = false;
   std::int64_t vocabulary_multiple = 1;  ///< The vocabulary is padded to a multiple of this.

@@ -5,18 +5,7 @@
 
 namespace foreshard::internal {
 
-// Not modelled: that the kernel of the activation quantizes what it reads on the way.
 TensorId BlockBuilder::activated(const std::string& name, std::vector<TensorId> up, bool weighted) {
-  const bool is_made_again = part_ != Part::kSharedExperts;
-  if (options_.quantized_activation_inputs && quantization_ != Quantization::kNone &&
-      is_made_again) {
-    const std::size_t read = weighted ? 1 : up.size();
-    for (std::size_t i = 0; i < read; ++i)
-      up[i] = added({.type = "cast",
-                     .name = graph_[up[i]].name + ".restored",
-                     .inputs = {quantized(up[i], false)},
-                     .settings = {{"to", std::string(name_of(options_.dtype))}}});
-  }
   if (gated())
     return added(
         {.type = "swiglu",
@@ -127,7 +116,7 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   const TensorId dispatched =
       added({.type = "moe_dispatch",
              .name = "dispatch",
-             .inputs = {travels_quantized ? quantized(tokens, false) : tokens, chosen[1]},
+             .inputs = {travels_quantized ? narrowed(tokens) : tokens, chosen[1]},
              .settings = {{"experts", model_.experts}, {"capacity", capacity}}});
   graph_[dispatched].pinned = Attribute{.dims = at_tokens, .partial = {}};
   const TensorId arrived = moved("arrived", dispatched, at_experts);
@@ -158,14 +147,18 @@ TensorId BlockBuilder::experts_branch(TensorId x) {
   begin(Part::kExpertsUp);
   const TensorId up = expert_product("experts_up", arrived, hidden, gated() ? 2 * width : width,
                                      {expert_axes, kWhole, width_axes});
+  // Not modelled: that the kernel of the activation quantizes on the way, and reads the original
+  // in the forward pass.
+  const bool keeps_quantized = is_quantized && options_.quantized_expert_inputs;
+  const TensorId kept = keeps_quantized ? narrowed(up) : up;
   begin(Part::kExpertActivation);
-  weights.insert(weights.begin(), up);
+  weights.insert(weights.begin(), keeps_quantized ? widened(kept) : kept);
   const TensorId between = activated("experts_activation", std::move(weights), weighs_early);
   begin(Part::kExpertsDown);
   const TensorId down =
       expert_product("experts_down", between, width, hidden, {expert_axes, width_axes, kWhole});
   // Gradients reach the experts in 16 bits, and are quantized there.
-  // Not modelled: that ranks which share each expert do so, too.
+  // Not modelled: that those of experts which ranks split do so, too; theirs travel quantized.
   if (is_quantized && ways(width_axes, options_.mesh) == 1)
     graph_[down].pinned = Attribute{.dims = at_experts, .partial = {}};
   begin(Part::kRouting);

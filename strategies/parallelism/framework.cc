@@ -156,11 +156,12 @@ const yaml::Table<Framework>& yaml_table(const Framework*) {
               "its result is, and kept for the gradient of the weight.")
           .optional(
               "quantized_dispatch", &Framework::quantized_dispatch,
-              "With `quantization`, tokens travel to their experts quantized (their gradients "
-              "do not).")
-          .optional("quantized_activation_inputs", &Framework::quantized_activation_inputs,
-                    "With `quantization`, what activations of feed-forward layers read is kept "
-                    "quantized for the backward pass.")
+              "With `quantization`, tokens travel to their experts quantized. (Gradients travel in "
+              "16 bits, but for experts that tensor-parallel ranks split.)")
+          .optional("quantized_expert_inputs", &Framework::quantized_expert_inputs,
+                    "With `quantization`, what the activations of routed experts read is kept "
+                    "quantized for a backward pass that makes them again (recompute_parts: "
+                    "[expert-activation]).")
           .optional("fused_gradient_accumulation", &Framework::fused_gradient_accumulation,
                     "Whether weight-gradient products accumulate into the main gradient.")
           .optional("keeps_gradient_placeholders", &Framework::keeps_gradient_placeholders,

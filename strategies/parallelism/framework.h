@@ -74,9 +74,9 @@ struct Framework {
   bool weights_at_activation = false;
   /// With fp8 or fp4: tokens travel to experts quantized, and are not quantized there alone.
   bool quantized_dispatch = false;
-  /// With fp8 or fp4: what activations of feed-forward layers read is kept quantized for the
-  /// backward pass, which makes them again (Part::kActivation, kExpertActivation).
-  bool quantized_activation_inputs = false;
+  /// With fp8 or fp4: what the activations of routed experts read is kept quantized for a backward
+  /// pass that makes them again (Part::kExpertActivation).
+  bool quantized_expert_inputs = false;
   bool fused_gradient_accumulation = true;
   /// Where weight gradients are added up by the products themselves, autograd still wants a tensor
   /// of each weight's shape and type. Kept: one for each distinct shape during the whole step; else

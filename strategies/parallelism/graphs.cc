@@ -1,5 +1,7 @@
 #include "strategies/parallelism/graphs.h"
 
+#include <algorithm>
+
 namespace foreshard {
 
 std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAxis>& others) {
@@ -22,6 +24,15 @@ std::vector<MeshAxis> mesh_of(const Strategy& strategy, const std::vector<MeshAx
   return mesh;
 }
 
+// Whether the backward pass makes the activations of experts again from what their products made.
+static bool makes_activations(const Strategy& strategy) {
+  const auto makes = [&](Part part) {
+    return std::ranges::find(strategy.recompute_parts, part) != strategy.recompute_parts.end();
+  };
+  return strategy.mode == Mode::kTrain && strategy.recompute == Recompute::kSelective &&
+         makes(Part::kExpertActivation) && !makes(Part::kExpertsUp);
+}
+
 TransformerOptions transformer_options(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
   return {.mesh = mesh_of(strategy),
@@ -36,7 +47,7 @@ TransformerOptions transformer_options(const Strategy& strategy) {
           .gate_apart = framework.gate_apart,
           .weights_at_activation = framework.weights_at_activation,
           .quantized_dispatch = framework.quantized_dispatch,
-          .quantized_activation_inputs = framework.quantized_activation_inputs,
+          .quantized_expert_inputs = framework.quantized_expert_inputs && makes_activations(strategy),
           .fused_cross_entropy = framework.fused_cross_entropy,
           .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
           .dtype = strategy.precision,

@@ -4,8 +4,8 @@
 ///
 ///     peak + reserve <= memory,   reserve = context + communicator x axes that are split
 ///
-/// with one communicator for each of tensor, data and pipeline parallelism that has more than one
-/// rank. The numbers are the framework's (configs/frameworks).
+/// with one communicator for each axis that has more than one rank: tensor, heads and ring of
+/// context parallelism, ZeRO shards, sets of these, pipeline. The numbers are the framework's (configs/frameworks).
 /// Not modelled: that they grow with the device's multiprocessors and links; communicators over
 /// several axes at once; the connections to every peer of all-to-alls; what the allocator of the
 /// framework holds and has not given out.

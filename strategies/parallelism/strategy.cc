@@ -235,8 +235,8 @@ std::string describe(const Strategy& strategy) {
     text += fmt::format(", experts {}{}", strategy.expert_parallel,
                         strategy.experts_over_tensor() ? " (each whole)" : "");
   if (strategy.token_dispatcher != TokenDispatcher::kAllToAll)
-    text += fmt::format(" by {}", yaml::name_of(strategy.token_dispatcher));
-  if (strategy.overlap_experts) text += " beside other passes";
+    text += fmt::format(", tokens by {}", yaml::name_of(strategy.token_dispatcher));
+  if (strategy.overlap_experts) text += ", exchanged beside other passes";
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
   return text;

@@ -55,8 +55,8 @@ struct Strategy {
   std::int64_t data_parallel = 1;
   std::int64_t context_parallel = 1;  ///< Ranks that each have a part of every sequence.
   ContextExchange context_exchange = ContextExchange::kAllGather;
-  std::int64_t context_heads =
-      1;  ///< Of these, adjacent ones that exchange tokens for heads first.
+  /// Of these, adjacent ones that exchange tokens for heads first.
+  std::int64_t context_heads = 1;
   std::int64_t expert_parallel = 1;         ///< Ranks that share the routed experts of a layer.
   std::int64_t expert_tensor_parallel = 0;  ///< Ranks that share one expert; 0: tensor_parallel.
   double capacity_factor = 1;  ///< Slots of an expert, as a multiple of its even share of tokens.

@@ -277,7 +277,12 @@ TEST(BadInput, Schedules) {
                  "schedule 'zb-h1' has an order of its own", "set schedule: custom");
   expect_refused(given("  schedule: custom\n  schedule_file: nowhere.csv\n"), "nowhere.csv");
   expect_refused(given("  schedule: dualpipe\n"), "DualPipe keeps each of p stages on two",
-                 "set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: 1");
+                 "an even number of ranks, 4 or more");
+  expect_refused(strategy("  pipeline_parallel: 4\n  data_parallel: 2\n  global_batch: 8\n"
+                          "  schedule: dualpipe\n"),
+                 "runs as DualPipeV does on half of them",
+                 "set schedule: dualpipe-v, virtual_stages: 2, pipeline_parallel: 2, "
+                 "data_parallel: 4");
   expect_refused(given("  schedule: zb-v\n"), "needs 2 chunks per stage, got 1", "1f1b");
   expect_refused(given("  schedule: zb-h1\n  virtual_stages: 2\n"),
                  "schedule 'zb-h1' has one stage per rank, not 2", "interleaved");

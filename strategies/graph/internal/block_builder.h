@@ -129,22 +129,37 @@ class BlockBuilder {
   void quantize(bool on = true) {
     quantization_ = on ? options_.quantization : Quantization::kNone;
   }
-  /// For the products that read `x`: once for all. Not `both`: along rows alone, to be sent or
-  /// kept.
-  TensorId quantized(TensorId x, bool both = true) {
-    const auto [known, is_new] = (both ? quantized_ : stored_).try_emplace(x);
+  /// For the products that read `x`: once for all.
+  TensorId quantized(TensorId x) {
+    const auto [known, is_new] = quantized_.try_emplace(x);
     if (!is_new) return known->second;
+    // What arrives quantized lacks the copy that the gradient of a weight reads.
+    const bool is_narrow = size_of(graph_[x].dtype) < 2_B;
+    if (is_narrow && model_.adapters.has_value()) return known->second = x;
     known->second = added({.type = "quantize",
                            .name = graph_[x].name + "." + std::string(yaml::name_of(quantization_)),
                            .inputs = {x},
                            .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
-                                        {"both", both && !model_.adapters.has_value() &&
-                                                     size_of(graph_[x].dtype) >= 2_B}}});
-    // What is made again is quantized again; what is kept is quantized when it is made.
+                                        {"both", !model_.adapters.has_value() && !is_narrow}}});
+    // What is made again is quantized again.
     const Operator* made = maker_of(x);
-    if (made != nullptr && (!both || !keeps_results(made->part)))
-      graph_.operators.back().part = made->part;
+    if (made != nullptr && !keeps_results(made->part)) graph_.operators.back().part = made->part;
     return known->second;
+  }
+
+  /// Quantized along rows alone, to be sent or kept; and back.
+  TensorId narrowed(TensorId x) {
+    return added({.type = "quantize",
+                  .name = graph_[x].name + ".narrowed",
+                  .inputs = {x},
+                  .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
+                               {"both", false}}});
+  }
+  TensorId widened(TensorId x) {
+    return added({.type = "cast",
+                  .name = graph_[x].name + ".widened",
+                  .inputs = {x},
+                  .settings = {{"to", std::string(name_of(options_.dtype))}}});
   }
 
   /// Null of what the block is given.
@@ -315,7 +330,6 @@ class BlockBuilder {
   Part part_ = Part::kNone;
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
-  std::map<TensorId, TensorId> stored_;  // along rows alone
 };
 
 }  // namespace foreshard::internal

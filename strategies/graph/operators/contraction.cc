@@ -140,8 +140,8 @@ Gemm gemm_of(const std::string& equation, const Call& local) {
             .dtype = size_of(local.inputs[1].dtype) < size_of(local.inputs[0].dtype)
                          ? local.inputs[1].dtype
                          : local.inputs[0].dtype,
-            .accumulate = local.accumulates,
-            .scales = scales_in(local.settings)};
+            .accumulate = local.accumulates};
+  if (size_of(gemm.dtype) < 2_B) gemm.scales = scales_in(local.settings);
   for (const auto& [letter, where] : found) {
     std::int64_t& dimension = where.second == 0b111   ? gemm.batch
                               : where.second == 0b101 ? gemm.m
@@ -204,7 +204,8 @@ void letters_backward(Gradients& gradients, const Letters& what,
       const DType to = size_of(own) < 2_B ? gradients.tensor(dy).dtype : own;
       back.set("to", std::string(name_of(to)));
     }
-    if (const Scales scales = scales_of(recipe, i == 1); scales != Scales::kTensor)
+    const bool of_weight = gradients.tensor(gradients.input(i)).role == TensorRole::kParameter;
+    if (const Scales scales = scales_of(recipe, of_weight); scales != Scales::kTensor)
       back.set("scales", std::string(name_of(scales)));
     const auto at = what.grouped.empty() ? std::string::npos : letters[i].find(what.grouped);
     if (at != std::string::npos) {
@@ -229,7 +230,7 @@ Letters letters_in(const Settings& settings) {
 Status check_recipe(const Settings& settings) {
   const std::string scales = settings.has("scales") ? settings.text("scales") : std::string{};
   if (!scales.empty() && !find_scales(scales))
-    return wrong("'" + scales + "' are no scales: tensor, blocks or vectors");
+    return wrong("scales '" + scales + "' are not known; use tensor, blocks or vectors");
   FORESHARD_ASSIGN(const auto recipe, recipe_in(settings));
   const std::string& to = settings.text("to");
   if (recipe != Quantization::kNone && to != "bf16" && to != "fp16" && to != "fp32")
@@ -378,7 +379,7 @@ OperatorDefinition einsum() {
                         .fallback = std::string{},
                         .doc = "What shares a scale in operands of fp8: \"tensor\", \"blocks\" of "
                                "128 x 128 of the second, or \"vectors\" along what is summed. "
-                               "Empty: as `recipe` says."}},
+                               "Empty: as `recipe` says. Operands of 16 bits have none."}},
           .infer = infer_einsum,
           .kernels = einsum_kernels,
           .gradient = einsum_backward};

@@ -195,16 +195,18 @@ Result<Inferred> infer_cast(const Call& call) {
                   same_shape(call.inputs[0].shape, 1, 1, Linearity::kNone)};
 }
 
-// kCast is between its type and fp32: the narrower of the two is its type. From fp8 to 16 bits as
-// many bytes move as the other way.
+// kCast is between its type and fp32: the narrower of the two is its type. From fp8 or fp4 to 16
+// bits as many bytes move as the other way.
 std::vector<Kernel> cast_kernels(const Call& local, const Call&) {
   const TensorType& in = local.inputs[0];
   const TensorType& out = local.outputs[0];
   if (in.dtype == out.dtype) return {};
   const auto& [narrow, wide] =
       size_of(in.dtype) < size_of(out.dtype) ? std::tie(in, out) : std::tie(out, in);
-  const bool is_fp8 = narrow.dtype == DType::kFp8 && size_of(wide.dtype) == 2_B;
-  return one_pass(is_fp8 ? PassKind::kQuantize : PassKind::kCast, is_fp8 ? wide : narrow);
+  if (size_of(narrow.dtype) >= 2_B || size_of(wide.dtype) != 2_B)
+    return one_pass(PassKind::kCast, narrow);
+  const bool is_fp4 = narrow.dtype == DType::kFp4;
+  return one_pass(is_fp4 ? PassKind::kQuantizeFp4 : PassKind::kQuantize, wide);
 }
 
 // Gradients of what has fewer than 16 bits stay in the type of the result.

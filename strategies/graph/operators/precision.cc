@@ -25,7 +25,11 @@ Result<Inferred> infer_quantize(const Call& call) {
 }
 
 std::vector<Kernel> quantize_kernels_of(const Call& local, const Call&) {
-  const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, local.inputs[0]));
+  const TensorType& x = local.inputs[0];
+  const bool is_fp4 = local.outputs[0].dtype == DType::kFp4;
+  const PassKind kind = is_fp4 ? PassKind::kQuantizeFp4 : PassKind::kQuantize;
+  if (x.dtype == local.outputs[0].dtype) return one_pass(kind, x);  // has its scales
+  const auto pass = std::get<Pass>(pass_over(PassKind::kQuantize, x));
   const auto passes = quantize_kernels(*recipe_in(local.settings), pass.rows, pass.columns,
                                        pass.dtype, local.settings.flag("both"));
   return {passes.begin(), passes.end()};

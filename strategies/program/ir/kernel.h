@@ -29,10 +29,10 @@ Bytes size_of(DType dtype);
 
 enum class Direction : std::uint8_t { kForward, kBackward };
 
-/// What numbers of an operand of a product share a scale. Scales that change along k are applied
-/// to partial sums: beside the matrix units, or by them.
+/// Which numbers of an operand of a product share a scale, where the matrix units do not apply it:
+/// scales that change along k are then applied to partial sums, beside them.
 enum class Scales : std::uint8_t {
-  kTensor,   ///< All, or there are none.
+  kTensor,   ///< All; or the matrix units apply the scales, or there are none.
   kBlocks,   ///< 128 of a row of the first operand, 128 x 128 of the second.
   kVectors,  ///< 128 along k of both: the gradient of a weight.
 };

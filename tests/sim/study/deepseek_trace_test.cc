@@ -63,7 +63,8 @@ std::string kind_of(const Kernel& kernel) {
   }
 }
 
-// Its products leave 20 of 132 multiprocessors to communication.
+// Products and attention leave 20 of 132 multiprocessors to communication there. The rates of
+// products with scales of blocks are fitted to this trace; all else is not.
 Sums predicted() {
   const auto study =
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
@@ -99,10 +100,14 @@ TEST(DeepSeekV3, ComputesALayerAsInItsTrace) {
     all_own += own.at(kind);
   }
   std::printf("%-10s %8.2f ms, measured %8.2f ms\n", "all", all_own / 1_ms, all_traced / 1_ms);
-  EXPECT_NEAR(own.at("product") / trace.at("product"), 1, 0.1);
-  EXPECT_NEAR(own.at("attention") / trace.at("attention"), 1, 0.1);
-  EXPECT_NEAR(own.at("norm") / trace.at("norm"), 1, 0.1);
-  EXPECT_NEAR(all_own / all_traced, 1, 0.1);
+  EXPECT_NEAR(own.at("product") / trace.at("product"), 1, 0.05);
+  EXPECT_NEAR(own.at("attention") / trace.at("attention"), 1, 0.05);
+  EXPECT_NEAR(own.at("norm") / trace.at("norm"), 1, 0.05);
+  // Transposes that Transformer Engine does not make, and activations that quantize on the way.
+  EXPECT_NEAR(own.at("cast") / trace.at("cast"), 0.75, 0.1);
+  EXPECT_NEAR(own.at("activation") / trace.at("activation"), 1.25, 0.1);
+  EXPECT_NEAR(own.at("other") / trace.at("other"), 1, 0.2);
+  EXPECT_NEAR(all_own / all_traced, 1, 0.05);
 }
 
 }  // namespace

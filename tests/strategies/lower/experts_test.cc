@@ -146,7 +146,7 @@ TEST(ExpertParallel, MayKeepWhatActivationsReadQuantized) {
     return bytes;
   };
   Strategy quantized = fp8;
-  quantized.framework.value.quantized_activation_inputs = true;
+  quantized.framework.value.quantized_expert_inputs = true;
   const double slots = 1.0 * kBatch * kSequence * kChosen;
   EXPECT_EQ(kept(fp8) - kept(quantized), slots * 2 * kWidth);
 }

@@ -70,6 +70,8 @@ Framework random_framework(Draw& draw) {
       draw.chance() ? AttentionImplementation::kFlash2 : AttentionImplementation::kUnfused;
   framework.fused_gradient_accumulation = draw.chance();
   framework.weights_at_activation = framework.fused_gradient_accumulation;
+  framework.quantized_dispatch = framework.fused_gradient_accumulation;
+  framework.quantized_expert_inputs = framework.fused_gradient_accumulation;
   framework.gradient_dtype = draw.chance() ? DType::kFp32 : DType::kBf16;
   framework.gradient_reduction =
       draw.chance() ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
