@@ -38,7 +38,7 @@ bool alike(const Attention& a, const Attention& b) {
          a.implementation == b.implementation && a.window == b.window;
 }
 bool alike(const Pass& a, const Pass& b) {
-  return a.dtype == b.dtype && a.kind == b.kind;
+  return a.dtype == b.dtype && a.kind == b.kind && a.state_bytes == b.state_bytes;
 }
 
 // Squared distance in octaves; nothing for kernels of different kinds.

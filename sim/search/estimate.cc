@@ -12,6 +12,7 @@
 #include "strategies/parallelism/pipeline.h"
 #include "strategies/parallelism/reserve.h"
 #include "strategies/parallelism/state_sharding.h"
+#include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/quantized_weights.h"
 #include "strategies/program/lower/resident.h"
 
@@ -205,7 +206,7 @@ class Step {
       case Kind::kOptimizer:
         break;
     }
-    return optimizer_time(symbol.role, &Spread::slowest);
+    return update_time(symbol.role);
   }
 
   const lower::LoweredBlock& block(std::int32_t of) const { return *all_[index(of)]; }
@@ -310,18 +311,37 @@ class Step {
     return longest + launch_;
   }
 
-  // Its kernels.
+  // The optimizer's kernels and exchanges.
+  Result<Seconds> update_time(std::int64_t stage) {
+    const auto groups = plan::by_shards(groups_of_stage(stage), blocks_.mesh);
+    const auto steps = lower::update_steps(strategy_, blocks_.mesh, groups);
+    Block block;
+    for (const UpdateStep& step : steps)
+      if (const auto* exchange = std::get_if<UpdateExchange>(&step))
+        lower::append_exchange(block, *exchange, blocks_.mesh, {});
+    FORESHARD_ASSIGN(const auto exchanges, chain_time(block, blocks_.mesh, times_));
+    return kernel_time(stage, groups, steps, &Spread::slowest) + exchanges;
+  }
+
+  // Its kernels alone.
   Seconds optimizer_time(std::int64_t stage, Seconds Spread::*which) {
+    const auto groups = plan::by_shards(groups_of_stage(stage), blocks_.mesh);
+    return kernel_time(stage, groups, lower::update_steps(strategy_, blocks_.mesh, groups), which);
+  }
+  Seconds kernel_time(std::int64_t stage, const std::vector<plan::ParameterGroup>& groups,
+                      const std::vector<UpdateStep>& steps, Seconds Spread::*which) {
     std::int64_t count = 0;
     std::int64_t cast = 0;
-    for (const auto& group : plan::by_shards(groups_of_stage(stage), blocks_.mesh)) {
+    for (const auto& group : groups) {
       count += states_.cuts_optimizer ? shard_of(group.trained(), group) : group.trained();
       cast += lower::cast_at_step_end(strategy_, group, blocks_.mesh);
     }
     Seconds time;
-    for (const Pass& pass :
-         lower::optimizer_kernels(framework_.optimizer, count, strategy_.precision))
-      time += times_.kernel(pass, kinds_[index(stage)]).*which;
+    for (const UpdateStep& step : steps) {
+      if (const auto* one = std::get_if<UpdateKernel>(&step))
+        time += static_cast<double>(one->times) *
+                (times_.kernel(one->kernel, kinds_[index(stage)]).*which);
+    }
     if (framework_.gradient_clipping)
       time +=
           times_.kernel(Pass{.kind = PassKind::kGradientNorm, .rows = count, .dtype = DType::kFp32},

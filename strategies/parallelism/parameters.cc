@@ -114,7 +114,7 @@ class Placer {
       placed.unpadded = placed.shape;
       if (table) placed.unpadded.front() = model_.vocabulary;
       if (projection || tensor.name == "logits.bias") placed.unpadded.back() = model_.vocabulary;
-      add(std::move(placed), !tensor.frozen);
+      add(std::move(placed), !tensor.frozen, is_matrix_of_layer(tensor));
     }
   }
 
@@ -128,7 +128,7 @@ class Placer {
     dims.insert(dims.end() - 1, std::vector<Axis>{});
   }
 
-  void add(PlacedTensor parameter, bool is_trained) {
+  void add(PlacedTensor parameter, bool is_trained, bool is_matrix) {
     const Layout whole = parameter.layout;
     if (sharding_.cuts_parameters) share(parameter.layout, parameter.shape);
     tensors_.push_back(parameter);
@@ -136,15 +136,16 @@ class Placer {
     const std::string name = parameter.name;
     parameter.layout = whole;
     if (sharding_.cuts_optimizer) share(parameter.layout, parameter.shape);
-    const bool full = parameter.dtype == DType::kFp32 || parameter.dtype == DType::kTf32;
-    parameter.dtype = DType::kFp32;
-    for (const StateKind kind :
-         {StateKind::kMaster, StateKind::kFirstMoment, StateKind::kSecondMoment}) {
-      if (kind == StateKind::kMaster && full) continue;
+    const Optimizer& optimizer = strategy_.optimizer;
+    const auto keep = [&](StateKind kind, DType dtype) {
+      parameter.dtype = dtype;
       parameter.kind = kind;
       parameter.name = fmt::format("{}.{}", name, name_of(kind));
       tensors_.push_back(parameter);
-    }
+    };
+    if (has_master(optimizer, parameter.dtype)) keep(StateKind::kMaster, optimizer.remainders ? parameter.dtype : optimizer.master);
+    for (const Moment& moment : rule_of(optimizer).moments(optimizer, is_matrix))
+      keep(moment.is_second ? StateKind::kSecondMoment : StateKind::kFirstMoment, moment.dtype);
   }
 
   const Model& model_;

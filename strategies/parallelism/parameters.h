@@ -6,6 +6,10 @@
 ///     "layers.12.qkv.weight.master"        fp32, likewise: the copy that the optimizer updates
 ///     "layers.12.qkv.weight.first_moment"  fp32  ".second_moment"  fp32
 ///
+/// Which of them there are, and their types, says the strategy's optimizer. Not modelled: scales of
+/// moments that are quantized. Remainders of a master copy have the type of the parameters, which is
+/// of as many bits.
+///
 /// Logical tensors are the same for all strategies, so that slices of one can become those of
 /// another:
 ///  - query, key and value columns stand together group by key/value group, as Megatron-LM stores

@@ -153,6 +153,8 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
           .optional("quantized_parameters", &Strategy::quantized_parameters,
                     "Weights of those layers are held quantized alone, without a copy in "
                     "`precision`, and data-parallel ranks gather them so.")
+          .optional("optimizer", &Strategy::optimizer,
+                    "What updates the parameters (default: Adam, its states in fp32).")
           .optional("rank_order", &Strategy::rank_order,
                     "Mesh axes tensor, data and pipeline, the one that varies fastest first.")
           .optional("framework", &Strategy::framework,
@@ -239,6 +241,7 @@ std::string describe(const Strategy& strategy) {
   if (strategy.overlap_experts) text += ", exchanged beside other passes";
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(", {}", yaml::name_of(strategy.quantization));
+  if (strategy.optimizer != Optimizer{}) text += ", " + words_of(strategy.optimizer);
   return text;
 }
 

@@ -17,6 +17,7 @@
 #include "strategies/graph/quantization.h"
 #include "strategies/parallelism/expert_load.h"
 #include "strategies/parallelism/framework.h"
+#include "strategies/parallelism/optimizer.h"
 
 namespace foreshard {
 
@@ -87,6 +88,7 @@ struct Strategy {
   Quantization quantization = Quantization::kNone;
   /// Weights that products read quantized are held so alone, and gathered so.
   bool quantized_parameters = false;
+  Optimizer optimizer{};
   std::vector<std::string> rank_order = {"tensor", "data", "pipeline"};  ///< Fastest first.
   yaml::Ref<Framework> framework;
 

@@ -344,6 +344,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
   }
   recompute_faults(strategy, model, faults);
   adapter_faults(strategy, model, faults);
+  optimizer_faults(strategy, faults);
   context_faults(strategy, model, faults);
   attention_faults(strategy, model, faults);
   shard_faults(strategy, faults);
@@ -406,6 +407,13 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
                      strategy.stages() - 1)});
   else
     pipeline_faults(strategy, units, "units", "graph", faults);
+  optimizer_faults(strategy, faults);
+  if (rule_of(strategy.optimizer).whole_tensors)
+    faults.push_back({"optimizer",
+                      fmt::format("'{}' takes tensors whole, which is modelled for the transformer "
+                                  "given as `model`",
+                                  strategy.optimizer.rule),
+                      "leave optimizer.rule out"});
   if (strategy.recompute == Recompute::kSelective)
     faults.push_back({"recompute", "a general graph does not state what core attention is",
                       "set recompute: full, which computes each unit again (graph.cuts), or none"});

@@ -36,6 +36,8 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.quantized += group.quantized;
     sum.frozen += group.frozen;
     sum.reduced_inside += group.reduced_inside;
+    sum.tensors += group.tensors;
+    for (const Matrices& one : group.matrices) add_matrices(sum.matrices, one);
   }
   const Tie* shared = tie_on_one_role();
   if (shared != nullptr && shared->last_unit == unit) {
@@ -43,6 +45,7 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
     group->second.elements -= shared->elements;
     if (shared->is_frozen) group->second.frozen -= shared->elements;
+    if (group->second.tensors > 0) --group->second.tensors;
   }
   std::vector<ParameterGroup> list;
   list.reserve(groups.size());
@@ -69,6 +72,8 @@ std::vector<ParameterGroup> by_shards(const std::vector<ParameterGroup>& groups,
     sum.elements += group.elements;
     sum.quantized += group.quantized;
     sum.frozen += group.frozen;
+    sum.tensors += group.tensors;
+    for (const Matrices& one : group.matrices) add_matrices(sum.matrices, one);
   }
   std::vector<ParameterGroup> list;
   for (auto& [over, group] : found)

@@ -53,6 +53,10 @@ struct ParameterGroup {
   /// Of `elements`, those that the tasks of the block's backward pass can reduce themselves, in
   /// buckets of the framework's size.
   std::int64_t reduced_inside = 0;
+  /// Of those that are trained: tensors, and weights of layers. Counted where the optimizer takes
+  /// tensors whole (OptimizerRule::whole_tensors).
+  std::int64_t tensors = 0;
+  std::vector<Matrices> matrices{};
   std::int64_t trained() const { return elements - frozen; }
   bool operator==(const ParameterGroup&) const = default;
 };

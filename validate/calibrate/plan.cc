@@ -48,7 +48,7 @@ std::string kind_of(const Attention& a) {
                      a.causal, a.window, a.direction == Direction::kForward);
 }
 std::string kind_of(const Pass& p) {
-  return fmt::format("{} {}", traffic_of(p.kind).name, name_of(p.dtype));
+  return fmt::format("{} {} {}", traffic_of(p.kind).name, name_of(p.dtype), p.state_bytes);
 }
 std::string kind_of(const Kernel& kernel) {
   return std::visit([](const auto& k) { return kind_of(k); }, kernel);

@@ -34,4 +34,8 @@ void expert_faults(const Strategy& strategy, const Model& model,
 void adapter_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);
 
+/// What the optimizer keeps beside parameters of that precision, in that framework; something to
+/// update.
+void optimizer_faults(const Strategy& strategy, std::vector<StrategyFault>& faults);
+
 }  // namespace foreshard

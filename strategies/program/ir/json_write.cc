@@ -87,10 +87,12 @@ Json json_of(const Attention& attention) {
   return json;
 }
 Json json_of(const Pass& pass) {
-  return {{"kind", traffic_of(pass.kind).name},
-          {"rows", pass.rows},
-          {"columns", pass.columns},
-          {"dtype", foreshard::name_of(pass.dtype)}};
+  Json json{{"kind", traffic_of(pass.kind).name},
+            {"rows", pass.rows},
+            {"columns", pass.columns},
+            {"dtype", foreshard::name_of(pass.dtype)}};
+  if (pass.state_bytes > 0) json["state_bytes"] = pass.state_bytes;
+  return json;
 }
 
 class BodyWriter {

@@ -87,6 +87,10 @@ constexpr std::array kPasses{
     PassTraffic{PassKind::kQuantizeFp4, "quantize_fp4", 1, 0, 0, 0.5, 2},
     PassTraffic{PassKind::kQuantizeTwice, "quantize_twice", 1, 0, 0, 2, 4},
     PassTraffic{PassKind::kQuantizeTranspose, "quantize_transpose", 1, 0, 0, 2, 2},
+    // fp32 gradient, parameter and two moments in; moments and the direction out.
+    PassTraffic{PassKind::kLambUpdate, "lamb_update", 0, 0, 16, 12, 14},
+    // Parameter and direction in; parameter and the working copy out.
+    PassTraffic{PassKind::kLambApply, "lamb_apply", 0, 1, 8, 4, 2},
     // fp32 gradient, parameter and momentum in; parameter, momentum and the working copy out.
     PassTraffic{PassKind::kOptimizer, "momentum", 0, 1, 12, 8, 4},
 };
@@ -125,8 +129,11 @@ Bytes bytes_of_kernel(const Attention& a) {
 }
 Bytes bytes_of_kernel(const Pass& p) {
   const PassTraffic& line = traffic_of(p.kind);
-  const Bytes each = (line.read_elements + line.written_elements) * size_of(p.dtype) +
-                     (line.other_bytes_read + line.other_bytes_written) * 1_B;
+  Bytes each = (line.read_elements + line.written_elements) * size_of(p.dtype) +
+               (line.other_bytes_read + line.other_bytes_written) * 1_B;
+  // States are read and written.
+  if (p.state_bytes > 0)
+    each += 2.0 * (p.state_bytes * 1_B - line.other_bytes_written * 1_B);
   return count(p.rows) * count(p.columns) * each;
 }
 
@@ -157,7 +164,8 @@ std::string describe_kernel(const Attention& a) {
 }
 std::string describe_kernel(const Pass& p) {
   return std::string(traffic_of(p.kind).name) + " " + times(p.rows, p.columns) + " " +
-         std::string(name_of(p.dtype));
+         std::string(name_of(p.dtype)) +
+         (p.state_bytes > 0 ? " of " + std::to_string(p.state_bytes) + " bytes" : "");
 }
 
 }  // namespace

@@ -150,16 +150,20 @@ enum class PassKind : std::uint8_t {
   kQuantizeTwice,      ///< Two copies, which differ in their scales: along rows and along columns.
   kQuantizeTranspose,  ///< A copy and its transpose, for matrix units that want the contracted
                        ///< dimension to be contiguous. Others read one copy either way.
+  kLambUpdate,         ///< LAMB: both moments and the direction of the step, in fp32.
+  kLambApply,          ///< LAMB: the step along it, as long as the norms of its tensor want.
   kOptimizer,          ///< A first-order update with one fp32 state (momentum).
 };
 
-/// A memory-bound kernel over `rows` x `columns` elements. For kAdam, kGradient*, kCast and kZero
-/// `rows` is the number of elements and `columns` is 1.
+/// A memory-bound kernel over `rows` x `columns` elements. For optimizers, kGradient*, kCast and
+/// kZero `rows` is the number of elements and `columns` is 1.
 struct Pass {
   PassKind kind = PassKind::kCast;
   std::int64_t rows = 0;
   std::int64_t columns = 1;
   DType dtype = DType::kBf16;
+  /// Of kAdam: bytes of an element's master weight and moments; 0: 12, all in fp32.
+  std::int32_t state_bytes = 0;
   auto operator<=>(const Pass&) const = default;
 };
 

@@ -215,7 +215,10 @@ bool has_sizes(const Attention& a) {
          a.key_length >= 1 && a.head_dim >= 1 && a.value_dim >= 0 && a.window >= 0;
 }
 bool has_sizes(const Pass& pass) {
-  return pass.rows >= 0 && pass.columns >= 1;
+  constexpr std::int32_t kMostStates = 64;
+  const bool has_states = pass.kind == PassKind::kAdam && pass.state_bytes <= kMostStates;
+  return pass.rows >= 0 && pass.columns >= 1 &&
+         (pass.state_bytes == 0 || (pass.state_bytes > 0 && has_states));
 }
 
 // Checks the body of one task: invariants 4, 7, 8, 12, 13, 14, 19 and 20.

@@ -410,9 +410,10 @@ class Maker {
       if ((is_cut && states_.cuts_optimizer) || blocks_.split_over.contains(axis))
         spread.push_back(axis);
     }
+    const std::vector<UpdateStep> update = update_steps(strategy_, mesh_, role_.parameters);
     std::string name = fmt::format("optimizer.{}", count);
     if (quantized > 0) name += fmt::format(".{}", quantized);
-    return optimizer_block(std::move(name), strategy_, mesh_, spread, count, quantized);
+    return optimizer_block(std::move(name), strategy_, mesh_, spread, update, count, quantized);
   }
 
   const StepPlan& plan_;

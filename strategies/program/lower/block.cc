@@ -41,8 +41,21 @@ std::set<TensorId> quantized_weights(const Graph& graph) {
 
 // The parameters of a block by the axes over which ranks hold copies, and by
 // `also_partial(tensor)`.
+// A weight of a layer; of experts, one for each of them that the rank holds.
+Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
+  const Shape local = local_shape(weight.shape, *weight.pinned, mesh);
+  const std::size_t last = weight.shape.size() - 1;
+  Matrices one{.rows = weight.shape[last - 1], .columns = weight.shape[last], .count = 1};
+  for (std::size_t i = 0; i + 1 < last; ++i) one.count *= local[i];
+  for (const std::size_t i : {last - 1, last})
+    for (const Axis axis : weight.pinned->dims[i]) one.split.push_back(axis);
+  return one;
+}
+
 template <class AlsoPartial>
-std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial) {
+std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial,
+                                          const Optimizer& optimizer) {
+  const bool whole_tensors = rule_of(optimizer).whole_tensors;
   const std::vector<Axis> copies = copy_axes(forward.mesh);
   const std::set<TensorId> quantized = quantized_weights(*forward.graph);
   std::map<std::pair<std::vector<Axis>, std::vector<Axis>>, plan::ParameterGroup> groups;
@@ -58,6 +71,11 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
     group.elements += count;
     if (quantized.contains(TensorId{static_cast<std::int64_t>(i)})) group.quantized += count;
     if (tensor.frozen) group.frozen += count;
+    if (tensor.frozen || !whole_tensors) continue;
+    const bool is_matrix = is_matrix_of_layer(tensor);
+    const Matrices matrices = is_matrix ? matrices_of(tensor, forward.mesh) : Matrices{};
+    group.tensors += is_matrix ? matrices.count : 1;
+    if (is_matrix) add_matrices(group.matrices, matrices);
   }
   std::vector<plan::ParameterGroup> list;
   list.reserve(groups.size());
@@ -66,7 +84,8 @@ std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoParti
 }
 
 std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
-                                                   const ShardedGraph& backward) {
+                                                   const ShardedGraph& backward,
+                                                   const Optimizer& optimizer) {
   // A gradient is named after its parameter; the axes it is partial over decide.
   const std::vector<Axis> copies = copy_axes(forward.mesh);
   std::map<std::string, std::vector<Axis>> partial;
@@ -80,7 +99,8 @@ std::vector<plan::ParameterGroup> parameter_groups(const ShardedGraph& forward,
     });
     partial[tensor.name] = std::move(axes);
   }
-  return grouped(forward, [&](const Tensor& tensor) { return partial["d." + tensor.name]; });
+  return grouped(
+      forward, [&](const Tensor& tensor) { return partial["d." + tensor.name]; }, optimizer);
 }
 
 std::vector<std::int64_t> parameter_sizes(const Graph& graph, const std::vector<MeshAxis>& mesh) {
@@ -121,7 +141,8 @@ LoweredBlock lower_forward_only(const ShardedGraph& forward) {
   lowered.backward = {{.block = {.name = graph.name + ".backward"}}};
   lowered.transient_forward = forward_work(forward, {});
   add_sizes(lowered, graph, forward.mesh);
-  lowered.parameters = grouped(forward, [](const Tensor&) { return std::vector<Axis>{}; });
+  lowered.parameters = grouped(
+      forward, [](const Tensor&) { return std::vector<Axis>{}; }, Optimizer{});
   return lowered;
 }
 
@@ -185,7 +206,7 @@ Result<LoweredBlock> lower_block(const Graph& graph, const std::vector<MeshAxis>
   lowered.transient_backward = backward_work(forward, backward, kept, how);
   lowered.recompute = variant.recomputation.how;
   lowered.placeholders = placeholders(backward);
-  lowered.parameters = parameter_groups(forward, backward);
+  lowered.parameters = parameter_groups(forward, backward, strategy.optimizer);
   add_sizes(lowered, graph, mesh);
   return lowered;
 }

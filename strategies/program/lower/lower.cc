@@ -21,37 +21,14 @@ plan::Block planned(std::string name, const LoweredBlock& block) {
 
 }  // namespace
 
-Bytes optimizer_bytes(DType precision) {
-  return precision == DType::kFp32 || precision == DType::kTf32 ? 8_B : 12_B;
-}
-
 ElementBytes element_bytes(const Strategy& strategy) {
   const Bytes plain = size_of(strategy.precision);
-  const Bytes state = optimizer_bytes(strategy.precision);
+  const Bytes state = optimizer_bytes(strategy.optimizer, strategy.precision, false);
+  const Bytes matrix = optimizer_bytes(strategy.optimizer, strategy.precision, true);
   const Bytes own = size_of(DType::kFp32);
   const bool shards = state_sharding(strategy).cuts_parameters && strategy.framework->shards.fp32;
-  if (!shards || plain == own) return {plain, state};
-  return {own, state - own};
-}
-
-std::vector<Pass> optimizer_kernels(OptimizerKernels how, std::int64_t count, DType precision) {
-  if (how == OptimizerKernels::kFused)
-    return {{.kind = PassKind::kAdam, .rows = count, .dtype = precision}};
-  std::vector<Pass> kernels;
-  for (const PassKind kind :
-       {PassKind::kUnary, PassKind::kBinary, PassKind::kUnary, PassKind::kBinary, PassKind::kUnary,
-        PassKind::kUnary, PassKind::kUnary, PassKind::kTernary})
-    kernels.push_back({.kind = kind, .rows = count, .dtype = DType::kFp32});
-  return kernels;
-}
-
-void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t count,
-                      DType precision) {
-  for (const Pass& pass : optimizer_kernels(how, count, precision))
-    step.tasks.push_back({.name = "adam",
-                          .body = Kernel{pass},
-                          .stream = stream(kComputeStream),
-                          .optimizer = true});
+  if (!shards || plain == own) return {plain, state, matrix};
+  return {own, state - own, matrix - own};
 }
 
 plan::Parts parts_of(const Model& model, const Strategy& strategy, const LoweredModel& blocks) {

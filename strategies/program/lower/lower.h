@@ -41,30 +41,13 @@ Result<program::Program> lower(const Model& model, const Strategy& strategy,
 Result<plan::StepPlan> plan_of(const Model& model, const Strategy& strategy,
                                const LoweredModel& blocks);
 
-/// Bytes per element of what training keeps beside the parameters: fp32 master copy and two fp32
-/// moments of Adam (Rajbhandari et al., "ZeRO", SC 2020: K = 12); fp32 training needs no copy.
-Bytes optimizer_bytes(DType precision);
-
 /// What an element of the parameters, and one of the optimizer's state, takes under `strategy`:
 /// shards in fp32 are the master copy themselves.
 struct ElementBytes {
   Bytes parameter;
   Bytes optimizer;
+  Bytes matrix;  ///< The same of a weight of a layer, where optimizers tell them apart.
 };
 ElementBytes element_bytes(const Strategy& strategy);
-
-/// The kernels of an optimizer step over `count` elements, in order: Adam on fp32 copies with a
-/// working copy in `precision`. In a loop:
-///
-///     exp_avg *= beta1; exp_avg += (1 - beta1) g; exp_avg_sq *= beta2; exp_avg_sq += ... g g;
-///     root = sqrt(exp_avg_sq); root /= correction; root += eps; p -= rate exp_avg / root
-///
-/// 80 bytes an element where the fused kernel moves 28 (mosaicml/composer,
-/// composer/optim/decoupled_weight_decay.py: adamw).
-/// Not modelled: one launch of each for every parameter tensor.
-std::vector<Pass> optimizer_kernels(OptimizerKernels how, std::int64_t count, DType precision);
-/// Appends them as tasks.
-void append_optimizer(program::Block& step, OptimizerKernels how, std::int64_t count,
-                      DType precision);
 
 }  // namespace foreshard::lower

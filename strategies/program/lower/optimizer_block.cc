@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/block.h"
-#include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
@@ -45,14 +45,67 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh, std::v
   step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
 }
 
+// One task after another, across streams too.
+void append_update(program::Block& step, const std::vector<UpdateStep>& update,
+                   const std::vector<MeshAxis>& mesh) {
+  std::vector<std::int32_t> exchanged;  // the last exchange, for the kernel behind it
+  std::vector<std::int32_t> computed;   // the last kernel, for the exchange behind it
+  for (const UpdateStep& one : update) {
+    if (const auto* exchange = std::get_if<UpdateExchange>(&one)) {
+      if (const auto last = append_exchange(step, *exchange, mesh, computed)) exchanged = {*last};
+      continue;
+    }
+    const auto& kernel = std::get<UpdateKernel>(one);
+    for (std::int64_t i = 0; i < kernel.times; ++i) {
+      computed = {static_cast<std::int32_t>(step.tasks.size())};
+      step.tasks.push_back({.name = std::string(kernel.name),
+                            .body = kernel.kernel,
+                            .stream = stream(kComputeStream),
+                            .after = std::exchange(exchanged, {}),
+                            .optimizer = true});
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<UpdateStep> update_steps(const Strategy& strategy, const std::vector<MeshAxis>& mesh,
+                                     const std::vector<plan::ParameterGroup>& groups) {
+  Update update{.optimizer = strategy.optimizer,
+                .kernels = strategy.framework->optimizer,
+                .precision = strategy.precision,
+                .mesh = mesh};
+  const bool cuts = state_sharding(strategy).cuts_optimizer;
+  for (const plan::ParameterGroup& group : groups)
+    update.updated.push_back({.cut = cuts ? group.over : std::vector<Axis>{},
+                              .elements = group.trained(),
+                              .tensors = group.tensors,
+                              .matrices = group.matrices});
+  return rule_of(strategy.optimizer).steps(update);
+}
+
+std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateExchange& exchange,
+                                            const std::vector<MeshAxis>& mesh,
+                                            std::vector<std::int32_t> after) {
+  Attribute from = replicated(1);
+  if (exchange.sums) {
+    from.partial = sums_over(exchange.axes);
+  } else {
+    from.dims[0] = exchange.axes;
+  }
+  const std::int64_t count =
+      exchange.sums ? exchange.elements : padded(exchange.elements, exchange.axes, mesh);
+  return append_reshard(block, std::string(exchange.name), {count}, exchange.dtype, from,
+                        replicated(1), mesh, stream(kDataStream), std::move(after));
+}
 
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
-                               std::int64_t count, std::int64_t quantized) {
+                               const std::vector<UpdateStep>& update, std::int64_t count,
+                               std::int64_t quantized) {
   program::Block step{.name = std::move(name)};
   if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, count);
-  append_optimizer(step, strategy.framework->optimizer, count, strategy.precision);
+  append_update(step, update, mesh);
   append_weight_casts(step, strategy, quantized, kComputeStream, true);
   return step;
 }

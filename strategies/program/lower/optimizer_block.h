@@ -3,22 +3,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "strategies/graph/attribute.h"
 #include "strategies/parallelism/strategy.h"
+#include "strategies/plan/step_plan.h"
 #include "strategies/program/ir/program.h"
 
 namespace foreshard::lower {
 
-/// The update of `count` parameters of one device. Where the framework clips gradients, their norm
+/// What the strategy's optimizer does on a rank that holds these groups of plan::by_shards().
+std::vector<UpdateStep> update_steps(const Strategy& strategy, const std::vector<MeshAxis>& mesh,
+                                     const std::vector<plan::ParameterGroup>& groups);
+/// The communication of one of them, as a series of tasks; the first waits for `after`.
+/// \return the index of the last task added, or nothing if no rank has a part alone.
+std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateExchange& exchange,
+                                            const std::vector<MeshAxis>& mesh,
+                                            std::vector<std::int32_t> after);
+
+/// The update of the parameters of one device, `count` elements of them in its share. Where the framework clips gradients, their norm
 /// comes first: each device sums the squares of its `count` gradients, the ranks along the mesh
 /// axes `spread`, which hold different gradients, add up their sums, and the host reads the result.
 /// Of `quantized` weights copies are made for the products of the next step, once for all its
-/// micro-batches.
+/// micro-batches. Exchanges and kernels of the optimizer run one after another.
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
-                               std::int64_t count, std::int64_t quantized);
+                               const std::vector<UpdateStep>& update, std::int64_t count,
+                               std::int64_t quantized);
 
 }  // namespace foreshard::lower

@@ -62,14 +62,19 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       group.elements *= times;
       group.quantized *= times;
       group.frozen *= times;
+      group.tensors *= times;
+      for (Matrices& one : group.matrices) one.count *= times;
       groups.push_back(std::move(group));
     }
   });
   // A stage with both ends of the model has a tied output projection once.
   if (model.tied_embeddings && stage == 0 && last_stage(strategy) == 0) {
     const std::int64_t twice = -blocks.head.largest_parameter;
-    groups.push_back(
-        {.over = copy_axes(blocks.mesh), .elements = twice, .frozen = model.adapters ? twice : 0});
+    const bool counts = rule_of(strategy.optimizer).whole_tensors && !model.adapters;
+    groups.push_back({.over = copy_axes(blocks.mesh),
+                      .elements = twice,
+                      .frozen = model.adapters ? twice : 0,
+                      .tensors = counts ? -1 : 0});
   }
   return groups;
 }
@@ -84,6 +89,7 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   Bytes parameters;
   double gradients = 0;
   double states = 0;
+  double matrices = 0;  // of these, in weights of layers
   for (const auto& group :
        plan::by_shards(groups_of_stage(strategy, model, blocks, stage), blocks.mesh)) {
     const double share = 1 / static_cast<double>(ways(group.over, blocks.mesh));
@@ -96,13 +102,16 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
                          : whole_parameters(strategy, group.elements, group.quantized);
     gradients += count * (sharding.cuts_gradients ? share : 1.0);
     states += count * (sharding.cuts_optimizer ? share : 1.0);
+    for (const Matrices& one : group.matrices)
+      matrices += static_cast<double>(elements_of(one, blocks.mesh)) *
+                  (sharding.cuts_optimizer ? share : 1.0);
   }
   std::vector<program::StaticMemory> memory{{MemoryKind::kParameters, parameters}};
   Bytes buffers = framework.workspace;
   if (strategy.mode == Mode::kTrain) {
     memory.push_back(
         {MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) * gradients});
-    memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * states});
+    memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * states + (bytes.matrix - bytes.optimizer) * matrices});
     buffers += placeholder_bytes(strategy, model, blocks, stage);
     const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
     if (sends_gradients && strategy.micro_batches() > 1)

@@ -78,6 +78,9 @@ TEST(Kernel, BytesOfAttentionFollowTheWidths) {
 // Adam: 16 B of state in, 12 B out, and the working copy.
 TEST(Kernel, BytesOfAPass) {
   EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kAdam, .rows = 100}), 100 * 30_B);
+  // Moments of two bytes: 4 + 2 + 2 in and out, with the gradient's 4 in and the copy's 2 out.
+  EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kAdam, .rows = 100, .state_bytes = 8}), 100 * 22_B);
+  EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kAdam, .rows = 100, .state_bytes = 12}), 100 * 30_B);
   EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kSwigluForward, .rows = 3, .columns = 4}), 12 * 6_B);
   EXPECT_EQ(bytes_of(Pass{.kind = PassKind::kDropoutForward, .rows = 3, .columns = 4}), 12 * 5_B);
 }

@@ -146,7 +146,18 @@ void top_k(Arrays& o, std::size_t rows, std::size_t columns) {
 void update(const Pass& p, Arrays& o, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const double g = o[0][i];
-    if (p.kind == PassKind::kAdam) {
+    if (p.state_bytes > 0) {
+      const auto wide = static_cast<std::size_t>(p.state_bytes / 4);
+      for (std::size_t a = 1; a <= wide; ++a) o[a][i] = 0.9 * o[a][i] + 0.1 * g;
+      o.back()[i] = o[1][i];
+    } else if (p.kind == PassKind::kLambUpdate) {
+      o[2][i] = 0.9 * o[2][i] + 0.1 * g;
+      o[3][i] = 0.95 * std::abs(o[3][i]) + 0.05 * g * g;
+      o[4][i] = o[2][i] / (std::sqrt(o[3][i]) + 1e-6) + 0.1 * o[1][i];
+    } else if (p.kind == PassKind::kLambApply) {
+      o[0][i] -= 1e-3 * o[1][i];
+      o[2][i] = o[0][i];
+    } else if (p.kind == PassKind::kAdam) {
       o[2][i] = 0.9 * o[2][i] + 0.1 * g;
       o[3][i] = 0.95 * std::abs(o[3][i]) + 0.05 * g * g;
       o[1][i] -= 1e-4 * (o[2][i] / (std::sqrt(o[3][i]) + 1e-8) + 0.1 * o[1][i]);
@@ -199,6 +210,8 @@ void compute(const Pass& given, Arrays& o) {
     case PassKind::kTopK:
       return top_k(o, rows, columns);
     case PassKind::kAdam:
+    case PassKind::kLambUpdate:
+    case PassKind::kLambApply:
     case PassKind::kOptimizer:
       return update(p, o, n);
     case PassKind::kSwigluForward:

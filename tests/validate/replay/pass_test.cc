@@ -110,6 +110,23 @@ TEST(Pass, ComputesWhatItIsNamedAfter) {
       }
 }
 
+// States of 8 bytes: two arrays of four; of 7: one, and three of single bytes.
+TEST(Pass, AdamsStatesHaveTheBytesThatAreAskedFor) {
+  for (const std::int32_t states : {4, 6, 7, 8, 12}) {
+    const Pass pass{PassKind::kAdam, 37, 24, DType::kBf16, states};
+    const Outcome x = outcome_of(pass);
+    const std::vector<PassArray> arrays = arrays_of(pass);
+    double updated = 0;
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      if (arrays[i].access == Access::kUpdate) updated += static_cast<double>(arrays[i].bytes());
+      for (std::size_t e = 0; e < x.got[i].size(); ++e)
+        ASSERT_NEAR(x.got[i][e], x.want[i][e], 0.005 * std::abs(x.want[i][e]) + 1e-5)
+            << describe(Kernel(pass)) << ", array " << i;
+    }
+    EXPECT_EQ(updated, 37 * 24 * states);
+  }
+}
+
 TEST(Pass, DropoutKeepsNineInTen) {
   for (const PassKind kind : {PassKind::kDropoutForward, PassKind::kBiasDropoutAddForward}) {
     double kept = 0;

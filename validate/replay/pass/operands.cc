@@ -39,6 +39,18 @@ Pass in_floating_point(Pass pass) {
   return pass;
 }
 
+// States of so many bytes: as many of four as there are, and single ones.
+static std::vector<PassArray> adam_arrays(const Pass& p, const PassArray& gradient,
+                                          const PassArray& copy) {
+  std::vector<PassArray> arrays{gradient};
+  for (int i = 0; i < p.state_bytes / 4; ++i)
+    arrays.push_back({copy.count, DType::kFp32, Access::kUpdate});
+  for (int i = 0; i < p.state_bytes % 4; ++i)
+    arrays.push_back({copy.count, DType::kInt8, Access::kUpdate});
+  arrays.push_back(copy);
+  return arrays;
+}
+
 std::vector<PassArray> arrays_of(const Pass& given) {
   const Pass p = in_floating_point(given);
   const std::int64_t n = p.rows * p.columns;
@@ -104,9 +116,14 @@ std::vector<PassArray> arrays_of(const Pass& given) {
     case PassKind::kGradientNorm:
       return {fp32(n, kRead), fp32(1, kUpdate)};
     case PassKind::kAdam:
+      if (p.state_bytes > 0) return adam_arrays(p, fp32(n, kRead), out(n));
       return {fp32(n, kRead), fp32(n, kUpdate), fp32(n, kUpdate), fp32(n, kUpdate), out(n)};
     case PassKind::kOptimizer:
       return {fp32(n, kRead), fp32(n, kUpdate), fp32(n, kUpdate), out(n)};
+    case PassKind::kLambUpdate:
+      return {fp32(n, kRead), fp32(n, kRead), fp32(n, kUpdate), fp32(n, kUpdate), fp32(n, kWrite)};
+    case PassKind::kLambApply:
+      return {fp32(n, kUpdate), fp32(n, kRead), out(n)};
     case PassKind::kCast:
       return {in(n), fp32(n, kWrite)};
     case PassKind::kQuantize:
