@@ -31,6 +31,9 @@ std::span<const Row> rows() {
       {"gradient_clipping", "note.clipping", kText},
       {"tensor_parallel.autotp_size", "strategy.tensor_parallel"},
       {"sequence_parallel_size", "strategy.context_parallel"},
+      {"optimizer.type", "strategy.optimizer.rule", Kind::kWord,
+       "Adam= AdamW= FusedAdam= adam= adamw= Lamb=lamb FusedLamb=lamb lamb=lamb Muon=muon "
+       "muon=muon SGD=sgd sgd=sgd"},
   });
   return kRows;
 }
@@ -40,7 +43,6 @@ std::span<const Rule> rules() {
       {"zero_optimization.offload_optimizer.device zero_optimization.offload_param.device "
        "zero_optimization.cpu_offload zero_optimization.cpu_offload_params",
        "", "offloading to the host is not modelled", true},
-      {"optimizer.type", "Adam AdamW FusedAdam adam adamw", "only Adam is modelled", true},
       {"zero_optimization.zero_hpz_partition_size", "1",
        "second shards within nodes (ZeRO++) are not modelled", true},
       {"zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_gradients", "",

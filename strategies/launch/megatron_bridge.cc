@@ -10,6 +10,14 @@
 namespace foreshard::launch::internal {
 namespace {
 
+// As it names types, and PyTorch.
+constexpr std::string_view kTypes =
+    "fp32= fp16=fp16 bf16=bf16 fp8=fp8 torch.float32= torch.float16=fp16 torch.bfloat16=bf16 "
+    "torch.uint8=fp8 float32= float16=fp16 bfloat16=bf16 uint8=fp8";
+
+constexpr std::string_view kGradientTypes =
+    "fp32=fp32 bf16=bf16 torch.float32=fp32 torch.bfloat16=bf16 float32=fp32 bfloat16=bf16";
+
 std::span<const Row> rows() {
   constexpr Kind kSwitch = Kind::kSwitch;
   constexpr Kind kWord = Kind::kWord;
@@ -44,6 +52,17 @@ std::span<const Row> rows() {
       {"optimizer.use_distributed_optimizer", "note.distributed_optimizer", kSwitch},
       {"ddp.use_distributed_optimizer", "note.distributed_optimizer_of_ddp", kSwitch},
       {"ddp.num_distributed_optimizer_instances", "strategy.shard_replicas"},
+      {"optimizer.optimizer", "strategy.optimizer.rule", kWord,
+       "adam= sgd=sgd muon=muon dist_muon=muon"},
+      {"optimizer.use_precision_aware_optimizer", "note.precision_aware", kSwitch},
+      {"optimizer.exp_avg_dtype", "strategy.optimizer.first_moment", kWord, kTypes},
+      {"optimizer.exp_avg_sq_dtype", "strategy.optimizer.second_moment", kWord, kTypes},
+      {"optimizer.main_params_dtype", "strategy.optimizer.master", kWord, kTypes},
+      {"optimizer.main_grads_dtype", "note.main_gradients", kWord, kGradientTypes},
+      {"optimizer.exp_avg_dtype._target_", "strategy.optimizer.first_moment", kWord, kTypes},
+      {"optimizer.exp_avg_sq_dtype._target_", "strategy.optimizer.second_moment", kWord, kTypes},
+      {"optimizer.main_params_dtype._target_", "strategy.optimizer.master", kWord, kTypes},
+      {"optimizer.main_grads_dtype._target_", "note.main_gradients", kWord, kGradientTypes},
       {"dist.use_torch_fsdp2", "note.fsdp2", kSwitch},
       {"ddp.use_megatron_fsdp", "note.megatron_fsdp", kSwitch},
       {"dist.use_megatron_fsdp", "note.megatron_fsdp", kSwitch},
@@ -115,7 +134,6 @@ std::span<const Rule> rules() {
        "model.fine_grained_activation_offloading",
        "", "offloading to the host is not modelled", true},
       {"mixed_precision.fp4 model.fp4", "", "products in fp4 are not modelled", true},
-      {"optimizer.optimizer", "adam", "only Adam is modelled", true},
       {"model.pipeline_model_parallel_layout", "",
        "give the layers of each stage: --set strategy.layers_per_stage=[...]", true},
       {"model.hybrid_context_parallel", "", "exchanges that differ by sample are not modelled",
@@ -136,8 +154,9 @@ std::span<const Rule> rules() {
       {"mixed_precision.first_last_layers_bf16 model.first_last_layers_bf16", "",
        "all layers compute in fp8"},
       {"train.rampup_batch_size", "", "the step predicted is one of the full batch"},
-      {"optimizer.exp_avg_dtype* optimizer.exp_avg_sq_dtype* optimizer.main_params_dtype*",
-       "fp32 torch.float32", "optimizer states are held in fp32"},
+      {"optimizer.muon_tp_mode", "duplicated",
+       "whole matrices are made orthogonal, by all tensor-parallel ranks"},
+      {"optimizer.muon_num_ns_steps", "5", "Newton-Schulz iterates five times"},
       {"ddp.nccl_ub dist.use_sharp", "", "collectives run as configs/communication says"},
       {"model.deterministic_mode model.fp32_residual_connection "
        "ddp.reduce_scatter_with_fp32_accumulation model.defer_embedding_wgrad_compute",

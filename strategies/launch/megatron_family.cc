@@ -147,6 +147,17 @@ void precision(Draft& draft) {
             draft.has("note.fp8_recipe") ? draft.from("note.fp8_recipe") : draft.from("note.fp8"));
 }
 
+// What a precision-aware optimizer keeps: of master copies in fp32 what bf16 parameters lack.
+// Source: NVIDIA/Megatron-LM, megatron/core/optimizer/__init__.py (store_param_remainders, from
+// Transformer Engine 2.1 on).
+void optimizer(Draft& draft) {
+  if (draft.word("note.main_gradients") == "bf16")
+    draft.set("strategy.framework.gradient_dtype", "bf16", draft.from("note.main_gradients"));
+  if (draft.is("note.precision_aware") && draft.is("note.bf16") &&
+      !draft.has("strategy.optimizer.master"))
+    draft.set("strategy.optimizer.remainders", "true", draft.from("note.precision_aware"));
+}
+
 // How tokens reach experts: by DeepEP, if Megatron's flexible dispatcher brings them.
 void dispatcher(Draft& draft, const Reading& reading) {
   if (!draft.has("strategy.expert_parallel")) {
@@ -247,6 +258,7 @@ Status finish_megatron(Draft& draft, const Reading& reading) {
   FORESHARD_TRY(sharding(draft));
   FORESHARD_TRY(recomputation(draft));
   precision(draft);
+  optimizer(draft);
   if (draft.is("note.pipeline_before_data"))
     draft.set("strategy.rank_order", Value{.words = {"tensor", "pipeline", "data"},
                                            .list = true,
@@ -323,6 +335,22 @@ void spread_precision(Draft& draft, const Strategy& strategy) {
   draft.drop("strategy.quantization");
 }
 
+// With the types of its states comes what is kept of master copies.
+void spread_optimizer(Draft& draft, const Strategy& strategy) {
+  const Optimizer& of = strategy.optimizer;
+  const Optimizer usual;
+  if (of.first_moment == usual.first_moment && of.second_moment == usual.second_moment &&
+      of.master == usual.master && !of.remainders)
+    return;
+  note(draft, "note.precision_aware", "true", "strategy.optimizer");
+  const bool keeps_remainders =
+      strategy.precision == DType::kBf16 && of.master == usual.master;
+  if (of.remainders == keeps_remainders)
+    draft.drop("strategy.optimizer.remainders");
+  else
+    draft.forbid("strategy.optimizer", "it keeps of master copies what bf16 parameters lack");
+}
+
 }  // namespace
 
 void spread_megatron(Draft& draft, const Writing& writing) {
@@ -332,6 +360,7 @@ void spread_megatron(Draft& draft, const Writing& writing) {
   spread_sharding(draft, strategy);
   spread_recomputation(draft, strategy);
   spread_precision(draft, strategy);
+  spread_optimizer(draft, strategy);
   if (strategy.rank_order == std::vector<std::string>{"tensor", "pipeline", "data"}) {
     note(draft, "note.pipeline_before_data", "true", "strategy.rank_order");
     draft.drop("strategy.rank_order");

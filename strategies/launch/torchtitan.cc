@@ -57,6 +57,7 @@ std::span<const Row> rows() {
       {"quantize.linear.float8.enable_fsdp_float8_all_gather", "strategy.quantized_parameters",
        kSwitch},
       {"float8.enable_fsdp_float8_all_gather", "strategy.quantized_parameters", kSwitch},
+      {"optimizer.name", "strategy.optimizer.rule", kWord, "AdamW= Adam= Muon=muon"},
       {"optimizer.implementation", "strategy.framework.optimizer", kWord,
        "fused=fused for-loop=loop foreach=loop", "fused"},
   });
@@ -66,7 +67,6 @@ std::span<const Row> rows() {
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
       {"training.enable_cpu_offload", "", "offloading to the host is not modelled", true},
-      {"optimizer.name", "Adam AdamW", "only Adam is modelled", true},
       {"optimizer.early_step_in_backward", "",
        "steps of the optimizer within the backward pass are "
        "not modelled",

@@ -52,7 +52,8 @@ std::string fault_in_moment(const Optimizer& of, DType moment) {
 
 const std::vector<OptimizerRule>& optimizer_rules() {
   static const std::vector<OptimizerRule> rules{
-      optimizers::adam(),
+      optimizers::adam(), optimizers::adam_8bit(), optimizers::lamb(),
+      optimizers::muon(), optimizers::sgd(),
   };
   return rules;
 }

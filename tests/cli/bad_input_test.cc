@@ -173,6 +173,34 @@ TEST(BadInput, RecomputationOfParts) {
                  "with recompute: none no layer is recomputed", "set recompute: full");
 }
 
+TEST(BadInput, Optimizers) {
+  const auto with = [&](const std::string& optimizer, const std::string& more = "") {
+    return strategy("  data_parallel: 8\n  global_batch: 16\n" + more + "  optimizer: {" + optimizer +
+                    "}\n");
+  };
+  expect_refused(with("rule: adagrad"), "no optimizer is called 'adagrad'", "use one of adam");
+  expect_refused(with("first_moment: tf32"), "tf32 is no type for it",
+                 "use one of fp32, fp16, bf16, fp8");
+  expect_refused(with("master: fp8"), "fp8 is no type for it", "use one of fp32, fp16, bf16");
+  expect_refused(with("master: bf16", "  precision: fp32\n"),
+                 "a master copy in bf16 has fewer bits than parameters in fp32", "leave master out");
+  expect_refused(with("rule: muon, first_moment: bf16"), "'muon' has it in a type of its own",
+                 "set rule: adam");
+  expect_refused(with("rule: lamb, master: bf16"), "'lamb' has it in a type of its own",
+                 "set rule: adam, adam-8bit");
+  expect_refused(with("rule: sgd, block: 64"), "'sgd' has no blocks", "set rule: adam-8bit");
+  expect_refused(with("rule: adam-8bit, remainders: true"), "'adam-8bit' keeps its copy whole",
+                 "leave it out");
+  expect_refused(with("master: fp16, remainders: true"), "a master copy in fp16 is kept whole",
+                 "leave it out");
+  expect_refused(with("remainders: true", "  precision: fp16\n"),
+                 "parameters in fp16 are not the upper half", "set precision: bf16");
+  expect_refused(with("rule: lamb", "  framework: {optimizer: loop}\n"),
+                 "a loop of Adam's operations", "set framework.optimizer: fused");
+  expect_refused(with("second_moment: bf16", "  mode: forward\n"),
+                 "mode: forward updates no parameters", "leave optimizer out");
+}
+
 TEST(BadInput, Experts) {
   const std::string layers =
       "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"

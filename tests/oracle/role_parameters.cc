@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "tests/oracle/internal/optimizers.h"
 #include "tests/oracle/random.h"
 
 #include "strategies/graph/mesh_axes.h"
@@ -310,27 +311,9 @@ double RoleParameters::squared_norm(bool counts_tied) const {
   return sum;
 }
 
-// Kingma and Ba, "Adam", ICLR 2015, algorithm 1, with decoupled weight decay.
-void RoleParameters::update(double clip_factor) {
-  const AdamOptions& adam = options_.adam;
-  const auto t = static_cast<double>(adam.step);
-  for (Parameter& parameter : parameters_) {
-    if (parameter.frozen) continue;
-    for (std::size_t p = 0; p < parameter.kept.of_position.size(); ++p) {
-      for (std::size_t i = 0; i < parameter.kept.of_position[p].size(); ++i) {
-        const double g = parameter.gradients.of_position[p][i] * clip_factor;
-        double& value = parameter.kept.of_position[p][i];
-        double& m = parameter.first_moment.of_position[p][i];
-        double& v = parameter.second_moment.of_position[p][i];
-        m = adam.beta1 * m + (1 - adam.beta1) * g;
-        v = adam.beta2 * v + (1 - adam.beta2) * g * g;
-        const double m_hat = m / (1 - std::pow(adam.beta1, t));
-        const double v_hat = v / (1 - std::pow(adam.beta2, t));
-        value -= adam.learning_rate *
-                 (m_hat / (std::sqrt(v_hat) + adam.epsilon) + adam.weight_decay * value);
-      }
-    }
-  }
+void RoleParameters::update(double clip_factor, std::string_view rule) {
+  for (Parameter& parameter : parameters_)
+    if (!parameter.frozen) update_by(rule, parameter, {options_, mesh_, clip_factor});
 }
 
 std::vector<Held> RoleParameters::held() const {

@@ -1,7 +1,8 @@
 /// \file
 /// A step plan of a transformer carried out on arrays in memory, rank by rank (R4.7): its actions
 /// in an order drawn among all that lanes and dependencies allow (plan::Walk), every pass with the
-/// graphs and the conversions that lowering emits for it, Adam with clipping by the global norm.
+/// graphs and the conversions that lowering emits for it, the optimizer with clipping by the global
+/// norm.
 /// How a step runs is the plan's alone: a dependency that it lacks shows as a wrong number, since
 /// every action works on what lies in its buffers at the time, and what is not there is NaN.
 ///
@@ -20,7 +21,7 @@
 namespace foreshard::execute {
 
 /// Adam with decoupled weight decay (Loshchilov and Hutter, 2019), in the middle of training: the
-/// moments are not zero.
+/// moments are not zero. Other optimizers take what they have of these.
 struct AdamOptions {
   double learning_rate = 0.01;
   double beta1 = 0.9;
@@ -43,6 +44,7 @@ struct StepOptions {
   double dropout = 0.2;     ///< Where the model has dropout.
   double clip = 0.5;        ///< Largest gradient norm; where the framework clips.
   AdamOptions adam{};
+  std::int64_t moment_block = 2;  ///< Of 8-bit moments; a divisor of what a rank has of a row.
   Nudge nudge{};
 };
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,7 @@ class RoleParameters {
   void settle();
   /// Of the gradients, each once. `counts_tied`: this role answers for the tied table.
   double squared_norm(bool counts_tied) const;
-  void update(double clip_factor);
+  void update(double clip_factor, std::string_view rule);
 
   Parameter& tied();
   const ProcessMesh& mesh() const { return mesh_; }

@@ -102,7 +102,7 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
        {std::pair<std::string, std::string>{
             "--micro-batch-size 1 --multi-latent-attention",
             "--multi-latent-attention: attention over low-rank keys and values is not modelled"},
-        {"--micro-batch-size 1 --optimizer muon", "--optimizer: only Adam is modelled"},
+        {"--micro-batch-size 1 --optimizer lion", "--optimizer: 'lion' is not understood"},
         {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mlp core_attn",
          "only core attention, or whole layers"},
         {R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "offload_optimizer":

@@ -88,6 +88,38 @@ TEST(MegatronArguments, MayDivideLayersUnevenly) {
               HasSubstr("layers_per_stage: [2, 3, 3, 2]"));
 }
 
+// A precision-aware optimizer keeps of master copies in fp32 what bf16 parameters lack.
+TEST(MegatronArguments, MayHaveAnotherOptimizer) {
+  const std::string rest = " --micro-batch-size 1 --bf16 ";
+  EXPECT_THAT(strategy_of("--optimizer adam" + rest, 8), Not(HasSubstr("optimizer: {rule")));
+  EXPECT_THAT(strategy_of("--optimizer dist_muon --muon-tp-mode duplicated" + rest, 8),
+              HasSubstr("optimizer: {rule: muon}"));
+  EXPECT_THAT(strategy_of("--use-precision-aware-optimizer --exp-avg-dtype bf16 "
+                          "--exp-avg-sq-dtype bf16 --main-grads-dtype bf16" +
+                              rest,
+                          8),
+              AllOf(HasSubstr("optimizer: {first_moment: bf16, second_moment: bf16, remainders: "
+                              "true}"),
+                    HasSubstr("gradient_dtype: bf16")));
+  EXPECT_THAT(strategy_of("--use-precision-aware-optimizer --exp-avg-dtype fp8 "
+                          "--main-params-dtype fp16" +
+                              rest,
+                          8),
+              HasSubstr("optimizer: {first_moment: fp8, master: fp16}"));
+  const auto run = import_text("--optimizer muon --muon-tp-mode blockwise" + rest, 8);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(run->unmodelled,
+              testing::Contains(Field(&Unmodelled::setting, HasSubstr("--muon-tp-mode"))));
+}
+
+TEST(DeepSpeedFile, MayHaveAnotherOptimizer) {
+  for (const auto& [type, rule] : {std::pair("Lamb", "lamb"), {"Muon", "muon"}})
+    EXPECT_THAT(strategy_of(std::string(R"({"train_batch_size": 8, "optimizer": {"type": ")") + type +
+                                R"("}, "bf16": {"enabled": true}})",
+                            8),
+                HasSubstr(std::string("optimizer: {rule: ") + rule + "}"));
+}
+
 TEST(MegatronArguments, MayShardByFsdp) {
   EXPECT_THAT(strategy_of("--micro-batch-size 1 --use-megatron-fsdp "
                           "--data-parallel-sharding-strategy optim_grads_params "

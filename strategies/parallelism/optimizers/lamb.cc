@@ -1,0 +1,63 @@
+// LAMB: Adam whose step is, in each tensor, as long as the tensor itself, by the ratio of the two
+// norms. Moments and directions are one kernel; the norms of weights and of directions are read in
+// another each, and are the sums of all ranks that hold parts of a tensor; then comes the step.
+// The norm of all gradients, by which LAMB divides them, is the one that clipping wants.
+//
+// Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
+// ICLR 2020, algorithm 2; NVIDIA/apex, csrc/multi_tensor_lamb.cu (two stages, with the norms of all
+// tensors before each) and apex/contrib/optimizers/distributed_fused_lamb.py (shards whose norms
+// are added up).
+// Not modelled: tensors whose directions would lie in the place of their gradients.
+#include <algorithm>
+
+#include "strategies/graph/mesh_axes.h"
+#include "strategies/parallelism/internal/optimizers.h"
+
+namespace foreshard::optimizers {
+namespace {
+
+std::vector<Moment> lamb_moments(const Optimizer&, bool) {
+  const Moment first{.dtype = DType::kFp32, .bytes = size_of(DType::kFp32)};
+  Moment second = first;
+  second.is_second = true;
+  return {first, second};
+}
+
+// All whose ranks hold parts of these tensors.
+std::vector<Axis> axes_of_parts(const Updated& of, const std::vector<MeshAxis>& mesh) {
+  std::vector<Axis> axes = of.cut;
+  axes.push_back(axis_of(mesh, "tensor"));
+  std::ranges::sort(axes);
+  return axes;
+}
+
+std::vector<UpdateStep> lamb_update(const Update& update) {
+  const std::int64_t count = update.elements();
+  std::vector<UpdateStep> steps;
+  const auto pass = [&](std::string_view name, PassKind kind, DType dtype) {
+    steps.emplace_back(UpdateKernel{.name = name, .kernel = Pass{kind, count, 1, dtype}});
+  };
+  pass("lamb_update", PassKind::kLambUpdate, DType::kFp32);
+  pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
+  pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
+  for (const Updated& of : update.updated) {
+    const std::vector<Axis> axes = axes_of_parts(of, update.mesh);
+    if (ways(axes, update.mesh) > 1 && of.tensors > 0)
+      steps.emplace_back(UpdateExchange{
+          .name = "lamb_norms", .sums = true, .elements = 2 * of.tensors, .axes = axes});
+  }
+  pass("lamb_apply", PassKind::kLambApply, update.precision);
+  return steps;
+}
+
+}  // namespace
+
+OptimizerRule lamb() {
+  return {.name = "lamb",
+          .doc = "LAMB: two moments, and a step in proportion to the norm of each tensor.",
+          .whole_tensors = true,
+          .moments = lamb_moments,
+          .steps = lamb_update};
+}
+
+}  // namespace foreshard::optimizers

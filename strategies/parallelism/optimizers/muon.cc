@@ -1,0 +1,137 @@
+// Muon: momentum of the weights of layers, made orthogonal by Newton-Schulz iterations on whole
+// matrices; all other parameters have AdamW. One iteration of X, an s x l matrix with s <= l, is
+//
+//     A = X X^T;  B = b A + c A A;  X = a X + B X        2 s s l + 2 s s s + 2 s s l  FLOP
+//
+// in bf16, the sums within the products. Before it, the matrix is divided by its norm.
+//
+// Where ranks share what the optimizer keeps, each updates its shard of the momentum, and all gather
+// the updates in bf16. Matrices are dealt out to them, those with the most work first. Of those that
+// a rank gets it gathers the parts of tensor-parallel ranks too, which all do the same; of the
+// results it takes its own shard, which then goes on as any other.
+//
+// Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024, and
+// KellerJordan/Muon, muon.py (five iterations; matrices dealt out by size); Liu et al., "Muon is
+// Scalable for LLM Training", arXiv 2502.16982, algorithm 1 (distributed Muon: a gather in bf16
+// between the reduction of gradients and the gather of parameters, 4 + 2 + 4 bytes an element where
+// AdamW has 4 + 4); NVIDIA/Megatron-LM, megatron/core/optimizer/muon.py (muon_tp_mode: duplicated;
+// embeddings, the output layer and vectors have Adam).
+// Not modelled: that a rank needs no other matrices than those it works on (the gather of algorithm
+// 1 is between nothing and this one); matrices that lie across the shards of two ranks, of which
+// both make the whole; the room for whole matrices; symmetric products at half the cost; a query,
+// key and value projection, or gate and up projection, made orthogonal apart (--muon-split-qkv).
+#include <algorithm>
+#include <numeric>
+
+#include "strategies/parallelism/internal/optimizers.h"
+
+namespace foreshard::optimizers {
+namespace {
+
+constexpr std::int64_t kIterations = 5;
+constexpr DType kProducts = DType::kBf16;
+
+std::vector<Moment> muon_moments(const Optimizer&, bool is_matrix) {
+  const Moment first{.dtype = DType::kFp32, .bytes = size_of(DType::kFp32)};
+  Moment second = first;
+  second.is_second = true;
+  return is_matrix ? std::vector{first} : std::vector{first, second};
+}
+
+std::int64_t elements_in(const Updated& of, const std::vector<MeshAxis>& mesh) {
+  return std::transform_reduce(of.matrices.begin(), of.matrices.end(), std::int64_t{0}, std::plus(),
+                               [&](const Matrices& one) { return elements_of(one, mesh); });
+}
+
+double work(const Matrices& one) {
+  const auto s = static_cast<double>(std::min(one.rows, one.columns));
+  const auto l = static_cast<double>(std::max(one.rows, one.columns));
+  return s * s * (2 * l + s);
+}
+
+// What the rank with the most work gets of them: the first one that is dealt to.
+std::vector<Matrices> dealt(const Updated& of, const std::vector<MeshAxis>& mesh) {
+  std::vector<Matrices> own = of.matrices;
+  std::ranges::stable_sort(own, std::greater(), work);
+  const std::int64_t ranks = ways(of.cut, mesh);
+  const auto rounds = [&](std::int64_t matrices) { return (matrices + ranks - 1) / ranks; };
+  std::int64_t before = 0;
+  for (Matrices& one : own) {
+    const std::int64_t behind = before + one.count;
+    one.count = rounds(behind) - rounds(before);
+    before = behind;
+  }
+  std::erase_if(own, [](const Matrices& one) { return one.count == 0; });
+  return own;
+}
+
+void gather_parts(std::vector<UpdateStep>& steps, const std::vector<Matrices>& own,
+                  const std::vector<MeshAxis>& mesh) {
+  std::vector<UpdateExchange> gathers;
+  for (const Matrices& one : own) {
+    if (ways(one.split, mesh) == 1) continue;
+    auto it = std::ranges::find(gathers, one.split, &UpdateExchange::axes);
+    if (it == gathers.end())
+      it = gathers.insert(it, {.name = "muon_parts", .dtype = kProducts, .axes = one.split});
+    it->elements += one.count * one.rows * one.columns;
+  }
+  for (UpdateExchange& gather : gathers) steps.emplace_back(std::move(gather));
+}
+
+void make_orthogonal(std::vector<UpdateStep>& steps, const Matrices& of) {
+  const std::int64_t s = std::min(of.rows, of.columns);
+  const std::int64_t l = std::max(of.rows, of.columns);
+  const auto add = [&](std::string_view name, Kernel kernel, std::int64_t times) {
+    steps.emplace_back(UpdateKernel{.name = name, .kernel = kernel, .times = times * of.count});
+  };
+  add("muon_norm", Pass{PassKind::kReduce, of.rows, of.columns, kProducts}, 1);
+  add("muon_scale", Pass{PassKind::kUnary, of.rows, of.columns, kProducts}, 1);
+  for (const Gemm& product : {Gemm{.m = s, .n = s, .k = l, .dtype = kProducts},
+                              Gemm{.m = s, .n = s, .k = s, .dtype = kProducts},
+                              Gemm{.m = s, .n = l, .k = s, .dtype = kProducts}})
+    add("newton_schulz", product, kIterations);
+}
+
+std::vector<UpdateStep> muon_update(const Update& update) {
+  const std::int64_t in_matrices = update.matrix_elements();
+  std::int64_t others = 0;
+  for (const Updated& of : update.updated)
+    others += update.share(of.elements - elements_in(of, update.mesh), of);
+  std::vector<UpdateStep> steps;
+  if (others > 0)
+    steps = adam_steps(update, others, static_cast<std::int64_t>(2 * size_of(DType::kFp32) / 1_B));
+  if (in_matrices == 0) return steps;
+  const auto pass = [&](std::string_view name, PassKind kind, DType dtype) {
+    steps.emplace_back(UpdateKernel{.name = name, .kernel = Pass{kind, in_matrices, 1, dtype}});
+  };
+  pass("muon_momentum", PassKind::kBinary, DType::kFp32);
+  pass("muon_nesterov", PassKind::kBinary, DType::kFp32);
+  pass("muon_cast", PassKind::kCast, kProducts);
+  for (const Updated& of : update.updated) {
+    const std::int64_t whole = elements_in(of, update.mesh);
+    if (whole > 0 && ways(of.cut, update.mesh) > 1)
+      steps.emplace_back(UpdateExchange{
+          .name = "muon_updates", .elements = whole, .dtype = kProducts, .axes = of.cut});
+    const std::vector<Matrices> own = dealt(of, update.mesh);
+    gather_parts(steps, own, update.mesh);
+    for (const Matrices& one : own) make_orthogonal(steps, one);
+  }
+  pass("muon_decay", PassKind::kUnary, DType::kFp32);
+  pass("muon_apply", PassKind::kBinary, DType::kFp32);
+  if (has_master(update.optimizer, update.precision))
+    pass("muon_copy", PassKind::kCast, update.precision);
+  return steps;
+}
+
+}  // namespace
+
+OptimizerRule muon() {
+  return {.name = "muon",
+          .doc = "Muon for weights of layers: one moment, made orthogonal as a whole matrix; AdamW "
+                 "for all others.",
+          .whole_tensors = true,
+          .moments = muon_moments,
+          .steps = muon_update};
+}
+
+}  // namespace foreshard::optimizers
