@@ -343,8 +343,7 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
       of.master == usual.master && !of.remainders)
     return;
   note(draft, "note.precision_aware", "true", "strategy.optimizer");
-  const bool keeps_remainders =
-      strategy.precision == DType::kBf16 && of.master == usual.master;
+  const bool keeps_remainders = strategy.precision == DType::kBf16 && of.master == usual.master;
   if (of.remainders == keeps_remainders)
     draft.drop("strategy.optimizer.remainders");
   else

@@ -153,8 +153,7 @@ std::int64_t Update::elements() const {
 std::int64_t Update::matrix_elements() const {
   std::int64_t sum = 0;
   for (const Updated& of : updated)
-    for (const Matrices& one : of.matrices)
-      sum += share(elements_of(one, mesh), of);
+    for (const Matrices& one : of.matrices) sum += share(elements_of(one, mesh), of);
   return sum;
 }
 
@@ -166,7 +165,8 @@ std::string words_of(const Optimizer& of) {
                 ? fmt::format(" with moments in {}", name_of(of.first_moment))
                 : fmt::format(" with moments in {} and {}", name_of(of.first_moment),
                               name_of(of.second_moment));
-  if (of.master != usual.master) text += fmt::format(" with a master copy in {}", name_of(of.master));
+  if (of.master != usual.master)
+    text += fmt::format(" with a master copy in {}", name_of(of.master));
   if (of.remainders) text += " with remainders of the master copy";
   if (of.block != usual.block) text += fmt::format(" with blocks of {}", of.block);
   return text;

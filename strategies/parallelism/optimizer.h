@@ -48,9 +48,9 @@ bool is_matrix_of_layer(const Tensor& parameter);
 
 /// Weights of layers of one shape, as one rank holds them. An expert's is a matrix of its own.
 struct Matrices {
-  std::int64_t rows = 0;     ///< Of the whole matrix.
-  std::int64_t columns = 0;  ///< Likewise.
-  std::int64_t count = 0;    ///< Of which the rank holds a part.
+  std::int64_t rows = 0;      ///< Of the whole matrix.
+  std::int64_t columns = 0;   ///< Likewise.
+  std::int64_t count = 0;     ///< Of which the rank holds a part.
   std::vector<Axis> split{};  ///< The axes whose ranks each hold a part of every one.
   bool operator==(const Matrices&) const = default;
 };

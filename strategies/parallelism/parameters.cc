@@ -143,7 +143,8 @@ class Placer {
       parameter.name = fmt::format("{}.{}", name, name_of(kind));
       tensors_.push_back(parameter);
     };
-    if (has_master(optimizer, parameter.dtype)) keep(StateKind::kMaster, optimizer.remainders ? parameter.dtype : optimizer.master);
+    if (has_master(optimizer, parameter.dtype))
+      keep(StateKind::kMaster, optimizer.remainders ? parameter.dtype : optimizer.master);
     for (const Moment& moment : rule_of(optimizer).moments(optimizer, is_matrix))
       keep(moment.is_second ? StateKind::kSecondMoment : StateKind::kFirstMoment, moment.dtype);
   }

@@ -7,8 +7,8 @@
 ///     "layers.12.qkv.weight.first_moment"  fp32  ".second_moment"  fp32
 ///
 /// Which of them there are, and their types, says the strategy's optimizer. Not modelled: scales of
-/// moments that are quantized. Remainders of a master copy have the type of the parameters, which is
-/// of as many bits.
+/// moments that are quantized. Remainders of a master copy have the type of the parameters, which
+/// is of as many bits.
 ///
 /// Logical tensors are the same for all strategies, so that slices of one can become those of
 /// another:

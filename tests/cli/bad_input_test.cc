@@ -175,15 +175,16 @@ TEST(BadInput, RecomputationOfParts) {
 
 TEST(BadInput, Optimizers) {
   const auto with = [&](const std::string& optimizer, const std::string& more = "") {
-    return strategy("  data_parallel: 8\n  global_batch: 16\n" + more + "  optimizer: {" + optimizer +
-                    "}\n");
+    return strategy("  data_parallel: 8\n  global_batch: 16\n" + more + "  optimizer: {" +
+                    optimizer + "}\n");
   };
   expect_refused(with("rule: adagrad"), "no optimizer is called 'adagrad'", "use one of adam");
   expect_refused(with("first_moment: tf32"), "tf32 is no type for it",
                  "use one of fp32, fp16, bf16, fp8");
   expect_refused(with("master: fp8"), "fp8 is no type for it", "use one of fp32, fp16, bf16");
   expect_refused(with("master: bf16", "  precision: fp32\n"),
-                 "a master copy in bf16 has fewer bits than parameters in fp32", "leave master out");
+                 "a master copy in bf16 has fewer bits than parameters in fp32",
+                 "leave master out");
   expect_refused(with("rule: muon, first_moment: bf16"), "'muon' has it in a type of its own",
                  "set rule: adam");
   expect_refused(with("rule: lamb, master: bf16"), "'lamb' has it in a type of its own",

@@ -89,10 +89,9 @@ std::int64_t tensors_in(const Parameter& parameter) {
 // that hold parts.
 Arrays squared_norms(const Parameter& parameter, const Arrays& directions, const UpdateOf& of) {
   const std::int64_t tensors = tensors_in(parameter);
-  const std::int64_t size =
-      std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1},
-                      std::multiplies()) /
-      tensors;
+  const std::int64_t size = std::accumulate(parameter.shape.begin(), parameter.shape.end(),
+                                            std::int64_t{1}, std::multiplies()) /
+                            tensors;
   const Slices slices(Layout{of.mesh, parameter.own}, parameter.shape);
   Arrays sums;
   for (std::int64_t p = 0; p < of.mesh.size(); ++p) {
@@ -124,10 +123,9 @@ void lamb(Parameter& parameter, const UpdateOf& of) {
   const Arrays norms = squared_norms(parameter, directions, of);
   const std::int64_t tensors = tensors_in(parameter);
   const Slices slices(Layout{of.mesh, parameter.own}, parameter.shape);
-  const std::int64_t size =
-      std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1},
-                      std::multiplies()) /
-      tensors;
+  const std::int64_t size = std::accumulate(parameter.shape.begin(), parameter.shape.end(),
+                                            std::int64_t{1}, std::multiplies()) /
+                            tensors;
   for (std::int64_t p = 0; p < of.mesh.size(); ++p) {
     const auto position = static_cast<std::size_t>(p);
     const auto indices = logical_indices(parameter.shape, slices.of(p));
@@ -165,8 +163,8 @@ Matrix orthogonal(Matrix x, std::size_t rows, std::size_t columns) {
   constexpr double kA = 3.4445;
   constexpr double kB = -4.7750;
   constexpr double kC = 2.0315;
-  if (rows > columns) return transposed(orthogonal(transposed(x, rows, columns), columns, rows),
-                                        columns, rows);
+  if (rows > columns)
+    return transposed(orthogonal(transposed(x, rows, columns), columns, rows), columns, rows);
   const double norm = std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
   for (double& value : x) value /= norm + 1e-7;
   for (int iteration = 0; iteration < 5; ++iteration) {
@@ -219,8 +217,9 @@ struct Arithmetic {
   void (*update)(Parameter& parameter, const UpdateOf& of);
 };
 constexpr std::array kArithmetic{
-    Arithmetic{"adam", adam}, Arithmetic{"adam-8bit", adam_8bit}, Arithmetic{"lamb", lamb},
-    Arithmetic{"muon", muon}, Arithmetic{"sgd", sgd},
+    Arithmetic{"adam", adam}, Arithmetic{"adam-8bit", adam_8bit},
+    Arithmetic{"lamb", lamb}, Arithmetic{"muon", muon},
+    Arithmetic{"sgd", sgd},
 };
 
 }  // namespace

@@ -164,7 +164,8 @@ class WholeStep {
     double factor = 1;
     if (training_.strategy.framework->gradient_clipping)
       factor = std::min(1.0, training_.options.clip / (gradient_norm() + 1e-6));
-    for (const plan::At& at : together) roles_[at.role].parameters().update(factor, training_.strategy.optimizer.rule);
+    for (const plan::At& at : together)
+      roles_[at.role].parameters().update(factor, training_.strategy.optimizer.rule);
   }
 
   // The first role answers for a tied table.

@@ -4,9 +4,10 @@
 // Source: DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv 2412.19437, section 3.3.3 (moments in
 // bf16, master weights and gradients in fp32); NVIDIA/Megatron-LM, megatron/core/optimizer/
 // optimizer_config.py (use_precision_aware_optimizer: exp_avg_dtype, exp_avg_sq_dtype,
-// main_params_dtype, store_param_remainders); NVIDIA/TransformerEngine, transformer_engine/pytorch/optimizers/fused_adam.py
-// (moments in fp8 and fp16 have a scale for each tensor, of four bytes: not counted).
-// Not modelled: gradients that the kernel reads in fewer bits than fp32.
+// main_params_dtype, store_param_remainders); NVIDIA/TransformerEngine,
+// transformer_engine/pytorch/optimizers/fused_adam.py (moments in fp8 and fp16 have a scale for
+// each tensor, of four bytes: not counted). Not modelled: gradients that the kernel reads in fewer
+// bits than fp32.
 #include "strategies/parallelism/framework.h"
 #include "strategies/parallelism/internal/optimizers.h"
 
@@ -64,13 +65,12 @@ std::vector<UpdateStep> adam_steps(const Update& update, std::int64_t count, std
   const std::int64_t master =
       update.optimizer.remainders ? 3 : whole_bytes(update.optimizer.master);
   const std::int64_t states = master + moments;
-  return {UpdateKernel{
-      .name = "adam",
-      .kernel = Pass{.kind = PassKind::kAdam,
-                     .rows = count,
-                     .dtype = update.precision,
-                     .state_bytes =
-                         static_cast<std::int32_t>(states == kFp32States ? 0 : states)}}};
+  return {UpdateKernel{.name = "adam",
+                       .kernel = Pass{.kind = PassKind::kAdam,
+                                      .rows = count,
+                                      .dtype = update.precision,
+                                      .state_bytes = static_cast<std::int32_t>(
+                                          states == kFp32States ? 0 : states)}}};
 }
 
 OptimizerRule adam() {

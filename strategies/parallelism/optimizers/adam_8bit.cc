@@ -1,5 +1,5 @@
-// Adam with moments of 8 bits, and an fp32 scale for each block of elements of one. Blocks are those
-// of a rank's own shard: no scale is shared by ranks, and none is exchanged.
+// Adam with moments of 8 bits, and an fp32 scale for each block of elements of one. Blocks are
+// those of a rank's own shard: no scale is shared by ranks, and none is exchanged.
 //
 // Source: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", ICLR 2022 (blocks of
 // 2048); bitsandbytes-foundation/bitsandbytes, bitsandbytes/optim/optimizer.py, and pytorch/ao,

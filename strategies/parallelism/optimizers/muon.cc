@@ -5,10 +5,10 @@
 //
 // in bf16, the sums within the products. Before it, the matrix is divided by its norm.
 //
-// Where ranks share what the optimizer keeps, each updates its shard of the momentum, and all gather
-// the updates in bf16. Matrices are dealt out to them, those with the most work first. Of those that
-// a rank gets it gathers the parts of tensor-parallel ranks too, which all do the same; of the
-// results it takes its own shard, which then goes on as any other.
+// Where ranks share what the optimizer keeps, each updates its shard of the momentum, and all
+// gather the updates in bf16. Matrices are dealt out to them, those with the most work first. Of
+// those that a rank gets it gathers the parts of tensor-parallel ranks too, which all do the same;
+// of the results it takes its own shard, which then goes on as any other.
 //
 // Source: Jordan, "Muon: An optimizer for hidden layers in neural networks", 2024, and
 // KellerJordan/Muon, muon.py (five iterations; matrices dealt out by size); Liu et al., "Muon is
@@ -127,8 +127,9 @@ std::vector<UpdateStep> muon_update(const Update& update) {
 
 OptimizerRule muon() {
   return {.name = "muon",
-          .doc = "Muon for weights of layers: one moment, made orthogonal as a whole matrix; AdamW "
-                 "for all others.",
+          .doc =
+              "Muon for weights of layers: one moment, made orthogonal as a whole matrix; AdamW "
+              "for all others.",
           .whole_tensors = true,
           .moments = muon_moments,
           .steps = muon_update};

@@ -11,10 +11,10 @@ std::vector<Moment> sgd_moments(const Optimizer&, bool) {
 }
 
 std::vector<UpdateStep> sgd_update(const Update& update) {
-  return {UpdateKernel{.name = "sgd",
-                       .kernel = Pass{.kind = PassKind::kOptimizer,
-                                      .rows = update.elements(),
-                                      .dtype = update.precision}}};
+  return {UpdateKernel{
+      .name = "sgd",
+      .kernel = Pass{
+          .kind = PassKind::kOptimizer, .rows = update.elements(), .dtype = update.precision}}};
 }
 
 }  // namespace

@@ -132,8 +132,7 @@ Bytes bytes_of_kernel(const Pass& p) {
   Bytes each = (line.read_elements + line.written_elements) * size_of(p.dtype) +
                (line.other_bytes_read + line.other_bytes_written) * 1_B;
   // States are read and written.
-  if (p.state_bytes > 0)
-    each += 2.0 * (p.state_bytes * 1_B - line.other_bytes_written * 1_B);
+  if (p.state_bytes > 0) each += 2.0 * (p.state_bytes * 1_B - line.other_bytes_written * 1_B);
   return count(p.rows) * count(p.columns) * each;
 }
 

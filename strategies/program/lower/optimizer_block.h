@@ -23,11 +23,12 @@ std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateE
                                             const std::vector<MeshAxis>& mesh,
                                             std::vector<std::int32_t> after);
 
-/// The update of the parameters of one device, `count` elements of them in its share. Where the framework clips gradients, their norm
-/// comes first: each device sums the squares of its `count` gradients, the ranks along the mesh
-/// axes `spread`, which hold different gradients, add up their sums, and the host reads the result.
-/// Of `quantized` weights copies are made for the products of the next step, once for all its
-/// micro-batches. Exchanges and kernels of the optimizer run one after another.
+/// The update of the parameters of one device, `count` elements of them in its share. Where the
+/// framework clips gradients, their norm comes first: each device sums the squares of its `count`
+/// gradients, the ranks along the mesh axes `spread`, which hold different gradients, add up their
+/// sums, and the host reads the result. Of `quantized` weights copies are made for the products of
+/// the next step, once for all its micro-batches. Exchanges and kernels of the optimizer run one
+/// after another.
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
                                const std::vector<UpdateStep>& update, std::int64_t count,

@@ -111,7 +111,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   if (strategy.mode == Mode::kTrain) {
     memory.push_back(
         {MemoryKind::kGradients, size_of(framework.gradients_of(strategy.precision)) * gradients});
-    memory.push_back({MemoryKind::kOptimizer, bytes.optimizer * states + (bytes.matrix - bytes.optimizer) * matrices});
+    memory.push_back({MemoryKind::kOptimizer,
+                      bytes.optimizer * states + (bytes.matrix - bytes.optimizer) * matrices});
     buffers += placeholder_bytes(strategy, model, blocks, stage);
     const bool sends_gradients = stage > 0 || strategy.virtual_stages > 1;
     if (sends_gradients && strategy.micro_batches() > 1)

@@ -114,8 +114,8 @@ TEST(MegatronArguments, MayHaveAnotherOptimizer) {
 
 TEST(DeepSpeedFile, MayHaveAnotherOptimizer) {
   for (const auto& [type, rule] : {std::pair("Lamb", "lamb"), {"Muon", "muon"}})
-    EXPECT_THAT(strategy_of(std::string(R"({"train_batch_size": 8, "optimizer": {"type": ")") + type +
-                                R"("}, "bf16": {"enabled": true}})",
+    EXPECT_THAT(strategy_of(std::string(R"({"train_batch_size": 8, "optimizer": {"type": ")") +
+                                type + R"("}, "bf16": {"enabled": true}})",
                             8),
                 HasSubstr(std::string("optimizer: {rule: ") + rule + "}"));
 }

@@ -106,8 +106,8 @@ TEST(Optimizers, AreCutOverTheRanksThatShareThem) {
 // --- Adam's types --------------------------------------------------------------------------------
 
 // Moments in bf16, as DeepSeek-V3 has them: 4 + 2 + 2 bytes an element; with a master copy in fp16,
-// 2 + 2 + 2; without one, as parameters are bf16 too, 2 + 2. The fused kernel reads and writes them,
-// the gradient's 4 bytes and the working copy's 2.
+// 2 + 2 + 2; without one, as parameters are bf16 too, 2 + 2. The fused kernel reads and writes
+// them, the gradient's 4 bytes and the working copy's 2.
 TEST(Adam, KeepsWhatItKeepsInTheTypesThatAreAskedFor) {
   const auto check = [&](const Optimizer& optimizer, double bytes, double moved) {
     Strategy s = strategy("adam", 1, 2, 1);
@@ -125,16 +125,15 @@ TEST(Adam, KeepsWhatItKeepsInTheTypesThatAreAskedFor) {
   // The parameters themselves are read and written in the place of a copy.
   check({.first_moment = kBf16, .second_moment = kBf16, .master = kBf16}, 4, 4 + 2 * 6 + 2);
   // The lower halves of masters, and the parameters for the upper ones.
-  check({.first_moment = kBf16, .second_moment = kBf16, .remainders = true}, 6,
-        4 + 2 * 6 + 2 + 2);
+  check({.first_moment = kBf16, .second_moment = kBf16, .remainders = true}, 6, 4 + 2 * 6 + 2 + 2);
   Strategy s = strategy("adam", 1, 1, 0);
   s.precision = DType::kFp32;  // no copy, two moments
   s.optimizer = {.first_moment = kBf16, .second_moment = kBf16};
   EXPECT_EQ(kept(lowered(gpt(), s)), 4 * parameters());
 }
 
-// In a loop, operations on moments move 2 bytes where they moved 4: of the 80, half of the 8 + 12 of
-// each moment and half of three times 8.
+// In a loop, operations on moments move 2 bytes where they moved 4: of the 80, half of the 8 + 12
+// of each moment and half of three times 8.
 TEST(Adam, InALoopReadsMomentsInTheirTypes) {
   Strategy s = strategy("adam", 1, 1, 0);
   s.framework.value.optimizer = OptimizerKernels::kLoop;

@@ -50,6 +50,28 @@ Box box_on(const PlacedTensor& tensor, std::int32_t rank) {
   return {};
 }
 
+// Muon keeps one moment of weights of layers, two of all others; moments have the types that are
+// asked for; without a master copy there is none.
+TEST(Parameters, HaveTheStatesOfTheOptimizer) {
+  Strategy s = strategy(1, 1, 2);
+  s.optimizer.rule = "muon";
+  auto tensors = by_name(model(), s);
+  EXPECT_TRUE(tensors.contains("layers.0.qkv.weight.master"));
+  EXPECT_TRUE(tensors.contains("layers.0.qkv.weight.first_moment"));
+  EXPECT_FALSE(tensors.contains("layers.0.qkv.weight.second_moment"));
+  EXPECT_TRUE(tensors.contains("embedding.weight.second_moment"));
+  EXPECT_TRUE(tensors.contains("final_norm.weight.second_moment"));
+  s.optimizer = {.first_moment = DType::kBf16, .second_moment = DType::kFp8};
+  tensors = by_name(model(), s);
+  EXPECT_EQ(tensors.at("layers.0.qkv.weight.first_moment").dtype, DType::kBf16);
+  EXPECT_EQ(tensors.at("layers.0.qkv.weight.second_moment").dtype, DType::kFp8);
+  EXPECT_EQ(tensors.at("layers.0.qkv.weight.master").dtype, DType::kFp32);
+  s.optimizer = {.rule = "adam-8bit", .master = DType::kBf16};
+  tensors = by_name(model(), s);
+  EXPECT_FALSE(tensors.contains("layers.0.qkv.weight.master"));
+  EXPECT_EQ(tensors.at("layers.0.qkv.weight.second_moment").dtype, DType::kInt8);
+}
+
 // By hand, ranks tensor + 2 data + 4 stage: layers 0, 1 on ranks 0-3, layers 2, 3 on 4-7.
 // The table: 10 rows padded to 16, 8 on each tensor rank, on both stages.
 TEST(Parameters, LieWhereTheStrategyPutsThem) {
