@@ -48,7 +48,7 @@ class Search final : public Command {
     if (study.strategy.devices() > 1)
       note(
           fmt::format("the parallel sizes of the study's strategy ({}) do not matter here; its "
-                      "framework, batch, precision and quantization do",
+                      "framework, batch, precision, quantization and optimizer do",
                       foreshard::describe(study.strategy)));
     const auto result = searched(study, std::move(options));
     if (!result) return result.error();
