@@ -90,7 +90,8 @@ class Step {
     std::vector<std::int64_t> counts{piece == 0 ? 1 : 0};
     const auto& layers = layers_of_pieces_[index(piece)];
     counts.insert(counts.end(), layers.begin(), layers.end());
-    counts.push_back(piece == strategy_.stages() - 1 ? 1 : 0);
+    counts.insert(counts.end(), 1 + blocks_.predictions.size(),
+                  piece == strategy_.stages() - 1 ? 1 : 0);
     return counts;
   }
   const ModelTimes& passes(std::int64_t stage) const { return *passes_[index(stage)]; }
@@ -213,10 +214,10 @@ class Step {
   std::vector<plan::ParameterGroup> groups_of_stage(std::int64_t stage) const {
     return lower::groups_of_stage(strategy_, model_, blocks_, stage);
   }
-  // A table that the head shares with the embedding of its stage counts there.
+  // A table that a block shares with one before it on its stage counts there.
   std::vector<plan::ParameterGroup> own_groups(std::int32_t of) const {
     std::vector<plan::ParameterGroup> groups = block(of).parameters;
-    if (&block(of) == &blocks_.head && model_.tied_embeddings && last_stage(strategy_) == 0)
+    if (lower::reads_copy_of_table(strategy_, model_, blocks_, block(of)))
       groups.push_back({.over = copies_, .elements = -blocks_.head.largest_parameter});
     return groups;
   }
@@ -416,7 +417,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
   const auto parts = blocks.all();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const lower::LoweredBlock& of = *parts.at(i);
-    const bool shared = &of == &blocks.head && model.tied_embeddings && last_stage(strategy) == 0;
+    const bool shared = lower::reads_copy_of_table(strategy, model, blocks, of);
     BlockBytes& bytes = result.at(i);
     bytes.kept = of.saved;
     const auto over = reduced_over(of.parameters);
@@ -431,7 +432,7 @@ std::array<BlockBytes, kBlocks> bytes_of(const Strategy& strategy, const Model& 
     if (shared && states.cuts_gradients) {
       const auto place = std::ranges::find(over, copy_axes(blocks.mesh)) - over.begin();
       bytes.gradient.at(static_cast<std::size_t>(place)) -=
-          gradient * static_cast<double>(of.largest_parameter);
+          gradient * static_cast<double>(blocks.head.largest_parameter);
     }
     bytes.work = {of.transient_forward, of.transient_backward, {}, {}};
     bytes.trails = {trails(lower::only_block(of.forward)), trails(lower::only_block(of.backward)),

@@ -323,7 +323,9 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
   if (study.graph)
     return study.loader.error_at("graph", "a search needs a model, not a general graph",
                                  "give 'model', or simulate strategies singly");
-  if (study.model.layer_kinds().size() + 2 > kBlocks)
+  const std::int64_t blocks =
+      std::ssize(study.model.layer_kinds()) + study.model.multi_token_prediction + 2;
+  if (blocks > static_cast<std::int64_t>(kBlocks))
     return study.loader.error_at("model",
                                  "a search does not know models with so many kinds of layers",
                                  "simulate strategies singly");

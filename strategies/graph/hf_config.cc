@@ -111,14 +111,18 @@ class HfConfigReader {
                     last, listed ? "architectures" : "auto_map", type_name()));
   }
 
-  // Modules that predict tokens behind the next are trained beside the model, or not.
+  // Modules that predict tokens behind the next are trained beside the model, or not: Transformers
+  // leaves their weights out (models/deepseek_v3/modeling_deepseek_v3.py,
+  // _keys_to_ignore_on_load_unexpected).
   void remark_on_prediction(HfModel& read) {
     const std::int64_t modules = keys_.size({"num_nextn_predict_layers", 0}, 0);
     if (modules == 0) return;
     read.remarks.push_back(fmt::format(
         "{} {} that predict{} tokens behind the next ('num_nextn_predict_layers') "
-        "{} not in the prediction",
-        modules, plural(modules, "module"), modules == 1 ? "s" : "", modules == 1 ? "is" : "are"));
+        "{} not in the prediction, as Transformers does not train {}; to predict training with {}, set "
+        "multi_token_prediction: {}",
+        modules, plural(modules, "module"), modules == 1 ? "s" : "", modules == 1 ? "is" : "are",
+        modules == 1 ? "it" : "them", modules == 1 ? "it" : "them", modules));
   }
 
   // A list has 0 for a layer without rotary positions.

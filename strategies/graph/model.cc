@@ -13,6 +13,7 @@ constexpr double kMaxHeads = 1 << 12;
 constexpr double kMaxWidth = 1 << 20;
 constexpr double kMaxTokens = 1 << 24;
 constexpr double kMaxExperts = 1 << 14;
+constexpr double kMaxPredictions = 16;
 
 }  // namespace
 
@@ -192,6 +193,10 @@ const yaml::Table<Model>& yaml_table(const Model*) {
           .optional("router_bias", &Model::router_bias, "Whether the router's product has a bias.")
           .optional("shared_gate", &Model::shared_gate,
                     "Whether what the experts of every token give is gated.")
+          .optional("multi_token_prediction", &Model::multi_token_prediction,
+                    "Modules behind the layers, each of which predicts one more token (MTP of "
+                    "DeepSeek-V3; Megatron-LM's --mtp-num-layers).",
+                    yaml::between(0, kMaxPredictions))
           .optional("adapters", &Model::adapters,
                     "Low-rank adapters (LoRA), which alone are trained (default: all parameters "
                     "are).")
@@ -297,17 +302,25 @@ std::int64_t feed_forward_biases(const Model& model, LayerKind kind, std::int64_
   return router + (model.has_mlp_bias() ? of_one * (kind.experts ? experts : 1) : 0);
 }
 
+// Of what joins the stream and the next token's embedding in a module that predicts one more token.
+std::int64_t prediction_matrix(const Model& model) {
+  return 2 * model.hidden * model.hidden;
+}
+
 // With `experts` routed ones of each layer.
 std::int64_t parameters_with(const Model& model, std::int64_t experts) {
   const std::int64_t h = model.hidden;
   const std::int64_t norm = norm_parameters(model, h);
+  const auto of_layer = [&](LayerKind kind) {
+    return attention_parameters(model) + norms_of_layer(model) * norm +
+           feed_forward_matrices(model, kind, experts) + feed_forward_biases(model, kind, experts);
+  };
   std::int64_t total = model.vocabulary * h + norm;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.kind_of_layer(layer);
-    total += attention_parameters(model) + norms_of_layer(model) * norm +
-             feed_forward_matrices(model, kind, experts) +
-             feed_forward_biases(model, kind, experts);
-  }
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    total += of_layer(model.kind_of_layer(layer));
+  constexpr std::int64_t kNorms = 3;  // of stream and embedding, and the last one
+  total += model.multi_token_prediction *
+           (of_layer(model.kind_of_prediction()) + prediction_matrix(model) + kNorms * norm);
   total += model.layers * adapter_parameters(model);
   if (model.embedding_norm) total += norm;
   if (!model.tied_embeddings) total += model.vocabulary * h;
@@ -428,6 +441,19 @@ std::string experts_fault(const Model& model) {
   return {};
 }
 
+// Megatron-LM knows rotary positions or none beside them (megatron/training/arguments.py).
+std::string prediction_fault(const Model& model) {
+  if (model.multi_token_prediction == 0) return {};
+  if (model.positions == Positions::kLearned)
+    return "learned positions of the tokens that multi_token_prediction reads are not modelled; "
+           "set positions: rotary or none";
+  if (model.embedding_norm)
+    return "multi_token_prediction normalises embeddings itself; leave out embedding_norm";
+  if (model.adapters)
+    return "adapters train nothing of multi_token_prediction; leave out one of the two";
+  return {};
+}
+
 }  // namespace
 
 std::string name_of(LayerKind kind) {
@@ -483,10 +509,13 @@ static Flops flops_of(const Model& model, double samples, const ProductCounts& p
   const auto s = static_cast<double>(model.sequence);
   const std::int64_t experts = std::min(model.experts, model.experts_per_token);
   const double widths = static_cast<double>(model.heads * (model.head_size() + model.value_size()));
-  double matrices = static_cast<double>(model.hidden * model.vocabulary);
+  const std::int64_t predictions = model.multi_token_prediction;
+  double matrices = static_cast<double>(model.hidden * model.vocabulary * (1 + predictions) +
+                                        prediction_matrix(model) * predictions);
   double scores = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    const LayerKind kind = model.kind_of_layer(layer);
+  for (std::int64_t layer = 0; layer < model.layers + predictions; ++layer) {
+    const LayerKind kind =
+        layer < model.layers ? model.kind_of_layer(layer) : model.kind_of_prediction();
     matrices += static_cast<double>(attention_matrices(model) +
                                     feed_forward_matrices(model, kind, experts));
     scores += doubled_scores(model, kind);
@@ -527,7 +556,7 @@ Result<Model> checked(Model model) {
       if (model.has_adapter(target))
         return fault(
             "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
-  for (const auto find_fault : {idle_key, window_fault, latents_fault, experts_fault})
+  for (const auto find_fault : {idle_key, window_fault, latents_fault, experts_fault, prediction_fault})
     if (const std::string why = find_fault(model); !why.empty()) return fault(why);
   return model;
 }

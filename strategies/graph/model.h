@@ -88,6 +88,8 @@ struct Model {
   Router router = Router::kSoftmax;  ///< What makes weights of logits.
   bool router_bias = false;          ///< The router's product has a bias.
   bool shared_gate = false;          ///< A learned gate of the experts of all tokens (Qwen 2).
+  /// Modules behind the layers, each of which predicts one more token (MTP of DeepSeek-V3).
+  std::int64_t multi_token_prediction = 0;
   std::optional<Adapters> adapters{};  ///< Which alone are trained; nothing: all parameters are.
   std::string source;
 
@@ -109,6 +111,11 @@ struct Model {
   bool has_expert_layers() const { return layer_kinds().back().experts; }
   /// Index into layer_kinds().
   std::size_t kind_index(std::int64_t layer) const;
+  /// Of the layer in each module that predicts one more token.
+  LayerKind kind_of_prediction() const { return kind_of_layer(layers - 1); }
+  /// What reads the embedding's table behind the layers: the modules that predict one more token,
+  /// and a tied output projection.
+  std::int64_t tables_behind() const { return multi_token_prediction + (tied_embeddings ? 1 : 0); }
   bool has_adapter(AdapterTarget target) const { return adapters && adapters->are_at(target); }
 };
 
@@ -125,7 +132,8 @@ const yaml::Names<WindowKind>& yaml_names(const WindowKind*);
 const yaml::Names<Router>& yaml_names(const Router*);
 const yaml::Table<Model>& yaml_table(const Model*);
 
-/// Parameters, the embedding counted once if tied, the vocabulary as given (not padded).
+/// Parameters, the embedding counted once if tied, the vocabulary as given (not padded); with those
+/// of the modules that predict one more token.
 std::int64_t parameter_count(const Model& model);
 /// Those that are trained: those of the adapters, where there are any.
 std::int64_t trained_parameter_count(const Model& model);
@@ -134,7 +142,8 @@ std::int64_t active_parameter_count(const Model& model);
 
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
 /// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
-/// counted whole (not halved for the causal mask), plus the output projection. Of routed experts
+/// counted whole (not halved for the causal mask), plus the output projection, once more for each
+/// module that predicts one more token, whose layer and projection count likewise. Of routed experts
 /// those count that a token is routed to; of scores those of a window, likewise twice: w (2s - w)
 /// of a sliding one in place of s^2, s w of chunks; h is the mean width of keys and of values. Of a
 /// frozen matrix 4 per parameter: it has no gradient.

@@ -5,65 +5,54 @@
 #include "strategies/graph/internal/block_builder.h"
 
 namespace foreshard {
-namespace {
-
-using internal::BlockBuilder;
+namespace internal {
 
 // Attention and the feed-forward layer side by side: their summands are added before ranks add
 // theirs up, once for both.
 // Source: EleutherAI/gpt-neox, megatron/model/transformer.py (gpt_j_residual).
-TensorId parallel_layer(BlockBuilder& build, TensorId x) {
-  const Model& model = build.model();
-  const TensorId norm1 = build.norm("attention_norm", x);
+TensorId BlockBuilder::parallel_layer(TensorId x, const std::string& output) {
+  const TensorId norm1 = norm("attention_norm", x);
   const TensorId norm2 =
-      model.branches == Branches::kParallelOneNorm ? norm1 : build.norm("mlp_norm", x);
-  const TensorId attended = build.attention_branch(norm1);
-  if (model.has_attention_out_bias())
-    build.fused_bias("attention_residual", attended, model.hidden, build.kWhole);
-  const TensorId fed = build.feed_forward(norm2);
-  if (build.has_feed_forward_bias())
-    build.fused_bias("mlp_residual", fed, model.hidden, build.kWhole);
-  build.begin(Part::kResidual);
-  return build.join("residual", build.sum("branches", attended, fed), false, x, "layer_out");
+      model_.branches == Branches::kParallelOneNorm ? norm1 : norm("mlp_norm", x);
+  const TensorId attended = attention_branch(norm1);
+  if (model_.has_attention_out_bias())
+    fused_bias("attention_residual", attended, model_.hidden, kWhole);
+  const TensorId fed = feed_forward(norm2);
+  if (has_feed_forward_bias()) fused_bias("mlp_residual", fed, model_.hidden, kWhole);
+  begin(Part::kResidual);
+  return join("residual", sum("branches", attended, fed), false, x, output);
 }
+
+TensorId BlockBuilder::layer(TensorId x, const std::string& output) {
+  if (model_.branches != Branches::kSequential) return parallel_layer(x, output);
+  const auto normed = [&](const std::string& name, TensorId stream) {
+    return model_.norm_places == NormPlaces::kAfter ? stream : norm(name, stream);
+  };
+  const TensorId attended = attention_branch(normed("attention_norm", x));
+  const TensorId middle = join("attention_residual", attended, model_.has_attention_out_bias(), x);
+  const TensorId fed = feed_forward(normed("mlp_norm", middle));
+  return join("mlp_residual", fed, has_feed_forward_bias(), middle, output);
+}
+
+}  // namespace internal
+
+namespace {
+
+using internal::BlockBuilder;
 
 Graph layer_graph(const Model& model, const TransformerOptions& options, LayerKind kind) {
   BlockBuilder build(name_of(kind), model, options, kind);
   build.quantize();
   const TensorId x = build.boundary("layer_in");
-  if (model.branches != Branches::kSequential) {
-    const TensorId y = parallel_layer(build, x);
-    return build.take({x}, {y});
-  }
-  const auto normed = [&](const std::string& name, TensorId stream) {
-    return model.norm_places == NormPlaces::kAfter ? stream : build.norm(name, stream);
-  };
-  const TensorId attended = build.attention_branch(normed("attention_norm", x));
-  const TensorId middle =
-      build.join("attention_residual", attended, model.has_attention_out_bias(), x);
-  const TensorId fed = build.feed_forward(normed("mlp_norm", middle));
-  return build.take(
-      {x}, {build.join("mlp_residual", fed, build.has_feed_forward_bias(), middle, "layer_out")});
-}
-
-std::int64_t padded_vocabulary(const Model& model, const TransformerOptions& options) {
-  const std::int64_t multiple = std::max<std::int64_t>(1, options.vocabulary_multiple);
-  return (model.vocabulary + multiple - 1) / multiple * multiple;
+  const TensorId y = build.layer(x, "layer_out");
+  return build.take({x}, {y});
 }
 
 Graph embedding_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("embedding", model, options);
-  const TensorId ids = build.typed("token_ids", {options.batch, model.sequence}, DType::kInt64);
-  const TensorId table =
-      build.parameter("embedding.weight", {padded_vocabulary(model, options), model.hidden},
-                      {build.tensor(), build.kWhole});
   const bool learned = model.positions == Positions::kLearned;
   const std::string sum = model.embedding_norm ? "embedding_sum" : "embedded";
-  TensorId out = build.added({.type = "embedding",
-                              .name = "embedding",
-                              .inputs = {ids, table},
-                              .settings = {{"every_row", true}},
-                              .output_names = {learned ? "embedding" : sum}});
+  TensorId out = build.looked_up(build.token_ids(), learned ? "embedding" : sum);
   if (learned) {
     const TensorId positions = build.parameter(
         "position.weight", {model.position_rows(), model.hidden}, {build.kWhole, build.kWhole});
@@ -74,22 +63,25 @@ Graph embedding_graph(const Model& model, const TransformerOptions& options) {
                        .output_names = {sum}});
   }
   if (model.embedding_norm) out = build.norm("embedding_norm", out, "embedded");
-  build.at_boundary(out);
-  Graph graph = build.take({}, {out});
-  graph[ids].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
-  return graph;
+  return build.take({}, {build.at_boundary(out)});
 }
 
 Graph head_graph(const Model& model, const TransformerOptions& options) {
   BlockBuilder build("head", model, options);
-  const TensorId x = build.boundary("head_in");
-  const TensorId normed = build.norm("final_norm", x);
+  // Behind modules that predict more tokens, streams come normalised, and all of them at once.
+  // Megatron-LM has a product for each (megatron/core/transformer/multi_token_prediction.py).
+  const std::int64_t predictions = 1 + model.multi_token_prediction;
+  const bool several = predictions > 1;
+  const TensorId x = several ? build.streams("head_in", predictions) : build.boundary("head_in");
+  const TensorId normed = several ? x : build.norm("final_norm", x);
   build.begin(Part::kNone);
-  const std::int64_t v = padded_vocabulary(model, options);
+  const std::int64_t v = build.vocabulary();
   const TensorId logits =
       build.matmul("logits", normed, model.hidden, v, {build.kWhole, build.tensor()});
   if (model.head_bias) build.fused_bias("logits", logits, v, build.tensor());
-  const TensorId targets = build.typed("targets", {options.batch, model.sequence}, DType::kInt64);
+  std::vector<std::int64_t> tokens{options.batch, model.sequence};
+  if (several) tokens.insert(tokens.begin(), predictions);
+  const TensorId targets = build.typed("targets", tokens, DType::kInt64);
   // Vocabulary-parallel cross-entropy: each rank finds the maximum of its part of the vocabulary,
   // then, with that of all, the sum of exponentials and the target's logit of its part; those three
   // per token are what is reduced.
@@ -110,6 +102,7 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
                                            .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
   graph[targets].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
+  if (several) graph[targets].pinned->dims.insert(graph[targets].pinned->dims.begin(), build.kWhole);
   return graph;
 }
 
@@ -118,9 +111,12 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options) {
   TransformerGraphs graphs{.embedding = embedding_graph(model, options),
                            .layers = {},
+                           .predictions = {},
                            .head = head_graph(model, options)};
   for (const LayerKind kind : model.layer_kinds())
     graphs.layers.push_back(layer_graph(model, options, kind));
+  for (std::int64_t depth = 1; depth <= model.multi_token_prediction; ++depth)
+    graphs.predictions.push_back(internal::prediction_graph(model, options, depth));
   return graphs;
 }
 

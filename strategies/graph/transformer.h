@@ -1,6 +1,7 @@
 /// \file
 /// The operator graphs of a decoder transformer. A model is three kinds of blocks: the embedding, a
-/// layer of each kind that it has (LayerKind) and the head with the loss.
+/// layer of each kind that it has (LayerKind) and the head with the loss; between layers and head
+/// may be modules that predict more tokens.
 ///
 /// Packed projections are ordered so that an even split of the columns gives every rank what it
 /// needs together:
@@ -52,6 +53,7 @@ struct TransformerOptions {
 struct TransformerGraphs {
   Graph embedding;
   std::vector<Graph> layers;  ///< One of each of the model's kinds (Model::layer_kinds).
+  std::vector<Graph> predictions;  ///< Modules that predict one more token each.
   Graph head;
 };
 
@@ -80,6 +82,18 @@ struct TransformerGraphs {
 /// auxiliary loss and biases that balance them; the choice of groups of experts first, and the
 /// passes over a token's few weights that make them add up to 1 or scale them; the host that waits
 /// for the counts of tokens.
+/// A module that predicts one more token, behind the last layer or the module before: it norms the
+/// stream and the embeddings of the tokens as many places behind, projects the two together to the
+/// width of one, and has a layer like the last one and a norm. Behind it, streams of all
+/// predictions are one tensor, which the output projection and the loss take at once. The first
+/// module has the norm behind the layers. Its projection is split by column, its result gathered,
+/// and under sequence parallelism each rank goes on with its tokens. Not modelled: shifts of the
+/// ids and targets, for which under context parallelism neighbours exchange one id a part (they
+/// come as data); counts of right predictions, for logs; the place of embeddings outside of what
+/// full recomputation computes again. Source: DeepSeek-AI, "DeepSeek-V3 technical report", arXiv
+/// 2412.19437, section 2.2; NVIDIA/Megatron-LM,
+/// megatron/core/transformer/multi_token_prediction.py.
+///
 /// \pre `model` is checked; mesh has axes "data" and "tensor". The batch is split over
 /// sample_axes(); sequences over axis "context" if there is one.
 TransformerGraphs transformer_graphs(const Model& model, const TransformerOptions& options);

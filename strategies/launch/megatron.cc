@@ -113,6 +113,7 @@ std::span<const Row> rows() {
       {"--moe-ffn-hidden-size", "model.expert_ffn"},
       {"--moe-shared-expert-intermediate-size", "model.shared_ffn"},
       {"--moe-layer-freq", "note.moe_frequency", kText},
+      {"--mtp-num-layers", "model.multi_token_prediction"},
   });
   return kRows;
 }
@@ -121,7 +122,6 @@ std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
       {"--multi-latent-attention", "", "attention over low-rank keys and values is not modelled",
        true},
-      {"--mtp-num-layers", "", "layers that predict further tokens are not modelled", true},
       {"--window-size", "", "attention over windows is not modelled", true},
       {"--cpu-offloading-num-layers --optimizer-cpu-offload", "",
        "offloading to the host is not modelled", true},

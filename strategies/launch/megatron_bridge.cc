@@ -120,6 +120,7 @@ std::span<const Row> rows() {
       {"model.moe_ffn_hidden_size", "model.expert_ffn"},
       {"model.moe_shared_expert_intermediate_size", "model.shared_ffn"},
       {"model.moe_layer_freq", "note.moe_frequency", kText},
+      {"model.mtp_num_layers", "model.multi_token_prediction"},
   });
   return kRows;
 }
@@ -128,7 +129,6 @@ std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
       {"model.multi_latent_attention", "",
        "attention over low-rank keys and values is not modelled", true},
-      {"model.mtp_num_layers", "", "layers that predict further tokens are not modelled", true},
       {"model.window_size", "", "attention over windows is not modelled", true},
       {"model.cpu_offloading model.cpu_offloading_num_layers optimizer.optimizer_cpu_offload "
        "model.fine_grained_activation_offloading",

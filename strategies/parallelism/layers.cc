@@ -30,6 +30,12 @@ std::string name_of(const LayerVariant& variant, const Model& model, const Strat
   return name;
 }
 
+LayerVariant variant_of_prediction(const Strategy& strategy) {
+  LayerVariant variant;
+  if (strategy.recompute_layers == 0) variant.recomputation = strategy.recomputation();
+  return variant;
+}
+
 std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy) {
   const auto stages = layers_of_stages(strategy, model.layers);

@@ -35,6 +35,11 @@ Layers layers_of(const Model& model, const Strategy& strategy);
 /// "layer.recomputed"; the first layer where nothing before it is trained is "layer.first".
 std::string name_of(const LayerVariant& variant, const Model& model, const Strategy& strategy);
 
+/// Of a module that predicts one more token: computed again as layers are, unless some layers only
+/// are. Source: NVIDIA/Megatron-LM, megatron/core/transformer/multi_token_prediction.py
+/// (_checkpointed_forward, which leaves out recompute_method "block").
+LayerVariant variant_of_prediction(const Strategy& strategy);
+
 /// Layers of each stage by variant: [stage, chunk-major][index into Layers::variants].
 std::vector<std::vector<std::int64_t>> variants_of_stages(const Model& model,
                                                           const Strategy& strategy);

@@ -73,9 +73,9 @@ class Placer {
     const std::int64_t stages = strategy_.pipeline_parallel;
     const std::vector<std::int64_t> first{0};
     const std::vector<std::int64_t> last{last_stage(strategy_)};
-    const bool tied = model_.tied_embeddings;
+    const bool shared = model_.tables_behind() > 0;
     place(graphs_.embedding, "", first,
-          tied && last != first ? std::vector<std::int64_t>{0, last.front()} : first);
+          shared && last != first ? std::vector<std::int64_t>{0, last.front()} : first);
     const auto split = layers_of_stages(strategy_, model_.layers);
     std::int64_t layer = 0;
     for (std::size_t piece = 0; piece < split.size(); ++piece) {
@@ -85,12 +85,14 @@ class Placer {
         place(graphs_.layers[model_.kind_index(layer)], fmt::format("layers.{}.", layer), {stage},
               {});
     }
+    for (const Graph& prediction : graphs_.predictions)
+      place(prediction, fmt::format("layers.{}.", layer++), last, {});
     place(graphs_.head, "", last, {});
     return std::move(tensors_);
   }
 
  private:
-  // `table_at`: the stages that have the embedding's table.
+  // `table_at`: the stages that have the embedding's table; none: it is placed elsewhere.
   void place(const Graph& graph, const std::string& prefix, const std::vector<std::int64_t>& stages,
              const std::vector<std::int64_t>& table_at) {
     const ProcessMesh mesh = part_of(mesh_, stages);
@@ -101,8 +103,9 @@ class Placer {
       if (tensor.name.ends_with("_gate.weight") || tensor.name.ends_with("_gate.bias"))
         continue;  // it is a half of the up projection's
       const bool table = tensor.name == "embedding.weight";
+      if (table && table_at.empty()) continue;
       PlacedTensor placed{
-          .name = prefix + tensor.name,
+          .name = (tensor.name.starts_with("final_norm.") ? "" : prefix) + tensor.name,
           .dtype = tensor.dtype,
           .shape = tensor.shape,
           .layout = {.mesh = table ? part_of(mesh_, table_at) : mesh, .attribute = *tensor.pinned}};

@@ -26,8 +26,9 @@
 /// parameters before the cut (Megatron-LM's distributed optimizer, DeepSpeed): they move the same
 /// bytes to within a row per parameter and rank, in other places.
 ///
-/// A pipeline stage has its layers; a tied embedding lies on the first and the last stage, as
-/// replicas.
+/// A pipeline stage has its layers; an embedding that is tied, or that modules behind the layers
+/// read, lies on the first and the last stage, as replicas. These modules are named like layers
+/// behind the last one, as in the files of DeepSeek-V3.
 #pragma once
 
 #include <cstdint>

@@ -320,7 +320,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
         "set sequence_parallel: false or another tensor_parallel");
   }
   pipeline_faults(strategy, model.layers, "layers", "model", faults);
-  if (model.tied_embeddings && strategy.zero_stage >= 2 && pp > 1 && last_stage(strategy) == 0)
+  if (model.tables_behind() > 0 && strategy.zero_stage >= 2 && pp > 1 && last_stage(strategy) == 0)
     fault("zero_stage",
           fmt::format("schedule '{}' has both ends of the model on one stage; that their common "
                       "table is cut by micro-batches (ZeRO {}) is not modelled",
@@ -342,6 +342,11 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
                       grouped(strategy.micro_batches()), grouped(passes), grouped(kMaxLayerPasses)),
           "use a larger micro_batch, more data_parallel or a smaller global_batch");
   }
+  if (model.multi_token_prediction > 0 && strategy.mode == Mode::kForward)
+    fault("mode",
+          "modules that predict further tokens are for training; a forward pass alone leaves them "
+          "out",
+          "set the model's multi_token_prediction: 0, or mode: train");
   recompute_faults(strategy, model, faults);
   adapter_faults(strategy, model, faults);
   optimizer_faults(strategy, faults);

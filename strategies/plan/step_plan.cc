@@ -23,10 +23,6 @@ Run Parts::with_backward(Run of) const {
   return of;
 }
 
-const Tie* Parts::tie_on_one_role() const {
-  return tie && tie->on_one_role ? &*tie : nullptr;
-}
-
 std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
   std::map<std::vector<Axis>, ParameterGroup> groups;
   for (const ParameterGroup& group : block_of(unit).groups) {
@@ -39,12 +35,11 @@ std::vector<ParameterGroup> Parts::own_groups(std::int32_t unit) const {
     sum.tensors += group.tensors;
     for (const Matrices& one : group.matrices) add_matrices(sum.matrices, one);
   }
-  const Tie* shared = tie_on_one_role();
-  if (shared != nullptr && shared->last_unit == unit) {
-    const auto group = groups.find(shared->over);
-    FORESHARD_CHECK(group != groups.end() && group->second.elements >= shared->elements);
-    group->second.elements -= shared->elements;
-    if (shared->is_frozen) group->second.frozen -= shared->elements;
+  if (tie && tie->reads_copy(unit)) {
+    const auto group = groups.find(tie->over);
+    FORESHARD_CHECK(group != groups.end() && group->second.elements >= tie->elements);
+    group->second.elements -= tie->elements;
+    if (tie->is_frozen) group->second.frozen -= tie->elements;
     if (group->second.tensors > 0) --group->second.tensors;
   }
   std::vector<ParameterGroup> list;

@@ -108,15 +108,22 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// A parameter that the first and the last unit share (an embedding that is the output projection
-/// too).
+/// A parameter that the first unit and some of the last piece share (an embedding that is the output
+/// projection too, or that modules behind the layers read).
 struct Tie {
   std::int32_t first_unit = 0;
-  std::int32_t last_unit = 0;
+  Run others{};               ///< Neighbours in one piece, which have one copy.
   std::vector<Axis> over{};   ///< Of its gradient, as in ParameterGroup.
   std::int64_t elements = 0;  ///< On one rank.
   bool is_frozen = false;     ///< It is not trained.
   bool on_one_role = false;   ///< Which holds one copy of it: set as pieces are placed.
+
+  /// Whose backward pass is the first of them to add to its gradient.
+  std::int32_t last_unit() const { return others.first + others.count - 1; }
+  /// Whether an earlier unit of its role holds the copy that the unit reads.
+  bool reads_copy(std::int32_t unit) const {
+    return others.contains(unit) && (on_one_role || unit != others.first);
+  }
 };
 
 /// A sharded model, cut into the pieces that the chunks of the roles take.
@@ -134,10 +141,8 @@ struct Parts {
   const Block& block_of(std::int32_t unit) const;
   /// Those units of a run that a backward pass goes through: all but the first ones that have none.
   Run with_backward(Run of) const;
-  /// The tie, where both of its units lie on one role.
-  const Tie* tie_on_one_role() const;
-  /// The unit's own parameters, those of equal `over` as one group: those of a tie on one role are
-  /// the first unit's.
+  /// The unit's own parameters, those of equal `over` as one group: what units of a role share is
+  /// the first one's.
   std::vector<ParameterGroup> own_groups(std::int32_t unit) const;
   /// Of by_shards(), those that ZeRO can cut.
   std::vector<ParameterGroup> cut_groups(const std::vector<ParameterGroup>& groups) const;
@@ -230,8 +235,8 @@ struct Bucket {
   std::vector<Axis> over{};    ///< Of gradients as in ParameterGroup, of parameters as by_shards().
   std::int64_t elements = 0;   ///< On one rank, not cut.
   std::int64_t quantized = 0;  ///< As in ParameterGroup.
-  /// The unit whose backward pass is the first to add to its gradients: the output projection's,
-  /// where that is the embedding.
+  /// The unit whose backward pass is the first to add to its gradients: of a tie its last one on
+  /// the role.
   std::int32_t opened_by = 0;
 };
 
@@ -302,8 +307,8 @@ struct Role {
 ///     gives the last but one back.
 ///  5. Each bucket, and what a pass reduces itself, is reduced once in a round (a step or a
 ///     micro-batch), and nothing is left out. A reduction waits for the last pass of its units in
-///     that round that completes gradients (whole, or kWeight), that of a tie on one role for both
-///     of its units. Of gradients that are given back, no more than two are ready and not
+///     that round that completes gradients (whole, or kWeight), that of a tie for all of its
+///     units on the role. Of gradients that are given back, no more than two are ready and not
 ///     reduced: such a pass waits for the reduction before the last. A bucket that is gathered once
 ///     in a step is gathered before the first pass of its units, which waits for it, or behind the
 ///     optimizer.

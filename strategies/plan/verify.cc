@@ -267,10 +267,9 @@ class RoleCheck {
         for (std::int32_t unit = it.units.first; unit < it.units.first + it.units.count; ++unit) {
           if (it.reduces && !reduced_inside.insert(unit).second && when != Reduce::kEveryMicroBatch)
             return at(5, id, fmt::format("reduces gradients of {} again", unit_name(unit)));
-          if (const Tie* tie = plan_.parts.tie_on_one_role(); tie != nullptr && !tie->is_frozen &&
-                                                              unit == tie->last_unit &&
-                                                              ways(tie->over, plan_.parts.mesh) > 1)
-            open[{tie->first_unit, tie->over}].push_back(id);
+          if (const auto& tie = plan_.parts.tie; tie && !tie->is_frozen && tie->reads_copy(unit) &&
+                                                 ways(tie->over, plan_.parts.mesh) > 1)
+            open[{tie->on_one_role ? tie->first_unit : tie->others.first, tie->over}].push_back(id);
           for (const ParameterGroup& group : groups_of(unit)) {
             if (!plan_.parts.is_copied(group) || group.trained() == 0) continue;
             std::vector<ActionId>& passes = open[{unit, group.over}];

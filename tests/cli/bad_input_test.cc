@@ -259,6 +259,23 @@ TEST(BadInput, Experts) {
                  "have fewer experts than experts_per_token 4");
 }
 
+TEST(BadInput, Predictions) {
+  const auto given = [](const std::string& model, const std::string& lines = {}) {
+    return study({{"model", "  name: small\n  layers: 8\n  hidden: 256\n  heads: 8\n"
+                            "  vocabulary: 1024\n  sequence: 128\n" + model},
+                  {"strategy", "  data_parallel: 8\n  global_batch: 16\n" + lines}});
+  };
+  const std::string one = "  positions: rotary\n  multi_token_prediction: 1\n";
+  expect_refused(given("  multi_token_prediction: -1\n"), "multi_token_prediction");
+  expect_refused(given("  multi_token_prediction: 17\n"), "multi_token_prediction");
+  expect_refused(given("  multi_token_prediction: 1\n"), "learned positions",
+                 "set positions: rotary or none");
+  expect_refused(given(one + "  embedding_norm: true\n"), "normalises embeddings itself",
+                 "leave out embedding_norm");
+  expect_refused(given(one, "  mode: forward\n"), "a forward pass alone leaves them out",
+                 "multi_token_prediction: 0");
+}
+
 TEST(BadInput, Context) {
   const auto given = [](const std::string& lines) {
     return strategy("  global_batch: 16\n" + lines);

@@ -174,12 +174,18 @@ GraphRun Role::how(std::int32_t unit, std::int32_t micro_batch) const {
                       .loss_scale = 1 / (samples * length)}};
 }
 
-// "token_ids" and "targets": token i of a sequence, and the next one.
-Distributed Role::tokens(const ShardedBlock& block, const std::string& tensor,
+// "token_ids" and "targets": token i of a sequence, and the next one; for each module that predicts
+// one more token one further on.
+Distributed Role::tokens(std::int32_t unit, const std::string& tensor,
                          std::int32_t micro_batch) const {
-  const Tensor& ids = block.forward[*tensor_named(block.forward, tensor)];
-  const std::int64_t shift = tensor == "targets" ? 1 : 0;
-  const std::int64_t length = ids.shape[1];
+  const Graph& graph = block_of(unit).forward;
+  const Tensor& ids = graph[*tensor_named(graph, tensor)];
+  const std::int64_t predictions = training_.model.multi_token_prediction;
+  const std::int64_t behind =
+      training_.plan.parts.units[static_cast<std::size_t>(unit)].layer - training_.model.layers;
+  const std::int64_t shift = tensor == "targets" ? 1 : std::max<std::int64_t>(0, behind + 1);
+  const std::int64_t length = ids.shape.back();
+  const std::int64_t samples = ids.shape[ids.shape.size() - 2];
   const std::uint64_t key =
       key_of(key_of(training_.options.seed, "tokens"), std::int64_t{micro_batch});
   const Slices slices(Layout{parameters_.mesh(), *ids.pinned}, ids.shape);
@@ -187,7 +193,10 @@ Distributed Role::tokens(const ShardedBlock& block, const std::string& tensor,
   for (std::int64_t p = 0; p < parameters_.mesh().size(); ++p) {
     std::vector<double> values;
     for (const std::int64_t index : logical_indices(ids.shape, slices.of(p))) {
-      const std::int64_t at = index / length * (length + 1) + index % length + shift;
+      const std::int64_t sample = index / length % samples;
+      const std::int64_t prediction = index / length / samples;
+      const std::int64_t at =
+          sample * (length + 1 + predictions) + index % length + shift + prediction;
       values.push_back(
           std::floor(uniform(key, at) * static_cast<double>(training_.model.vocabulary)));
     }
@@ -199,10 +208,11 @@ Distributed Role::tokens(const ShardedBlock& block, const std::string& tensor,
 Status Role::forward(const Action& pass, std::int32_t unit) {
   const ShardedBlock& block = block_of(unit);
   Tensors tensors = parameters_.read(unit, block.forward);
-  for (const TensorId id : block.forward.inputs) tensors[id] = take(boundary(pass, unit));
+  if (!block.forward.inputs.empty())
+    tensors[block.forward.inputs.front()] = take(boundary(pass, unit));
   for (const char* given : {"token_ids", "targets"})
     if (const auto id = tensor_named(block.forward, given))
-      tensors[*id] = tokens(block, given, pass.micro_batch);
+      tensors[*id] = tokens(unit, given, pass.micro_batch);
   FORESHARD_TRY(run(block.forward_sharded, how(unit, pass.micro_batch), tensors));
   const Distributed& out = tensors.at(block.forward.outputs.front());
   if (tensor_named(block.forward, "targets")) {

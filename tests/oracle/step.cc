@@ -73,6 +73,8 @@ class WholeStep {
     for (const LayerVariant& variant : layers_of(t.model, t.strategy).variants) {
       FORESHARD_TRY(add_block(graphs.layers[variant.kind], variant));
     }
+    for (Graph& prediction : graphs.predictions)
+      FORESHARD_TRY(add_block(std::move(prediction), variant_of_prediction(t.strategy)));
     FORESHARD_TRY(add_block(std::move(graphs.head), {}));
     t.sent = lower::as_sent(t.boundary(), t.strategy, mesh);
     for (std::size_t role = 0; role < plan().roles.size(); ++role) roles_.emplace_back(t, role);

@@ -505,7 +505,8 @@ TEST(HfConfig, LatentsAndRouters) {
       read_hf_config(R"({"model_type": "deepseek_v3", "num_nextn_predict_layers": 1})", "mine", 512)
           ->remarks,
       ElementsAre("1 module that predicts tokens behind the next "
-                  "('num_nextn_predict_layers') is not in the prediction"));
+                  "('num_nextn_predict_layers') is not in the prediction, as Transformers does not "
+                  "train it; to predict training with it, set multi_token_prediction: 1"));
   const Model oss = model_of(R"({"model_type": "gpt_oss"})");
   EXPECT_TRUE(oss.sinks && oss.router_bias && oss.has_mlp_bias() && oss.has_qkv_bias());
   EXPECT_TRUE(model_of(R"({"model_type": "qwen2_moe"})").shared_gate);

@@ -79,12 +79,42 @@ class BlockBuilder {
   TensorId typed(const std::string& name, std::vector<std::int64_t> shape, DType dtype) {
     return graph_.add({.name = name, .dtype = dtype, .shape = std::move(shape)});
   }
+  /// Rows of the table of embeddings.
+  std::int64_t vocabulary() const {
+    const std::int64_t multiple = std::max<std::int64_t>(1, options_.vocabulary_multiple);
+    return (model_.vocabulary + multiple - 1) / multiple * multiple;
+  }
+  /// Ids of the tokens that lie on the rank.
+  TensorId token_ids() {
+    const TensorId ids = typed("token_ids", {options_.batch, model_.sequence}, DType::kInt64);
+    graph_[ids].pinned = Attribute{.dims = {batch(), context()}, .partial = {}};
+    return ids;
+  }
+  /// Their rows of the table of embeddings.
+  TensorId looked_up(TensorId ids, const std::string& output) {
+    const TensorId table =
+        parameter("embedding.weight", {vocabulary(), model_.hidden}, {tensor(), kWhole});
+    return added({.type = "embedding",
+                  .name = "embedding",
+                  .inputs = {ids, table},
+                  .settings = {{"every_row", true}},
+                  .output_names = {output}});
+  }
   /// The residual stream between blocks.
   TensorId boundary(const std::string& name) {
     return at_boundary(activation(name, tokens(model_.hidden)));
   }
   TensorId at_boundary(TensorId id) {
     graph_[id].pinned = Attribute{.dims = {batch(), sequence(), kWhole}, .partial = {}};
+    return id;
+  }
+  /// The streams of all predictions, behind the layers: [predictions, batch, sequence, hidden].
+  TensorId streams(const std::string& name, std::int64_t predictions) {
+    return as_streams(
+        activation(name, {predictions, options_.batch, model_.sequence, model_.hidden}));
+  }
+  TensorId as_streams(TensorId id) {
+    graph_[id].pinned = Attribute{.dims = {kWhole, batch(), sequence(), kWhole}, .partial = {}};
     return id;
   }
   TensorId parameter(const std::string& name, std::vector<std::int64_t> shape,
@@ -274,6 +304,9 @@ class BlockBuilder {
   TensorId feed_forward(TensorId x) {
     return kind_.experts ? experts_branch(x) : mlp("mlp", x, model_.ffn_width());
   }
+  /// A whole layer. `output` names its result.
+  TensorId layer(TensorId x, const std::string& output);
+  TensorId parallel_layer(TensorId x, const std::string& output);
   bool has_feed_forward_bias() const { return !kind_.experts && model_.has_mlp_bias(); }
 
   Graph take(std::vector<TensorId> inputs, std::vector<TensorId> outputs) {
@@ -331,5 +364,8 @@ class BlockBuilder {
   Quantization quantization_ = Quantization::kNone;
   std::map<TensorId, TensorId> quantized_;
 };
+
+/// The module that predicts the token `depth` + 1 behind; the first has depth 1.
+Graph prediction_graph(const Model& model, const TransformerOptions& options, std::int64_t depth);
 
 }  // namespace foreshard::internal

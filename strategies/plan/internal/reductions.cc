@@ -39,7 +39,7 @@ class BesidePasses {
         for (std::int32_t i = pass.units.count; i-- > 0;) {
           const std::int32_t unit = pass.units.first + i;
           last_micro_batch_[unit] = pass.micro_batch;
-          if (tie() != nullptr && (unit == tie()->first_unit || unit == tie()->last_unit))
+          if (const Tie* tie = this->tie(); tie != nullptr && is_read_by(*tie, unit))
             last_of_tie_ = unit;
         }
       }
@@ -48,16 +48,30 @@ class BesidePasses {
 
   // Whose gradients are reduced.
   const Tie* tie() const {
-    const Tie* tie = draft_.plan.parts.tie_on_one_role();
-    return tie != nullptr && !tie->is_frozen ? tie : nullptr;
+    const auto& tie = draft_.plan.parts.tie;
+    return tie && !tie->is_frozen ? &*tie : nullptr;
+  }
+  static bool is_read_by(const Tie& tie, std::int32_t unit) {
+    return unit == tie.first_unit || tie.others.contains(unit);
+  }
+  // The unit of this role whose bucket has the gradients of the tie that `unit` adds to; -1: none.
+  std::int32_t holder(std::int32_t unit) const {
+    if (tie() == nullptr || !is_read_by(*tie(), unit)) return -1;
+    return tie()->on_one_role || unit == tie()->first_unit ? tie()->first_unit : tie()->others.first;
+  }
+  // ... and the first unit that adds to them.
+  std::int32_t opener(std::int32_t holder) const {
+    const bool is_first = holder == tie()->first_unit && !tie()->on_one_role;
+    return is_first ? holder : tie()->last_unit();
   }
 
   // The units whose buckets the pass of `unit` completes: its own, but for a tie on one role, which
-  // both of its units add to. Chunks of the role may end in any order.
+  // all of its units add to. Chunks of the role may end in any order.
   std::vector<std::int32_t> completed_by(std::int32_t unit) const {
-    if (tie() == nullptr || last_of_tie_ != tie()->last_unit) return {unit};
+    if (tie() == nullptr || !tie()->on_one_role || last_of_tie_ != tie()->others.first)
+      return {unit};
     if (unit == tie()->first_unit) return {};
-    if (unit == tie()->last_unit) return {unit, tie()->first_unit};
+    if (unit == tie()->others.first) return {unit, tie()->first_unit};
     return {unit};
   }
 
@@ -126,19 +140,19 @@ class BesidePasses {
     for (ParameterGroup& group : draft_.plan.parts.own_groups(unit)) {
       const std::int64_t elements = group.trained() - group.reduced_inside;
       if (elements == 0 || !draft_.plan.parts.is_copied(group)) continue;
-      const bool is_tied =
-          tie() != nullptr && tie()->first_unit == unit && tie()->over == group.over;
+      const bool is_tied = holder(unit) == unit && tie()->over == group.over;
       it->second.push_back(draft_.add(Bucket{.units = {{unit, 1}},
                                              .over = std::move(group.over),
                                              .elements = elements,
-                                             .opened_by = is_tied ? tie()->last_unit : unit}));
+                                             .opened_by = is_tied ? opener(unit) : unit}));
     }
     return it->second;
   }
 
   // Whether the unit's backward pass is the first to add to the gradients of some bucket.
   bool opens_bucket(std::int32_t unit) {
-    if (tie() != nullptr && unit == tie()->last_unit) return true;
+    if (const std::int32_t of = holder(unit); of >= 0 && of != unit && unit == opener(of))
+      return true;
     return std::ranges::any_of(buckets_of(unit), [&](std::int32_t bucket) {
       return draft_.plan.buckets[static_cast<std::size_t>(bucket)].opened_by == unit;
     });

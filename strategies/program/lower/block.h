@@ -96,11 +96,13 @@ struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< mesh_of(strategy).
   LoweredBlock embedding;
   std::vector<LoweredBlock> layers;  ///< One for each variant (layers.h).
+  std::vector<LoweredBlock> predictions;  ///< Modules that predict one more token each.
   LoweredBlock head;
-  /// In the order of the model: embedding, layers, head.
+  /// In the order of the model: embedding, layers, predictions, head.
   std::vector<const LoweredBlock*> all() const {
     std::vector<const LoweredBlock*> blocks{&embedding};
     for (const LoweredBlock& layer : layers) blocks.push_back(&layer);
+    for (const LoweredBlock& prediction : predictions) blocks.push_back(&prediction);
     blocks.push_back(&head);
     return blocks;
   }

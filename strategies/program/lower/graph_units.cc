@@ -187,7 +187,7 @@ Result<std::optional<plan::Tie>> tie_of(const ShardedUnits& units) {
       fault = refused("what they share must be reduced over the same axes in both");
     } else {
       const ShardedGraph& forward = units.forward[u];
-      if (!tie) tie = {.last_unit = static_cast<std::int32_t>(last), .over = *std::move(over)};
+      if (!tie) tie = {.others = {static_cast<std::int32_t>(last), 1}, .over = *std::move(over)};
       tie->elements += local_elements(parameter, forward.attributes[id.index()], forward.mesh);
     }
   });

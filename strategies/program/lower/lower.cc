@@ -42,6 +42,11 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   const Layers layers = layers_of(model, strategy);
   for (std::size_t i = 0; i < layers.variants.size(); ++i)
     parts.blocks.push_back(planned(name_of(layers.variants[i], model, strategy), blocks.layers[i]));
+  const auto first_prediction = static_cast<std::int32_t>(parts.blocks.size());
+  for (std::size_t i = 0; i < blocks.predictions.size(); ++i)
+    parts.blocks.push_back(planned(
+        blocks.predictions.size() > 1 ? fmt::format("prediction {}", i + 1) : "prediction",
+        blocks.predictions[i]));
   parts.blocks.push_back(planned("head", blocks.head));
   const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
   parts.units.push_back({.name = "embedding", .block = 0});
@@ -49,6 +54,11 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     parts.units.push_back({.name = fmt::format("layer {}", layer),
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer});
+  const auto predictions = static_cast<std::int32_t>(blocks.predictions.size());
+  for (std::int32_t i = 0; i < predictions; ++i)
+    parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(first_prediction + i)].name,
+                           .block = first_prediction + i,
+                           .layer = static_cast<std::int32_t>(model.layers) + i});
   parts.units.push_back({.name = "head", .block = last_block});
   std::int32_t next = 1;
   for (const std::int64_t count : layers_of_stages(strategy, model.layers)) {
@@ -56,10 +66,10 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     next += static_cast<std::int32_t>(count);
   }
   parts.pieces.front() = {0, parts.pieces.front().count + 1};
-  ++parts.pieces.back().count;
-  if (model.tied_embeddings)
+  parts.pieces.back().count += predictions + 1;
+  if (const auto readers = static_cast<std::int32_t>(model.tables_behind()); readers > 0)
     parts.tie = plan::Tie{.first_unit = 0,
-                          .last_unit = static_cast<std::int32_t>(parts.units.size()) - 1,
+                          .others = {next, readers},
                           .over = copy_axes(blocks.mesh),
                           .elements = blocks.head.largest_parameter,
                           .is_frozen = model.adapters.has_value()};

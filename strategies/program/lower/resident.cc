@@ -1,5 +1,6 @@
 #include "strategies/program/lower/resident.h"
 
+#include <algorithm>
 #include <map>
 
 #include "strategies/graph/mesh_axes.h"
@@ -29,7 +30,9 @@ void visit_blocks(const Strategy& strategy, const Model& model, const LoweredMod
   if (stage == 0) visit(blocks.embedding, 1);
   for (std::size_t variant = 0; variant < layers.size(); ++variant)
     if (layers[variant] > 0) visit(blocks.layers[variant], layers[variant]);
-  if (has_head) visit(blocks.head, 1);
+  if (!has_head) return;
+  for (const LoweredBlock& prediction : blocks.predictions) visit(prediction, 1);
+  visit(blocks.head, 1);
 }
 
 Bytes placeholder_bytes(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
@@ -67,16 +70,28 @@ std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, cons
       groups.push_back(std::move(group));
     }
   });
-  // A stage with both ends of the model has a tied output projection once.
-  if (model.tied_embeddings && stage == 0 && last_stage(strategy) == 0) {
-    const std::int64_t twice = -blocks.head.largest_parameter;
+  // A stage has the embedding's table once.
+  const std::int64_t last = last_stage(strategy);
+  const std::int64_t more = stage != last ? 0 : model.tables_behind() - (last == 0 ? 0 : 1);
+  if (more > 0) {
+    const std::int64_t again = -more * blocks.head.largest_parameter;
     const bool counts = rule_of(strategy.optimizer).whole_tensors && !model.adapters;
     groups.push_back({.over = copy_axes(blocks.mesh),
-                      .elements = twice,
-                      .frozen = model.adapters ? twice : 0,
-                      .tensors = counts ? -1 : 0});
+                      .elements = again,
+                      .frozen = model.adapters ? again : 0,
+                      .tensors = counts ? -more : 0});
   }
   return groups;
+}
+
+bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
+                         const LoweredBlock& block) {
+  const bool is_head = &block == &blocks.head;
+  const bool is_prediction = std::ranges::any_of(
+      blocks.predictions, [&](const LoweredBlock& one) { return &one == &block; });
+  if (!is_prediction && !(is_head && model.tied_embeddings)) return false;
+  const LoweredBlock& first = blocks.predictions.empty() ? blocks.head : blocks.predictions.front();
+  return last_stage(strategy) == 0 || &block != &first;
 }
 
 std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, const Model& model,

@@ -14,6 +14,10 @@ namespace foreshard::lower {
 std::vector<plan::ParameterGroup> groups_of_stage(const Strategy& strategy, const Model& model,
                                                   const LoweredModel& blocks, std::int64_t stage);
 
+/// Whether the block reads the embedding's table, and one before it on its stage holds that.
+bool reads_copy_of_table(const Strategy& strategy, const Model& model, const LoweredModel& blocks,
+                         const LoweredBlock& block);
+
 /// Parameters, gradients and optimizer state as the strategy shares them, and buffers: the
 /// framework's workspace, the placeholders of gradients that it keeps, and the gradient that the
 /// stage sent to the stage before it last: a pipeline engine holds that until the next one is there

@@ -80,8 +80,7 @@ class Role {
 
   const ShardedBlock& block_of(std::int32_t unit) const;
   GraphRun how(std::int32_t unit, std::int32_t micro_batch) const;
-  Distributed tokens(const ShardedBlock& block, const std::string& tensor,
-                     std::int32_t micro_batch) const;
+  Distributed tokens(std::int32_t unit, const std::string& tensor, std::int32_t micro_batch) const;
   Status forward(const plan::Action& pass, std::int32_t unit);
   Status backward(const plan::Action& pass, std::int32_t unit);
   Status weight_gradients(const plan::Action& pass, std::int32_t unit);

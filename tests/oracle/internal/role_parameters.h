@@ -48,7 +48,7 @@ class RoleParameters {
                  ProcessMesh mesh);
 
   /// Adds what a unit reads: `also_partial` by parameter. Of a tie the table is the parameter
-  /// "embedding.weight" of the first unit and "logits.weight" of the last.
+  /// "embedding.weight" of units, and "logits.weight" of a tied head.
   void add(std::int32_t unit, const Graph& graph,
            const std::map<TensorId, std::vector<Axis>>& also_partial);
 

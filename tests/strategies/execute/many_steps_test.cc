@@ -26,6 +26,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     give_experts(training, static_cast<unsigned>(i));
     give_routers(training, static_cast<unsigned>(i));
     give_adapters(training, static_cast<unsigned>(i));
+    give_predictions(training, static_cast<unsigned>(i));
     part_gates(training, static_cast<unsigned>(i));
     recompute_parts(training, static_cast<unsigned>(i));
     reschedule(training, static_cast<unsigned>(i));

@@ -178,8 +178,10 @@ TEST(SerialIsSharded, ForEveryDimensionOfParallelism) {
 TEST(SerialIsSharded, ForEverySchedule) {
   Summary summary;
   std::size_t turn = 0;
+  std::vector<Model> models = tiny_models();
+  for (const bool tied : {false, true}) models.push_back(tiny_prediction(tied ? 2 : 1, tied));
   for (const schedule::Schedule& schedule : schedule::schedules()) {
-    for (const Model& model : tiny_models()) {
+    for (const Model& model : models) {
       for (const std::int64_t stages : {2, 4}) {
         Strategy s = tiny_strategy(turn % 2 == 0 ? 2 : 1, stages, turn % 3 == 0 ? 2 : 1);
         s.sequence_parallel = turn % 4 == 0;
@@ -202,8 +204,31 @@ TEST(SerialIsSharded, ForEverySchedule) {
               actions +=
                   m % 2 == 0 ? fmt::format("F{0} I{0} W{0} ", m) : fmt::format("F{0} B{0} ", m);
         }
-        if (model.tied_embeddings && last_stage(s) == 0) s.zero_stage %= 2;
+        if (model.tables_behind() > 0 && last_stage(s) == 0) s.zero_stage %= 2;
         expect_serial_is_sharded(model, s, summary, {turn, turn + 1});
+        ++turn;
+      }
+    }
+  }
+  print(summary);
+}
+
+// Each shape of ranks with modules that predict more tokens: their table is that of the embedding,
+// on one stage or on two, and with a tied output projection that of all three.
+TEST(SerialIsSharded, WithPredictionsOfMoreTokens) {
+  Summary summary;
+  std::size_t turn = 0;
+  for (const Shape& shape : shapes()) {
+    for (const std::int64_t modules : {1, 2}) {
+      for (const bool tied : {false, true}) {
+        Strategy s = strategy_of(shape);
+        s.framework.value.fused_gradient_accumulation = turn % 2 == 0;
+        s.framework.value.gradient_reduction =
+            turn % 3 == 0 ? GradientReduction::kAfterBackward : GradientReduction::kOverlapped;
+        s.framework.value.overlap_parameter_gather = turn % 5 == 0;
+        s.recompute =
+            std::array{Recompute::kNone, Recompute::kSelective, Recompute::kFull}[turn % 3];
+        expect_serial_is_sharded(tiny_prediction(modules, tied), s, summary, {turn, turn + 1});
         ++turn;
       }
     }

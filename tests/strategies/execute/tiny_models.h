@@ -35,6 +35,16 @@ inline Model tiny_llama() {
   return model;
 }
 
+/// DeepSeek-V3's kind: modules that predict more tokens.
+inline Model tiny_prediction(std::int64_t modules, bool tied) {
+  Model model = tiny_llama();
+  model.name = tied ? "tiny predictions with a tied table" : "tiny predictions";
+  model.multi_token_prediction = modules;
+  model.tied_embeddings = tied;
+  model.dropout = tied;
+  return model;
+}
+
 /// What neither has: RMS norm with biases everywhere and grouped heads, a gate with a bias, rotary
 /// positions and tied embeddings, dropout after a projection with a bias and after one without.
 inline Model tiny_mixture(bool dropout) {

@@ -89,6 +89,56 @@ TEST(ParameterCount, OfWhatATokenIsRoutedTo) {
   EXPECT_EQ(active_parameter_count(catalogue("gpt-oss-20b")) - kEmbedding, 3'608'307'264);
 }
 
+// The module of DeepSeek-V3 that predicts a second token, by hand: h = 7,168; attention from latents
+// of 1,536 and 512 + 64 values, 128 heads of 192 and 128; 257 experts of three matrices of 2,048; the
+// router; norms of latents, of the layer, and three; the projection. The files have 256 more, the
+// bias that balances loads, and table and output projection once more: 684.5 billion with the rest,
+// "685B" in the model card. "11.5B unique", "2.4B" active with table and output projection
+// (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3) are without the projection.
+TEST(ParameterCount, OfAPredictionOfASecondTokenByHand) {
+  constexpr std::int64_t kH = 7168;
+  constexpr std::int64_t kAttention = kH * 1536 + 1536 * 128 * 192 + kH * (512 + 64) +
+                                      512 * 128 * (128 + 128) + 128 * 128 * kH + 1536 + 512;
+  constexpr std::int64_t kExpert = 3 * kH * 2048;
+  constexpr std::int64_t kLayer = kAttention + 257 * kExpert + 256 * kH + 2 * kH;
+  constexpr std::int64_t kProjection = 2 * kH * kH;
+  constexpr std::int64_t kTables = 2 * std::int64_t{129'280} * kH;
+  const Model without = catalogue("deepseek-v3");
+  Model with = without;
+  with.multi_token_prediction = 1;
+  const std::int64_t unique = parameter_count(with) - parameter_count(without);
+  EXPECT_EQ(unique, kLayer + kProjection + 3 * kH);
+  EXPECT_EQ(std::int64_t{671'026'419'200} + unique + 256 + kTables, 684'489'845'504);
+  EXPECT_NEAR(static_cast<double>(unique - kProjection), 11.5e9, 0.05e9);
+  const std::int64_t active = active_parameter_count(with) - active_parameter_count(without);
+  EXPECT_EQ(active, unique - 248 * kExpert);
+  EXPECT_NEAR(static_cast<double>(active - kProjection + kTables), 2.4e9, 0.05e9);
+  with.multi_token_prediction = 2;
+  EXPECT_EQ(parameter_count(with) - parameter_count(without), 2 * unique);
+}
+
+// By hand for h = 8, f = 6, 5 tokens of a vocabulary of 7: a layer of attention, 4 h h, of two
+// matrices, and of 2 h scores a pair of tokens; a projection of 2 h h; the output projection.
+TEST(ModelFlops, OfPredictionsByHand) {
+  const Model plain{.name = "m",
+                    .layers = 3,
+                    .hidden = 8,
+                    .heads = 2,
+                    .ffn = 6,
+                    .vocabulary = 7,
+                    .sequence = 5,
+                    .positions = Positions::kRotary,
+                    .source = ""};
+  Model model = plain;
+  model.multi_token_prediction = 1;
+  constexpr double kMatrices = 4 * 8 * 8 + 2 * 8 * 6 + 2 * 8 * 8 + 8 * 7;
+  constexpr double kForward = 2 * (5 * kMatrices + 5 * 5 * 2 * 8);
+  EXPECT_DOUBLE_EQ(forward_flops(model, 4).in_base() - forward_flops(plain, 4).in_base(),
+                   4 * kForward);
+  EXPECT_DOUBLE_EQ(model_flops(model, 4).in_base() - model_flops(plain, 4).in_base(),
+                   3 * 4 * kForward);
+}
+
 // Two of six layers have experts: the third and the sixth; then the first is dense in any case.
 TEST(LayerKinds, FollowTheInterval) {
   Model model{.name = "m", .layers = 6, .experts = 4, .expert_interval = 3, .source = ""};
@@ -352,6 +402,23 @@ TEST(Model, KeysThatChangeNothingAreRefused) {
             "model 'm': router has no meaning without experts");
   EXPECT_EQ(fault([](Model& m) { m.experts = 4, m.shared_gate = true; }),
             "model 'm': shared_gate has no meaning without shared_ffn");
+  EXPECT_EQ(fault([](Model& m) { m.multi_token_prediction = 1; }),
+            "model 'm': learned positions of the tokens that multi_token_prediction reads are not "
+            "modelled; set positions: rotary or none");
+  EXPECT_EQ(fault([](Model& m) {
+              m.multi_token_prediction = 1;
+              m.positions = Positions::kRotary;
+              m.embedding_norm = true;
+            }),
+            "model 'm': multi_token_prediction normalises embeddings itself; leave out "
+            "embedding_norm");
+  EXPECT_EQ(fault([](Model& m) {
+              m.multi_token_prediction = 1;
+              m.positions = Positions::kRotary;
+              m.adapters.emplace();
+            }),
+            "model 'm': adapters train nothing of multi_token_prediction; leave out one of the "
+            "two");
 }
 
 }  // namespace

@@ -245,6 +245,20 @@ void give_adapters(Training& training, unsigned i) {
       faults_in(training.strategy, training.model, training.strategy.devices()).empty());
 }
 
+void give_predictions(Training& training, unsigned i) {
+  std::mt19937 random(i);
+  Draw draw(random);
+  Model& model = training.model;
+  if (model.adapters || draw.chance()) return;
+  model.multi_token_prediction = draw.from({1, 1, 2});
+  model.embedding_norm = false;
+  if (model.positions == Positions::kLearned) model.positions = Positions::kRotary;
+  model.position_table = 0;
+  FORESHARD_CHECK(checked(model).has_value());
+  FORESHARD_CHECK(
+      faults_in(training.strategy, training.model, training.strategy.devices()).empty());
+}
+
 void part_gates(Training& training, unsigned i) {
   if (i % 4 < 2 && !training.model.adapters) training.strategy.framework.value.gate_apart = true;
 }
@@ -350,6 +364,8 @@ std::string describe(const Training& training) {
     text += fmt::format(" adapters {} at {}{}", training.model.adapters->rank,
                         training.model.adapters->targets.size(),
                         training.model.adapters->dropout ? " dropped out" : "");
+  if (training.model.multi_token_prediction > 0)
+    text += fmt::format(" predictions {}", training.model.multi_token_prediction);
   if (training.model.tied_embeddings) text += " tied";
   if (f.gradient_reduction == GradientReduction::kOverlapped) text += " reduce-overlapped";
   if (f.pipeline_transfers == PipelineTransfers::kBlocking) text += " blocking";

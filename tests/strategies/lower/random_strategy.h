@@ -41,6 +41,10 @@ void overlap_exchanges(Training& training, unsigned i);
 /// Of every third, adapters of some of its layers, which alone are trained.
 void give_adapters(Training& training, unsigned i);
 
+/// Of half of those without adapters, modules that predict one or two more tokens, without learned
+/// positions.
+void give_predictions(Training& training, unsigned i);
+
 /// Of two of four without adapters, gate and up projections that are products of their own.
 void part_gates(Training& training, unsigned i);
 

@@ -25,8 +25,8 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
   return bytes * shards / (fp32 ? 4 : size_of(strategy.precision).in_base());
 }
 
-// By hand: all parameters, the vocabulary padded, a tied embedding once more where first and last
-// stage are different ranks, divided by tensor ranks except for what they hold copies of: norms,
+// By hand: all parameters, the vocabulary padded, an embedding that the last stage reads once more
+// where first and last stage are different ranks, divided by tensor ranks except for what they hold copies of: norms,
 // learned positions, biases after the row-parallel products, routers. Experts are divided among
 // their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer.
 double elements_expected(const Model& model, const Strategy& strategy) {
@@ -35,7 +35,8 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   Model padded = model;
   padded.vocabulary = (model.vocabulary + multiple - 1) / multiple * multiple;
   std::int64_t all = parameter_count(padded);
-  if (model.tied_embeddings && last_stage(strategy) != 0) all += padded.vocabulary * model.hidden;
+  if (model.tables_behind() > 0 && last_stage(strategy) != 0)
+    all += padded.vocabulary * model.hidden;
   const int scales = (has_scale(model.norm) ? 1 : 0) + (has_shift(model.norm) ? 1 : 0);
   const std::int64_t norm = model.hidden * scales;
   const int biases = (model.has_attention_out_bias() ? 1 : 0) + (model.has_mlp_bias() ? 1 : 0);
@@ -45,9 +46,11 @@ double elements_expected(const Model& model, const Strategy& strategy) {
   std::int64_t layer = norms * norm + biases * model.hidden;
   if (model.qk_norm == QkNorm::kPerHead)
     layer += 2 * model.head_size() * (has_shift(model.norm) ? 2 : 1);
-  std::int64_t copies = model.layers * layer + (model.embedding_norm ? 2 : 1) * norm;
+  const std::int64_t predictions = model.multi_token_prediction;
+  std::int64_t copies = (model.layers + predictions) * layer +
+                        (model.embedding_norm ? 2 : 1) * norm + 3 * predictions * norm;
   if (model.positions == Positions::kLearned) copies += model.position_rows() * model.hidden;
-  std::int64_t mixtures = 0;
+  std::int64_t mixtures = model.kind_of_prediction().experts ? predictions : 0;
   for (std::int64_t i = 0; i < model.layers; ++i)
     mixtures += model.kind_of_layer(i).experts ? 1 : 0;
   copies += mixtures * model.hidden * model.experts;
@@ -70,6 +73,7 @@ TEST(Lower, IsSoundForRandomStrategies) {
     give_context(training, seed);
     give_experts(training, seed);
     give_adapters(training, seed);
+    give_predictions(training, seed);
     part_gates(training, seed);
     recompute_parts(training, seed);
     reschedule(training, seed);

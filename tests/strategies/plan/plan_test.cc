@@ -199,7 +199,7 @@ TEST(StepPlan, OfATiedEmbeddingInOneStage) {
   Strategy strategy = tiny_strategy(1, 1);
   set_data(strategy, 2, 2);
   Parts parts = tiny_parts(strategy, 1);
-  parts.tie = Tie{.first_unit = 0, .last_unit = 2, .over = {1}, .elements = 40};
+  parts.tie = Tie{.first_unit = 0, .others = {2, 1}, .over = {1}, .elements = 40};
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied.txt", to_text(plan));
   EXPECT_EQ(plan.roles.front().elements(), 50 + 100 + 10);
@@ -208,7 +208,7 @@ TEST(StepPlan, OfATiedEmbeddingInOneStage) {
 TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
   Strategy strategy = tiny_strategy(3, 1);
   Parts parts = tiny_parts(strategy, 3);
-  parts.tie = Tie{.first_unit = 0, .last_unit = 4, .over = {1}, .elements = 40};
+  parts.tie = Tie{.first_unit = 0, .others = {4, 1}, .over = {1}, .elements = 40};
   parts.blocks[1].groups.push_back({.over = {1}, .also_partial = {0}, .elements = 7});
   const StepPlan plan = planned(parts, strategy);
   expect_golden("plans/tied-3-stages.txt", to_text(plan));
