@@ -86,9 +86,8 @@ TEST(Prediction, ComputesALayerAProjectionAndAnOutput) {
   EXPECT_EQ(products(plain.head.forward), 2 * kS * kH * kV);
 }
 
-// Each chunk of a long sequence: what tensor-parallel ranks exchange around the projection, as
-// Megatron-LM does: both streams are gathered before it, its columns behind it, of which each rank
-// goes on with its tokens.
+// What tensor-parallel ranks exchange around the projection, as in Megatron-LM: both streams are
+// gathered before it, its columns behind it, of which each rank goes on with its tokens.
 TEST(Prediction, GathersItsProjection) {
   const LoweredModel blocks = blocks_of(model(), on(2, 1, 1));
   std::map<std::string, std::pair<CollectiveKind, double>> found;
