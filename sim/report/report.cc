@@ -18,6 +18,9 @@ std::string words_of(const Model& model) {
                                  plural(model.layers, "layer"), grouped(model.hidden),
                                  grouped(model.heads), plural(model.heads, "head"));
   if (model.kv() != model.heads) text += fmt::format(" ({} for keys)", grouped(model.kv()));
+  if (model.multi_token_prediction > 0)
+    text += fmt::format(", {} more {} predicted", model.multi_token_prediction,
+                        plural(model.multi_token_prediction, "token"));
   text += fmt::format(", sequence {}, {} parameters", grouped(model.sequence),
                       scaled(static_cast<double>(parameter_count(model))));
   if (model.adapters)

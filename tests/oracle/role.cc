@@ -181,9 +181,8 @@ Distributed Role::tokens(std::int32_t unit, const std::string& tensor,
   const Graph& graph = block_of(unit).forward;
   const Tensor& ids = graph[*tensor_named(graph, tensor)];
   const std::int64_t predictions = training_.model.multi_token_prediction;
-  const std::int64_t behind =
-      training_.plan.parts.units[static_cast<std::size_t>(unit)].layer - training_.model.layers;
-  const std::int64_t shift = tensor == "targets" ? 1 : std::max<std::int64_t>(0, behind + 1);
+  const std::int64_t behind = unit - training_.model.layers;  // the last layer
+  const std::int64_t shift = tensor == "targets" ? 1 : std::max<std::int64_t>(0, behind);
   const std::int64_t length = ids.shape.back();
   const std::int64_t samples = ids.shape[ids.shape.size() - 2];
   const std::uint64_t key =

@@ -99,9 +99,8 @@ bool RoleParameters::is_cut(const Parameter& parameter) const {
 void RoleParameters::add(std::int32_t unit, const Graph& graph,
                          const std::map<TensorId, std::vector<Axis>>& also_partial) {
   const auto& tie = plan_.parts.tie;
-  const plan::Unit& its = plan_.parts.units[static_cast<std::size_t>(unit)];
   const bool is_layer = unit > 0 && std::cmp_less(unit + 1, plan_.parts.units.size());
-  const std::string prefix = is_layer ? "layers." + std::to_string(its.layer) + "." : "";
+  const std::string prefix = is_layer ? "layers." + std::to_string(unit - 1) + "." : "";
   for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
     const Tensor& tensor = graph.tensors[i];
     if (tensor.role != TensorRole::kParameter) continue;

@@ -54,11 +54,9 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     parts.units.push_back({.name = fmt::format("layer {}", layer),
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer});
-  const auto predictions = static_cast<std::int32_t>(blocks.predictions.size());
-  for (std::int32_t i = 0; i < predictions; ++i)
-    parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(first_prediction + i)].name,
-                           .block = first_prediction + i,
-                           .layer = static_cast<std::int32_t>(model.layers) + i});
+  // No layers, as the first unit is none: the gradients of the table that they share are one buffer.
+  for (std::int32_t i = first_prediction; i < last_block; ++i)
+    parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(i)].name, .block = i});
   parts.units.push_back({.name = "head", .block = last_block});
   std::int32_t next = 1;
   for (const std::int64_t count : layers_of_stages(strategy, model.layers)) {
@@ -66,7 +64,7 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     next += static_cast<std::int32_t>(count);
   }
   parts.pieces.front() = {0, parts.pieces.front().count + 1};
-  parts.pieces.back().count += predictions + 1;
+  parts.pieces.back().count += last_block - first_prediction + 1;
   if (const auto readers = static_cast<std::int32_t>(model.tables_behind()); readers > 0)
     parts.tie = plan::Tie{.first_unit = 0,
                           .others = {next, readers},

@@ -43,6 +43,12 @@ constexpr const char* kExperts =
     "1024, bias: false, activation: swiglu, positions: rotary, norm: rms-norm, tied_embeddings: "
     "false, dropout: false, experts: 8, experts_per_token: 2, expert_ffn: 2816, shared_ffn: 1024, "
     "dense_layers: 2, ffn: 8192}";
+constexpr const char* kPrediction =
+    "{name: predicting, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024, "
+    "positions: rotary, multi_token_prediction: 1, tied_embeddings: false}";
+constexpr const char* kTiedPredictions =
+    "{name: predicting, layers: 8, hidden: 2048, heads: 16, vocabulary: 32000, sequence: 1024, "
+    "positions: rotary, multi_token_prediction: 2}";
 constexpr const char* kHuge =
     "{name: huge, layers: 96, hidden: 16384, heads: 128, vocabulary: 51200, sequence: 2048}";
 
@@ -121,6 +127,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"two_nodes_fsdp", "two-dgx-a100", "pytorch-fsdp"},
         Case{"two_nodes_megatron_experts", "two-dgx-a100", "megatron-lm", 0.02, kExperts},
         Case{"two_nodes_fsdp_experts", "two-dgx-a100", "pytorch-fsdp", 0.01, kExperts},
+        Case{"two_nodes_megatron_prediction", "two-dgx-a100", "megatron-lm", 0.01, kPrediction},
+        Case{"two_nodes_fsdp_predictions", "two-dgx-a100", "pytorch-fsdp", 0.01, kTiedPredictions},
         Case{"two_nodes_megatron_context", "two-dgx-a100", "megatron-lm", 0.01, kSmall, {1, 2, 4}},
         Case{"two_nodes_megatron_experts_and_context",
              "two-dgx-a100",

@@ -41,6 +41,7 @@ TEST(SerialStep, GradientsAreThoseOfTheLoss) {
   models.back().qk_norm = QkNorm::kAllHeads;
   models.back().norm = Norm::kLayerNormScale;
   std::ranges::copy(tiny_fused_models(), std::back_inserter(models));
+  for (const bool tied : {false, true}) models.push_back(tiny_prediction(tied ? 2 : 1, tied));
   for (const Model& model : models) {
     for (const bool flash : {true, false}) {
       if (!flash && (model.window > 0 || model.has_latents())) continue;  // fused alone

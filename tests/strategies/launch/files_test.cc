@@ -55,6 +55,19 @@ TEST(MegatronArguments, HaveExperts) {
   EXPECT_THAT(faults_in(loaded<Strategy>(run->strategy), model, 128), IsEmpty());
 }
 
+TEST(MegatronArguments, HavePredictionsOfMoreTokens) {
+  const std::string arguments =
+      "--micro-batch-size 1 --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+      "--max-position-embeddings 32 --vocab-size 256 --position-embedding-type rope";
+  const auto run = import_text(arguments + " --mtp-num-layers 1 --mtp-loss-scaling-factor 0.3", 4);
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(loaded<Model>(run->model).multi_token_prediction, 1);
+  EXPECT_THAT(run->unmodelled, IsEmpty());
+  const auto without = import_text(arguments, 4);
+  ASSERT_TRUE(without) << without.error().message;
+  EXPECT_EQ(loaded<Model>(without->model).multi_token_prediction, 0);
+}
+
 // What Megatron-LM fills in: the batch, the width of a gated layer (8/3 of 4096, down to a multiple
 // of 64), dropout of 0.1, LayerNorm, learned positions, tied embeddings.
 TEST(MegatronArguments, HaveTheDefaultsOfMegatron) {

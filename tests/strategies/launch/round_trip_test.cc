@@ -161,7 +161,8 @@ TEST(LaunchFormats, ReadBackWhatTheyWrite) {
     int written = 0;
     std::map<std::string, int> refusals;
     for (int i = 0; i < kTries; ++i) {
-      const Model model = i % 2 == 0 ? dense() : sparse();
+      Model model = i % 2 == 0 ? dense() : sparse();
+      if (i % 4 == 1 && form.name.starts_with("megatron")) model.multi_token_prediction = 1;
       Strategy strategy = random_strategy(choose, model.experts > 0);
       Framework facts = *framework;
       facts.gradient_reduction =
@@ -230,6 +231,10 @@ TEST(LaunchFormats, NameTheKeysThatTheyCannotSay) {
   const auto of_model = export_launch("megatron", Strategy{}, &model);
   ASSERT_FALSE(of_model);
   EXPECT_EQ(of_model.error().message, "error: model.branches: megatron cannot say 'parallel'");
+  model = dense();
+  model.multi_token_prediction = 1;
+  EXPECT_THAT(export_launch("nemo", Strategy{}, &model).error().message,
+              HasSubstr("error: model.multi_token_prediction: nemo cannot say '1'"));
   EXPECT_THAT(export_launch("pytorch", strategy, nullptr).error().message,
               HasSubstr("there is no format 'pytorch'"));
 }

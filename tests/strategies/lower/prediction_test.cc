@@ -95,11 +95,11 @@ TEST(Prediction, GathersItsProjection) {
     if (const auto* one = std::get_if<program::Communication>(&task.body))
       found[task.name] = {one->kind, one->bytes.in_base()};
   const double stream = 2 * kS * kH;
-  EXPECT_THAT(found, Contains(Pair("reduce-scatter.embedded",
+  EXPECT_THAT(found, Contains(Pair("reduce_scatter.embedded",
                                    std::pair(CollectiveKind::kReduceScatter, stream))));
-  EXPECT_THAT(found, Contains(Pair("all-gather.joined",
+  EXPECT_THAT(found, Contains(Pair("all_gather.joined",
                                    std::pair(CollectiveKind::kAllGather, 2 * stream))));
-  EXPECT_THAT(found, Contains(Pair("all-gather.projection",
+  EXPECT_THAT(found, Contains(Pair("all_gather.projected",
                                    std::pair(CollectiveKind::kAllGather, stream))));
 }
 
