@@ -556,7 +556,8 @@ Result<Model> checked(Model model) {
       if (model.has_adapter(target))
         return fault(
             "adapters of experts are not modelled; set adapters.targets: [qkv, attention-out]");
-  for (const auto find_fault : {idle_key, window_fault, latents_fault, experts_fault, prediction_fault})
+  for (const auto find_fault :
+       {idle_key, window_fault, latents_fault, experts_fault, prediction_fault})
     if (const std::string why = find_fault(model); !why.empty()) return fault(why);
   return model;
 }

@@ -143,12 +143,12 @@ std::int64_t active_parameter_count(const Model& model);
 /// Arithmetic of one forward and backward pass over `samples` sequences, without recomputation:
 /// 6 per parameter of every matrix and token, plus attention scores, 12 s^2 h per layer and sample,
 /// counted whole (not halved for the causal mask), plus the output projection, once more for each
-/// module that predicts one more token, whose layer and projection count likewise. Of routed experts
-/// those count that a token is routed to; of scores those of a window, likewise twice: w (2s - w)
-/// of a sliding one in place of s^2, s w of chunks; h is the mean width of keys and of values. Of a
-/// frozen matrix 4 per parameter: it has no gradient.
-/// Source: Narayanan et al., "Efficient large-scale language model training on GPU clusters using
-/// Megatron-LM", SC 2021, appendix (its 96 B s l h^2 (...) is this with one more forward pass).
+/// module that predicts one more token, whose layer and projection count likewise. Of routed
+/// experts those count that a token is routed to; of scores those of a window, likewise twice: w
+/// (2s - w) of a sliding one in place of s^2, s w of chunks; h is the mean width of keys and of
+/// values. Of a frozen matrix 4 per parameter: it has no gradient. Source: Narayanan et al.,
+/// "Efficient large-scale language model training on GPU clusters using Megatron-LM", SC 2021,
+/// appendix (its 96 B s l h^2 (...) is this with one more forward pass).
 Flops model_flops(const Model& model, double samples);
 /// The forward pass's part of it: 2 per parameter and a third of attention, each of whose products
 /// has two in the backward pass.

@@ -102,7 +102,8 @@ Graph head_graph(const Model& model, const TransformerOptions& options) {
                                            .output_names = {"loss"}});
   Graph graph = build.take({x}, {statistics});
   graph[targets].pinned = Attribute{.dims = {build.batch(), build.context()}, .partial = {}};
-  if (several) graph[targets].pinned->dims.insert(graph[targets].pinned->dims.begin(), build.kWhole);
+  if (several)
+    graph[targets].pinned->dims.insert(graph[targets].pinned->dims.begin(), build.kWhole);
   return graph;
 }
 

@@ -52,7 +52,7 @@ struct TransformerOptions {
 
 struct TransformerGraphs {
   Graph embedding;
-  std::vector<Graph> layers;  ///< One of each of the model's kinds (Model::layer_kinds).
+  std::vector<Graph> layers;       ///< One of each of the model's kinds (Model::layer_kinds).
   std::vector<Graph> predictions;  ///< Modules that predict one more token each.
   Graph head;
 };

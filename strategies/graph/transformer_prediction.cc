@@ -45,8 +45,7 @@ Graph prediction_graph(const Model& model, const TransformerOptions& options, st
                                      .settings = {{"axis", std::int64_t{2}}}});
   TensorId projected = build.matmul("projection", both, 2 * model.hidden, model.hidden,
                                     {build.kWhole, build.tensor()});
-  projected =
-      build.moved("projected", projected, {build.batch(), build.context(), build.kWhole});
+  projected = build.moved("projected", projected, {build.batch(), build.context(), build.kWhole});
   if (options.sequence_parallel)
     projected =
         build.moved("own_projected", projected, {build.batch(), build.sequence(), build.kWhole});

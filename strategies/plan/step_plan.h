@@ -108,8 +108,8 @@ struct Run {
   auto operator<=>(const Run&) const = default;
 };
 
-/// A parameter that the first unit and some of the last piece share (an embedding that is the output
-/// projection too, or that modules behind the layers read).
+/// A parameter that the first unit and some of the last piece share (an embedding that is the
+/// output projection too, or that modules behind the layers read).
 struct Tie {
   std::int32_t first_unit = 0;
   Run others{};               ///< Neighbours in one piece, which have one copy.

@@ -261,8 +261,10 @@ TEST(BadInput, Experts) {
 
 TEST(BadInput, Predictions) {
   const auto given = [](const std::string& model, const std::string& lines = {}) {
-    return study({{"model", "  name: small\n  layers: 8\n  hidden: 256\n  heads: 8\n"
-                            "  vocabulary: 1024\n  sequence: 128\n" + model},
+    return study({{"model",
+                   "  name: small\n  layers: 8\n  hidden: 256\n  heads: 8\n"
+                   "  vocabulary: 1024\n  sequence: 128\n" +
+                       model},
                   {"strategy", "  data_parallel: 8\n  global_batch: 16\n" + lines}});
   };
   const std::string one = "  positions: rotary\n  multi_token_prediction: 1\n";

@@ -105,8 +105,7 @@ void RoleParameters::add(std::int32_t unit, const Graph& graph,
     const Tensor& tensor = graph.tensors[i];
     if (tensor.role != TensorRole::kParameter) continue;
     const TensorId id{static_cast<std::int64_t>(i)};
-    const bool is_projection =
-        tie && tie->others.contains(unit) && tensor.name == "logits.weight";
+    const bool is_projection = tie && tie->others.contains(unit) && tensor.name == "logits.weight";
     const bool is_of_model =
         tensor.name == "embedding.weight" || tensor.name.starts_with("final_norm.");
     Parameter parameter{.name = (is_of_model ? "" : prefix) + tensor.name,

@@ -57,7 +57,8 @@ class BesidePasses {
   // The unit of this role whose bucket has the gradients of the tie that `unit` adds to; -1: none.
   std::int32_t holder(std::int32_t unit) const {
     if (tie() == nullptr || !is_read_by(*tie(), unit)) return -1;
-    return tie()->on_one_role || unit == tie()->first_unit ? tie()->first_unit : tie()->others.first;
+    return tie()->on_one_role || unit == tie()->first_unit ? tie()->first_unit
+                                                           : tie()->others.first;
   }
   // ... and the first unit that adds to them.
   std::int32_t opener(std::int32_t holder) const {

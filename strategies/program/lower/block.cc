@@ -356,8 +356,8 @@ Result<LoweredModel> lower_blocks(const Model& model, const Strategy& strategy) 
     FORESHARD_TRY(lower_into(lowered.layers.emplace_back(), layer, variant));
   }
   for (const Graph& prediction : graphs.predictions)
-    FORESHARD_TRY(
-        lower_into(lowered.predictions.emplace_back(), prediction, variant_of_prediction(strategy)));
+    FORESHARD_TRY(lower_into(lowered.predictions.emplace_back(), prediction,
+                             variant_of_prediction(strategy)));
   FORESHARD_TRY(lower_into(lowered.head, graphs.head, {}));
   const Graph& layer = graphs.layers.front();
   const Tensor& boundary = layer[layer.inputs.front()];

@@ -95,7 +95,7 @@ std::vector<Pieces*> all_passes(LoweredBlock& block);
 struct LoweredModel {
   std::vector<MeshAxis> mesh;  ///< mesh_of(strategy).
   LoweredBlock embedding;
-  std::vector<LoweredBlock> layers;  ///< One for each variant (layers.h).
+  std::vector<LoweredBlock> layers;       ///< One for each variant (layers.h).
   std::vector<LoweredBlock> predictions;  ///< Modules that predict one more token each.
   LoweredBlock head;
   /// In the order of the model: embedding, layers, predictions, head.

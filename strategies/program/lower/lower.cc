@@ -44,9 +44,9 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     parts.blocks.push_back(planned(name_of(layers.variants[i], model, strategy), blocks.layers[i]));
   const auto first_prediction = static_cast<std::int32_t>(parts.blocks.size());
   for (std::size_t i = 0; i < blocks.predictions.size(); ++i)
-    parts.blocks.push_back(planned(
-        blocks.predictions.size() > 1 ? fmt::format("prediction {}", i + 1) : "prediction",
-        blocks.predictions[i]));
+    parts.blocks.push_back(
+        planned(blocks.predictions.size() > 1 ? fmt::format("prediction {}", i + 1) : "prediction",
+                blocks.predictions[i]));
   parts.blocks.push_back(planned("head", blocks.head));
   const auto last_block = static_cast<std::int32_t>(parts.blocks.size()) - 1;
   parts.units.push_back({.name = "embedding", .block = 0});
@@ -54,7 +54,8 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
     parts.units.push_back({.name = fmt::format("layer {}", layer),
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
                            .layer = layer});
-  // No layers, as the first unit is none: the gradients of the table that they share are one buffer.
+  // No layers, as the first unit is none: the gradients of the table that they share are one
+  // buffer.
   for (std::int32_t i = first_prediction; i < last_block; ++i)
     parts.units.push_back({.name = parts.blocks[static_cast<std::size_t>(i)].name, .block = i});
   parts.units.push_back({.name = "head", .block = last_block});

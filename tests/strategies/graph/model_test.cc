@@ -89,12 +89,12 @@ TEST(ParameterCount, OfWhatATokenIsRoutedTo) {
   EXPECT_EQ(active_parameter_count(catalogue("gpt-oss-20b")) - kEmbedding, 3'608'307'264);
 }
 
-// The module of DeepSeek-V3 that predicts a second token, by hand: h = 7,168; attention from latents
-// of 1,536 and 512 + 64 values, 128 heads of 192 and 128; 257 experts of three matrices of 2,048; the
-// router; norms of latents, of the layer, and three; the projection. The files have 256 more, the
-// bias that balances loads, and table and output projection once more: 684.5 billion with the rest,
-// "685B" in the model card. "11.5B unique", "2.4B" active with table and output projection
-// (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3) are without the projection.
+// The module of DeepSeek-V3 that predicts a second token, by hand: h = 7,168; attention from
+// latents of 1,536 and 512 + 64 values, 128 heads of 192 and 128; 257 experts of three matrices of
+// 2,048; the router; norms of latents, of the layer, and three; the projection. The files have 256
+// more, the bias that balances loads, and table and output projection once more: 684.5 billion with
+// the rest, "685B" in the model card. "11.5B unique", "2.4B" active with table and output
+// projection (README_WEIGHTS.md of deepseek-ai/DeepSeek-V3) are without the projection.
 TEST(ParameterCount, OfAPredictionOfASecondTokenByHand) {
   constexpr std::int64_t kH = 7168;
   constexpr std::int64_t kAttention = kH * 1536 + 1536 * 128 * 192 + kH * (512 + 64) +

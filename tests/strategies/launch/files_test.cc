@@ -57,7 +57,8 @@ TEST(MegatronArguments, HaveExperts) {
 
 TEST(MegatronArguments, HavePredictionsOfMoreTokens) {
   const std::string arguments =
-      "--micro-batch-size 1 --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "
+      "--micro-batch-size 1 --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length "
+      "32 "
       "--max-position-embeddings 32 --vocab-size 256 --position-embedding-type rope";
   const auto run = import_text(arguments + " --mtp-num-layers 1 --mtp-loss-scaling-factor 0.3", 4);
   ASSERT_TRUE(run) << run.error().message;

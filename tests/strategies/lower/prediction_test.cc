@@ -99,8 +99,8 @@ TEST(Prediction, GathersItsProjection) {
                                    std::pair(CollectiveKind::kReduceScatter, stream))));
   EXPECT_THAT(found, Contains(Pair("all_gather.joined",
                                    std::pair(CollectiveKind::kAllGather, 2 * stream))));
-  EXPECT_THAT(found, Contains(Pair("all_gather.projected",
-                                   std::pair(CollectiveKind::kAllGather, stream))));
+  EXPECT_THAT(
+      found, Contains(Pair("all_gather.projected", std::pair(CollectiveKind::kAllGather, stream))));
 }
 
 double held(const Model& model, const Strategy& strategy, std::int64_t stage) {
@@ -146,13 +146,12 @@ TEST(Prediction, SharesTheTableOfTheEmbedding) {
         (!tensor.name.starts_with("layers.") || tensor.name.starts_with("layers.3.")))
       names.push_back(tensor.name);
   EXPECT_THAT(names,
-              ElementsAre("embedding.weight", "final_norm.weight",
-                          "layers.3.embedding_norm.weight", "layers.3.stream_norm.weight",
-                          "layers.3.projection.weight", "layers.3.attention_norm.weight",
-                          "layers.3.qkv.weight", "layers.3.attention_out.weight",
-                          "layers.3.mlp_norm.weight", "layers.3.mlp_up.weight",
-                          "layers.3.mlp_down.weight", "layers.3.prediction_norm.weight",
-                          "logits.weight"));
+              ElementsAre("embedding.weight", "final_norm.weight", "layers.3.embedding_norm.weight",
+                          "layers.3.stream_norm.weight", "layers.3.projection.weight",
+                          "layers.3.attention_norm.weight", "layers.3.qkv.weight",
+                          "layers.3.attention_out.weight", "layers.3.mlp_norm.weight",
+                          "layers.3.mlp_up.weight", "layers.3.mlp_down.weight",
+                          "layers.3.prediction_norm.weight", "logits.weight"));
 }
 
 // Of what is computed again, streams and ids stay; where some layers only are, it is not.

@@ -26,9 +26,9 @@ double elements_held(const program::Program& program, const Strategy& strategy) 
 }
 
 // By hand: all parameters, the vocabulary padded, an embedding that the last stage reads once more
-// where first and last stage are different ranks, divided by tensor ranks except for what they hold copies of: norms,
-// learned positions, biases after the row-parallel products, routers. Experts are divided among
-// their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer.
+// where first and last stage are different ranks, divided by tensor ranks except for what they hold
+// copies of: norms, learned positions, biases after the row-parallel products, routers. Experts are
+// divided among their data-parallel ranks besides; ZeRO 3 cuts them over so many fewer.
 double elements_expected(const Model& model, const Strategy& strategy) {
   const std::int64_t tp = strategy.tensor_parallel;
   const std::int64_t multiple = strategy.framework->vocabulary_multiple * tp;

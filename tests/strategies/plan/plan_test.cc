@@ -1,5 +1,6 @@
 // Step plans as text, by hand first.
 #include <algorithm>
+#include <map>
 
 #include "tests/golden/golden.h"
 #include "tests/strategies/plan/tiny_parts.h"
@@ -214,6 +215,39 @@ TEST(StepPlan, OfATiedEmbeddingOnTwoStagesAddsUpBothCopies) {
   expect_golden("plans/tied-3-stages.txt", to_text(plan));
   EXPECT_EQ(plan.roles.front().elements(), 50 + 107);
   EXPECT_EQ(plan.roles.back().elements(), 107 + 50);
+}
+
+// A table of 40 that a layer and the head read, too (a module that predicts one more token, and a
+// tied output projection): each role has it once, reduced with the first of its units there, and
+// the last one is the first to add to it.
+TEST(StepPlan, OfATableThatSeveralUnitsBehindRead) {
+  Strategy one = tiny_strategy(1, 1);
+  set_data(one, 2, 2);
+  Parts parts = tiny_parts(one, 1);
+  parts.tie = Tie{.first_unit = 0, .others = {1, 2}, .over = {1}, .elements = 40};
+  const StepPlan on_one = planned(parts, one);
+  EXPECT_EQ(on_one.roles.front().elements(), 50 + 60 + 10);
+  std::map<std::int32_t, std::pair<std::int64_t, std::int32_t>> buckets;  // by first unit
+  for (const Bucket& bucket : on_one.buckets)
+    if (bucket.opened_by != bucket.units.front().first)
+      buckets[bucket.units.front().first] = {bucket.elements, bucket.opened_by};
+  EXPECT_EQ(buckets, (decltype(buckets){{0, {50, 2}}}));
+
+  Strategy two = tiny_strategy(2, 1);
+  set_data(two, 2, 2);
+  parts = tiny_parts(two, 2);
+  parts.tie = Tie{.first_unit = 0, .others = {2, 2}, .over = {1}, .elements = 40};
+  const StepPlan on_two = planned(parts, two);
+  EXPECT_EQ(on_two.roles.front().elements(), 50 + 100);
+  EXPECT_EQ(on_two.roles.back().elements(), 100 + 10);
+  buckets.clear();
+  for (const Bucket& bucket : on_two.buckets)
+    if (bucket.opened_by != bucket.units.front().first)
+      buckets[bucket.units.front().first] = {bucket.elements, bucket.opened_by};
+  EXPECT_EQ(buckets, (decltype(buckets){{2, {100, 3}}}));
+  EXPECT_EQ(std::ranges::count_if(on_two.copies,
+                                  [](const Copies& copies) { return copies.elements == 40; }),
+            1);
 }
 
 TEST(StepPlan, RefusesWhatTheScheduleDoesNotDo) {
