@@ -133,10 +133,22 @@ Status fault_in_size(const ClusterConfig& config, const ErrorMaker& error) {
                "more than 4 million devices: larger than any cluster", "");
 }
 
+/// What add_cpu_memory() takes.
+struct CpuMemory {
+  BytesPerSecond bandwidth;
+  double efficiency = 1;
+  std::int32_t node = 0;
+  VertexId first;
+  VertexId last;
+};
+
 /// Builds the nodes.
+/// \param memory  theirs, which comes behind the fabric: vertices and links keep their ids whether
+///     a node says how fast its memory is or not.
 /// \return their NICs.
 Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
-                                          const ClusterConfig& config, const ErrorMaker& error) {
+                                          const ClusterConfig& config, const ErrorMaker& error,
+                                          std::vector<CpuMemory>& memory) {
   std::map<std::string, DeviceTypeId> types;
   std::vector<FabricPort> ports;
   std::int64_t first = 0;
@@ -150,6 +162,12 @@ Result<std::vector<FabricPort>> add_nodes(ClusterView::Builder& builder,
     const auto type = type_id(builder, types, *node.device);
     for (std::int64_t i = 0; i < group.nodes; ++i) {
       const auto built = build_node(builder, node, type);
+      if (node.cpu.memory_bandwidth)
+        memory.push_back({.bandwidth = **node.cpu.memory_bandwidth,
+                          .efficiency = *node.cpu.memory_efficiency,
+                          .node = built.node,
+                          .first = built.first,
+                          .last = built.last});
       for (std::size_t rail = 0; rail < built.nics.size(); ++rail)
         ports.push_back({.nic = built.nics[rail].vertex,
                          .name = builder.vertices()[built.nics[rail].vertex.index()].name,
@@ -175,7 +193,8 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
   ClusterView::Builder builder(config.name);
   builder.set_routing(config.routing, static_cast<std::uint64_t>(config.seed),
                       config.pxn.value_or(!rails_meet));
-  FORESHARD_ASSIGN(auto ports, add_nodes(builder, config, error));
+  std::vector<CpuMemory> memory;
+  FORESHARD_ASSIGN(auto ports, add_nodes(builder, config, error, memory));
   if (nodes > 1) {
     const FabricPlan plan{.config = config.fabric,
                           .ports = std::move(ports),
@@ -188,6 +207,8 @@ Result<ClusterView> build(const ClusterConfig& config, const ErrorMaker& error) 
     fabric.build(builder, plan);
     builder.set_reduces_in_network(config.sharp);
   }
+  for (const CpuMemory& of : memory)
+    add_cpu_memory(builder, of.bandwidth, of.efficiency, of.node, of.first, of.last);
   FORESHARD_TRY(take_down(builder, config, error));
   FORESHARD_TRY(degrade(builder, config, error));
   return std::move(builder).build();

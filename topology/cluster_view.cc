@@ -103,6 +103,21 @@ Result<Route> ClusterView::route(DeviceId from, DeviceId to, std::uint64_t flow)
                                              what_is_down(state_->vertices, state_->links)};
 }
 
+Result<Route> ClusterView::host_route(DeviceId device, HostWay way) const {
+  FORESHARD_CHECK(device.valid() && device.index() < state_->devices.size());
+  if (auto route = state_->router->host_route(device, way)) return *std::move(route);
+  const std::string name = state_->vertices[state_->devices[device.index()].vertex.index()].name;
+  if (way == HostWay::kInHost)
+    return Error{Error::Code::kInfeasible,
+                 "work on the CPU beside " + name +
+                     " takes the time of its memory, which the node does not give: add cpu: "
+                     "{memory_bandwidth: ...} to the node, what all channels of one socket carry"};
+  return Error{Error::Code::kInfeasible,
+               "no route between " + name + " and the memory of its host: the node has no CPU "
+               "socket that it reaches (pcie: {sockets: ...}, or cpu: {link: {bandwidth: ...}}); " +
+                   what_is_down(state_->vertices, state_->links)};
+}
+
 ClusterView::Builder::Builder(std::string name) : state_(std::make_unique<State>()) {
   state_->name = std::move(name);
 }

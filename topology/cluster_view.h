@@ -6,13 +6,17 @@
 ///
 /// **Routes** are shortest paths by this metric, over links that are up:
 ///
-///     NVLink 1, between switches `Link::hops`, PCIe 100, between sockets 1,000,
-///     a host's port 100,000
+///     NVLink 1, between switches `Link::hops`, PCIe (and NVLink to a CPU) 100, between sockets
+///     1,000, a host's port 100,000
 ///
 /// so that NVLink is preferred to PCIe, PCIe to crossing sockets, and all of these to leaving the
 /// host; a device leaves by the NIC that is nearest to it, however many switches lie behind. A path
 /// never passes through a device, and never through a host that is neither its source nor its
 /// target: hosts do not forward. `Routing` may widen or narrow this between switches.
+///
+/// **Host memory** (`host_route()`) lies behind the socket that is nearest to the device, by the
+/// same metric (ties: the one added first). Where the host says how fast its memory is, a link of
+/// its own leads from each socket to it, which what is read and what is written share.
 ///
 /// **PXN** (`pxn()`) is the one exception: where the sender's NIC is on another rail than the
 /// receiver's, the flow first goes over NVLink to a GPU of the sender's host whose own NIC is on
@@ -42,8 +46,16 @@ using DeviceTypeId = Id<struct DeviceTypeTag>;
 using LinkId = Id<struct LinkTag>;      ///< One direction of one cable or bus.
 using VertexId = Id<struct VertexTag>;  ///< Anything that links end at.
 
-enum class VertexKind : std::uint8_t { kDevice, kNvSwitch, kPcieSwitch, kSocket, kNic, kSwitch };
-enum class LinkKind : std::uint8_t { kNvLink, kPcie, kSocket, kNetwork };
+enum class VertexKind : std::uint8_t {
+  kDevice,
+  kNvSwitch,
+  kPcieSwitch,
+  kSocket,
+  kNic,
+  kSwitch,
+  kMemory  ///< Of a socket.
+};
+enum class LinkKind : std::uint8_t { kNvLink, kPcie, kSocket, kNetwork, kMemory };
 
 struct Vertex {
   VertexKind kind = VertexKind::kDevice;
@@ -95,6 +107,13 @@ struct Route {
   std::vector<RoutedLink> links;  ///< Ascending LinkId. Empty only from a device to itself.
   Seconds latency;                ///< Sum along one path (the longest, if they differ).
   LinkKind widest_kind = LinkKind::kNvLink;  ///< kNetwork if any link of it is, else kSocket, ...
+};
+
+/// A way between a device and the memory of its host.
+enum class HostWay : std::uint8_t {
+  kToHost,    ///< The device's data, written to host memory.
+  kFromHost,  ///< Read from host memory to the device.
+  kInHost,    ///< What the device's CPU socket reads and writes in its memory.
 };
 
 /// Which paths between two switches a flow takes. Paths outside of the fabric do not depend on it.
@@ -152,6 +171,11 @@ class ClusterView {
   /// (adaptive: of all its ways). Not thread-safe on one object.
   /// \return kInfeasible if there is no path; the message names both devices and what is down.
   Result<Route> route(DeviceId from, DeviceId to, std::uint64_t flow = 0) const;
+  /// Between a device and the memory of the socket that is nearest to it. Equal paths within the
+  /// host share the flow. Cost: as `route` within a host.
+  /// \return kInfeasible where no socket can be reached or, of kInHost, the host does not say how
+  ///     fast its memory is.
+  Result<Route> host_route(DeviceId device, HostWay way) const;
 
  private:
   struct State;

@@ -34,6 +34,8 @@ std::string_view shape_of(VertexKind kind) {
       return "cds";
     case VertexKind::kSwitch:
       return "box3d";
+    case VertexKind::kMemory:
+      return "cylinder";
   }
   return "box";
 }
@@ -48,6 +50,8 @@ std::string_view colour_of(LinkKind kind) {
       return "orange";
     case LinkKind::kNetwork:
       return "royalblue";
+    case LinkKind::kMemory:
+      return "sienna";
   }
   return "black";
 }

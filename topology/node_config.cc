@@ -62,6 +62,18 @@ bool regular_pcie_given(const PcieConfig& pcie) {
            pcie.socket_latency == usual.socket_latency);
 }
 
+std::string fault_in_cpu(const NodeConfig& node) {
+  if (!node.cpu.memory_bandwidth && !(node.cpu.memory_efficiency == CpuConfig{}.memory_efficiency))
+    return "gives memory_efficiency, a part of memory_bandwidth, but not that";
+  if (!node.cpu.link) return "";
+  if (node.wiring)
+    return "gives link, but wiring gives every link: join each GPU to a part of kind socket there";
+  if (node.gpus % node.cpu.link->gpus != 0)
+    return std::to_string(node.gpus) + " GPUs cannot be spread evenly over CPUs of " +
+           std::to_string(node.cpu.link->gpus);
+  return "";
+}
+
 std::string fault_in_wiring(const NodeConfig& node) {
   if (!node.wiring) return "";
   if (node.nvlink || node.nics || regular_pcie_given(node.pcie))
@@ -223,9 +235,11 @@ const yaml::Table<NodeConfig>& yaml_table(const NodeConfig*) {
           .optional("wiring", &N::wiring,
                     "Link by link, instead of nvlink, pcie and nics: for irregular hosts.")
           .optional("host", &N::host, "The CPU side.")
+          .optional("cpu", &N::cpu, "The CPUs, as offloading to them sees them.")
           .check("nvlink", fault_in_pairs)
           .check("nics", fault_in_nics)
           .check("pcie", fault_in_switches)
+          .check("cpu", fault_in_cpu)
           .check("wiring", fault_in_wiring);
   return table;
 }

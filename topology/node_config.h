@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "base/yaml/table.h"
 
+#include "topology/cpu_config.h"
 #include "topology/device_type.h"
 #include "topology/transport.h"
 #include "topology/wiring_config.h"
@@ -99,6 +100,7 @@ struct NodeConfig {
   /// Instead of `nvlink`, `pcie` and `nics`.
   std::optional<WiringConfig> wiring;
   HostConfig host;
+  CpuConfig cpu;
 };
 
 /// Whether a port leads out of the node.

@@ -81,6 +81,8 @@ std::string_view name_of(VertexKind kind) {
       return "nic";
     case VertexKind::kSwitch:
       return "switch";
+    case VertexKind::kMemory:
+      return "memory";
   }
   return "";
 }
@@ -95,6 +97,8 @@ std::string_view name_of(LinkKind kind) {
       return "socket";
     case LinkKind::kNetwork:
       return "network";
+    case LinkKind::kMemory:
+      return "memory";
   }
   return "";
 }

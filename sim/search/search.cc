@@ -336,6 +336,10 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
     return study.loader.error_at("strategy.recompute_layers",
                                  "a search recomputes all layers or none",
                                  "leave it out, or simulate strategies one by one");
+  if (study.strategy.offloads())
+    return study.loader.error_at("strategy", "a search offloads nothing to the host",
+                                 "leave out offload_activation_layers, offload_optimizer and "
+                                 "offload_parameters, or simulate strategies one by one");
   if (study.strategy.token_dispatcher != TokenDispatcher::kAllToAll)
     return study.loader.error_at("strategy.token_dispatcher",
                                  "a search exchanges tokens by all-to-all",

@@ -49,6 +49,8 @@ Category category_of(const program::Task& task) {
         return kPipeline;
       case Purpose::kData:
         return kData;
+      case Purpose::kOffload:
+        return kHost;
     }
   }
   if (std::holds_alternative<Kernel>(task.body)) return task.optimizer ? kOptimizer : kCompute;

@@ -136,7 +136,8 @@ class Writer {
     start.latency = in_.forms.idle(communicator, what.bytes).delay;
     const ActivityId begins = workload_.add_activity(start);
     ActivityId ends = begins;
-    if (in_.communicators.all[communicator].ranks.size() > 1) {
+    const Communicator& group = in_.communicators.all[communicator];
+    if (group.ranks.size() > 1 || program::is_with_host(group.kind)) {
       FORESHARD_ASSIGN(const auto written,
                        messages_->write({communicator, what.bytes.in_base()}, begins, [&] {
                          return internal::operation_of(in_.cluster, in_.program, in_.communicators,

@@ -17,7 +17,8 @@
 
 namespace foreshard::sim {
 
-/// Per communicator, whether it is a meeting: it has all ranks of the Program.
+/// Per communicator, whether it is a meeting: it has all ranks of the Program. What one rank does
+/// with its host goes on beside others.
 std::vector<bool> meetings_of(const program::Program& program, const Communicators& communicators);
 
 /// Whether each operation of `folding.meets_alone` ran while no other communication did.

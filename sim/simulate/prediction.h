@@ -19,8 +19,8 @@
 namespace foreshard::sim {
 
 /// Where the time of one device goes. Each instant of the step counts once, under the first that
-/// applies: computation, optimizer, communication that nothing hides (by purpose), the host, and
-/// else waiting for other stages. The parts sum to the step time.
+/// applies: computation, optimizer, communication that nothing hides (by purpose), the host (with
+/// offloading to it), and else waiting for other stages. The parts sum to the step time.
 struct Breakdown {
   Seconds compute;
   Seconds optimizer;

@@ -32,6 +32,8 @@ std::string describe(const Program& program, const program::Communication& what,
         "transfer between {} stages",
         program.mesh[static_cast<std::size_t>(std::get<program::AxisPeer>(what.group).axis)].name);
   }
+  if (program::is_with_host(what.kind))
+    return fmt::format("{}, each rank", comm::name_of(what.kind));
   std::string axes;
   if (const auto* group = std::get_if<program::AxisGroup>(&what.group)) {
     for (const std::int32_t axis : group->axes)

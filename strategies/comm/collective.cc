@@ -11,6 +11,7 @@
 #include "strategies/comm/algorithms.h"
 #include "strategies/comm/choose.h"
 #include "strategies/comm/flat_form.h"
+#include "strategies/comm/host_copy.h"
 #include "strategies/comm/internal/representative.h"
 
 namespace foreshard::comm {
@@ -32,6 +33,8 @@ Status fault_in(CollectiveKind kind, const Participants& group) {
       return fault("device " + std::to_string(device.value()) + " takes part twice");
   }
   const bool has_two = kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  if (program::is_with_host(kind) && group.devices.size() != 1)
+    return fault("is of one device, got " + std::to_string(group.devices.size()));
   if (has_two && group.devices.size() != 2)
     return fault("needs a sender and a receiver, got " + std::to_string(group.devices.size()) +
                  " devices");
@@ -192,6 +195,10 @@ template <class PatternOf>
 Result<std::vector<FlatCollective>> forms_of(CollectiveKind kind, const Participants& group,
                                              const Parameters& parameters, PatternOf pattern_of) {
   FORESHARD_TRY(fault_in(kind, group));
+  if (program::is_with_host(kind)) {
+    FORESHARD_ASSIGN(auto copy, host_copy(kind, group));
+    return std::vector<FlatCollective>{std::move(copy)};
+  }
   if (group.devices.size() == 1) {
     FlatCollective nothing;
     nothing.algorithm = "none";

@@ -144,7 +144,8 @@ struct StepwiseCollective {
 
 /// All (algorithm, protocol) forms that this operation can take on this group, in the registry's
 /// order, and in that of `parameters.forms`; those `on_request` only if a choice names them. A
-/// group of one device has one form, which costs nothing.
+/// group of one device has one form, which costs nothing but for operations with the host
+/// (host_copy.h).
 /// \return kInvalidInput for an impossible group, kInfeasible where devices have no route,
 ///     kUnsupported if `parameters` has no form for the operation.
 Result<std::vector<FlatCollective>> flat_forms(CollectiveKind kind, const Participants& group,

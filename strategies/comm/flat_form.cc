@@ -44,6 +44,8 @@ Demand demand_of(const Pattern& pattern, const ClusterView& cluster) {
       case LinkKind::kNetwork:
         demand.network = std::max(demand.network, time);
         break;
+      case LinkKind::kMemory:  // on no way between devices
+        break;
     }
   }
   return demand;

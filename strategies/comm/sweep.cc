@@ -39,6 +39,9 @@ double bus_factor(CollectiveKind kind, std::int64_t members) {
     case CollectiveKind::kReceive:
     case CollectiveKind::kExchange:
     case CollectiveKind::kShift:
+    case CollectiveKind::kToHost:
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
       return 1;
   }
   FORESHARD_CHECK(false && "every collective kind has a bus factor");

@@ -1,5 +1,6 @@
 #include <array>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/text.h"
 
@@ -41,6 +42,12 @@ std::span<const Row> rows() {
       {"parallelism_config.parallelism_config_cp_size", "strategy.context_parallel"},
       {"parallelism_config.parallelism_config_cp_comm_strategy", "strategy.context_exchange", kWord,
        "allgather=overlapped-all-gather alltoall=ring", "allgather"},
+      {"fsdp_config.fsdp_offload_params", "note.cpu_offload", kSwitch},
+      {"fsdp_config.fsdp_cpu_offload", "note.cpu_offload", kSwitch},
+      {"deepspeed_config.offload_optimizer_device", "note.offload_optimizer", kWord,
+       "none=none cpu=cpu"},
+      {"deepspeed_config.offload_param_device", "note.offload_parameters", kWord,
+       "none=false cpu=true"},
       {"deepspeed_config.zero_stage", "note.zero_stage"},
       {"deepspeed_config.gradient_accumulation_steps", "note.accumulation", kText},
       {"megatron_lm_config.megatron_lm_tp_degree", "note.megatron_tensor"},
@@ -58,9 +65,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"fsdp_config.fsdp_offload_params fsdp_config.fsdp_cpu_offload "
-       "deepspeed_config.offload_optimizer_device deepspeed_config.offload_param_device",
-       "", "offloading to the host is not modelled", true},
       {"deepspeed_config.deepspeed_config_file", "",
        "the configuration is in another file: import that one", true},
       {"use_cpu", "", "training on processors is not modelled", true},
@@ -178,6 +182,11 @@ Status finish(Draft& draft, const Reading& reading) {
         draft.place("note.shards"), draft.from("note.shards"),
         fmt::format("{} data-parallel ranks are not the {} that the others leave", named, data));
   FORESHARD_TRY(sharding(draft, data));
+  if (draft.word("note.type") == "fsdp") FORESHARD_TRY(finish_fsdp_offload(draft));
+  for (const auto& [note, key] :
+       {std::pair("note.offload_optimizer", "strategy.offload_optimizer"),
+        std::pair("note.offload_parameters", "strategy.offload_parameters")})
+    if (draft.has(note) && draft.word("note.type") == "deepspeed") draft.set(key, draft.at(note));
   FORESHARD_TRY(batch(draft, reading, data));
   precision(draft);
   if (context == 1) draft.drop("strategy.context_exchange");
@@ -247,6 +256,7 @@ void spread(Draft& draft, const Writing& writing) {
   draft.set("note.devices", strategy.devices(), "");
   draft.drop("strategy.data_parallel");
   if (type == "fsdp") spread_fsdp(draft, strategy);
+  if (type == "fsdp") spread_fsdp_offload(draft, strategy);
   if (type == "megatron") spread_megatron_lm(draft, strategy);
   if (type != "fsdp") {
     draft.drop("strategy.framework.shards.backward_prefetch");

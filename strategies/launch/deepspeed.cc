@@ -23,6 +23,13 @@ std::span<const Row> rows() {
       {"zero_optimization.overlap_comm", "note.overlap", kSwitch},
       {"zero_optimization.stage3_param_persistence_threshold",
        "strategy.framework.shards.gather_each"},
+      {"zero_optimization.offload_optimizer.device", "strategy.offload_optimizer", kWord,
+       "none=none cpu=cpu"},
+      {"zero_optimization.cpu_offload", "strategy.offload_optimizer", kSwitch,
+       "true=cpu false=none"},
+      {"zero_optimization.offload_param.device", "strategy.offload_parameters", kWord,
+       "none=false cpu=true"},
+      {"zero_optimization.cpu_offload_params", "strategy.offload_parameters", kSwitch},
       {"bf16.enabled", "note.bf16", kSwitch},
       {"bfloat16.enabled", "note.bf16", kSwitch},
       {"fp16.enabled", "note.fp16", kSwitch},
@@ -40,17 +47,16 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"zero_optimization.offload_optimizer.device zero_optimization.offload_param.device "
-       "zero_optimization.cpu_offload zero_optimization.cpu_offload_params",
-       "", "offloading to the host is not modelled", true},
+      {"zero_optimization.offload_optimizer.ratio", "1 1.0",
+       "a step that is partly the device's is not modelled", true},
       {"zero_optimization.zero_hpz_partition_size", "1",
        "second shards within nodes (ZeRO++) are not modelled", true},
       {"zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_gradients", "",
        "quantized collectives (ZeRO++) are not modelled", true},
       {"amp.enabled", "", "Apex AMP is not modelled; use bf16 or fp16", true},
       {"sparse_attention.mode", "dense", "sparse attention is not modelled", true},
-      {"activation_checkpointing.cpu_checkpointing", "", "offloading to the host is not modelled",
-       true},
+      {"activation_checkpointing.cpu_checkpointing", "",
+       "give --set strategy.offload_activation_layers=N", true},
       {"pipeline.* hybrid_engine.enabled compression_training.* data_efficiency.enabled "
        "curriculum_learning.enabled progressive_layer_drop.enabled eigenvalue.enabled",
        "", "not modelled"},

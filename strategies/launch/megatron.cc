@@ -114,6 +114,8 @@ std::span<const Row> rows() {
       {"--moe-shared-expert-intermediate-size", "model.shared_ffn"},
       {"--moe-layer-freq", "note.moe_frequency", kText},
       {"--mtp-num-layers", "model.multi_token_prediction"},
+      {"--cpu-offloading-num-layers", "strategy.offload_activation_layers"},
+      {"--optimizer-cpu-offload", "strategy.offload_optimizer", kSwitch, "true=cpu false=none"},
   });
   return kRows;
 }
@@ -123,8 +125,10 @@ std::span<const Rule> rules() {
       {"--multi-latent-attention", "", "attention over low-rank keys and values is not modelled",
        true},
       {"--window-size", "", "attention over windows is not modelled", true},
-      {"--cpu-offloading-num-layers --optimizer-cpu-offload", "",
-       "offloading to the host is not modelled", true},
+      {"--optimizer-offload-fraction", "1 1.0",
+       "a step that is partly the device's is not modelled", true},
+      {"--overlap-cpu-optimizer-d2h-h2d", "",
+       "the CPU's step and the copy back run one after another"},
       {"--fp4-format", "", "products in fp4 are not modelled", true},
       {"--fp8-quantizer-factory", "", "a quantizer of one's own is not modelled", true},
       {"--pipeline-model-parallel-layout", "",

@@ -121,6 +121,8 @@ std::span<const Row> rows() {
       {"model.moe_shared_expert_intermediate_size", "model.shared_ffn"},
       {"model.moe_layer_freq", "note.moe_frequency", kText},
       {"model.mtp_num_layers", "model.multi_token_prediction"},
+      {"model.cpu_offloading_num_layers", "strategy.offload_activation_layers"},
+      {"model.cpu_offloading", "note.cpu_offloading", kSwitch},
   });
   return kRows;
 }
@@ -130,9 +132,10 @@ std::span<const Rule> rules() {
       {"model.multi_latent_attention", "",
        "attention over low-rank keys and values is not modelled", true},
       {"model.window_size", "", "attention over windows is not modelled", true},
-      {"model.cpu_offloading model.cpu_offloading_num_layers optimizer.optimizer_cpu_offload "
-       "model.fine_grained_activation_offloading",
-       "", "offloading to the host is not modelled", true},
+      {"optimizer.optimizer_cpu_offload", "",
+       "give --set strategy.offload_optimizer=cpu, if its fraction is 1", true},
+      {"model.fine_grained_activation_offloading", "",
+       "offloading modules, rather than layers, is not modelled", true},
       {"mixed_precision.fp4 model.fp4", "", "products in fp4 are not modelled", true},
       {"model.pipeline_model_parallel_layout", "",
        "give the layers of each stage: --set strategy.layers_per_stage=[...]", true},
@@ -223,6 +226,8 @@ Status finish(Draft& draft, const Reading& reading) {
   if (draft.is("note.distributed_optimizer_of_ddp"))
     draft.set("note.distributed_optimizer", "true",
               draft.from("note.distributed_optimizer_of_ddp"));
+  if (draft.has("note.cpu_offloading") && !draft.is("note.cpu_offloading"))
+    draft.drop("strategy.offload_activation_layers");
   if (!draft.has("note.container"))
     reading.leave_out("the recipe",
                       "what the file does not override is taken to be as in Megatron "
@@ -232,6 +237,7 @@ Status finish(Draft& draft, const Reading& reading) {
 
 void spread(Draft& draft, const Writing& writing) {
   spread_megatron(draft, writing);
+  if (writing.strategy.offload_activation_layers > 0) draft.set("note.cpu_offloading", "true", "");
   if (writing.strategy.precision == DType::kFp32) draft.set("note.fp32", "true", "");
   draft.set("note.container", "megatron.bridge.training.config.ConfigContainer", "");
 }

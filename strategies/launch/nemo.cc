@@ -69,6 +69,8 @@ std::span<const Row> rows() {
       {"model.share_embeddings_and_output_weights", "model.tied_embeddings", kSwitch},
       {"model.attention_dropout", "note.attention_dropout", kNumber, "", "0.1"},
       {"model.hidden_dropout", "note.hidden_dropout", kNumber, "", "0.1"},
+      {"model.cpu_offloading", "note.cpu_offloading", kSwitch},
+      {"model.cpu_offloading_num_layers", "strategy.offload_activation_layers"},
       {"model.num_moe_experts", "model.experts"},
       {"model.moe_router_topk", "model.experts_per_token", Kind::kCount, "", "2"},
   });
@@ -77,7 +79,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"model.cpu_offloading", "", "offloading to the host is not modelled", true},
       {"model.window_size", "", "attention over windows is not modelled", true},
       {"model.transformer_block_type", "pre_ln", "give the model with --model (norm_places)", true},
       {"model.peft.peft_scheme", "", "fine-tuning of adapters is not modelled", true},
@@ -125,12 +126,15 @@ Status finish(Draft& draft, const Reading& reading) {
     draft.set("note.sharding", 3, draft.from("note.megatron_fsdp"));
   const std::string precision = draft.word("note.precision", "fp32");
   if (precision != "fp32") draft.set("note." + precision, "true", draft.from("note.precision"));
+  // NeMo 1 offloads nothing unless it is told to.
+  if (!draft.is("note.cpu_offloading")) draft.drop("strategy.offload_activation_layers");
   return finish_megatron(draft, reading);
 }
 
 // Of a job that is not known to us a file of one node says as much as any.
 void spread(Draft& draft, const Writing& writing) {
   spread_megatron(draft, writing);
+  if (writing.strategy.offload_activation_layers > 0) draft.set("note.cpu_offloading", "true", "");
   draft.set("note.nodes", 1, "");
   draft.set("note.devices_per_node", writing.strategy.devices(), "");
   const std::string precision = draft.is("note.bf16")   ? "bf16"

@@ -30,6 +30,7 @@ std::span<const Row> rows() {
       {"training.mixed_precision_param", "strategy.precision", kWord, "bfloat16=bf16 float32=fp32",
        "bfloat16"},
       {"training.max_norm", "note.max_norm", Kind::kNumber},
+      {"training.enable_cpu_offload", "note.cpu_offload", kSwitch},
       {"parallelism.tensor_parallel_degree", "strategy.tensor_parallel"},
       {"parallelism.pipeline_parallel_degree", "strategy.pipeline_parallel"},
       {"parallelism.pipeline_parallel_schedule", "strategy.schedule", kWord,
@@ -66,7 +67,6 @@ std::span<const Row> rows() {
 
 std::span<const Rule> rules() {
   static constexpr auto kRules = std::to_array<Rule>({
-      {"training.enable_cpu_offload", "", "offloading to the host is not modelled", true},
       {"optimizer.early_step_in_backward", "",
        "steps of the optimizer within the backward pass are "
        "not modelled",
@@ -268,6 +268,7 @@ Status finish(Draft& draft, const Reading& reading) {
   FORESHARD_TRY(data(draft, reading));
   FORESHARD_TRY(pipeline(draft, reading));
   FORESHARD_TRY(batch(draft, reading));
+  FORESHARD_TRY(finish_fsdp_offload(draft));
   FORESHARD_TRY(quantization(draft));
   if (!reading.request.settled.contains("strategy.recompute")) FORESHARD_TRY(recomputation(draft));
   kernels(draft);
@@ -307,6 +308,7 @@ void spread_batch(Draft& draft, const Strategy& strategy) {
 void spread(Draft& draft, const Writing& writing) {
   const Strategy& strategy = writing.strategy;
   spread_data(draft, strategy);
+  spread_fsdp_offload(draft, strategy);
   spread_batch(draft, strategy);
   if (strategy.pipeline_parallel > 1 && strategy.layers_per_stage.empty()) {
     draft.set("note.less_first", 0, "");

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "strategies/parallelism/offload_words.h"
+
 namespace foreshard {
 namespace {
 
@@ -52,6 +54,19 @@ const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*) {
        "One copy for each rank that has some of its experts, which crosses to each node once and "
        "is "
        "copied there (Megatron-LM: flex)."},
+  };
+  return names;
+}
+
+const yaml::Names<OptimizerOffload>& yaml_names(const OptimizerOffload*) {
+  static const yaml::Names<OptimizerOffload> names{
+      {"none", OptimizerOffload::kNone, "The states are on the device, which takes the step."},
+      {"cpu", OptimizerOffload::kCpu,
+       "The states are in the memory of the host, and the CPU takes the step: gradients go there, "
+       "and parameters come back (DeepSpeed ZeRO-Offload, FSDP's CPU offload, Megatron-LM's "
+       "--optimizer-cpu-offload)."},
+      {"fetch", OptimizerOffload::kFetch,
+       "The states are in the memory of the host, and come to the device for its step."},
   };
   return names;
 }
@@ -145,6 +160,16 @@ const yaml::Table<Strategy>& yaml_table(const Strategy*) {
                     "Of each stage, or chunk of an interleaved pipeline, the first so many layers "
                     "are recomputed; 0: all.",
                     yaml::between(0, kMaxWays))
+          .optional("offload_activation_layers", &Strategy::offload_activation_layers,
+                    "Of each stage, or chunk of an interleaved pipeline, the first so many layers "
+                    "keep their activations in the memory of the host between forward and backward "
+                    "pass.",
+                    yaml::between(0, kMaxWays))
+          .optional("offload_optimizer", &Strategy::offload_optimizer,
+                    "Where the optimizer's states are, and what takes its step.")
+          .optional("offload_parameters", &Strategy::offload_parameters,
+                    "Shards of the parameters (zero_stage: 3) are in the memory of the host, from "
+                    "where they come before they are gathered.")
           .optional("precision", &Strategy::precision,
                     "Precision of parameters, activations and matrix products.")
           .optional("quantization", &Strategy::quantization,
@@ -231,6 +256,7 @@ std::string describe(const Strategy& strategy) {
   if (strategy.context_parallel > 1) text += ", context " + words_of_context(strategy);
   if (strategy.recompute != Recompute::kNone)
     text += fmt::format(", {} recomputation", words_of_recomputation(strategy));
+  if (strategy.offloads()) text += ", " + words_of_offloading(strategy);
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   if (strategy.shard_replicas > 1) text += fmt::format(" over {}", strategy.shards());
   if (strategy.expert_parallel > 1)

@@ -40,6 +40,13 @@ enum class TokenDispatcher : std::uint8_t {
   kDeepEp,    ///< One copy for each rank, which crosses to each node once.
 };
 
+/// Where the optimizer's states are, if not on the device.
+enum class OptimizerOffload : std::uint8_t {
+  kNone,
+  kCpu,    ///< In the memory of the host, whose CPU takes the step.
+  kFetch,  ///< There too, but for the step, which the device takes.
+};
+
 /// What a step is.
 enum class Mode : std::uint8_t {
   kTrain,    ///< Forward, backward, gradients reduced, parameters updated.
@@ -83,6 +90,11 @@ struct Strategy {
   /// Of each stage (of an interleaved pipeline: of each chunk) the first so many layers are
   /// recomputed; 0: all.
   std::int64_t recompute_layers = 0;
+  /// Of each stage (of an interleaved pipeline: of each chunk) the first so many layers have their
+  /// activations in the memory of the host between the passes.
+  std::int64_t offload_activation_layers = 0;
+  OptimizerOffload offload_optimizer = OptimizerOffload::kNone;
+  bool offload_parameters = false;  ///< Shards of parameters (ZeRO 3) are in the host's memory.
   DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
   /// By which a transformer's linear layers compute in fewer bits than that.
   Quantization quantization = Quantization::kNone;
@@ -112,12 +124,17 @@ struct Strategy {
     return capacity_factor * mean_load(expert_load, model, expert_parallel);
   }
   std::int64_t stages() const { return pipeline_parallel * virtual_stages; }
+  bool offloads() const {
+    return offload_activation_layers > 0 || offload_optimizer != OptimizerOffload::kNone ||
+           offload_parameters;
+  }
   Recomputation recomputation() const { return {recompute, recompute_parts}; }
   std::int64_t micro_batches() const { return global_batch / (data_parallel * micro_batch); }
 };
 
 const yaml::Names<Recompute>& yaml_names(const Recompute*);
 const yaml::Names<TokenDispatcher>& yaml_names(const TokenDispatcher*);
+const yaml::Names<OptimizerOffload>& yaml_names(const OptimizerOffload*);
 const yaml::Names<Mode>& yaml_names(const Mode*);
 const yaml::Table<Strategy>& yaml_table(const Strategy*);
 

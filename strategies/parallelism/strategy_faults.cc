@@ -348,6 +348,7 @@ std::vector<StrategyFault> faults_in(const Strategy& strategy, const Model& mode
           "out",
           "set the model's multi_token_prediction: 0, or mode: train");
   recompute_faults(strategy, model, faults);
+  offload_faults(strategy, model.layers, faults);
   adapter_faults(strategy, model, faults);
   optimizer_faults(strategy, faults);
   context_faults(strategy, model, faults);
@@ -396,6 +397,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("token_dispatcher", strategy.token_dispatcher != TokenDispatcher::kAllToAll),
         std::pair("overlap_experts", strategy.overlap_experts),
         std::pair("recompute_layers", strategy.recompute_layers > 0),
+        std::pair("offload_activation_layers", strategy.offload_activation_layers > 0),
+        std::pair("offload_optimizer", strategy.offload_optimizer != OptimizerOffload::kNone),
+        std::pair("offload_parameters", strategy.offload_parameters),
         std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)
       faults.push_back({key, "is for the transformer given as `model`",

@@ -13,7 +13,8 @@ namespace {
 constexpr std::array kPlanners{
     Planner{"places", plan_places},         Planner{"passes", plan_passes},
     Planner{"reductions", plan_reductions}, Planner{"step end", plan_step_end},
-    Planner{"gathers", plan_gathers},       Planner{"transfers", plan_transfers},
+    Planner{"gathers", plan_gathers},       Planner{"offloads", plan_offloads},
+    Planner{"transfers", plan_transfers},
 };
 
 // Ranks that hold a copy of some parameter whose gradient is to be reduced.

@@ -105,6 +105,11 @@ Lane lane_of(const Action& action) {
       if (action.returns)
         return is_forward ? Lane::kReceiveForwardReturning : Lane::kReceiveBackwardReturning;
       return is_forward ? Lane::kReceiveForward : Lane::kReceiveBackward;
+    case ActionKind::kOffload:
+    case ActionKind::kOffloadGradients:
+      return Lane::kToHost;
+    case ActionKind::kFetch:
+      return Lane::kFromHost;
     case ActionKind::kSync:
       break;
   }

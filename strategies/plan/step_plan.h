@@ -98,6 +98,7 @@ struct Unit {
   std::string name{};      ///< "embedding", "layer 17".
   std::int32_t block = 0;  ///< Index into Parts::blocks.
   std::int32_t layer = 0;  ///< As in the Program's calls.
+  bool is_layer = false;   ///< Of a transformer: neither its embedding nor its head.
 };
 
 /// Units [first, first + count), in the order of the model.
@@ -161,6 +162,9 @@ enum class ActionKind : std::uint8_t {
   kSend,          ///< The tensor of a crossing (forward), or its gradient (backward).
   kReceive,
   kOptimizer,
+  kOffload,  ///< Activations of `units`: to the host. Their room is free when they are there.
+  kFetch,    ///< ... and back, into room that is taken as it begins.
+  kOffloadGradients,  ///< Of a bucket, as they are reduced: to the host.
   kSync,  ///< The host waits for `after` or, without it, for all that was issued before.
 };
 
@@ -178,6 +182,8 @@ enum class Lane : std::uint8_t {
   kSendForwardReturning,
   kReceiveBackwardReturning,
   kSendBackwardReturning,
+  kToHost,    ///< Copies to the memory of the host ...
+  kFromHost,  ///< ... and from it.
   kHost,
 };
 
@@ -201,9 +207,9 @@ struct Action {
   std::int32_t micro_batch = 0;
   Part part = Part::kWhole;  ///< Of backward passes.
   bool returns = false;      ///< Of transfers: Crossing::returns.
-  Run units{};               ///< Of passes.
+  Run units{};               ///< Of passes, and of activations that are offloaded or fetched.
   bool reduces = false;      ///< Of backward passes: of ParameterGroup::reduced_inside.
-  /// The bucket of a gather or reduction, the crossing of a transfer or of the sync that follows a
+  /// The bucket of a gather, reduction or copy of gradients, the crossing of a transfer or of the sync that follows a
   /// transfer, the entry of `copies`; -1: none.
   std::int32_t what = -1;
   std::uint8_t takes = 0;       ///< Buffers that begin with it.
@@ -322,6 +328,9 @@ struct Role {
 ///  8. The optimizer waits for every backward pass and every reduction. So do gradients of copies
 ///     before they are added up.
 ///  9. All roles come to their end: none waits for ever.
+/// 10. Activations that are offloaded were made by a forward pass that the copy waits for; they are
+///     fetched, which waits for the copy, and the backward pass waits for that. A copy of gradients
+///     waits for their reduction, and the optimizer for the copy.
 struct StepPlan {
   Parts parts{};
   StateSharding states{};

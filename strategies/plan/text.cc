@@ -169,6 +169,12 @@ class Text {
         return "receive " + transfer(action);
       case ActionKind::kOptimizer:
         return "optimizer";
+      case ActionKind::kOffload:
+        return "offload " + units(action.units, Direction::kForward);
+      case ActionKind::kFetch:
+        return "fetch " + units(action.units, Direction::kForward);
+      case ActionKind::kOffloadGradients:
+        return "offload gradients of " + bucket();
       case ActionKind::kSync:
         break;
     }

@@ -23,7 +23,7 @@ class RoleCheck {
     order_.emplace(role_);
     for (const auto check : {&RoleCheck::slots, &RoleCheck::passes, &RoleCheck::whole_parameters,
                              &RoleCheck::reductions, &RoleCheck::gathers, &RoleCheck::transfers,
-                             &RoleCheck::buffers, &RoleCheck::optimizer}) {
+                             &RoleCheck::buffers, &RoleCheck::optimizer, &RoleCheck::offloads}) {
       if (auto text = (this->*check)()) return text;
     }
     return std::nullopt;
@@ -68,6 +68,7 @@ class RoleCheck {
       switch (it.kind) {
         case ActionKind::kGather:
         case ActionKind::kReduce:
+        case ActionKind::kOffloadGradients:
           known = known && within(it.what, plan_.buckets) &&
                   std::ranges::all_of(bucket(it).units, units_within);
           break;
@@ -80,6 +81,8 @@ class RoleCheck {
           break;
         case ActionKind::kPass:
         case ActionKind::kOptimizer:
+        case ActionKind::kOffload:
+        case ActionKind::kFetch:
         case ActionKind::kSync:
           break;
       }
@@ -409,7 +412,8 @@ class RoleCheck {
       for (const Buffers set : {kKept, kWhole, kGradient, kKeptForWeight, kHeld}) {
         // Units, of whole parameters with the axes; or buckets of gradients.
         std::set<std::pair<std::int32_t, std::vector<Axis>>> of;
-        if (it.kind == ActionKind::kPass) {
+        const bool copies = it.kind == ActionKind::kOffload || it.kind == ActionKind::kFetch;
+        if (it.kind == ActionKind::kPass || copies) {
           for (std::int32_t i = 0; i < it.units.count; ++i) {
             const std::int32_t unit = it.units.first + i;
             if (set == kGradient) {
@@ -449,9 +453,46 @@ class RoleCheck {
         const Action& it = action(id);
         const bool makes_gradients = is(it, ActionKind::kPass, Direction::kBackward) ||
                                      it.kind == ActionKind::kReduce ||
+                                     (steps && it.kind == ActionKind::kOffloadGradients) ||
                                      (steps && it.kind == ActionKind::kReduceCopies);
         if (makes_gradients && (id > step || !order_->waits(step, id)))
           return at(8, step, fmt::format("does not wait for action {}", id));
+      }
+    }
+    return std::nullopt;
+  }
+
+  Fault offloads() {
+    // By unit and micro-batch: the last pass, copy or fetch.
+    std::map<std::pair<std::int32_t, std::int32_t>, ActionId> last;
+    std::map<std::int32_t, ActionId> reduced;  // by bucket
+    for (ActionId id = 0; id < size(); ++id) {
+      const Action& it = action(id);
+      if (it.kind == ActionKind::kReduce) reduced[it.what] = id;
+      if (it.kind == ActionKind::kOffloadGradients &&
+          (!reduced.contains(it.what) || !order_->waits(id, reduced.at(it.what))))
+        return at(10, id, "does not wait for the reduction");
+      const bool copies = it.kind == ActionKind::kOffload || it.kind == ActionKind::kFetch;
+      if (it.kind != ActionKind::kPass && !copies) continue;
+      for (std::int32_t unit = it.units.first; unit < it.units.first + it.units.count; ++unit) {
+        const std::pair key{unit, it.micro_batch};
+        const auto before = last.find(key);
+        if (before != last.end()) {
+          const Action& earlier = action(before->second);
+          if (earlier.kind == ActionKind::kOffload && it.kind != ActionKind::kFetch)
+            return at(10, id, fmt::format("{} is not fetched", unit_name(unit)));
+          const bool needs = copies || earlier.kind == ActionKind::kFetch;
+          if (needs && !order_->waits(id, before->second))
+            return at(10, id, fmt::format("does not wait for action {}", before->second));
+        }
+        const bool follows = before != last.end() &&
+                             (it.kind == ActionKind::kFetch
+                                  ? action(before->second).kind == ActionKind::kOffload
+                                  : is(action(before->second), ActionKind::kPass,
+                                       Direction::kForward));
+        if (copies && !follows)
+          return at(10, id, fmt::format("{} is not there", unit_name(unit)));
+        last[key] = id;
       }
     }
     return std::nullopt;

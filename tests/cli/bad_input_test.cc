@@ -202,6 +202,25 @@ TEST(BadInput, Optimizers) {
                  "mode: forward updates no parameters", "leave optimizer out");
 }
 
+TEST(BadInput, Offloading) {
+  const std::string keys = "  data_parallel: 8\n  global_batch: 16\n  ";
+  expect_refused(strategy(keys + "offload_activation_layers: 9\n"),
+                 "9 layers are offloaded, but the model has 8", "use at most 8");
+  expect_refused(strategy(keys + "offload_activation_layers: -1\n"), "offload_activation_layers");
+  expect_refused(strategy(keys + "offload_activation_layers: 1\n  mode: forward\n"),
+                 "mode: forward keeps no activations", "leave it out");
+  expect_refused(strategy(keys + "offload_optimizer: disk\n"), "cannot be 'disk'", "'cpu'");
+  expect_refused(strategy(keys + "offload_optimizer: cpu\n  optimizer: {rule: muon}\n"),
+                 "is modelled of adam with states in fp32 alone, not of muon");
+  expect_refused(strategy(keys + "offload_optimizer: cpu\n  mode: forward\n"),
+                 "mode: forward takes no step");
+  expect_refused(strategy(keys + "offload_parameters: true\n  zero_stage: 2\n"),
+                 "parameters that no rank has shards of are needed on the device",
+                 "set zero_stage: 3");
+  expect_refused(strategy(keys + "offload_parameters: true\n  zero_stage: 3\n"),
+                 "the step would have to come to the parameters", "set offload_optimizer: cpu");
+}
+
 TEST(BadInput, Experts) {
   const std::string layers =
       "  name: small\n  layers: 8\n  hidden: 1024\n  heads: 16\n  vocabulary: 1000\n"

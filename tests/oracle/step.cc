@@ -136,6 +136,9 @@ class WholeStep {
       case ActionKind::kOptimizer:
         optimize(together);
         break;
+      case ActionKind::kOffload:  // values are where they were
+      case ActionKind::kFetch:
+      case ActionKind::kOffloadGradients:
       case ActionKind::kReceive:  // with its send
       case ActionKind::kSync:     // a matter of order alone
         break;

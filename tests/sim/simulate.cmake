@@ -6,6 +6,9 @@ foreshard_test(simulate_exact_test
   SOURCES simulate/disturb_exact_test.cc simulate/exact_test.cc simulate/random_cluster.cc simulate/random_program.cc
           compute/toy_device.cc ../strategies/lower/random_strategy.cc
   DEPS foreshard_simulate foreshard_lower)
+foreshard_test(simulate_offload_test
+  SOURCES simulate/offload_test.cc simulate/small.cc
+  DEPS foreshard_simulate foreshard_lower)
 foreshard_test(simulate_studies_test SLOW
   SOURCES simulate/studies_test.cc
   DEPS foreshard_study)

@@ -16,16 +16,23 @@ constexpr Metric kLeastBesidesNvlink = 100;
 }  // namespace
 
 Metric link_metric(const Link& link, std::span<const Vertex> vertices) {
+  const auto is_socket = [&](VertexId end) {
+    return vertices[end.index()].kind == VertexKind::kSocket;
+  };
   switch (link.kind) {
     case LinkKind::kNvLink:
+      if (is_socket(link.from) || is_socket(link.to)) break;  // chip to chip: as PCIe
       return 1;
     case LinkKind::kPcie:
       return 100;
+    case LinkKind::kMemory:  // leads nowhere else
+      return 1;
     case LinkKind::kSocket:
       return 1000;
     case LinkKind::kNetwork:
       break;
   }
+  if (link.kind == LinkKind::kNvLink) return kLeastBesidesNvlink;
   const bool in_fabric = vertices[link.from.index()].node < 0 && vertices[link.to.index()].node < 0;
   return in_fabric ? link.hops : 100'000;
 }
@@ -224,6 +231,44 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to, std::optional<dou
     }
   }
   return between(from, to, choice);
+}
+
+std::optional<VertexId> Router::nearest_socket(DeviceId device, bool inbound) {
+  const Search& search = reach(device, inbound).search;
+  const auto& inside = members_[domain_of(devices_[device.index()].vertex)];
+  std::optional<VertexId> nearest;
+  Metric least = kUnreachable;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (vertices_[inside[i].index()].kind != VertexKind::kSocket || search.paths[i] == 0 ||
+        search.distance[i] >= least)
+      continue;
+    nearest = inside[i];
+    least = search.distance[i];
+  }
+  return nearest;
+}
+
+std::optional<Route> Router::host_route(DeviceId device, HostWay way) {
+  const bool inbound = way == HostWay::kFromHost;
+  const auto socket = nearest_socket(device, inbound);
+  if (!socket) return std::nullopt;
+  const auto host = domain_of(devices_[device.index()].vertex);
+  const auto place = local_[socket->index()];
+  std::vector<RoutedLink> links;
+  Seconds latency;
+  if (way != HostWay::kInHost) {
+    const Search& search = reach(device, inbound).search;
+    domain(host).spread(search, inbound, place, 1.0, links);
+    latency = search.latency[static_cast<std::size_t>(place)];
+  }
+  for (const LinkId id : inner_links_[host]) {
+    const Link& link = links_[id.index()];
+    if (link.kind != LinkKind::kMemory || link.from != *socket) continue;
+    links.push_back({id, 1.0});
+    latency += link.latency;
+  }
+  if (links.empty()) return std::nullopt;
+  return finish(std::move(links), latency);
 }
 
 std::optional<Route> Router::within(DeviceId from, DeviceId to, std::optional<double> choice) {

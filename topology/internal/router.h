@@ -3,6 +3,7 @@
 ///
 ///     between hosts   source host ... port -> fabric ... -> port ... target host
 ///     within a host   the host's own links; only if they do not connect the two, as between hosts
+///     host memory     the host's own links to the nearest socket, and that to its memory
 ///     PXN             within the source host by NVLink to another device, from there between hosts
 ///
 /// Without PXN and non-minimal routing the result is the shortest path of the whole graph under the
@@ -36,6 +37,9 @@ class Router {
   /// \return nothing if no path exists.
   /// \pre from != to
   std::optional<Route> route(DeviceId from, DeviceId to, std::optional<double> choice);
+  /// Between the device and the memory of the nearest socket.
+  /// \return nothing if there is no such way.
+  std::optional<Route> host_route(DeviceId device, HostWay way);
 
  private:
   /// A link between a host and the fabric (or another host), and the way to it inside the host.
@@ -57,6 +61,7 @@ class Router {
   std::size_t domain_of(VertexId vertex) const;
   const Domain& domain(std::size_t index);
   const Reach& reach(DeviceId device, bool inbound);
+  std::optional<VertexId> nearest_socket(DeviceId device, bool inbound);
   FabricPaths& fabric_paths();
   FabricGraph fabric_graph() const;
   std::unique_ptr<FabricPaths> make_fabric_paths() const;

@@ -24,10 +24,13 @@ struct BuiltNode {
   std::int32_t node = 0;
   std::vector<DeviceId> gpus;
   std::vector<BuiltNic> nics;  ///< By rail.
+  VertexId first;              ///< Its vertices are [first, last).
+  VertexId last;
 };
 
-/// GPUs, PCIe tree with NICs, and NVLink where there is one. Vertices are named "node3/gpu5",
-/// "node3/nvswitch", "node3/pcie0", "node3/socket1", "node3/nic7".
+/// GPUs, PCIe tree with NICs, NVLink where there is one, and links to CPUs where GPUs have their
+/// own. Vertices are named "node3/gpu5", "node3/nvswitch", "node3/pcie0", "node3/socket1",
+/// "node3/nic7".
 BuiltNode build_node(ClusterView::Builder& builder, const NodeConfig& config, DeviceTypeId type);
 
 /// nvlink_switch.cc: GPU <-> switch, full duplex; the switch itself is non-blocking.
@@ -40,6 +43,13 @@ void add_nvlink_mesh(ClusterView::Builder& builder, const NvlinkConfig& config,
 /// \return the NICs.
 std::vector<BuiltNic> add_pcie_tree(ClusterView::Builder& builder, const NodeConfig& config,
                                     const BuiltNode& node, const std::string& prefix);
+/// cpu_memory.cc: GPU <-> its CPU, behind the `sockets` that there are already.
+void add_cpu_links(ClusterView::Builder& builder, const CpuLinkConfig& config,
+                   const BuiltNode& node, const std::string& prefix, std::size_t sockets);
+/// cpu_memory.cc: socket -> its memory, one link for reads and writes, of each socket among the
+/// vertices [first, last) of the node. Memories are named "node3/memory1".
+void add_cpu_memory(ClusterView::Builder& builder, BytesPerSecond bandwidth, double efficiency,
+                    std::int32_t node, VertexId first, VertexId last);
 /// wiring.cc: link by link, as in the config.
 /// \return the NICs.
 std::vector<BuiltNic> add_wiring(ClusterView::Builder& builder, const WiringConfig& config,

@@ -135,6 +135,13 @@ Status read_recomputation(const std::string& column, const Model& model, Strateg
                fmt::format("recomputation '{}' is not modelled", column)};
 }
 
+void read_offloading(const std::string& notes, Strategy& strategy) {
+  if (contains(lower_case(notes), "adamw offload"))
+    strategy.offload_optimizer = OptimizerOffload::kCpu;
+  strategy.offload_activation_layers =
+      number_after(notes, "cpu_offloading_num_layers=").value_or(0);
+}
+
 std::optional<Adapters> adapters_of(const TrainingRow& row, std::vector<std::string>& assumed) {
   const std::string notes = lower_case(row.notes);
   constexpr std::array<std::string_view, 4> kWords{"finetuning lora", "lora finetuning",

@@ -1,5 +1,5 @@
 /// \file
-/// What rows of measured training say of recomputation and of adapters, in the words of the
+/// What rows of measured training say of recomputation, offloading and adapters, in the words of the
 /// frameworks.
 #pragma once
 
@@ -29,6 +29,10 @@ namespace foreshard::accuracy {
 /// \pre the column is not empty.
 /// \return kUnsupported for other words.
 Status read_recomputation(const std::string& column, const Model& model, Strategy& strategy);
+
+/// What notes say of offloading to the host: "CPU AdamW offload" (DeepSpeed's offload_optimizer),
+/// "cpu_offloading_num_layers=40" (Megatron-LM: activations of the first 40 layers).
+void read_offloading(const std::string& notes, Strategy& strategy);
 
 /// The adapters that a row fine-tunes; nothing where it trains all parameters. What the row does
 /// not print is what the source's own recipe says, and is added to `assumed`.

@@ -25,8 +25,6 @@ struct Obstacle {
   std::string_view reason;
 };
 constexpr std::array kObstacles{
-    Obstacle{"adamw offload", "offloading to the host is not modelled"},
-    Obstacle{"cpu_offloading_num_layers", "offloading to the host is not modelled"},
     Obstacle{"not a standard gpt block", "the source alters the transformer block"},
     Obstacle{"+lamb", "the LAMB optimizer is not modelled"},
     Obstacle{"mamba", "state-space layers are not modelled"},
@@ -103,7 +101,8 @@ class Mapping {
     FORESHARD_TRY(obstacle(row_));
     for (const auto step :
          {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
-          &Mapping::sharding, &Mapping::precision, &Mapping::recompute, &Mapping::schedule})
+          &Mapping::sharding, &Mapping::precision, &Mapping::recompute, &Mapping::offloading,
+          &Mapping::schedule})
       FORESHARD_TRY((this->*step)());
     std::ranges::sort(setting_.assumed);
     return std::move(setting_);
@@ -358,6 +357,11 @@ class Mapping {
       return read_recomputation(row_.recompute, setting_.model, setting_.strategy);
     setting_.open_recompute = true;
     assume("recompute");
+    return {};
+  }
+
+  Status offloading() {
+    read_offloading(row_.notes, setting_.strategy);
     return {};
   }
 

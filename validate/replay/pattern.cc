@@ -91,6 +91,9 @@ void expected(const RankPlan& plan, std::size_t instance, std::int64_t first, st
     case CollectiveKind::kShift:
       return exchanged(plan, instance, false, first, out);
     case CollectiveKind::kSend:
+    case CollectiveKind::kToHost:  // refused when the rank was planned
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
       FORESHARD_CHECK(out.empty());
   }
 }

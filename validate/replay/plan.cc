@@ -110,13 +110,19 @@ class Operations {
   std::map<std::pair<std::int32_t, std::string_view>, std::int64_t> collectives_;
 };
 
-bool exchanges_tokens(const program::Program& program) {
-  return std::ranges::any_of(program.blocks, [](const program::Block& block) {
-    return std::ranges::any_of(block.tasks, [](const Task& task) {
+// Whether some communication is of a kind that `wanted` holds for.
+template <class Wanted>
+bool communicates(const program::Program& program, Wanted wanted) {
+  return std::ranges::any_of(program.blocks, [&](const program::Block& block) {
+    return std::ranges::any_of(block.tasks, [&](const Task& task) {
       const auto* what = std::get_if<Communication>(&task.body);
-      return what != nullptr && what->kind == CollectiveKind::kTokenExchange;
+      return what != nullptr && wanted(what->kind);
     });
   });
+}
+
+bool is_token_exchange(CollectiveKind kind) {
+  return kind == CollectiveKind::kTokenExchange;
 }
 
 std::int64_t elements_in(Bytes bytes, DType dtype, std::int64_t parts) {
@@ -128,7 +134,11 @@ std::int64_t elements_in(Bytes bytes, DType dtype, std::int64_t parts) {
 
 Result<RankPlan> plan_rank(const program::Program& program, std::int32_t rank) {
   FORESHARD_CHECK(rank >= 0 && rank < program.ranks());
-  if (exchanges_tokens(program))
+  if (communicates(program, program::is_with_host))
+    return Error{Error::Code::kUnsupported,
+                 "a replay has the operations of NCCL and MPI, and no copies to and from the host; "
+                 "leave strategy.offload out"};
+  if (communicates(program, is_token_exchange))
     return Error{Error::Code::kUnsupported,
                  "a replay has the operations of NCCL and MPI, and none that sends a token once to "
                  "each node (token_exchange); set strategy.token_dispatcher: all-to-all"};
@@ -167,6 +177,10 @@ Elements elements_of(const RankPlan& plan, std::size_t instance) {
       return {.send = whole(), .receive = 0};
     case CollectiveKind::kReceive:
       return {.send = 0, .receive = whole()};
+    case CollectiveKind::kToHost:  // refused when the rank was planned
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
+      return {};
     case CollectiveKind::kExchange:
     case CollectiveKind::kShift: {
       Elements sum;

@@ -100,6 +100,10 @@ class Compiler {
         return transfer(action);
       case ActionKind::kOptimizer:
         return {.kind = Kind::kOptimizer, .role = role};
+      case ActionKind::kOffload:
+      case ActionKind::kFetch:
+      case ActionKind::kOffloadGradients:
+        FORESHARD_CHECK(false && "a search offloads nothing");
       case ActionKind::kSync:
         break;
     }

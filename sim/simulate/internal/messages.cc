@@ -67,6 +67,7 @@ engine::ShapeId MessageWriter::shape_of(Way way) {
 }
 
 Result<MessageWriter::Script> MessageWriter::script_of(const Operation& operation) {
+  if (program::is_with_host(operation.kind)) return copy_of(operation);
   if (!comm::has_messages(operation.form.algorithm, operation.kind))
     return switch_flows_of(operation);
   return messages_of(operation);
@@ -119,6 +120,20 @@ Result<MessageWriter::Script> MessageWriter::messages_of(const Operation& operat
     flow.after = message.after;
     for (const std::int32_t before : message.after) script[at(before)].is_last = false;
   }
+  return script;
+}
+
+// One message over all links of its way at once.
+MessageWriter::Script MessageWriter::copy_of(const Operation& operation) {
+  Way way;
+  way.second = 0;
+  for (const comm::LinkLoad& load : operation.form.loads) {
+    way.first.emplace_back(links_[load.link.index()], load.bytes_per_byte);
+    way.second = std::max(way.second, load.bytes_per_byte);
+  }
+  Script script(1);
+  script.front().shape = shape_of(std::move(way));
+  script.front().work = operation.bytes.in_base();
   return script;
 }
 

@@ -49,7 +49,8 @@ class MessageWriter {
   /// Adds the operation's flows, which begin when `begins` is done, and an activity that waits for
   /// all of them. What passes before bytes flow is the caller's matter: a latency of `begins`.
   /// \param key  operations with equal keys are equal (their groups have channels of their own).
-  /// \param operation  called for the first one of each key; its group has several members
+  /// \param operation  called for the first one of each key; its group has several members, or
+  ///     it is one with the host
   /// \return that activity; kInfeasible where there is no route, kUnsupported if the messages are
   ///     too many to be written out.
   template <class MakeOperation>
@@ -78,6 +79,7 @@ class MessageWriter {
 
   Result<Script> script_of(const Operation& operation);
   Result<Script> messages_of(const Operation& operation);
+  Script copy_of(const Operation& operation);
   Script switch_flows_of(const Operation& operation);
   engine::ActivityId write(const Script& script, engine::ActivityId begins);
   engine::ShapeId shape_of(Way way);

@@ -26,6 +26,8 @@ void Path::add(const Hop& hop, double times) {
     case LinkKind::kNetwork:
       network += times;
       break;
+    case LinkKind::kMemory:  // on no way between devices
+      break;
   }
   wire += times * hop.wire;
 }

@@ -104,6 +104,7 @@ class Reader {
                tables_.pcie_3 / 1_GB_s;
       case LinkKind::kSocket:
       case LinkKind::kNetwork:
+      case LinkKind::kMemory:
         return link.nominal() / 1_GB_s;
     }
     return 0;

@@ -36,4 +36,9 @@ std::string print_words(const std::vector<Written>& settings);
 Status finish_megatron(Draft& draft, const Reading& reading);
 void spread_megatron(Draft& draft, const Writing& writing);
 
+/// fsdp_offload.cc: FSDP offloads parameters, gradients and states together (PyTorch:
+/// CPUOffloadPolicy), which the note "cpu_offload" says.
+Status finish_fsdp_offload(Draft& draft);
+void spread_fsdp_offload(Draft& draft, const Strategy& strategy);
+
 }  // namespace foreshard::launch::internal

@@ -30,6 +30,10 @@ void recompute_faults(const Strategy& strategy, const Model& model,
 void expert_faults(const Strategy& strategy, const Model& model,
                    std::vector<StrategyFault>& faults);
 
+/// What is offloaded is there, and is not needed where it is offloaded.
+void offload_faults(const Strategy& strategy, std::int64_t layers,
+                    std::vector<StrategyFault>& faults);
+
 /// Tensor-parallel ranks share columns of A, and of B.
 void adapter_faults(const Strategy& strategy, const Model& model,
                     std::vector<StrategyFault>& faults);

@@ -35,6 +35,19 @@ Status plan_step_end(Draft& draft);
 /// (a gather may be issued before one) and the step end.
 Status plan_gathers(Draft& draft);
 
+/// What moves between the device and the memory of its host.
+///
+/// Activations of the first N of a chunk's L layers are copied behind their forward pass, and
+/// fetched before their backward pass. Those of L - N layers (at least one) have room: the forward
+/// pass that comes so many layers later waits for the copy, and a layer is fetched as soon as the
+/// backward pass so many layers behind it is done. (Transformer Engine: cpu_offload.py,
+/// OffloadSynchronizer: finish_offload_map and start_reload_map.)
+///
+/// Gradients go to the host behind their reduction, where the CPU takes the optimizer's step, which
+/// waits for them. (Ren et al., "ZeRO-Offload: Democratizing Billion-Scale Model Training", USENIX
+/// ATC 2021.) Needs reductions, the step end and gathers.
+Status plan_offloads(Draft& draft);
+
 /// Transfers between the pieces of a pipeline, and where the host waits for them. Blocking sends
 /// delay the next pass. A blocking receive follows the slot before; in a ring of stages (an
 /// interleaved pipeline) the slot before that: Megatron-LM posts the receives of the next forward

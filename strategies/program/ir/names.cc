@@ -7,11 +7,11 @@ namespace foreshard::program {
 namespace {
 
 // Indexed by enumerator.
-constexpr std::array<std::string_view, 5> kPurposes{"tensor", "context", "expert", "pipeline",
-                                                    "data"};
-constexpr std::array<std::string_view, 10> kCollectives{
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all",
-    "send",       "receive",    "exchange",       "shift",     "token_exchange"};
+constexpr std::array<std::string_view, 6> kPurposes{"tensor",   "context", "expert",
+                                                    "pipeline", "data",    "offload"};
+constexpr std::array<std::string_view, 13> kCollectives{
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast",      "all_to_all", "send",   "receive",
+    "exchange",   "shift",      "token_exchange", "to_host", "from_host",  "on_host"};
 constexpr std::array<std::string_view, 5> kMemoryKinds{"parameters", "gradients", "optimizer",
                                                        "activations", "buffers"};
 

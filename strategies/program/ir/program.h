@@ -45,7 +45,14 @@ struct MeshAxis {
 };
 
 /// What time that is not hidden by computation is booked under.
-enum class Purpose : std::uint8_t { kTensor, kContext, kExpert, kPipeline, kData };
+enum class Purpose : std::uint8_t {
+  kTensor,
+  kContext,
+  kExpert,
+  kPipeline,
+  kData,
+  kOffload,  ///< Booked under the host.
+};
 
 enum class CollectiveKind : std::uint8_t {
   kAllReduce,
@@ -60,11 +67,22 @@ enum class CollectiveKind : std::uint8_t {
   /// An all_to_all of tokens to their experts, or back, that crosses between nodes once for each
   /// token and node, and is copied (added up) there: DeepEP.
   kTokenExchange,
+  // A rank by itself, with the memory of its host: copies by a copy engine of the device, one in
+  // each direction ...
+  kToHost,
+  kFromHost,
+  kOnHost,  ///< ... and what the CPU reads and writes there in the rank's stead.
 };
+/// Whether a rank does it by itself, with the memory of its host.
+constexpr bool is_with_host(CollectiveKind kind) {
+  return kind == CollectiveKind::kToHost || kind == CollectiveKind::kFromHost ||
+         kind == CollectiveKind::kOnHost;
+}
 
 /// The ranks that take part, seen from a rank r: all ranks that agree with r on every mesh axis not
 /// in `axes`. With `coordinates` (one axis only): of those, the ranks whose coordinate on the axis
-/// is listed; a rank that is not listed must not call it.
+/// is listed; a rank that is not listed must not call it. Of operations with the host no axis is
+/// listed: each rank is a group.
 struct AxisGroup {
   std::vector<std::int32_t> axes{};  ///< Indices into Program::mesh, ascending.
   std::vector<std::int64_t> coordinates{};
@@ -97,7 +115,8 @@ struct Communication {
   /// Size of the operation as nccl-tests counts it: the buffer of all_reduce, broadcast, send and
   /// receive; the large (gathered) side of all_gather and reduce_scatter; one rank's whole send
   /// buffer of all_to_all, and of token_exchange, where it holds each token once for each rank;
-  /// what one rank sends of a shift; of an exchange the sum of its transfers, over all groups.
+  /// what one rank sends of a shift; what one rank copies to or from the host, or reads and writes
+  /// there; of an exchange the sum of its transfers, over all groups.
   Bytes bytes{};
   DType dtype = DType::kBf16;
   Purpose purpose = Purpose::kData;

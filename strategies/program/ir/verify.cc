@@ -234,7 +234,12 @@ class BodyCheck {
   }
   Status operator()(const Communication& communication) const {
     const auto why = [this](const auto& group) { return group_why(program_, group); };
-    if (const std::string fault = std::visit(why, communication.group); !fault.empty())
+    const bool with_host = is_with_host(communication.kind);
+    const auto* axes = std::get_if<AxisGroup>(&communication.group);
+    const bool alone = axes != nullptr && axes->axes.empty() && axes->coordinates.empty();
+    if (with_host && !alone)
+      return violation(22, place_, "an operation with the host is of one rank: it names no axis");
+    if (const std::string fault = std::visit(why, communication.group); !with_host && !fault.empty())
       return violation(std::holds_alternative<RankGroups>(communication.group) ? 13 : 12, place_,
                        "the group " + fault);
     const bool transfer = communication.kind == CollectiveKind::kSend ||

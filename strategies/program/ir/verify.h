@@ -22,7 +22,7 @@
 ///     before it.
 /// 11. A call names a block that exists, repeat >= 1, chunk >= 0, micro_batch >= 0, and its layers
 ///     are within +-2^30; its `after` names earlier calls and tasks of theirs, not Allocates.
-/// 12. AxisGroup: axes that exist, ascending, at least one; coordinates ascending, within the axis,
+/// 12. AxisGroup: axes that exist, ascending, at least one but for 22; coordinates ascending, within the axis,
 ///     of exactly one axis. AxisPeer: an axis that exists and a coordinate within it.
 /// 13. RankGroups: lists of ranks that exist, ascending, disjoint, not empty.
 /// 14. send and receive, and only they, name an AxisPeer. A role runs at most
@@ -41,6 +41,8 @@
 /// 20. Only a broadcast has `roots`: none, or one rank in each group.
 /// 21. A token_exchange, and nothing else, has a `routing`: equal groups of experts, and no more
 ///     experts per token than its groups have.
+/// 22. An operation with the host (to_host, from_host, on_host), and nothing else, is of an
+///     AxisGroup without axes.
 ///
 /// Cost of 15 to 18: they run on classes of ranks that behave alike (roles, split where members of
 /// a group differ), so O(ranks x groups) to find the classes, O(instances of the classes) to run.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <functional>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +12,7 @@
 
 #include "strategies/graph/distribute.h"
 #include "strategies/graph/mesh_axes.h"
+#include "strategies/program/lower/host_blocks.h"
 #include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/optimizer_block.h"
 #include "strategies/program/lower/quantized_weights.h"
@@ -65,6 +68,14 @@ class Maker {
         return receive(action, subject.syncs);
       case ActionKind::kOptimizer:
         return optimizer();
+      case ActionKind::kOffload:
+        return activations_to_host(block_name(subject.of), kept_buffer(subject.of),
+                                   lowered(subject.of).saved, strategy_.precision);
+      case ActionKind::kFetch:
+        return activations_from_host(block_name(subject.of), kept_buffer(subject.of),
+                                     lowered(subject.of).saved, strategy_.precision);
+      case ActionKind::kOffloadGradients:
+        return copied_gradients(action, subject.of);
       case ActionKind::kSync:
         break;
     }
@@ -83,6 +94,10 @@ class Maker {
   }
   const LoweredBlock& lowered(std::int32_t block) const {
     return *blocks_.blocks[static_cast<std::size_t>(block)];
+  }
+  // The buffer of kKept.
+  std::string kept_buffer(std::int32_t block) const {
+    return block_name(block) + ".activations";
   }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
@@ -215,6 +230,23 @@ class Maker {
     return block;
   }
 
+  // Of a bucket, what is left to one rank by its reduction.
+  std::int64_t reduced_elements(const plan::Bucket& bucket) const {
+    if (!states_.cuts_optimizer) return bucket.elements;
+    std::vector<Axis> over;
+    std::ranges::set_intersection(shards_, bucket.over, std::back_inserter(over));
+    return plan::shard_of(bucket.elements, {.over = std::move(over)}, mesh_);
+  }
+
+  Block copied_gradients(const Action& action, std::int32_t of) const {
+    const plan::Bucket& summed = bucket(action);
+    const bool alone = of_one_unit(states_, action);
+    return gradients_to_host(
+        (alone ? block_name(of) + ".gradients" : fmt::format("gradients.{}", summed.elements)) +
+            ".to_host" + other_axes(summed.over, copies_),
+        reduced_elements(summed));
+  }
+
   Block gather(const Action& action, std::int32_t of) const {
     const plan::Bucket& whole = bucket(action);
     const std::int64_t gathered = gathered_elements(strategy_, whole.elements, whole.quantized);
@@ -243,6 +275,13 @@ class Maker {
                                                .dtype = strategy_.precision}},
                            .stream = stream(kDataStream)});
     put_before(gather, std::move(first));
+    if (strategy_.offload_parameters) {
+      const Bytes element = element_bytes(strategy_).parameter;
+      const std::int64_t held =
+          element == size_of(strategy_.precision) ? gathered : whole.elements;
+      put_parameters_before(gather, element * static_cast<double>(shard(held)),
+                            strategy_.precision);
+    }
     return gather;
   }
 
@@ -413,7 +452,22 @@ class Maker {
     const std::vector<UpdateStep> update = update_steps(strategy_, mesh_, role_.parameters);
     std::string name = fmt::format("optimizer.{}", count);
     if (quantized > 0) name += fmt::format(".{}", quantized);
-    return optimizer_block(std::move(name), strategy_, mesh_, spread, update, count, quantized);
+    const std::int64_t left = std::max<std::int64_t>(0, count - copied_elements());
+    if (strategy_.offload_optimizer == OptimizerOffload::kCpu && left < count)
+      name += fmt::format(".left.{}", left);
+    return optimizer_block(std::move(name), strategy_, mesh_, spread, update,
+                           {.count = count, .left = left, .quantized = quantized});
+  }
+
+  // Whose gradients were copied to the host behind their reduction.
+  std::int64_t copied_elements() const {
+    std::set<std::int32_t> copied;
+    for (const Action& action : role_.actions)
+      if (action.kind == ActionKind::kOffloadGradients) copied.insert(action.what);
+    std::int64_t sum = 0;
+    for (const std::int32_t index : copied)
+      sum += reduced_elements(plan_.buckets[static_cast<std::size_t>(index)]);
+    return sum;
   }
 
   const StepPlan& plan_;
@@ -437,7 +491,9 @@ Block block_for(const StepPlan& plan, const Strategy& strategy, const PlannedBlo
 
 bool of_one_unit(const StateSharding& states, const Action& action) {
   if (action.kind == ActionKind::kGather) return states.gather != StateSharding::Gather::kEndOfStep;
-  return action.kind == ActionKind::kReduce && states.reduce != StateSharding::Reduce::kEndOfStep;
+  const bool reduces =
+      action.kind == ActionKind::kReduce || action.kind == ActionKind::kOffloadGradients;
+  return reduces && states.reduce != StateSharding::Reduce::kEndOfStep;
 }
 
 }  // namespace foreshard::lower

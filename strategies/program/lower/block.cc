@@ -230,7 +230,10 @@ std::vector<program::Stream> streams() {
           {"receive_forward_returning"},
           {"send_forward_returning"},
           {"receive_backward_returning"},
-          {"send_backward_returning"}};
+          {"send_backward_returning"},
+          {"to_host"},
+          {"from_host"},
+          {"on_host"}};
 }
 
 program::Purpose purpose_of(const MeshAxis& axis) {

@@ -37,10 +37,14 @@ enum StreamIndex : std::int32_t {
   kSendForwardReturningStream,
   kReceiveBackwardReturningStream,
   kSendBackwardReturningStream,
+  kToHostStream,  ///< Operations with the host's memory.
+  kFromHostStream,
+  kOnHostStream,
 };
-/// All of them; those of a pipeline without a V are the first ones.
+/// All of them; those of a pipeline without a V are the first ones, where nothing is offloaded.
 std::vector<program::Stream> streams();
 inline constexpr std::size_t kStreamsWithoutV = kReceiveForwardReturningStream;
+inline constexpr std::size_t kStreamsWithoutHost = kToHostStream;
 inline program::StreamId stream(StreamIndex index) {
   return program::StreamId{index};
 }

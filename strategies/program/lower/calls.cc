@@ -75,7 +75,11 @@ class Writer {
   }
 
   static bool moves_bucket(const Action& action) {
-    return action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce;
+    return action.kind == ActionKind::kGather || action.kind == ActionKind::kReduce ||
+           action.kind == ActionKind::kOffloadGradients;
+  }
+  static bool copies_activations(const Action& action) {
+    return action.kind == ActionKind::kOffload || action.kind == ActionKind::kFetch;
   }
   // Whether the action belongs to the step rather than to a micro-batch.
   bool between_units(const Action& action) const {
@@ -86,6 +90,7 @@ class Writer {
   std::int32_t subject_of(const Action& action) const {
     if (action.kind == ActionKind::kOptimizer)
       return static_cast<std::int32_t>(from_ - plan_.roles.data());
+    if (copies_activations(action)) return unit(action.units.first).block;
     return of_one_unit(plan_.states, action) ? unit(bucket(action).units.front().first).block
                                              : action.what;
   }
@@ -161,6 +166,7 @@ class Writer {
     Call one = between_units(action) ? Call{} : at(action);
     if (of_one_unit(plan_.states, action))
       one.first_layer = unit(bucket(action).units.front().first).layer;
+    if (copies_activations(action)) one.first_layer = unit(action.units.first).layer;
     write_call(id,
                Subject{.kind = action.kind,
                        .direction = action.direction,
@@ -287,8 +293,10 @@ class Writer {
 Program program_of(const StepPlan& plan, const Strategy& strategy, const PlannedBlocks& blocks,
                    Seconds launch_time) {
   Program program{.name = plan.parts.name, .mesh = plan.parts.mesh, .streams = streams()};
-  if (std::ranges::none_of(plan.crossings, &plan::Crossing::returns))
-    program.streams.resize(kStreamsWithoutV);
+  if (!strategy.offloads())
+    program.streams.resize(std::ranges::any_of(plan.crossings, &plan::Crossing::returns)
+                               ? kStreamsWithoutHost
+                               : kStreamsWithoutV);
   program.launch_time = launch_time + strategy.framework->host_time;
   Writer writer(program, plan, strategy, blocks);
   const Axis pipeline = axis_of(program.mesh, "pipeline");

@@ -53,7 +53,8 @@ plan::Parts parts_of(const Model& model, const Strategy& strategy, const Lowered
   for (std::int32_t layer = 0; layer < model.layers; ++layer)
     parts.units.push_back({.name = fmt::format("layer {}", layer),
                            .block = 1 + layers.of_layer[static_cast<std::size_t>(layer)],
-                           .layer = layer});
+                           .layer = layer,
+                           .is_layer = true});
   // No layers, as the first unit is none: the gradients of the table that they share are one
   // buffer.
   for (std::int32_t i = first_prediction; i < last_block; ++i)

@@ -5,6 +5,8 @@
 
 #include "strategies/parallelism/state_sharding.h"
 #include "strategies/program/lower/block.h"
+#include "strategies/program/lower/host_blocks.h"
+#include "strategies/program/lower/lower.h"
 #include "strategies/program/lower/quantized_weights.h"
 
 namespace foreshard::lower {
@@ -101,12 +103,27 @@ std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateE
 
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
-                               const std::vector<UpdateStep>& update, std::int64_t count,
-                               std::int64_t quantized) {
+                               const std::vector<UpdateStep>& update, const UpdatedShare& updated) {
   program::Block step{.name = std::move(name)};
-  if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, count);
-  append_update(step, update, mesh);
-  append_weight_casts(step, strategy, quantized, kComputeStream, true);
+  if (strategy.framework->gradient_clipping) append_norm(step, mesh, spread, updated.count);
+  switch (strategy.offload_optimizer) {
+    case OptimizerOffload::kNone:
+      append_update(step, update, mesh);
+      break;
+    case OptimizerOffload::kCpu:
+      append_cpu_step(step, strategy, updated.count, updated.left);
+      break;
+    case OptimizerOffload::kFetch:
+      append_fetched_step(step, strategy, updated.count,
+                          [&] { append_update(step, update, mesh); });
+      break;
+  }
+  const auto casts = static_cast<std::int32_t>(step.tasks.size());
+  append_weight_casts(step, strategy, updated.quantized, kComputeStream, true);
+  // Of parameters that come from the host: behind the copy.
+  if (strategy.offload_optimizer == OptimizerOffload::kCpu &&
+      casts < static_cast<std::int32_t>(step.tasks.size()))
+    step.tasks[static_cast<std::size_t>(casts)].after.push_back(casts - 1);
   return step;
 }
 

@@ -23,15 +23,20 @@ std::optional<std::int32_t> append_exchange(program::Block& block, const UpdateE
                                             const std::vector<MeshAxis>& mesh,
                                             std::vector<std::int32_t> after);
 
-/// The update of the parameters of one device, `count` elements of them in its share. Where the
-/// framework clips gradients, their norm comes first: each device sums the squares of its `count`
-/// gradients, the ranks along the mesh axes `spread`, which hold different gradients, add up their
-/// sums, and the host reads the result. Of `quantized` weights copies are made for the products of
-/// the next step, once for all its micro-batches. Exchanges and kernels of the optimizer run one
-/// after another.
+/// Parameters of one device that a step updates.
+struct UpdatedShare {
+  std::int64_t count = 0;
+  std::int64_t left = 0;       ///< Those whose gradients are not on the host, if the step is there.
+  std::int64_t quantized = 0;  ///< Weights.
+};
+
+/// The update of the parameters of one device, or on its host (host_blocks.h). Where the framework
+/// clips gradients, their norm comes first: each device sums the squares of its gradients, the
+/// ranks along the mesh axes `spread`, which hold different gradients, add up their sums, and the
+/// host reads the result. Of quantized weights copies are made for the products of the next step,
+/// once for all its micro-batches. Exchanges and kernels of the optimizer run one after another.
 program::Block optimizer_block(std::string name, const Strategy& strategy,
                                const std::vector<MeshAxis>& mesh, const std::vector<Axis>& spread,
-                               const std::vector<UpdateStep>& update, std::int64_t count,
-                               std::int64_t quantized);
+                               const std::vector<UpdateStep>& update, const UpdatedShare& updated);
 
 }  // namespace foreshard::lower

@@ -101,6 +101,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
   const ElementBytes bytes = element_bytes(strategy);
   // Of shards there are no copies; in fp32 they are those of the optimizer.
   const bool plain = bytes.parameter == size_of(strategy.precision);
+  // Shards of gradients go to the CPU as they are made.
+  const bool on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   Bytes parameters;
   double gradients = 0;
   double states = 0;
@@ -113,9 +115,13 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
         plain ? gathered_elements(strategy, group.elements, group.quantized) : group.elements);
     // What one rank alone holds is kept like a shard, where those are in another type.
     const bool is_cut = sharding.cuts_parameters && (!group.over.empty() || !plain);
-    parameters += is_cut ? bytes.parameter * (shards * share)
-                         : whole_parameters(strategy, group.elements, group.quantized);
-    gradients += count * (sharding.cuts_gradients ? share : 1.0);
+    if (!is_cut)
+      parameters += whole_parameters(strategy, group.elements, group.quantized);
+    else if (!strategy.offload_parameters)
+      parameters += bytes.parameter * (shards * share);
+    if (!on_cpu || !sharding.cuts_gradients)
+      gradients += count * (sharding.cuts_gradients ? share : 1.0);
+    if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;
     states += count * (sharding.cuts_optimizer ? share : 1.0);
     for (const Matrices& one : group.matrices)
       matrices += static_cast<double>(elements_of(one, blocks.mesh)) *

@@ -39,6 +39,8 @@ ClusterView random_cluster(std::mt19937& random, std::int64_t devices, const Clu
   node.nics->count = divisor(random, node.gpus, 8);
   node.nics->bandwidth.value = 25_GB_s * shape.bandwidth;
 
+  node.cpu.memory_bandwidth.emplace().value = 100_GB_s * shape.bandwidth;
+
   ClusterConfig config;
   config.name = "random";
   config.nodes = devices / node.gpus;

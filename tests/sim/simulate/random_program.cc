@@ -123,11 +123,22 @@ class Writer {
     call(to, {.name = "receive", .body = what, .stream = some_stream()});
   }
 
+  void with_host() {
+    constexpr std::array kKinds{CollectiveKind::kToHost, CollectiveKind::kFromHost,
+                                CollectiveKind::kOnHost};
+    const Communication what{.kind = kKinds[static_cast<std::size_t>(below(kKinds.size()))],
+                             .group = program::AxisGroup{},
+                             .bytes = some_bytes(),
+                             .purpose = program::Purpose::kOffload};
+    call(some_role(),
+         {.name = std::string(program::name_of(what.kind)), .body = what, .stream = some_stream()});
+  }
+
   void add() {
     std::vector<std::size_t> all;
     for (std::size_t role = 0; role < program_.roles.size(); ++role) all.push_back(role);
     const bool alone = program_.mesh[kWithin].size == 1;  // nobody to talk to within the stage
-    switch (below(8)) {
+    switch (below(9)) {
       case 0:
       case 1:
         return call(some_role(), {.name = "kernel", .body = kernel(), .stream = StreamId{0}});
@@ -139,6 +150,8 @@ class Writer {
         return collective(all, {kWithin, kStages}, "all");
       case 5:
         return call(some_role(), {.name = "sync", .body = program::Sync{}});
+      case 6:
+        return with_host();
       default:
         return transfer();
     }

@@ -31,6 +31,7 @@ TEST(SerialIsSharded, ForRandomStrategies) {
     recompute_parts(training, static_cast<unsigned>(i));
     reschedule(training, static_cast<unsigned>(i));
     overlap_exchanges(training, static_cast<unsigned>(i));
+    offload(training, static_cast<unsigned>(i));
     const auto order = static_cast<std::uint64_t>(i);
     expect_serial_is_sharded(training.model, training.strategy, summary,
                              {2 * order, 2 * order + 1});

@@ -106,9 +106,13 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
         {"--micro-batch-size 1 --recompute-granularity selective --recompute-modules mlp core_attn",
          "only core attention, or whole layers"},
         {R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "offload_optimizer":
-             {"device": "cpu"}}})",
-         "zero_optimization.offload_optimizer.device: offloading to the host is not modelled"},
-        {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true}\n",
+             {"device": "nvme"}}})",
+         "zero_optimization.offload_optimizer.device"},
+        {R"({"train_batch_size": 4, "zero_optimization": {"stage": 2, "offload_optimizer":
+             {"device": "cpu", "ratio": 0.3}}})",
+         "zero_optimization.offload_optimizer.ratio: a step that is partly"},
+        {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true, "
+         "fsdp_sharding_strategy: SHARD_GRAD_OP}\n",
          "fsdp_config.fsdp_offload_params: offloading"},
         {"distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n",
          "the configuration is in another file: import that one"},
@@ -126,10 +130,11 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
 // The same words where they switch nothing on.
 TEST(BadLaunchFile, IsSoundWhereItIsSwitchedOff) {
   const auto run = import_text(R"({"train_batch_size": 4, "optimizer": {"type": "AdamW"},
-      "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}})",
+      "zero_optimization": {"stage": 2, "zero_hpz_partition_size": 1,
+                            "offload_optimizer": {"device": "none"}}})",
                                4);
   ASSERT_TRUE(run) << run.error().message;
-  EXPECT_THAT(run->idle, testing::Contains("zero_optimization.offload_optimizer.device"));
+  EXPECT_THAT(run->idle, testing::Contains("zero_optimization.zero_hpz_partition_size"));
 }
 
 }  // namespace

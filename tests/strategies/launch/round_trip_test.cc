@@ -87,6 +87,12 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     if (s.tensor_parallel > 1) s.expert_tensor_parallel = choose.of<std::int64_t>({0, 1});
     if (choose.rarely()) s.capacity_factor = 1.5;
   }
+  if (choose.rarely()) s.offload_activation_layers = choose.of<std::int64_t>({1, 2, 5});
+  if (choose.rarely()) s.offload_optimizer = choose.of({OptimizerOffload::kCpu, OptimizerOffload::kFetch});
+  if (s.zero_stage == 3 && choose.rarely()) {
+    s.offload_optimizer = OptimizerOffload::kCpu;
+    s.offload_parameters = true;
+  }
   s.micro_batch = choose.of<std::int64_t>({1, 2, 4});
   s.global_batch = s.micro_batch * s.data_parallel * choose.of<std::int64_t>({4, 8, 12});
   return s;

@@ -288,6 +288,29 @@ void recompute_parts(Training& training, unsigned i) {
   FORESHARD_CHECK(is_sound());
 }
 
+void offload(Training& training, unsigned i) {
+  if (i % 3 != 2) return;
+  std::mt19937 random(i);
+  Draw draw(random);
+  Strategy& strategy = training.strategy;
+  const auto keep_if_sound = [&](const auto& change) {
+    const Strategy before = strategy;
+    change();
+    if (!faults_in(strategy, training.model, strategy.devices()).empty()) strategy = before;
+  };
+  const std::int64_t layers = draw.from({0, 1, 2, 3});
+  keep_if_sound([&] { strategy.offload_activation_layers = layers; });
+  const bool on_cpu = draw.chance();
+  keep_if_sound([&] {
+    strategy.offload_optimizer = on_cpu ? OptimizerOffload::kCpu : OptimizerOffload::kFetch;
+  });
+  if (draw.chance()) keep_if_sound([&] { strategy.offload_parameters = true; });
+  keep_if_sound([&] {
+    strategy.offload_optimizer = OptimizerOffload::kCpu;
+    strategy.offload_parameters = true;
+  });
+}
+
 void give_attention(Training& training, unsigned i) {
   if (i % 5 > 1) return;
   std::mt19937 random(i);

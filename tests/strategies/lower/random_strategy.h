@@ -51,6 +51,10 @@ void part_gates(Training& training, unsigned i);
 /// Of every second, some parts of some layers are recomputed, whatever the strategy recomputed.
 void recompute_parts(Training& training, unsigned i);
 
+/// Of every third, activations of some layers, optimizer states or parameters are offloaded, where
+/// the strategy allows it.
+void offload(Training& training, unsigned i);
+
 /// Of every fifth, layers that see a window, sinks, layers without positions; of others, latents.
 /// Attention is then fused.
 void give_attention(Training& training, unsigned i);

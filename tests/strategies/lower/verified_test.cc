@@ -78,13 +78,15 @@ TEST(Lower, IsSoundForRandomStrategies) {
     recompute_parts(training, seed);
     reschedule(training, seed);
     overlap_exchanges(training, seed);
+    offload(training, seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + describe(training));
     const auto program = lower(training.model, training.strategy, {.launch_time = 1_us});
     ASSERT_TRUE(program) << program.error().message;
     const auto violation = program::verify(*program);
     ASSERT_TRUE(violation.ok()) << violation.error().message;
     EXPECT_EQ(program->ranks(), training.strategy.devices());
-    if (training.strategy.quantization == Quantization::kNone) {
+    if (training.strategy.quantization == Quantization::kNone &&
+        !training.strategy.offload_parameters) {
       EXPECT_DOUBLE_EQ(elements_held(*program, training.strategy),
                        elements_expected(training.model, training.strategy));
     }

@@ -25,7 +25,8 @@ inline Parts tiny_parts(const Strategy& strategy, std::int32_t layers) {
   parts.blocks[1].splits = parts.blocks[2].splits = splits_backward(strategy);
   parts.units.push_back({.name = "embedding", .block = 0});
   for (std::int32_t layer = 0; layer < layers; ++layer)
-    parts.units.push_back({.name = fmt::format("layer {}", layer), .block = 1, .layer = layer});
+    parts.units.push_back(
+        {.name = fmt::format("layer {}", layer), .block = 1, .layer = layer, .is_layer = true});
   parts.units.push_back({.name = "head", .block = 2});
   const auto pieces = static_cast<std::int32_t>(strategy.stages());
   std::int32_t next = 0;

@@ -67,6 +67,15 @@ StepPlan in_two_parts() {
   return planned(tiny_parts(strategy, 6), strategy);
 }
 
+// Of each stage's 3 layers the first is offloaded, and the CPU takes the step.
+StepPlan offloaded() {
+  Strategy strategy = tiny_strategy(2, 2);
+  set_data(strategy, 2, 2);
+  strategy.offload_activation_layers = 1;
+  strategy.offload_optimizer = OptimizerOffload::kCpu;
+  return planned(tiny_parts(strategy, 6), strategy);
+}
+
 Action& find(StepPlan& plan, std::size_t role, Part part) {
   for (Action& action : plan.roles[role].actions)
     if (action.kind == ActionKind::kPass && action.part == part) return action;
@@ -155,6 +164,25 @@ TEST(VerifyPlan, NamesTheInvariantThatIsBroken) {
        [](StepPlan& p) { find(p, 1, Part::kWeight).gives_back = kHeld; }},
       {"invariant 8: stage 0", two_stages(0),
        [](StepPlan& p) { find(p, 0, ActionKind::kOptimizer).after.clear(); }},
+      {"invariant 7: stage 0", offloaded(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kOffload).gives_back = 0; }},
+      {"invariant 10: stage 0", offloaded(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kOffload).after.clear(); }},
+      {"invariant 10: stage 0", offloaded(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kFetch).after.clear(); }},
+      {"does not wait for the reduction", offloaded(),
+       [](StepPlan& p) { find(p, 0, ActionKind::kOffloadGradients).after.clear(); }},
+      {"invariant 10: stage 0", offloaded(),
+       [](StepPlan& p) {
+         for (Action& action : p.roles[0].actions) {
+           if (action.kind != ActionKind::kPass || action.direction == Direction::kForward ||
+               action.units != plan::Run{1, 1})
+             continue;
+           std::erase_if(action.after, [&](ActionId id) {
+             return p.roles[0].actions[static_cast<std::size_t>(id)].kind == ActionKind::kFetch;
+           });
+         }
+       }},
   };
   for (const Broken& broken : cases) {
     StepPlan plan = broken.plan;

@@ -237,6 +237,10 @@ Status Communicators::issue(std::size_t instance, const Elements& elements, cons
     case CollectiveKind::kShift:
       return checked(
           s.exchange(s.messages.at(&plan.task(instance)), from, to, element, *type, comm, stream));
+    case CollectiveKind::kToHost:  // refused when the rank was planned
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
+      break;
   }
   FORESHARD_CHECK(false);
 }

@@ -159,6 +159,9 @@ std::vector<GpuExecutor::Inspector::Piece> GpuExecutor::Inspector::expected_piec
     case CollectiveKind::kSend:
     case CollectiveKind::kExchange:
     case CollectiveKind::kShift:
+    case CollectiveKind::kToHost:  // refused when the rank was planned
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
       break;
   }
   return {Piece{.first = 0, .count = elements.receive, .expected = expected}};
