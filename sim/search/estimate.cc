@@ -517,7 +517,8 @@ Result<PlanForms*> Estimator::forms_of(const Strategy& strategy,
     FORESHARD_ASSIGN(const auto plan, lower::plan_of(model_, shorter, blocks));
     PlanForm form{.shape = {plan, framework.blocking_launches, framework.gradient_clipping}};
     for (const plan::Role& role : plan.roles)
-      form.loads.push_back(loads_of(plan, role, framework.blocking_launches));
+      form.loads.push_back(
+          loads_of(plan, role, framework.blocking_launches, !blocks.predictions.empty()));
     forms.forms.push_back(std::move(form));
     return {};
   };

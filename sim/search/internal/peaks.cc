@@ -16,10 +16,12 @@ using plan::ActionKind;
 
 class Loads {
  public:
-  Loads(const plan::StepPlan& plan, const plan::Role& role, bool blocking_launches)
+  Loads(const plan::StepPlan& plan, const plan::Role& role, bool blocking_launches,
+        bool waits_for_conversions)
       : plan_(plan),
         role_(role),
         blocking_launches_(blocking_launches),
+        waits_for_conversions_(waits_for_conversions),
         order_(role, blocking_launches) {
     for (const Action& action : role.actions)
       if (action.kind == ActionKind::kReduce)
@@ -104,12 +106,19 @@ class Loads {
     return {before, then};
   }
 
+  // Whether the pass waits for the conversion that ends the one before it.
+  bool follows_on(const Action& pass) const {
+    if (!waits_for_conversions_ || pass_before_id_ < 0) return false;
+    const Action& earlier = action(pass_before_id_);
+    return earlier.chunk == pass.chunk && earlier.micro_batch == pass.micro_batch;
+  }
+
   void add(ActionId id) {
     const Action& pass = action(id);
     const bool is_forward = pass.direction == Direction::kForward;
     const bool receives = std::ranges::any_of(
         pass.after, [&](ActionId of) { return action(of).kind == ActionKind::kReceive; });
-    const bool waits_for_pass = receives || blocking_launches_ ||
+    const bool waits_for_pass = receives || blocking_launches_ || follows_on(pass) ||
                                 std::ranges::find(pass.after, pass_before_id_) != pass.after.end();
     update_gradients(id);
     PassOf before = waits_for_pass ? PassOf{} : pass_before_;
@@ -130,7 +139,7 @@ class Loads {
       if ((pass.gives_back & plan::kKept) != 0) --kept_.at(block);
       if ((pass.takes & plan::kHeld) != 0) ++held_.at(block);
       if ((pass.gives_back & plan::kHeld) != 0) --held_.at(block);
-      before = blocking_launches_ ? PassOf{} : pass_before_;
+      before = blocking_launches_ || waits_for_conversions_ ? PassOf{} : pass_before_;
     }
     pass_before_id_ = id;
   }
@@ -163,6 +172,7 @@ class Loads {
   const plan::StepPlan& plan_;
   const plan::Role& role_;
   bool blocking_launches_;
+  bool waits_for_conversions_;
   plan::Order order_;
   std::map<std::int32_t, std::set<std::int32_t>> opened_by_;  // buckets by unit
   std::map<std::int32_t, std::int32_t> open_;                 // whole gradients by bucket
@@ -183,8 +193,8 @@ std::vector<std::vector<Axis>> reduced_over(const std::vector<plan::ParameterGro
 }
 
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
-                           bool blocking_launches) {
-  return Loads(plan, role, blocking_launches).all();
+                           bool blocking_launches, bool waits_for_conversions) {
+  return Loads(plan, role, blocking_launches, waits_for_conversions).all();
 }
 
 Bytes peak(const std::vector<Load>& loads, const std::array<BlockBytes, kBlocks>& bytes) {

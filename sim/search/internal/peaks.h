@@ -54,8 +54,10 @@ struct Load {
 };
 
 /// The loads of a role of which no other has more of everything.
+/// \param waits_for_conversions  units wait for the conversion that ends the unit before, of the same
+///     chunk and micro-batch (lower::PlannedBlocks).
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,
-                           bool blocking_launches);
+                           bool blocking_launches, bool waits_for_conversions = false);
 
 /// Of one unit of each block, on one rank.
 struct BlockBytes {

@@ -29,7 +29,7 @@ struct PlannedBlocks {
   std::set<Axis> split_over{};  ///< Axes over which parameters are split.
   std::uint64_t seed = 1;       ///< Of the branches that conditions draw.
   /// A call waits for the conversion at the end of the call before it. Not modelled for
-  /// transformers, where that is the sum of vocabulary-parallel embeddings and that of the loss.
+  /// transformers that predict one token: there it is the sum of embeddings and that of the loss.
   bool waits_for_conversions = false;
 };
 

@@ -83,7 +83,9 @@ PlannedBlocks planned_blocks(const LoweredModel& blocks, const Strategy& strateg
                            .dtype = strategy.precision,
                            .lies = blocks.boundary,
                            .sent = blocks.boundary_sent}}},
-          .split_over = {split_over.begin(), split_over.end()}};
+          .split_over = {split_over.begin(), split_over.end()},
+          // The head then has no norm that waits for the gradient of the streams.
+          .waits_for_conversions = !blocks.predictions.empty()};
 }
 
 Result<program::Program> lower(const Model& model, const Strategy& strategy,

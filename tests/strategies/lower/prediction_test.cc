@@ -154,6 +154,26 @@ TEST(Prediction, SharesTheTableOfTheEmbedding) {
                           "layers.3.prediction_norm.weight", "logits.weight"));
 }
 
+// The output projection has no norm before it that waits until ranks have added up the gradient of
+// the streams: the module's backward pass does.
+TEST(Prediction, WaitsForTheGradientOfTheStreams) {
+  const auto program = lower(model(), on(2, 1, 1), {});
+  ASSERT_TRUE(program);
+  const auto& calls = program->roles.front().calls;
+  std::vector<std::string> awaited;
+  for (const program::Call& call : calls) {
+    if (program->blocks[call.block.index()].name != "prediction.backward") continue;
+    for (const program::CallDependency& before : call.after) {
+      const program::Call& earlier = calls[static_cast<std::size_t>(before.call)];
+      if (before.task >= 0)
+        awaited.push_back(program->blocks[earlier.block.index()]
+                              .tasks[static_cast<std::size_t>(before.task)]
+                              .name);
+    }
+  }
+  EXPECT_THAT(awaited, ElementsAre("reduce_scatter.d.head_in"));
+}
+
 // Of what is computed again, streams and ids stay; where some layers only are, it is not.
 TEST(Prediction, IsComputedAgainAsLayersAre) {
   Strategy strategy = on(1, 1, 1);
