@@ -344,10 +344,10 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
     return;
   note(draft, "note.precision_aware", "true", "strategy.optimizer");
   const bool keeps_remainders = strategy.precision == DType::kBf16 && of.master == usual.master;
-  if (of.remainders == keeps_remainders)
-    draft.drop("strategy.optimizer.remainders");
-  else
-    draft.forbid("strategy.optimizer", "it keeps of master copies what bf16 parameters lack");
+  if (of.remainders == keeps_remainders) return draft.drop("strategy.optimizer.remainders");
+  for (const auto* key : {"first_moment", "second_moment", "master", "remainders"})
+    if (const std::string ours = std::string("strategy.optimizer.") + key; draft.has(ours))
+      draft.forbid(ours, "with it come remainders of master copies in fp32");
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ const yaml::Names<DType>& yaml_names(const DType*) {
       {"tf32", DType::kTf32, "fp32 in memory, 10-bit mantissa in the matrix units."},
       {"fp16", DType::kFp16, "IEEE half precision."},
       {"bf16", DType::kBf16, "bfloat16."},
-      {"fp8", DType::kFp8, "8-bit floating point: not modelled yet."},
+      {"fp8", DType::kFp8, "8-bit floating point, of an optimizer's moments alone."},
   };
   return names;
 }

@@ -93,6 +93,14 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     s.offload_optimizer = OptimizerOffload::kCpu;
     s.offload_parameters = true;
   }
+  if (!s.offloads() && choose.rarely()) s.optimizer.rule = choose.of({"adam-8bit", "lamb", "muon", "sgd"});
+  if (s.optimizer.rule == "adam" && !s.offloads() && choose.rarely()) {
+    s.optimizer.first_moment = choose.of({DType::kFp32, DType::kBf16, DType::kFp8});
+    s.optimizer.second_moment = choose.of({DType::kBf16, DType::kFp16});
+    if (s.precision == DType::kBf16) s.optimizer.remainders = choose.of({true, true, false});
+    if (!s.optimizer.remainders && s.precision != DType::kFp32)
+      s.optimizer.master = choose.of({DType::kFp32, DType::kFp16});
+  }
   s.micro_batch = choose.of<std::int64_t>({1, 2, 4});
   s.global_batch = s.micro_batch * s.data_parallel * choose.of<std::int64_t>({4, 8, 12});
   return s;

@@ -399,7 +399,7 @@ struct PackedAdam {
   FORESHARD_DEVICE void run(std::int64_t i) const {
     constexpr float kBeta = 0.9F;
     float d[kCount];
-    float s[kCount];
+    float s[kCount] = {};
     load(d, g + i);
     for (int a = 0; a < narrow_count; ++a) {
       load(s, narrow[a] + i);
@@ -599,9 +599,12 @@ bool with_elements(const Pass& p, std::span<void* const> o, Use use) {
       return true;
     case PassKind::kAdam:
       if (p.state_bytes > 0) {
-        PackedAdam<T> packed{.g = fp32(0), .copy = at(o.size() - 1)};
-        packed.wide_count = p.state_bytes / 4;
-        packed.narrow_count = p.state_bytes % 4;
+        PackedAdam<T> packed{.g = fp32(0),
+                             .copy = at(o.size() - 1),
+                             .wide_count = p.state_bytes / 4,
+                             .narrow_count = p.state_bytes % 4,
+                             .wide = {},
+                             .narrow = {}};
         for (int a = 0; a < packed.wide_count; ++a)
           packed.wide[a] = fp32(static_cast<std::size_t>(1 + a));
         for (int a = 0; a < packed.narrow_count; ++a)
