@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include "sim/report/internal/numbers.h"
+#include "strategies/parallelism/offload_words.h"
 
 namespace foreshard::report {
 namespace {

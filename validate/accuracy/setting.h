@@ -28,7 +28,7 @@ struct Setting {
   bool open_recompute = false;
 };
 
-/// \return kUnsupported with a reason for what foreshard does not model: altered blocks, offloading;
+/// \return kUnsupported with a reason for what foreshard does not model: altered blocks;
 ///     or where sizes are missing or contradict each other.
 Result<Setting> setting_of(const TrainingRow& row, yaml::Loader& loader);
 

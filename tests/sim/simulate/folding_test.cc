@@ -35,6 +35,7 @@ constexpr std::array<const char*, 5> kNames{"symmetric", "uneven pods", "slow de
 // 2 or 3 levels, oversubscribed or not.
 ClusterView cluster_of(std::mt19937& random, std::int64_t devices, Kind kind) {
   NodeConfig node;
+  node.cpu.memory_bandwidth.emplace().value = 100_GB_s;
   node.gpus = std::array{1, 2, 4}[random() % 3];
   while (devices % node.gpus != 0) node.gpus /= 2;
   node.device.value = test::toy_device();

@@ -66,6 +66,9 @@ double least_sent(CollectiveKind kind, double p) {
     case CollectiveKind::kAllToAll:
     case CollectiveKind::kTokenExchange:
       return p - 1;
+    case CollectiveKind::kToHost:
+    case CollectiveKind::kFromHost:
+    case CollectiveKind::kOnHost:
     case CollectiveKind::kShift:
       return p;
     case CollectiveKind::kSend:

@@ -113,7 +113,7 @@ TEST(BadLaunchFile, HasWhatIsNotModelled) {
          "zero_optimization.offload_optimizer.ratio: a step that is partly"},
         {"distributed_type: FSDP\nfsdp_config: {fsdp_offload_params: true, "
          "fsdp_sharding_strategy: SHARD_GRAD_OP}\n",
-         "fsdp_config.fsdp_offload_params: offloading"},
+         "fsdp_config.fsdp_offload_params true: offloading is modelled where"},
         {"distributed_type: DEEPSPEED\ndeepspeed_config: {deepspeed_config_file: ds.json}\n",
          "the configuration is in another file: import that one"},
         {"[parallelism]\ntensor_parallel_degree = 1\n",
