@@ -112,10 +112,12 @@ Result<Route> ClusterView::host_route(DeviceId device, HostWay way) const {
                  "work on the CPU beside " + name +
                      " takes the time of its memory, which the node does not give: add cpu: "
                      "{memory_bandwidth: ...} to the node, what all channels of one socket carry"};
-  return Error{Error::Code::kInfeasible,
-               "no route between " + name + " and the memory of its host: the node has no CPU "
-               "socket that it reaches (pcie: {sockets: ...}, or cpu: {link: {bandwidth: ...}}); " +
-                   what_is_down(state_->vertices, state_->links)};
+  return Error{
+      Error::Code::kInfeasible,
+      "no route between " + name +
+          " and the memory of its host: the node has no CPU "
+          "socket that it reaches (pcie: {sockets: ...}, or cpu: {link: {bandwidth: ...}}); " +
+          what_is_down(state_->vertices, state_->links)};
 }
 
 ClusterView::Builder::Builder(std::string name) : state_(std::make_unique<State>()) {

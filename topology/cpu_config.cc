@@ -15,10 +15,11 @@ const yaml::Table<CpuLinkConfig>& yaml_table(const CpuLinkConfig*) {
   using L = CpuLinkConfig;
   static const auto table =
       yaml::Table<L>("cpu_link", "What joins each GPU to its CPU beside PCIe: NVLink-C2C.")
-          .required("bandwidth", &L::bandwidth,
-                    "Nominal rate of one GPU's link in one direction: a quarter of what data sheets "
-                    "call the bandwidth of a superchip with two GPUs.",
-                    yaml::positive(), yaml::at_least(kSlowest), yaml::at_most(kFastest))
+          .required(
+              "bandwidth", &L::bandwidth,
+              "Nominal rate of one GPU's link in one direction: a quarter of what data sheets "
+              "call the bandwidth of a superchip with two GPUs.",
+              yaml::positive(), yaml::at_least(kSlowest), yaml::at_most(kFastest))
           .optional("efficiency", &L::efficiency,
                     "Payload rate of long copies, as a part of the nominal rate.",
                     yaml::at_least(kLeastEfficiency), yaml::at_most(1.0))

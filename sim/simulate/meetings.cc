@@ -30,8 +30,7 @@ std::vector<bool> meetings_of(const program::Program& program, const Communicato
   std::vector<bool> meeting;
   meeting.reserve(communicators.all.size());
   for (const Communicator& one : communicators.all)
-    meeting.push_back(std::ssize(one.ranks) == program.ranks() &&
-                      !program::is_with_host(one.kind));
+    meeting.push_back(std::ssize(one.ranks) == program.ranks() && !program::is_with_host(one.kind));
   return meeting;
 }
 

@@ -35,23 +35,24 @@ static bool makes_activations(const Strategy& strategy) {
 
 TransformerOptions transformer_options(const Strategy& strategy) {
   const Framework& framework = *strategy.framework;
-  return {.mesh = mesh_of(strategy),
-          .batch = strategy.micro_batch * strategy.data_parallel,
-          .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
-          .context_exchange = strategy.context_exchange,
-          .experts_over_context = strategy.experts_over_context(),
-          .experts_over_tensor = strategy.experts_over_tensor(),
-          .capacity_factor = strategy.capacity_factor,
-          .attention = framework.attention,
-          .pointwise = framework.pointwise,
-          .gate_apart = framework.gate_apart,
-          .weights_at_activation = framework.weights_at_activation,
-          .quantized_dispatch = framework.quantized_dispatch,
-          .quantized_expert_inputs = framework.quantized_expert_inputs && makes_activations(strategy),
-          .fused_cross_entropy = framework.fused_cross_entropy,
-          .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
-          .dtype = strategy.precision,
-          .quantization = strategy.quantization};
+  return {
+      .mesh = mesh_of(strategy),
+      .batch = strategy.micro_batch * strategy.data_parallel,
+      .sequence_parallel = strategy.sequence_parallel && strategy.tensor_parallel > 1,
+      .context_exchange = strategy.context_exchange,
+      .experts_over_context = strategy.experts_over_context(),
+      .experts_over_tensor = strategy.experts_over_tensor(),
+      .capacity_factor = strategy.capacity_factor,
+      .attention = framework.attention,
+      .pointwise = framework.pointwise,
+      .gate_apart = framework.gate_apart,
+      .weights_at_activation = framework.weights_at_activation,
+      .quantized_dispatch = framework.quantized_dispatch,
+      .quantized_expert_inputs = framework.quantized_expert_inputs && makes_activations(strategy),
+      .fused_cross_entropy = framework.fused_cross_entropy,
+      .vocabulary_multiple = framework.vocabulary_multiple * strategy.tensor_parallel,
+      .dtype = strategy.precision,
+      .quantization = strategy.quantization};
 }
 
 BackwardPass backward_pass(const Strategy& strategy) {

@@ -26,9 +26,8 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
   const bool trains = strategy.mode == Mode::kTrain;
   const bool on_cpu = strategy.offload_optimizer == OptimizerOffload::kCpu;
   if (const std::int64_t count = strategy.offload_activation_layers; count > 0) {
-    const auto known = strategy.layers_per_stage.empty()
-                           ? even_split(layers, strategy.stages())
-                           : strategy.layers_per_stage;
+    const auto known = strategy.layers_per_stage.empty() ? even_split(layers, strategy.stages())
+                                                         : strategy.layers_per_stage;
     const std::int64_t most = *std::ranges::max_element(known);
     if (!trains)
       fault("offload_activation_layers", "mode: forward keeps no activations", "leave it out");

@@ -95,7 +95,7 @@ struct Strategy {
   std::int64_t offload_activation_layers = 0;
   OptimizerOffload offload_optimizer = OptimizerOffload::kNone;
   bool offload_parameters = false;  ///< Shards of parameters (ZeRO 3) are in the host's memory.
-  DType precision = DType::kBf16;  ///< Of parameters, activations and matrix products.
+  DType precision = DType::kBf16;   ///< Of parameters, activations and matrix products.
   /// By which a transformer's linear layers compute in fewer bits than that.
   Quantization quantization = Quantization::kNone;
   /// Weights that products read quantized are held so alone, and gathered so.

@@ -209,8 +209,8 @@ struct Action {
   bool returns = false;      ///< Of transfers: Crossing::returns.
   Run units{};               ///< Of passes, and of activations that are offloaded or fetched.
   bool reduces = false;      ///< Of backward passes: of ParameterGroup::reduced_inside.
-  /// The bucket of a gather, reduction or copy of gradients, the crossing of a transfer or of the sync that follows a
-  /// transfer, the entry of `copies`; -1: none.
+  /// The bucket of a gather, reduction or copy of gradients, the crossing of a transfer or of the
+  /// sync that follows a transfer, the entry of `copies`; -1: none.
   std::int32_t what = -1;
   std::uint8_t takes = 0;       ///< Buffers that begin with it.
   std::uint8_t gives_back = 0;  ///< Buffers that end with it.

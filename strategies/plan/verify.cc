@@ -485,13 +485,12 @@ class RoleCheck {
           if (needs && !order_->waits(id, before->second))
             return at(10, id, fmt::format("does not wait for action {}", before->second));
         }
-        const bool follows = before != last.end() &&
-                             (it.kind == ActionKind::kFetch
-                                  ? action(before->second).kind == ActionKind::kOffload
-                                  : is(action(before->second), ActionKind::kPass,
-                                       Direction::kForward));
-        if (copies && !follows)
-          return at(10, id, fmt::format("{} is not there", unit_name(unit)));
+        const bool follows =
+            before != last.end() &&
+            (it.kind == ActionKind::kFetch
+                 ? action(before->second).kind == ActionKind::kOffload
+                 : is(action(before->second), ActionKind::kPass, Direction::kForward));
+        if (copies && !follows) return at(10, id, fmt::format("{} is not there", unit_name(unit)));
         last[key] = id;
       }
     }

@@ -29,17 +29,15 @@ NodeConfig eight() {
 TEST(HostRoute, GoesByTheNearestSocketToItsMemory) {
   const ClusterView cluster = must_build(small_cluster(1, {}, eight()));
   const Route to = must_reach(cluster, "node0/gpu5", HostWay::kToHost);
-  EXPECT_THAT(shares(cluster, to),
-              UnorderedElementsAre(Pair("node0/gpu5>node0/pcie2", 1),
-                                   Pair("node0/pcie2>node0/socket1", 1),
-                                   Pair("node0/socket1>node0/memory1", 1)));
+  EXPECT_THAT(shares(cluster, to), UnorderedElementsAre(Pair("node0/gpu5>node0/pcie2", 1),
+                                                        Pair("node0/pcie2>node0/socket1", 1),
+                                                        Pair("node0/socket1>node0/memory1", 1)));
   EXPECT_DOUBLE_EQ(to.latency / 1_us, 4);
   // The way back has the same link of the memory.
   const Route from = must_reach(cluster, "node0/gpu5", HostWay::kFromHost);
-  EXPECT_THAT(shares(cluster, from),
-              UnorderedElementsAre(Pair("node0/socket1>node0/pcie2", 1),
-                                   Pair("node0/pcie2>node0/gpu5", 1),
-                                   Pair("node0/socket1>node0/memory1", 1)));
+  EXPECT_THAT(shares(cluster, from), UnorderedElementsAre(Pair("node0/socket1>node0/pcie2", 1),
+                                                          Pair("node0/pcie2>node0/gpu5", 1),
+                                                          Pair("node0/socket1>node0/memory1", 1)));
   const Route in = must_reach(cluster, "node0/gpu5", HostWay::kInHost);
   EXPECT_THAT(shares(cluster, in), UnorderedElementsAre(Pair("node0/socket1>node0/memory1", 1)));
   EXPECT_EQ(cluster.links()[in.links.front().link.index()].bandwidth, 80_GB_s);

@@ -1,6 +1,6 @@
 /// \file
-/// What rows of measured training say of recomputation, offloading and adapters, in the words of the
-/// frameworks.
+/// What rows of measured training say of recomputation, offloading and adapters, in the words of
+/// the frameworks.
 #pragma once
 
 #include <optional>

@@ -99,10 +99,9 @@ class Mapping {
 
   Result<Setting> run() {
     FORESHARD_TRY(obstacle(row_));
-    for (const auto step :
-         {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
-          &Mapping::sharding, &Mapping::precision, &Mapping::recompute, &Mapping::offloading,
-          &Mapping::schedule})
+    for (const auto step : {&Mapping::model, &Mapping::mesh, &Mapping::cluster, &Mapping::framework,
+                            &Mapping::sharding, &Mapping::precision, &Mapping::recompute,
+                            &Mapping::offloading, &Mapping::schedule})
       FORESHARD_TRY((this->*step)());
     std::ranges::sort(setting_.assumed);
     return std::move(setting_);
@@ -202,8 +201,8 @@ class Mapping {
     if (contains(notes, "deepep") || contains(notes, "hybridep"))
       strategy.token_dispatcher = TokenDispatcher::kDeepEp;
     const auto* known = schedule::find_schedule(strategy.schedule);
-    strategy.overlap_experts = contains(notes, "a2a_overlap=true") &&
-                               strategy.pipeline_parallel <= known->pairs_up_to;
+    strategy.overlap_experts =
+        contains(notes, "a2a_overlap=true") && strategy.pipeline_parallel <= known->pairs_up_to;
   }
 
   // Which exchange is hardly ever printed: Megatron-LM's default is a ring, PyTorch's a gather

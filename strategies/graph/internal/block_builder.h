@@ -179,11 +179,11 @@ class BlockBuilder {
 
   /// Quantized along rows alone, to be sent or kept; and back.
   TensorId narrowed(TensorId x) {
-    return added({.type = "quantize",
-                  .name = graph_[x].name + ".narrowed",
-                  .inputs = {x},
-                  .settings = {{"recipe", std::string(yaml::name_of(quantization_))},
-                               {"both", false}}});
+    return added(
+        {.type = "quantize",
+         .name = graph_[x].name + ".narrowed",
+         .inputs = {x},
+         .settings = {{"recipe", std::string(yaml::name_of(quantization_))}, {"both", false}}});
   }
   TensorId widened(TensorId x) {
     return added({.type = "cast",

@@ -32,8 +32,8 @@ class Activations {
         section.actions.push_back(ref);
         if (!role_.is_pass(ref)) continue;
         const std::int32_t layer = place_of(role_[ref].units.first);
-        if (layer >= 0) is_forward ? behind_forward(section, ref, layer)
-                                   : behind_backward(section, ref, layer);
+        if (layer >= 0)
+          is_forward ? behind_forward(section, ref, layer) : behind_backward(section, ref, layer);
         pass_before_ = ref;
       }
     }
@@ -58,15 +58,14 @@ class Activations {
                  std::vector<ActionId> after) {
     const Slot& slot = *section.slot;
     const bool goes = kind == ActionKind::kOffload;
-    section.actions.push_back(
-        role_.make({.kind = kind,
-                    .direction = slot.direction,
-                    .chunk = slot.chunk,
-                    .micro_batch = slot.micro_batch,
-                    .units = {layers_[static_cast<std::size_t>(layer)], 1},
-                    .takes = static_cast<std::uint8_t>(goes ? 0 : kKept),
-                    .gives_back = static_cast<std::uint8_t>(goes ? kKept : 0),
-                    .after = std::move(after)}));
+    section.actions.push_back(role_.make({.kind = kind,
+                                          .direction = slot.direction,
+                                          .chunk = slot.chunk,
+                                          .micro_batch = slot.micro_batch,
+                                          .units = {layers_[static_cast<std::size_t>(layer)], 1},
+                                          .takes = static_cast<std::uint8_t>(goes ? 0 : kKept),
+                                          .gives_back = static_cast<std::uint8_t>(goes ? kKept : 0),
+                                          .after = std::move(after)}));
     return section.actions.back();
   }
   std::pair<std::int32_t, std::int32_t> key(const Section& section, std::int32_t layer) const {

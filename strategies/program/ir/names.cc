@@ -10,8 +10,8 @@ namespace {
 constexpr std::array<std::string_view, 6> kPurposes{"tensor",   "context", "expert",
                                                     "pipeline", "data",    "offload"};
 constexpr std::array<std::string_view, 13> kCollectives{
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast",      "all_to_all", "send",   "receive",
-    "exchange",   "shift",      "token_exchange", "to_host", "from_host",  "on_host"};
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send",   "receive",
+    "exchange",   "shift",      "token_exchange", "to_host",   "from_host",  "on_host"};
 constexpr std::array<std::string_view, 5> kMemoryKinds{"parameters", "gradients", "optimizer",
                                                        "activations", "buffers"};
 

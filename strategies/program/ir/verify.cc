@@ -239,7 +239,8 @@ class BodyCheck {
     const bool alone = axes != nullptr && axes->axes.empty() && axes->coordinates.empty();
     if (with_host && !alone)
       return violation(22, place_, "an operation with the host is of one rank: it names no axis");
-    if (const std::string fault = std::visit(why, communication.group); !with_host && !fault.empty())
+    if (const std::string fault = std::visit(why, communication.group);
+        !with_host && !fault.empty())
       return violation(std::holds_alternative<RankGroups>(communication.group) ? 13 : 12, place_,
                        "the group " + fault);
     const bool transfer = communication.kind == CollectiveKind::kSend ||

@@ -96,9 +96,7 @@ class Maker {
     return *blocks_.blocks[static_cast<std::size_t>(block)];
   }
   // The buffer of kKept.
-  std::string kept_buffer(std::int32_t block) const {
-    return block_name(block) + ".activations";
-  }
+  std::string kept_buffer(std::int32_t block) const { return block_name(block) + ".activations"; }
   DType gradient_dtype() const { return framework_.gradients_of(strategy_.precision); }
 
   static Block sync(const std::string& name) {
@@ -277,8 +275,7 @@ class Maker {
     put_before(gather, std::move(first));
     if (strategy_.offload_parameters) {
       const Bytes element = element_bytes(strategy_).parameter;
-      const std::int64_t held =
-          element == size_of(strategy_.precision) ? gathered : whole.elements;
+      const std::int64_t held = element == size_of(strategy_.precision) ? gathered : whole.elements;
       put_parameters_before(gather, element * static_cast<double>(shard(held)),
                             strategy_.precision);
     }

@@ -43,8 +43,7 @@ Task host_task(std::string name, CollectiveKind kind, Bytes bytes, DType dtype,
 Block activations_to_host(const std::string& unit, const std::string& buffer, Bytes bytes,
                           DType dtype) {
   Block block{.name = unit + ".offload"};
-  block.tasks.push_back(
-      host_task("to_host.activations", CollectiveKind::kToHost, bytes, dtype));
+  block.tasks.push_back(host_task("to_host.activations", CollectiveKind::kToHost, bytes, dtype));
   if (bytes > 0_B) block.tasks.push_back(Task{.name = "forget", .body = Free{buffer}});
   return block;
 }
@@ -68,8 +67,7 @@ Block gradients_to_host(std::string name, std::int64_t count) {
   return block;
 }
 
-void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count,
-                     std::int64_t left) {
+void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count, std::int64_t left) {
   const auto elements = static_cast<double>(count);
   const Bytes whole = size_of(DType::kFp32);
   const Bytes own = size_of(strategy.precision);
@@ -82,8 +80,8 @@ void append_cpu_step(Block& step, const Strategy& strategy, std::int64_t count,
     after = {last(step)};
   }
   const Bytes traffic = 7 * whole + (casts ? whole + own : 0_B);
-  step.tasks.push_back(host_task("adam", CollectiveKind::kOnHost, traffic * elements,
-                                 DType::kFp32, std::move(after)));
+  step.tasks.push_back(host_task("adam", CollectiveKind::kOnHost, traffic * elements, DType::kFp32,
+                                 std::move(after)));
   if (strategy.offload_parameters) return;
   step.tasks.push_back(host_task("from_host.parameters", CollectiveKind::kFromHost,
                                  element_bytes(strategy).parameter * elements, strategy.precision,
@@ -103,8 +101,8 @@ void append_fetched_step(Block& step, const Strategy& strategy, std::int64_t cou
   const std::size_t first = step.tasks.size();
   append_update();
   step.tasks[first].after.push_back(fetched);
-  step.tasks.push_back(host_task("to_host.states", CollectiveKind::kToHost, states, DType::kFp32,
-                                 {last(step)}));
+  step.tasks.push_back(
+      host_task("to_host.states", CollectiveKind::kToHost, states, DType::kFp32, {last(step)}));
   if (states > 0_B) step.tasks.push_back(Task{.name = "forget", .body = Free{buffer}});
 }
 

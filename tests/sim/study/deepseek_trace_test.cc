@@ -30,8 +30,8 @@ std::string kind_in_trace(const std::string& kernel) {
 }
 
 Sums measured() {
-  const auto text = read_file(
-      FORESHARD_SOURCE_DIR "/../shared/data/facts/deepseek_v3_trace_kernels.csv", 1_MiB);
+  const auto text =
+      read_file(FORESHARD_SOURCE_DIR "/../shared/data/facts/deepseek_v3_trace_kernels.csv", 1_MiB);
   if (!text) return {};
   const auto table = read_csv(*text, "trace");
   EXPECT_TRUE(table) << table.error().message;

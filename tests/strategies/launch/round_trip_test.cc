@@ -88,12 +88,14 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     if (choose.rarely()) s.capacity_factor = 1.5;
   }
   if (choose.rarely()) s.offload_activation_layers = choose.of<std::int64_t>({1, 2, 5});
-  if (choose.rarely()) s.offload_optimizer = choose.of({OptimizerOffload::kCpu, OptimizerOffload::kFetch});
+  if (choose.rarely())
+    s.offload_optimizer = choose.of({OptimizerOffload::kCpu, OptimizerOffload::kFetch});
   if (s.zero_stage == 3 && choose.rarely()) {
     s.offload_optimizer = OptimizerOffload::kCpu;
     s.offload_parameters = true;
   }
-  if (!s.offloads() && choose.rarely()) s.optimizer.rule = choose.of({"adam-8bit", "lamb", "muon", "sgd"});
+  if (!s.offloads() && choose.rarely())
+    s.optimizer.rule = choose.of({"adam-8bit", "lamb", "muon", "sgd"});
   if (s.optimizer.rule == "adam" && !s.offloads() && choose.rarely()) {
     s.optimizer.first_moment = choose.of({DType::kFp32, DType::kBf16, DType::kFp8});
     s.optimizer.second_moment = choose.of({DType::kBf16, DType::kFp16});

@@ -151,7 +151,8 @@ TEST(ExpertParallel, MayKeepWhatActivationsReadQuantized) {
   EXPECT_EQ(kept(fp8) - kept(quantized), slots * 2 * kWidth);
 }
 
-// Forward and an input's gradient in blocks, a weight's gradient in vectors; of other recipes, none.
+// Forward and an input's gradient in blocks, a weight's gradient in vectors; of other recipes,
+// none.
 TEST(ExpertParallel, NamesTheScalesOfItsProducts) {
   Strategy fp8 = strategy(1, 4, 4);
   const auto scales = [&](const std::string& block, const std::string& task) {

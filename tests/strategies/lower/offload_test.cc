@@ -180,7 +180,8 @@ TEST(OptimizerStates, AreFetchedForTheStep) {
           : program.blocks[program.roles[0].calls[program.roles[0].calls.size() - 2].block.index()];
   double taken = 0;
   for (const program::Task& task : step.tasks)
-    if (const auto* buffer = std::get_if<program::Allocate>(&task.body)) taken += buffer->bytes / 1_B;
+    if (const auto* buffer = std::get_if<program::Allocate>(&task.body))
+      taken += buffer->bytes / 1_B;
   EXPECT_EQ(taken, states);
 }
 

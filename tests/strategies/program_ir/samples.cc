@@ -135,7 +135,8 @@ class Draw {
     const auto dtype = one_of<DType>(8);
     switch (below(3)) {
       case 0:
-        return Gemm{size(), size(), size(), size(), dtype, chance(50), chance(50), one_of<Scales>(3)};
+        return Gemm{size(), size(),     size(),     size(),
+                    dtype,  chance(50), chance(50), one_of<Scales>(3)};
       case 1:
         return Attention{size(), size(), size(),     size(), size(),
                          size(), size(), chance(50), size(), one_of<Direction>(2),
