@@ -196,7 +196,7 @@ TEST(BadInput, Optimizers) {
                  "leave it out");
   expect_refused(with("remainders: true", "  precision: fp16\n"),
                  "parameters in fp16 are not the upper half", "set precision: bf16");
-  expect_refused(with("rule: lamb", "  framework: {optimizer: loop}\n"),
+  expect_refused(with("rule: lamb", "  framework: {name: x, optimizer: loop}\n"),
                  "a loop of Adam's operations", "set framework.optimizer: fused");
   expect_refused(with("second_moment: bf16", "  mode: forward\n"),
                  "mode: forward updates no parameters", "leave optimizer out");
