@@ -157,7 +157,9 @@ TEST(Prediction, SharesTheTableOfTheEmbedding) {
 // The output projection has no norm before it that waits until ranks have added up the gradient of
 // the streams: the module's backward pass does.
 TEST(Prediction, WaitsForTheGradientOfTheStreams) {
-  const auto program = lower(model(), on(2, 1, 1), {});
+  Strategy strategy = on(2, 1, 1);
+  strategy.framework.value.overlap_tensor_gradients = true;
+  const auto program = lower(model(), strategy, {});
   ASSERT_TRUE(program);
   const auto& calls = program->roles.front().calls;
   std::vector<std::string> awaited;
