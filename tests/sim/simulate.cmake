@@ -7,7 +7,7 @@ foreshard_test(simulate_exact_test
           compute/toy_device.cc ../strategies/lower/random_strategy.cc
   DEPS foreshard_simulate foreshard_lower)
 foreshard_test(simulate_offload_test
-  SOURCES simulate/offload_test.cc simulate/small.cc
+  SOURCES simulate/offload_test.cc simulate/small.cc compute/toy_device.cc
   DEPS foreshard_simulate foreshard_lower)
 foreshard_test(simulate_studies_test SLOW
   SOURCES simulate/studies_test.cc
