@@ -58,10 +58,9 @@ TEST(Exchanges, OfDeepEpAreShorterOverSeveralNodes) {
 
 // DeepSeek-AI, "DeepSeek-V3 technical report", arXiv 2412.19437, table 1: 2.664 M hours of H800
 // for 14.8 T tokens, of which nearly all in batches of 15,360 sequences of 4,096 tokens
-// (section 4.2). What is predicted is 18.5 % less: 5 % by kernels (deepseek_trace_test.cc); of the
-// rest the cause is not established. Not modelled are the layer that predicts a second token,
-// smaller batches at the beginning, uneven loads of experts, and whatever stopped the run.
-TEST(DeepSeekV3, FitsAndIsWithinAFifthOfTheHoursOfItsReport) {
+// (section 4.2). Not modelled are smaller batches at the beginning, uneven loads of experts, and
+// whatever stopped the run.
+TEST(DeepSeekV3, FitsAndTakesTheHoursOfItsReport) {
   const auto study =
       load_study({.study = FORESHARD_SOURCE_DIR "/configs/studies/deepseek-v3-h800-2048.yaml"},
                  {.catalogue = {FORESHARD_SOURCE_DIR "/configs"}});
@@ -73,7 +72,7 @@ TEST(DeepSeekV3, FitsAndIsWithinAFifthOfTheHoursOfItsReport) {
   constexpr double kTokens = 14.8e12;
   const double hours = kTokens / prediction.tokens * (prediction.step / 1_s) / 3600 * 2048;
   std::printf("%.3f M hours, %+.1f %%\n", hours / 1e6, 100 * (hours / 2.664e6 - 1));
-  EXPECT_NEAR(hours, 2.664e6, 0.2 * 2.664e6);
+  EXPECT_NEAR(hours, 2.664e6, 0.15 * 2.664e6);
 }
 
 }  // namespace
