@@ -59,6 +59,7 @@ std::string words_of(const Strategy& strategy) {
   if (strategy.zero_stage > 0) text += fmt::format(", ZeRO {}", strategy.zero_stage);
   text += fmt::format(", recompute {}, {}", words_of_recomputation(strategy),
                       name_of(strategy.precision));
+  if (strategy.optimizer != Optimizer{}) text += ", " + words_of(strategy.optimizer);
   if (strategy.offloads()) text += ", " + words_of_offloading(strategy);
   if (strategy.quantization != Quantization::kNone)
     text += fmt::format(" with {}{}", yaml::name_of(strategy.quantization),

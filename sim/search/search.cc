@@ -337,7 +337,10 @@ Result<SearchResult> run_search(const study::LoadedStudy& study, const SearchOpt
                                  "a search recomputes all layers or none",
                                  "leave it out, or simulate strategies one by one");
   if (study.strategy.offloads())
-    return study.loader.error_at("strategy", "a search offloads nothing to the host",
+    return study.loader.error_at(study.strategy.offload_activation_layers > 0
+                                     ? "strategy.offload_activation_layers"
+                                     : "strategy.offload_optimizer",
+                                 "a search offloads nothing to the host",
                                  "leave out offload_activation_layers, offload_optimizer and "
                                  "offload_parameters, or simulate strategies one by one");
   if (study.strategy.token_dispatcher != TokenDispatcher::kAllToAll)

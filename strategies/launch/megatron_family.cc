@@ -149,11 +149,14 @@ void precision(Draft& draft) {
 
 // What a precision-aware optimizer keeps: of master copies in fp32 what bf16 parameters lack.
 // Source: NVIDIA/Megatron-LM, megatron/core/optimizer/__init__.py (store_param_remainders, from
-// Transformer Engine 2.1 on).
+// Transformer Engine 2.1 on). On the CPU they are whole, though the option is needed there, too
+// (megatron/training/arguments.py).
 void optimizer(Draft& draft) {
   if (draft.word("note.main_gradients") == "bf16")
     draft.set("strategy.framework.gradient_dtype", "bf16", draft.from("note.main_gradients"));
-  if (draft.is("note.precision_aware") && draft.is("note.bf16") &&
+  const bool is_adam = draft.word("strategy.optimizer.rule", "adam") == "adam";
+  const bool on_cpu = draft.word("strategy.offload_optimizer") == "cpu";
+  if (draft.is("note.precision_aware") && draft.is("note.bf16") && is_adam && !on_cpu &&
       !draft.has("strategy.optimizer.master"))
     draft.set("strategy.optimizer.remainders", "true", draft.from("note.precision_aware"));
 }
@@ -352,6 +355,16 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
 
 }  // namespace
 
+// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py (cpu_offloading).
+void spread_offloading(Draft& draft, const Strategy& strategy) {
+  if (strategy.offload_optimizer == OptimizerOffload::kCpu)
+    note(draft, "note.precision_aware", "true", "strategy.offload_optimizer");
+  if (strategy.pipeline_parallel > 1)
+    draft.forbid("strategy.offload_activation_layers", "it is for one pipeline stage");
+  if (strategy.recompute != Recompute::kNone)
+    draft.forbid("strategy.offload_activation_layers", "it is without recomputation");
+}
+
 void spread_megatron(Draft& draft, const Writing& writing) {
   const Strategy& strategy = writing.strategy;
   draft.drop("strategy.data_parallel");
@@ -360,6 +373,7 @@ void spread_megatron(Draft& draft, const Writing& writing) {
   spread_recomputation(draft, strategy);
   spread_precision(draft, strategy);
   spread_optimizer(draft, strategy);
+  spread_offloading(draft, strategy);
   if (strategy.rank_order == std::vector<std::string>{"tensor", "pipeline", "data"}) {
     note(draft, "note.pipeline_before_data", "true", "strategy.rank_order");
     draft.drop("strategy.rank_order");

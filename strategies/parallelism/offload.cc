@@ -44,14 +44,14 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
             "use a schedule with whole backward passes, such as 1f1b");
     if (strategy.overlap_experts)
       fault("offload_activation_layers",
-            "is not modelled where passes run beside one another (overlap_experts)",
+            "offloading is not modelled where passes run beside one another (overlap_experts)",
             "leave one of the two out");
   }
   if (strategy.offload_optimizer != OptimizerOffload::kNone && !trains)
     fault("offload_optimizer", "mode: forward takes no step", "leave it out");
   if (strategy.offload_optimizer != OptimizerOffload::kNone && strategy.optimizer != Optimizer{})
     fault("offload_optimizer",
-          fmt::format("is modelled of adam with states in fp32 alone, not of {}",
+          fmt::format("offloading is modelled of adam with states in fp32 alone, not of {}",
                       words_of(strategy.optimizer)),
           "leave optimizer out, or keep its states on the device");
   const bool shards_are_masters = strategy.zero_stage == 3 && strategy.framework->shards.fp32 &&
@@ -71,6 +71,17 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
           "one rank has no shards to gather: that parameters come to it before each pass is not "
           "modelled",
           "use more data_parallel ranks, or leave it out");
+  if (strategy.expert_parallel > 1 &&
+      strategy.copies() == strategy.expert_ways() *
+                               (strategy.experts_over_context() ? strategy.context_parallel : 1))
+    fault("offload_parameters",
+          "no rank shares its experts with another, so that nothing gathers them: that they come "
+          "to it before each pass is not modelled",
+          "use more data_parallel ranks, or leave it out");
+  if (strategy.quantized_parameters)
+    fault("offload_parameters",
+          "parameters that are held quantized would be quantized on the host, which is not modelled",
+          "leave one of the two out");
   if (trains && !on_cpu)
     fault("offload_parameters", "the step would have to come to the parameters on the host",
           "set offload_optimizer: cpu, which updates them there");

@@ -403,7 +403,9 @@ std::vector<StrategyFault> faults_in_graph(const Strategy& strategy, const Graph
         std::pair("recompute_parts", strategy.recompute_parts != usual_recompute_parts())})
     if (is_set)
       faults.push_back({key, "is for the transformer given as `model`",
-                        "leave it out, and give the graph an axis of its own (graph.axes)"});
+                        std::string_view(key).starts_with("offload")
+                            ? "leave it out"
+                            : "leave it out, and give the graph an axis of its own (graph.axes)"});
   if (strategy.shard_replicas > 1)
     faults.push_back({"shard_replicas", "is for the transformer given as `model`",
                       "leave it out, or give the graph an axis of its own (graph.axes)"});

@@ -217,6 +217,10 @@ TEST(BadInput, Offloading) {
   expect_refused(strategy(keys + "offload_parameters: true\n  zero_stage: 2\n"),
                  "parameters that no rank has shards of are needed on the device",
                  "set zero_stage: 3");
+  expect_refused(strategy(keys + "offload_parameters: true\n  offload_optimizer: cpu\n"
+                                 "  zero_stage: 3\n  quantization: fp8-current\n"
+                                 "  quantized_parameters: true\n"),
+                 "would be quantized on the host, which is not modelled");
   expect_refused(strategy(keys + "offload_parameters: true\n  zero_stage: 3\n"),
                  "the step would have to come to the parameters", "set offload_optimizer: cpu");
 }
@@ -264,6 +268,11 @@ TEST(BadInput, Experts) {
   expect_refused(both("  expert_parallel: 2\n  token_dispatcher: deepep\n  capacity_factor: 2\n"),
                  "'deepep' sends the tokens that there are", "leave out one");
   expect_refused(both("  expert_parallel: 2\n  token_dispatcher: flex\n"), "token_dispatcher");
+  const std::string offloaded = "  zero_stage: 3\n  offload_optimizer: cpu\n  offload_parameters: ";
+  expect_refused(study({{"model", layers + "  experts: 4\n  experts_per_token: 2\n"},
+                        {"strategy", "  data_parallel: 4\n  global_batch: 16\n"
+                                     "  expert_parallel: 4\n" + offloaded + "true\n"}}),
+                 "no rank shares its experts with another", "use more data_parallel ranks");
   const std::string over_tensor =
       "  tensor_parallel: 2\n  sequence_parallel: true\n  expert_tensor_parallel: 1\n"
       "  expert_parallel: 2\n";

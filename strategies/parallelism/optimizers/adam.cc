@@ -62,8 +62,14 @@ std::vector<UpdateStep> adam_steps(const Update& update, std::int64_t count, std
   if (update.kernels == OptimizerKernels::kLoop) return loop(update, count);
   // Two bytes of remainders, and the two of the parameter that are read with them: half of what is
   // read and written.
+  // Without a master copy in 16 bits there is none to write besides what is updated: the kernel
+  // counts one, as two bytes of what is read and written.
+  const bool is_updated_itself =
+      size_of(update.precision) == 2_B && !has_master(update.optimizer, update.precision);
   const std::int64_t master =
-      update.optimizer.remainders ? 3 : whole_bytes(update.optimizer.master);
+      update.optimizer.remainders
+          ? 3
+          : whole_bytes(update.optimizer.master) - (is_updated_itself ? 1 : 0);
   const std::int64_t states = master + moments;
   return {UpdateKernel{.name = "adam",
                        .kernel = Pass{.kind = PassKind::kAdam,

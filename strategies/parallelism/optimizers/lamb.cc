@@ -1,16 +1,16 @@
 // LAMB: Adam whose step is, in each tensor, as long as the tensor itself, by the ratio of the two
 // norms. Moments and directions are one kernel; the norms of weights and of directions are read in
 // another each, and are the sums of all ranks that hold parts of a tensor; then comes the step.
-// The norm of all gradients, by which LAMB divides them, is the one that clipping wants.
+// The norm of all gradients, by which LAMB divides them, is the one that clipping wants; frameworks
+// that do not clip do without it.
 //
 // Source: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes",
 // ICLR 2020, algorithm 2; NVIDIA/apex, csrc/multi_tensor_lamb.cu (two stages, with the norms of all
 // tensors before each) and apex/contrib/optimizers/distributed_fused_lamb.py (shards whose norms
 // are added up).
 // Not modelled: tensors whose directions would lie in the place of their gradients.
-#include <algorithm>
+#include <set>
 
-#include "strategies/graph/mesh_axes.h"
 #include "strategies/parallelism/internal/optimizers.h"
 
 namespace foreshard::optimizers {
@@ -24,11 +24,10 @@ std::vector<Moment> lamb_moments(const Optimizer&, bool) {
 }
 
 // All whose ranks hold parts of these tensors.
-std::vector<Axis> axes_of_parts(const Updated& of, const std::vector<MeshAxis>& mesh) {
-  std::vector<Axis> axes = of.cut;
-  axes.push_back(axis_of(mesh, "tensor"));
-  std::ranges::sort(axes);
-  return axes;
+std::vector<Axis> axes_of_parts(const Updated& of) {
+  std::set<Axis> axes(of.cut.begin(), of.cut.end());
+  for (const Matrices& one : of.matrices) axes.insert(one.split.begin(), one.split.end());
+  return {axes.begin(), axes.end()};
 }
 
 std::vector<UpdateStep> lamb_update(const Update& update) {
@@ -41,7 +40,7 @@ std::vector<UpdateStep> lamb_update(const Update& update) {
   pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
   pass("lamb_norm", PassKind::kGradientNorm, DType::kFp32);
   for (const Updated& of : update.updated) {
-    const std::vector<Axis> axes = axes_of_parts(of, update.mesh);
+    const std::vector<Axis> axes = axes_of_parts(of);
     if (ways(axes, update.mesh) > 1 && of.tensors > 0)
       steps.emplace_back(UpdateExchange{
           .name = "lamb_norms", .sums = true, .elements = 2 * of.tensors, .axes = axes});

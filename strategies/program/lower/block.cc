@@ -39,8 +39,6 @@ std::set<TensorId> quantized_weights(const Graph& graph) {
   return weights;
 }
 
-// The parameters of a block by the axes over which ranks hold copies, and by
-// `also_partial(tensor)`.
 // A weight of a layer; of experts, one for each of them that the rank holds.
 Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
   const Shape local = local_shape(weight.shape, *weight.pinned, mesh);
@@ -52,6 +50,8 @@ Matrices matrices_of(const Tensor& weight, const std::vector<MeshAxis>& mesh) {
   return one;
 }
 
+// The parameters of a block by the axes over which ranks hold copies, and by
+// `also_partial(tensor)`.
 template <class AlsoPartial>
 std::vector<plan::ParameterGroup> grouped(const ShardedGraph& forward, AlsoPartial also_partial,
                                           const Optimizer& optimizer) {

@@ -119,7 +119,8 @@ std::vector<program::StaticMemory> resident_memory(const Strategy& strategy, con
       parameters += whole_parameters(strategy, group.elements, group.quantized);
     else if (!strategy.offload_parameters)
       parameters += bytes.parameter * (shards * share);
-    if (!on_cpu || !sharding.cuts_gradients)
+    // Of what is cut, gradients leave behind their reduction; all else stays until the step.
+    if (!on_cpu || !sharding.cuts_gradients || group.over.empty())
       gradients += count * (sharding.cuts_gradients ? share : 1.0);
     if (strategy.offload_optimizer != OptimizerOffload::kNone) continue;
     states += count * (sharding.cuts_optimizer ? share : 1.0);

@@ -120,6 +120,9 @@ TEST(MegatronArguments, MayHaveAnotherOptimizer) {
                               rest,
                           8),
               HasSubstr("optimizer: {first_moment: fp8, master: fp16}"));
+  // On the CPU the option is needed, and states are whole.
+  EXPECT_THAT(strategy_of("--optimizer-cpu-offload --use-precision-aware-optimizer" + rest, 8),
+              AllOf(HasSubstr("offload_optimizer: cpu"), Not(HasSubstr("remainders"))));
   const auto run = import_text("--optimizer muon --muon-tp-mode blockwise" + rest, 8);
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_THAT(run->unmodelled,
