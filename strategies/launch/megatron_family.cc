@@ -359,6 +359,7 @@ void spread_optimizer(Draft& draft, const Strategy& strategy) {
 void spread_offloading(Draft& draft, const Strategy& strategy) {
   if (strategy.offload_optimizer == OptimizerOffload::kCpu)
     note(draft, "note.precision_aware", "true", "strategy.offload_optimizer");
+  if (strategy.offload_activation_layers == 0) return;
   if (strategy.pipeline_parallel > 1)
     draft.forbid("strategy.offload_activation_layers", "it is for one pipeline stage");
   if (strategy.recompute != Recompute::kNone)
