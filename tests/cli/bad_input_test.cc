@@ -367,7 +367,7 @@ TEST(BadInput, Schedules) {
   expect_refused(given("  schedule: zb-h1\n  pass_times: [1, 1, 1]\n"), "does not go by times",
                  "zb-1p");
   expect_refused(given("  schedule: zb-1p\n  pass_times: [1, 0, 1]\n"), "three times above 0");
-  expect_refused(given("  schedule: dualpip\n"), "no schedule 'dualpip'",
+  expect_refused(given("  schedule: dualpipe-w\n"), "no schedule 'dualpipe-w'",
                  "did you mean 'dualpipe-v'?");
   expect_refused(strategy("  data_parallel: 8\n  global_batch: 8\n  schedule: zb-h1\n"),
                  "needs at least 2 stages, got 1", "use 1f1b");

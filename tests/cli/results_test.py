@@ -29,7 +29,7 @@ UNSEEN = {
     },
     # tests/strategies/program_ir has them.
     "program": {"host_work_s", "device_of_rank", "launch_times_s", "roots", "transfers",
-                "routing", "experts", "per_token", "groups_per_token"},
+                "routing", "experts", "per_token", "groups_per_token", "matrix_units"},
 }
 
 
@@ -151,7 +151,9 @@ class Results(unittest.TestCase):
 
     def test_program_and_arrivals(self):
         self.hold("program", *(result("export", study, "--program", "-")
-                               for study in ("host-dp2", "gpt-39.1b-a100-64", "llama3-8b-h100-64-fsdp")))
+                               for study in ("host-dp2", "gpt-39.1b-a100-64", "llama3-8b-h100-64-fsdp")),
+                  result("export", "llama3-8b-h100-8-fp8", "--set", "strategy.quantization=fp8-block", "--set",
+                         "strategy.optimizer={first_moment: bf16}", "--program", "-"))
         self.hold("arrivals", result("export", "host-dp2", "--arrivals", "-", "--rank", "1"))
 
     def test_measurement_comparison_and_validation(self):

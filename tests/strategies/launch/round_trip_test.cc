@@ -87,16 +87,17 @@ Strategy random_strategy(Choice& choose, bool has_experts) {
     if (s.tensor_parallel > 1) s.expert_tensor_parallel = choose.of<std::int64_t>({0, 1});
     if (choose.rarely()) s.capacity_factor = 1.5;
   }
-  if (choose.rarely()) s.offload_activation_layers = choose.of<std::int64_t>({1, 2, 5});
-  if (choose.rarely())
+  // Of what few formats can say, one at a time.
+  const int special = choose.of({0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5});
+  if (special == 1) s.offload_activation_layers = choose.of<std::int64_t>({1, 2, 5});
+  if (special == 2)
     s.offload_optimizer = choose.of({OptimizerOffload::kCpu, OptimizerOffload::kFetch});
-  if (s.zero_stage == 3 && choose.rarely()) {
+  if (special == 3 && s.zero_stage == 3) {
     s.offload_optimizer = OptimizerOffload::kCpu;
     s.offload_parameters = true;
   }
-  if (!s.offloads() && choose.rarely())
-    s.optimizer.rule = choose.of({"adam-8bit", "lamb", "muon", "sgd"});
-  if (s.optimizer.rule == "adam" && !s.offloads() && choose.rarely()) {
+  if (special == 4) s.optimizer.rule = choose.of({"adam-8bit", "lamb", "muon", "sgd"});
+  if (special == 5) {
     s.optimizer.first_moment = choose.of({DType::kFp32, DType::kBf16, DType::kFp8});
     s.optimizer.second_moment = choose.of({DType::kBf16, DType::kFp16});
     if (s.precision == DType::kBf16) s.optimizer.remainders = choose.of({true, true, false});
