@@ -79,9 +79,10 @@ void offload_faults(const Strategy& strategy, std::int64_t layers,
           "to it before each pass is not modelled",
           "use more data_parallel ranks, or leave it out");
   if (strategy.quantized_parameters)
-    fault("offload_parameters",
-          "parameters that are held quantized would be quantized on the host, which is not modelled",
-          "leave one of the two out");
+    fault(
+        "offload_parameters",
+        "parameters that are held quantized would be quantized on the host, which is not modelled",
+        "leave one of the two out");
   if (trains && !on_cpu)
     fault("offload_parameters", "the step would have to come to the parameters on the host",
           "set offload_optimizer: cpu, which updates them there");

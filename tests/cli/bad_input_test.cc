@@ -270,8 +270,10 @@ TEST(BadInput, Experts) {
   expect_refused(both("  expert_parallel: 2\n  token_dispatcher: flex\n"), "token_dispatcher");
   const std::string offloaded = "  zero_stage: 3\n  offload_optimizer: cpu\n  offload_parameters: ";
   expect_refused(study({{"model", layers + "  experts: 4\n  experts_per_token: 2\n"},
-                        {"strategy", "  data_parallel: 4\n  global_batch: 16\n"
-                                     "  expert_parallel: 4\n" + offloaded + "true\n"}}),
+                        {"strategy",
+                         "  data_parallel: 4\n  global_batch: 16\n"
+                         "  expert_parallel: 4\n" +
+                             offloaded + "true\n"}}),
                  "no rank shares its experts with another", "use more data_parallel ranks");
   const std::string over_tensor =
       "  tensor_parallel: 2\n  sequence_parallel: true\n  expert_tensor_parallel: 1\n"

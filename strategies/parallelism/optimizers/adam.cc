@@ -66,10 +66,9 @@ std::vector<UpdateStep> adam_steps(const Update& update, std::int64_t count, std
   // counts one, as two bytes of what is read and written.
   const bool is_updated_itself =
       size_of(update.precision) == 2_B && !has_master(update.optimizer, update.precision);
-  const std::int64_t master =
-      update.optimizer.remainders
-          ? 3
-          : whole_bytes(update.optimizer.master) - (is_updated_itself ? 1 : 0);
+  const std::int64_t master = update.optimizer.remainders ? 3
+                                                          : whole_bytes(update.optimizer.master) -
+                                                                (is_updated_itself ? 1 : 0);
   const std::int64_t states = master + moments;
   return {UpdateKernel{.name = "adam",
                        .kernel = Pass{.kind = PassKind::kAdam,

@@ -79,8 +79,7 @@ TEST(Offload, SharesSwitchesAndMemory) {
 TEST(Offload, OfAWholeNodeTakesItsMemory) {
   const std::vector<std::vector<program::Task>> all(8, {offload(1_MB)});
   expect_time(step(host(), all), 2_us + 50_us);
-  const Prediction prediction =
-      run(host(), every_rank(8, {offload(1_MB), kernel("end", 1)}));
+  const Prediction prediction = run(host(), every_rank(8, {offload(1_MB), kernel("end", 1)}));
   expect_time(prediction.step, 2_us + 50_us);
   EXPECT_EQ(prediction.classes.size(), 1U);
   EXPECT_EQ(prediction.classes[0].count, 8);
@@ -113,8 +112,8 @@ TEST(Offload, RunsBesideKernels) {
   expect_time(longer.breakdown.host, 42_us);
 }
 
-// Of 8 layers 4 are offloaded: when the forward pass ends they are gone, and while the backward pass
-// goes on one comes as one goes. Where copies are slow, passes wait for them.
+// Of 8 layers 4 are offloaded: when the forward pass ends they are gone, and while the backward
+// pass goes on one comes as one goes. Where copies are slow, passes wait for them.
 TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
   const Model model{.name = "small",
                     .layers = 8,
@@ -140,7 +139,8 @@ TEST(Offload, TakesAwayFromThePeakWhatIsOffloaded) {
   const Prediction all = predicted(0, host(80, test::toy_device()));
   const Prediction half = predicted(4, host(80, test::toy_device()));
   EXPECT_NEAR((all.classes[0].memory.peak - half.classes[0].memory.peak) / 1_B, 4 * saved / 1_B, 1);
-  // 8 copies in all, 4 each way, of which none begins before the first pass or ends behind the last.
+  // 8 copies in all, 4 each way, of which none begins before the first pass or ends behind the
+  // last.
   const Prediction slow = predicted(4, host(0.1, test::toy_device()));
   EXPECT_GT(slow.step, 8 * saved / 0.1_GB_s);
   EXPECT_LT(slow.step, 8 * saved / 0.1_GB_s + 2 * all.step);
