@@ -193,7 +193,9 @@ class Reader {
     if (std::distance(place, words.end()) < 5 || (place + 2)->text != "device")
       return fault(words[1].column, "a line of a rank: 'Rank N ... on HOST device D [ID] NAME'");
     const auto group = std::ranges::find(words, "Group", &Word::text);
-    if (group != words.end() && (group + 1)->text != "0")
+    if (group != words.end() && std::next(group) == words.end())
+      return fault(group->column, "a number must follow 'Group'");
+    if (group != words.end() && std::next(group)->text != "0")
       return fault(group->column,
                    "several groups ran at the same time (NCCL_TESTS_SPLIT): their times are not "
                    "those of one",
@@ -244,7 +246,8 @@ class Reader {
     const Columns& columns = *columns_;
     // Where an operation reduces nothing, old versions leave the cell empty.
     if (columns.reduction && words.size() + 1 == columns.count &&
-        number_in<double>(words[*columns.reduction].text))
+        (*columns.reduction == words.size() ||
+         number_in<double>(words[*columns.reduction].text)))
       words.insert(words.begin() + static_cast<std::ptrdiff_t>(*columns.reduction), Word{});
     if (words.size() < columns.count)
       return fault(words.back().column,

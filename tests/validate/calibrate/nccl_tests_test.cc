@@ -58,6 +58,19 @@ TEST(NcclTests, ReadsTextOfOldVersions) {
   EXPECT_NEAR(run->rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
 }
 
+// Nothing stands behind an empty cell of the last column.
+TEST(NcclTests, ReadsAnEmptyLastCell) {
+  const auto run = read_nccl_tests(
+      "# Rank 0 Pid 1 on a device 0 [0x00] V100\n"
+      "# size count type time redop\n"
+      "8 2 float 11.5\n",
+      "sendrecv_perf.txt");
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->rows.size(), 1U);
+  EXPECT_EQ(run->rows[0].reduction, "");
+  EXPECT_NEAR(run->rows[0].out_of_place->time / 1_us, 11.5, 1e-9);
+}
+
 TEST(NcclTests, ReadsJson) {
   const std::string text = golden("all_gather.json");
   EXPECT_TRUE(is_nccl_tests(text));
@@ -92,6 +105,8 @@ TEST(NcclTests, NamesLineAndColumn) {
   EXPECT_THAT(fault(text, "0.59       0", "0.59      12"), HasSubstr("12 wrong elements"));
   EXPECT_THAT(fault(text, "Rank  1", "Rank  0"), HasSubstr("rank 0 is listed twice"));
   EXPECT_THAT(fault(text, "Group  0", "Group  1"), HasSubstr("several groups"));
+  EXPECT_THAT(fault("# Rank 0 Pid 1 on a device 0 Group\n", "", ""),
+              HasSubstr("a number must follow 'Group'"));
   EXPECT_THAT(fault(text, "#       size", "#       sise"), HasSubstr("no table"));
   EXPECT_THAT(fault(text, "starting: all_reduce_perf", "starting: hypercube_perf"),
               HasSubstr("hypercube_perf is not modelled: all_reduce, all_gather"));
