@@ -297,15 +297,19 @@ disturbance::Plan random_plan(std::mt19937& random, const ClusterView& cluster, 
   return plan;
 }
 
+// Half of the programs copy to and from hosts. Where those share a link with what is slowed, they
+// may end earlier, and with them the step.
 TEST(Granularity, EnginesAgreeOnDisturbedMessages) {
   double worst = 0;
-  constexpr unsigned kRuns = 60;
-  for (unsigned seed = 0; seed < kRuns; ++seed) {
+  constexpr unsigned kRuns = 120;
+  for (unsigned i = 0; i < kRuns; ++i) {
+    const unsigned seed = i / 2;
+    const bool has_host = i % 2 == 1;
     std::mt19937 random(seed);
     const std::int64_t ranks = std::array{2, 3, 4, 6, 8}[random() % 5];
     SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(ranks) + " ranks");
     const ClusterView whole = random_cluster(random, ranks, {.routing = Routing::kEcmpHash});
-    const auto program = random_program(random, ranks);
+    const auto program = random_program(random, ranks, has_host);
     const auto parameters = comm::ideal_parameters();
     SimulateOptions options{.granularity = Granularity::kStepwise, .timeline = true};
     const auto usual = run(whole, program, options, parameters);
@@ -316,12 +320,13 @@ TEST(Granularity, EnginesAgreeOnDisturbedMessages) {
     const auto fluid = run(cluster, program, options, parameters);
     options.engine = EngineKind::kSimgrid;
     const auto simgrid = run(cluster, program, options, parameters);
-    // Jitter makes some kernels faster, and what is slowed leaves a shared link to others.
-    EXPECT_GE(fluid.step, 0.99 * usual.step);
+    if (!has_host) {
+      EXPECT_GE(fluid.step, usual.step);
+    }
     EXPECT_LT(relative(fluid.step, simgrid.step), 1e-6);
     ASSERT_EQ(fluid.timeline.size(), simgrid.timeline.size());
-    for (std::size_t i = 0; i < fluid.timeline.size(); ++i)
-      worst = std::max(worst, relative(fluid.timeline[i].finish, simgrid.timeline[i].finish));
+    for (std::size_t task = 0; task < fluid.timeline.size(); ++task)
+      worst = std::max(worst, relative(fluid.timeline[task].finish, simgrid.timeline[task].finish));
     EXPECT_LT(worst, 1e-6);
     if (testing::Test::HasFailure()) return;
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "strategies/program/ir/group.h"
+#include "strategies/program/ir/names.h"
 
 namespace foreshard::sim {
 namespace {
@@ -20,7 +21,8 @@ constexpr std::int64_t kStreams = 4;
 
 class Writer {
  public:
-  Writer(std::mt19937& random, std::int64_t ranks) : random_(random) {
+  Writer(std::mt19937& random, std::int64_t ranks, bool has_host)
+      : random_(random), has_host_(has_host) {
     const std::int64_t stages =
         ranks % 2 == 0 && ranks > 2 ? 1 + below(2) : 1 + (ranks - 1) * below(2);
     program_.name = "random";
@@ -138,7 +140,7 @@ class Writer {
     std::vector<std::size_t> all;
     for (std::size_t role = 0; role < program_.roles.size(); ++role) all.push_back(role);
     const bool alone = program_.mesh[kWithin].size == 1;  // nobody to talk to within the stage
-    switch (below(9)) {
+    switch (below(has_host_ ? 9 : 8)) {
       case 0:
       case 1:
         return call(some_role(), {.name = "kernel", .body = kernel(), .stream = StreamId{0}});
@@ -150,7 +152,7 @@ class Writer {
         return collective(all, {kWithin, kStages}, "all");
       case 5:
         return call(some_role(), {.name = "sync", .body = program::Sync{}});
-      case 6:
+      case 8:
         return with_host();
       default:
         return transfer();
@@ -158,13 +160,14 @@ class Writer {
   }
 
   std::mt19937& random_;
+  bool has_host_;
   Program program_;
 };
 
 }  // namespace
 
-Program random_program(std::mt19937& random, std::int64_t ranks) {
-  return Writer(random, ranks).run();
+Program random_program(std::mt19937& random, std::int64_t ranks, bool has_host) {
+  return Writer(random, ranks, has_host).run();
 }
 
 }  // namespace foreshard::sim

@@ -10,6 +10,7 @@ namespace foreshard::sim {
 
 /// Stages of a pipeline that compute, talk among themselves, to each other and all together, on
 /// random streams, in one global order (so that nothing can deadlock) with random dependencies.
-program::Program random_program(std::mt19937& random, std::int64_t ranks);
+/// \param has_host  ranks copy to and from the memory of their hosts, too.
+program::Program random_program(std::mt19937& random, std::int64_t ranks, bool has_host = true);
 
 }  // namespace foreshard::sim
