@@ -316,11 +316,15 @@ class Step {
   Result<Seconds> update_time(std::int64_t stage) {
     const auto groups = plan::by_shards(groups_of_stage(stage), blocks_.mesh);
     const auto steps = lower::update_steps(strategy_, blocks_.mesh, groups);
-    Block block;
-    for (const UpdateStep& step : steps)
-      if (const auto* exchange = std::get_if<UpdateExchange>(&step))
-        lower::append_exchange(block, *exchange, blocks_.mesh, {});
-    FORESHARD_ASSIGN(const auto exchanges, chain_time(block, blocks_.mesh, times_));
+    Seconds exchanges;
+    for (const UpdateStep& step : steps) {
+      const auto* exchange = std::get_if<UpdateExchange>(&step);
+      if (exchange == nullptr) continue;
+      Block block;
+      lower::append_exchange(block, *exchange, blocks_.mesh, {});
+      FORESHARD_ASSIGN(const auto once, chain_time(block, blocks_.mesh, times_));
+      exchanges += static_cast<double>(exchange->times) * once;
+    }
     return kernel_time(stage, groups, steps, &Spread::slowest) + exchanges;
   }
 

@@ -87,13 +87,15 @@ struct UpdateKernel {
   Kernel kernel;
   std::int64_t times = 1;
 };
-/// Of a flat buffer: gathered from shards over the axes, or (`sums`) added up over them.
+/// Of a flat buffer: gathered from shards over the axes, or (`sums`) added up over them. What is
+/// gathered has room of its own until the next exchange.
 struct UpdateExchange {
   std::string_view name;
   bool sums = false;
   std::int64_t elements = 0;  ///< Of the whole.
   DType dtype = DType::kFp32;
   std::vector<Axis> axes{};
+  std::int64_t times = 1;
 };
 using UpdateStep = std::variant<UpdateKernel, UpdateExchange>;
 

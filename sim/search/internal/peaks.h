@@ -54,6 +54,7 @@ struct Load {
 };
 
 /// The loads of a role of which no other has more of everything.
+/// Not modelled: room that the optimizer's exchanges take behind all passes.
 /// \param waits_for_conversions  units wait for the conversion that ends the unit before, of the same
 ///     chunk and micro-batch (lower::PlannedBlocks).
 std::vector<Load> loads_of(const plan::StepPlan& plan, const plan::Role& role,

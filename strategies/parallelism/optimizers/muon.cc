@@ -18,8 +18,9 @@
 // embeddings, the output layer and vectors have Adam).
 // Not modelled: that a rank needs no other matrices than those it works on (the gather of algorithm
 // 1 is between nothing and this one); matrices that lie across the shards of two ranks, of which
-// both make the whole; the room for whole matrices; symmetric products at half the cost; a query,
-// key and value projection, or gate and up projection, made orthogonal apart (--muon-split-qkv).
+// both make the whole; the room for results of products (a matrix that is gathered has its own);
+// symmetric products at half the cost; a query, key and value projection, or gate and up
+// projection, made orthogonal apart (--muon-split-qkv).
 #include <algorithm>
 #include <numeric>
 
@@ -65,17 +66,13 @@ std::vector<Matrices> dealt(const Updated& of, const std::vector<MeshAxis>& mesh
   return own;
 }
 
-void gather_parts(std::vector<UpdateStep>& steps, const std::vector<Matrices>& own,
-                  const std::vector<MeshAxis>& mesh) {
-  std::vector<UpdateExchange> gathers;
-  for (const Matrices& one : own) {
-    if (ways(one.split, mesh) == 1) continue;
-    auto it = std::ranges::find(gathers, one.split, &UpdateExchange::axes);
-    if (it == gathers.end())
-      it = gathers.insert(it, {.name = "muon_parts", .dtype = kProducts, .axes = one.split});
-    it->elements += one.count * one.rows * one.columns;
-  }
-  for (UpdateExchange& gather : gathers) steps.emplace_back(std::move(gather));
+// One matrix after another, so that there is room for one.
+void gather(std::vector<UpdateStep>& steps, std::string_view name, const Matrices& of,
+            std::int64_t elements, const std::vector<Axis>& axes,
+            const std::vector<MeshAxis>& mesh) {
+  if (ways(axes, mesh) > 1)
+    steps.emplace_back(UpdateExchange{
+        .name = name, .elements = elements, .dtype = kProducts, .axes = axes, .times = of.count});
 }
 
 void make_orthogonal(std::vector<UpdateStep>& steps, const Matrices& of) {
@@ -108,13 +105,13 @@ std::vector<UpdateStep> muon_update(const Update& update) {
   pass("muon_nesterov", PassKind::kBinary, DType::kFp32);
   pass("muon_cast", PassKind::kCast, kProducts);
   for (const Updated& of : update.updated) {
-    const std::int64_t whole = elements_in(of, update.mesh);
-    if (whole > 0 && ways(of.cut, update.mesh) > 1)
-      steps.emplace_back(UpdateExchange{
-          .name = "muon_updates", .elements = whole, .dtype = kProducts, .axes = of.cut});
-    const std::vector<Matrices> own = dealt(of, update.mesh);
-    gather_parts(steps, own, update.mesh);
-    for (const Matrices& one : own) make_orthogonal(steps, one);
+    for (const Matrices& one : of.matrices)
+      gather(steps, "muon_updates", one, elements_of(one, update.mesh) / one.count, of.cut,
+             update.mesh);
+    for (const Matrices& one : dealt(of, update.mesh)) {
+      gather(steps, "muon_parts", one, one.rows * one.columns, one.split, update.mesh);
+      make_orthogonal(steps, one);
+    }
   }
   pass("muon_decay", PassKind::kUnary, DType::kFp32);
   pass("muon_apply", PassKind::kBinary, DType::kFp32);

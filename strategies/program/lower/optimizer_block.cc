@@ -47,6 +47,22 @@ void append_norm(program::Block& step, const std::vector<MeshAxis>& mesh, std::v
   step.tasks.push_back(Task{.name = "read_norm", .body = program::Sync{}, .after = {last}});
 }
 
+// The exchange, with room for what it gathers. \return as append_exchange.
+std::optional<std::int32_t> append_with_room(program::Block& step, const UpdateExchange& exchange,
+                                             const std::vector<MeshAxis>& mesh,
+                                             const std::vector<std::int32_t>& after) {
+  const std::string buffer(exchange.name);
+  const bool gathers = !exchange.sums && ways(exchange.axes, mesh) > 1;
+  const Bytes room = size_of(exchange.dtype) * static_cast<double>(exchange.elements);
+  if (gathers)
+    step.tasks.push_back(
+        {.name = "keep", .body = program::Allocate{buffer, program::MemoryKind::kBuffers, room}});
+  const auto last = append_exchange(step, exchange, mesh, after);
+  if (gathers)
+    step.tasks.push_back({.name = "forget", .body = program::Free{buffer}, .after = {*last}});
+  return last;
+}
+
 // One task after another, across streams too.
 void append_update(program::Block& step, const std::vector<UpdateStep>& update,
                    const std::vector<MeshAxis>& mesh) {
@@ -54,7 +70,9 @@ void append_update(program::Block& step, const std::vector<UpdateStep>& update,
   std::vector<std::int32_t> computed;   // the last kernel, for the exchange behind it
   for (const UpdateStep& one : update) {
     if (const auto* exchange = std::get_if<UpdateExchange>(&one)) {
-      if (const auto last = append_exchange(step, *exchange, mesh, computed)) exchanged = {*last};
+      for (std::int64_t i = 0; i < exchange->times; ++i)
+        if (const auto last = append_with_room(step, *exchange, mesh, computed))
+          exchanged = {*last};
       continue;
     }
     const auto& kernel = std::get<UpdateKernel>(one);

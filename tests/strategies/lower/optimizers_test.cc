@@ -5,6 +5,8 @@
 #include <map>
 #include <string_view>
 
+#include "tests/strategies/lower/models.h"
+
 #include "strategies/program/ir/verify.h"
 #include "strategies/program/lower/lower.h"
 
@@ -16,14 +18,7 @@ using program::Program;
 constexpr double kInMatrices = 4 * 768;
 
 Model gpt() {
-  return {.name = "tiny GPT",
-          .layers = 4,
-          .hidden = 8,
-          .heads = 4,
-          .vocabulary = 12,
-          .sequence = 4,
-          .tied_embeddings = false,
-          .source = ""};
+  return tiny_gpt();
 }
 
 Strategy strategy(std::string rule, std::int64_t tensor, std::int64_t data, std::int64_t zero) {
@@ -209,6 +204,14 @@ TEST(Muon, GathersUpdatesOfMatricesThatRanksShare) {
     EXPECT_EQ(sum(program, "newton_schulz").flops, kNewtonSchulz / 2);
     EXPECT_EQ(sum(program, "muon_momentum").bytes, 12 * kInMatrices / 2);
   }
+  // One after another: there is room for one, the largest of 8 x 32.
+  double most = 0;
+  for (const program::Block& block : lowered(gpt(), strategy("muon", 1, 2, 1)).blocks)
+    for (const program::Task& task : block.tasks)
+      if (const auto* room = std::get_if<program::Allocate>(&task.body);
+          room != nullptr && room->buffer == "muon_updates")
+        most = std::max(most, room->bytes.in_base());
+  EXPECT_EQ(most, 2 * 8 * 32);
   // 16 matrices for 32 ranks: the busiest has one, of the largest.
   EXPECT_EQ(sum(lowered(gpt(), strategy("muon", 1, 32, 1)), "newton_schulz").flops, 5 * 9216);
   // For 12 ranks: the first of the eight largest, and of what comes round again (a query, key and
